@@ -17,8 +17,12 @@
 
 pub mod authz;
 pub mod dns;
+mod error;
 pub mod jobs;
 pub mod nodes;
 pub mod seal;
 pub mod ssh_keys;
 pub mod store;
+pub mod views;
+
+pub use error::{Error, Result};
