@@ -1,4 +1,4 @@
-//! A real PowerDNS for one test: its own folder, its own loopback ports, gone with the value.
+//! A real `PowerDNS` for one test: its own folder, its own loopback ports, gone with the value.
 
 use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::process::{Child, Command, Stdio};

@@ -123,7 +123,7 @@ impl MemberKey {
         &self.comment
     }
 
-    /// The line for authorized_keys(5): algorithm, base64, and the comment if there is one.
+    /// The line for `authorized_keys(5)`: algorithm, base64, and the comment if there is one.
     pub fn line(&self) -> &str {
         &self.line
     }
@@ -149,7 +149,7 @@ impl FromStr for MemberKey {
     }
 }
 
-/// Whether the text is or holds a private key: PEM of any kind, or PuTTY's `.ppk`. Whatever its
+/// Whether the text is or holds a private key: PEM of any kind, or `PuTTY`'s `.ppk`. Whatever its
 /// length, and even if the line breaks were lost on the way.
 fn is_private(given: &str) -> bool {
     let text = given.to_ascii_uppercase();

@@ -78,6 +78,9 @@ fn a_private_key_is_recognised_and_never_repeated() {
     assert!(KeyRefused::PrivateKey.to_string().contains(".pub"));
 }
 
+/// Far more than any key has.
+const MAX: usize = 1 << 20;
+
 #[test]
 fn weak_and_other_keys_are_refused_with_their_reason() {
     let folder = tempfile::tempdir().unwrap();
@@ -100,7 +103,8 @@ fn weak_and_other_keys_are_refused_with_their_reason() {
         (" \n ", KeyRefused::Empty),
         ("ssh-ed25519", KeyRefused::NotAKey),
         ("ssh-ed25519 AAAA", KeyRefused::NotAKey),
-        ("hello there", KeyRefused::UnknownAlgorithm),
+        ("hello there", KeyRefused::NotAKey),
+        ("hello@example.org AAAA", KeyRefused::UnknownAlgorithm),
         (&line[..40], KeyRefused::NotAKey),
         (&line.replace("ssh-ed25519 ", "ssh-rsa "), KeyRefused::NotAKey),
         (&"a".repeat(MAX), KeyRefused::TooLong),
@@ -109,20 +113,18 @@ fn weak_and_other_keys_are_refused_with_their_reason() {
     }
 }
 
-const MAX: usize = 1 << 20;
-
 #[test]
 fn certificates_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let authority = keygen(folder.path(), &["-t", "ed25519"]).unwrap();
     let key = keygen(folder.path(), &["-t", "ecdsa"]).unwrap();
-    let signed =
-        Command::new("ssh-keygen").args(["-q", "-I", "x", "-s"]).arg(&authority).arg(key.with_extension("pub"));
-    assert!({ signed }.status().unwrap().success());
+    let mut sign = Command::new("ssh-keygen");
+    sign.args(["-q", "-I", "x", "-s"]).arg(&authority).arg(key.with_extension("pub"));
+    assert!(sign.status().unwrap().success());
     let certificate = fs::read_to_string(folder.path().join("-tecdsa-cert.pub")).unwrap();
     assert_eq!(refused(&certificate), KeyRefused::Certificate);
     let disguised = certificate.replacen("-cert-v01@openssh.com", "", 1);
-    assert_eq!(refused(&disguised), KeyRefused::NotAKey);
+    assert_eq!(refused(&disguised), KeyRefused::Certificate);
 }
 
 #[test]
@@ -188,6 +190,7 @@ proptest! {
         name in "ssh-ed25519|ssh-rsa|ecdsa-sha2-nistp256|ssh-dss|sk-ssh-ed25519@openssh.com",
         body in "[A-Za-z0-9+/]{0,200}={0,2}",
     ) {
-        prop_assert!(format!("{name} {body}").parse::<MemberKey>().is_err());
+        let line = format!("{name} {body}");
+        prop_assert!(line.parse::<MemberKey>().is_err());
     }
 }

@@ -1,4 +1,4 @@
-//! The HTTP side of the PowerDNS API: paths, time limits, and statuses as errors.
+//! The HTTP side of the `PowerDNS` API: paths, time limits, and statuses as errors.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use url::Url;
 use super::wire::{NewZone, Patch, RrSet, ZoneContents, ZoneSummary, absolute};
 use crate::dns::{DnsError, Removal};
 
-/// No call to the API may take longer; PowerDNS itself answers in milliseconds.
+/// No call to the API may take longer; `PowerDNS` itself answers in milliseconds.
 const TIME_LIMIT: Duration = Duration::from_secs(5);
 
 /// At most this much of a server's own words gets into an error.
@@ -176,4 +176,35 @@ async fn json<T: DeserializeOwned>(answer: Response) -> Result<T, DnsError> {
         .json()
         .await
         .map_err(|error| if error.is_decode() { DnsError::NotUnderstood(error) } else { DnsError::Unavailable(error) })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::dns::DnsProvider;
+    use crate::dns::powerdns_server::PowerDnsServer;
+
+    #[tokio::test]
+    async fn the_text_of_a_refusal_is_passed_on() {
+        let server = PowerDnsServer::start();
+        let zone: DnsName = "example.org".parse().unwrap();
+        server.provider().ensure_zone(&zone).await.unwrap();
+        let url = format!("http://{}", server.api).parse().unwrap();
+        let api = Api::new(&url, "localhost", &SecretString::from("testkey".to_owned())).unwrap();
+        let bad = json!({"rrsets": [{"name": "www.example.org.", "type": "A", "ttl": 60, "changetype": "REPLACE",
+            "records": [{"content": "no address", "disabled": false}]}]});
+        let error =
+            accepted(api.send(api.client.patch(api.zone_url(&zone)).json(&bad)).await.unwrap()).await.unwrap_err();
+        assert!(matches!(&error, DnsError::Refused { status: 422, text } if text.contains("no address")), "{error:?}");
+        assert!(!error.is_transient());
+    }
+
+    #[test]
+    fn only_words_of_a_failure_are_kept() {
+        assert_eq!(words(r#"{"error": "no", "errors": ["a", "b"]}"#), "no: a; b");
+        assert_eq!(words(" <html>\n"), "<html>");
+        assert_eq!(words(&"x".repeat(10_000)).len(), MAX_TEXT);
+    }
 }

@@ -1,4 +1,4 @@
-//! PowerDNS by its HTTP API, version 1 (Authoritative Server 4.3 and later).
+//! `PowerDNS` by its HTTP API, version 1 (Authoritative Server 4.3 and later).
 //!
 //! A zone of ours has the account `corpus`; a record set of ours has a comment by the account
 //! `corpus`. Names have their final dot on the wire only. Two calls about one name are not
@@ -16,7 +16,7 @@ use super::{AddressRecord, DnsError, DnsProvider, Removal, Zone};
 use api::{Api, Found};
 use wire::{MARK, NewZone, Patch, RrSet};
 
-/// Where a PowerDNS is, and what its zones are made with.
+/// Where a `PowerDNS` is, and what its zones are made with.
 #[derive(Debug, Clone)]
 pub struct PowerDnsSettings {
     /// The API's address, `http://127.0.0.1:8081`.
@@ -29,7 +29,7 @@ pub struct PowerDnsSettings {
     pub nameservers: Vec<HostName>,
 }
 
-/// A PowerDNS authoritative server.
+/// A `PowerDNS` authoritative server.
 #[derive(Debug)]
 pub struct PowerDns {
     api: Api,

@@ -1,4 +1,4 @@
-//! The JSON of the PowerDNS API, as far as Corpus speaks it, and the judgement of what is ours.
+//! The JSON of the `PowerDNS` API, as far as Corpus speaks it, and the judgement of what is ours.
 
 use std::net::IpAddr;
 
