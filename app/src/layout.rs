@@ -54,7 +54,7 @@ pub fn framed(page: Page, place: Place, path: &str, principal: &Principal, count
                 </div>
             </header>
             {navigation(place, path, principal, counts)}
-            <main id="main" tabindex="-1" data-page=name>{page.body}</main>
+            <main id="main" tabindex="-1" data-page=name data-url=path.to_owned()>{page.body}</main>
             <Clock/><Copying/><Refresh/>
         </div>
     }

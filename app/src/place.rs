@@ -40,6 +40,14 @@ impl Place {
             ["guests"] => Self::Guests,
             ["guests", "new"] => Self::RequestGuest,
             ["guests", id] => with(id, Self::Guest),
+            // What is only posted to shows its page when it is visited.
+            ["nodes", id, "initialize" | "host-key"] => with(id, Self::Node),
+            ["guests", id, "start" | "stop" | "restart" | "reveal" | "names"] | ["guests", id, "names", _, "detach"] => {
+                with(id, Self::Guest)
+            }
+            ["dns", "zones", _, "remove"] => Self::Dns,
+            ["jobs", id, "cancel" | "retry" | "abandon"] => with(id, Self::Job),
+            ["keys", _, "remove"] => Self::Keys,
             ["guests", id, "destroy"] => with(id, Self::DestroyGuest),
             ["dns"] => Self::Dns,
             ["jobs"] => Self::Jobs,

@@ -16,10 +16,16 @@ use crate::layout::{Page, alone, framed};
 use crate::pages::{self, Asked};
 use crate::place::Place;
 
-/// The whole document.
+/// The whole document, with the page that the request's path names.
 pub fn shell(options: LeptosOptions) -> impl IntoView {
+    document(options, || view! { <App/> }.into_any())
+}
+
+/// The whole document around any body.
+pub fn document(options: LeptosOptions, body: impl FnOnce() -> AnyView) -> AnyView {
     provide_meta_context();
     set_policy();
+    let body = body();
     view! {
         <!DOCTYPE html>
         <html lang="en" data-theme=theme()>
@@ -31,9 +37,10 @@ pub fn shell(options: LeptosOptions) -> impl IntoView {
                 <HydrationScripts options islands=true/>
                 <MetaTags/>
             </head>
-            <body><App/></body>
+            <body>{body}</body>
         </html>
     }
+    .into_any()
 }
 
 /// The page that the request's path names.
@@ -62,7 +69,7 @@ fn asked() -> Request {
     let uri = use_context::<Parts>().map(|parts| parts.uri).unwrap_or_default();
     let query = axum::extract::Query::try_from_uri(&uri).map(|axum::extract::Query(query)| query).unwrap_or_default();
     Request {
-        path: uri.path().to_owned(),
+        path: uri.path_and_query().map_or_else(|| uri.path().to_owned(), ToString::to_string),
         place: Place::of(uri.path()),
         controller: use_context(),
         principal: use_context::<Option<Principal>>().flatten(),

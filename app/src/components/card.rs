@@ -23,7 +23,7 @@ pub fn card(id: &'static str, title: &'static str, right: AnyView, body: AnyView
     let heading = format!("{id}-heading");
     view! {
         <section class="card" id=id aria-labelledby=heading.clone()>
-            <header><h2 id=heading>{title}</h2><div class="right">{right}</div></header>
+            <header><h2 id=heading.clone()>{title}</h2><div class="right">{right}</div></header>
             {body}
         </section>
     }
@@ -53,4 +53,13 @@ pub fn notice(tone: Tone, what: impl Into<String>, more: AnyView) -> AnyView {
         Tone::Warn | Tone::Off => "banner",
     };
     view! { <div class=class role="status">{status(tone, what)}<div class="more">{more}</div></div> }.into_any()
+}
+
+/// The way through the pages of a list; `path` ends where the number goes.
+pub fn pager(path: &str, page: u32, more: bool) -> AnyView {
+    let newer = page.checked_sub(1).map(|before| view! { <a class="btn" rel="prev" href=format!("{path}{before}")>"Newer"</a> });
+    let older = more.then(|| view! { <a class="btn" rel="next" href=format!("{path}{}", page.saturating_add(1))>"Older"</a> });
+    (newer.is_some() || older.is_some())
+        .then(|| view! { <nav class="pager" aria-label="Pages">{newer}<span class="quiet">{format!("Page {}", page.saturating_add(1))}</span>{older}</nav> })
+        .into_any()
 }

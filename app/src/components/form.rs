@@ -26,11 +26,6 @@ pub fn error_summary(form: &FormState) -> AnyView {
     .into_any()
 }
 
-/// The message of a form without fields.
-pub fn form_message(form: &FormState) -> AnyView {
-    error_summary(form)
-}
-
 /// A form that is one button.
 pub fn action(post: String, word: &'static str, class: &'static str, disabled: Option<String>) -> AnyView {
     let reason = disabled.clone();

@@ -8,10 +8,10 @@ mod states;
 mod status;
 mod text;
 
-pub use card::{Fact, card, empty, facts, head, notice};
+pub use card::{Fact, card, empty, facts, head, notice, pager};
 pub use confirm::confirm;
 pub use field::{Field, check, checks, picks};
-pub use form::{action, error_summary, form_message};
-pub use states::{guest_status, job_status, name_status, node_status, step_status};
+pub use form::{action, error_summary};
+pub use states::{guest_status, job_status, name_status, node_status};
 pub use status::{Tone, environment, environments, meter, status};
 pub use text::{age, at, code, copied, since};

@@ -1,7 +1,7 @@
 //! The word and the tone of each state of the design.
 
 use corpus_controller::views::{GuestView, NameView, NodeView};
-use corpus_domain::{GuestState, JobState, NameState, NodeState, Reachability, StepState};
+use corpus_domain::{GuestState, JobState, NameState, NodeState, Reachability};
 use leptos::prelude::*;
 
 use super::status::{Tone, status};
@@ -48,12 +48,6 @@ pub fn name_status(name: &NameView) -> AnyView {
 
 /// How far a job is.
 pub fn job_status(state: JobState) -> AnyView {
-    let (class, word) = crate::live::look(state.as_str());
-    view! { <span class=class>{word}</span> }.into_any()
-}
-
-/// How far a step is.
-pub fn step_status(state: StepState) -> AnyView {
     let (class, word) = crate::live::look(state.as_str());
     view! { <span class=class>{word}</span> }.into_any()
 }
