@@ -83,3 +83,13 @@ wait_for() {
     sleep 0.05
   done
 }
+
+# npm_install FOLDER: what its lock file says, only when that has changed.
+npm_install() {
+  local stamp=$1/node_modules/.corpus-lock wanted
+  wanted=$(hash_of "$1/package-lock.json")
+  [ "$(cat "$stamp" 2>/dev/null)" = "$wanted" ] || {
+    step "install npm packages of ${1#"$ROOT"/}" npm --prefix "$1" ci --no-audit --no-fund --loglevel=error
+    printf '%s\n' "$wanted" >"$stamp"
+  }
+}
