@@ -1,1 +1,28 @@
-//! placeholder
+//! The provisioning service: everything that Corpus decides and does.
+//!
+//! Pages, JSON API and command line call the same functions here. Each takes the acting
+//! [`authz::Principal`], so nothing can be done around the authorization; each change writes
+//! its audit row in the same transaction; what takes longer than a query is a job.
+
+#![cfg_attr(
+    test,
+    allow(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::indexing_slicing,
+        reason = "tests may fail loudly"
+    )
+)]
+
+pub mod authz;
+pub mod dns;
+mod error;
+pub mod jobs;
+pub mod nodes;
+pub mod seal;
+pub mod ssh_keys;
+pub mod store;
+pub mod views;
+
+pub use error::{Error, Result};

@@ -1,1 +1,39 @@
-//! placeholder
+//! The words of Corpus as types.
+//!
+//! A name, a size, a state or an id that came through one of these constructors is
+//! valid everywhere: in SQL, in an argv on a node, in a rendered configuration, in
+//! a page. Nothing here does I/O, and all of it compiles to wasm, so that browser,
+//! controller and agent share one definition of what is allowed.
+
+#![cfg_attr(
+    test,
+    allow(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::indexing_slicing,
+        reason = "tests may fail loudly"
+    )
+)]
+
+mod bytes;
+mod guest;
+mod ids;
+mod job;
+mod names;
+mod net;
+mod node;
+mod role;
+mod size;
+mod text;
+
+pub use bytes::Bytes;
+pub use guest::{Backing, Driver, GuestState, Mode, NameState};
+pub use ids::{AuditId, DnsNameId, GuestId, JobId, NodeId, ProjectId, SshKeyId, UserId, ZoneId};
+pub use job::{JobKind, JobState, StepState};
+pub use names::{DnsName, Environment, GuestName, HostName, ImageName, NodeAddress, ProjectName, UnixUser, UserName};
+pub use net::{GuestNetwork, MacAddress, SSH_PORTS, SshPort};
+pub use node::{NodeState, Reachability};
+pub use role::ProjectRole;
+pub use size::SizeProfile;
+pub use text::Invalid;

@@ -1,0 +1,49 @@
+//! Amounts of storage and memory: bytes in the store, units on the page.
+
+use serde::{Deserialize, Serialize};
+
+/// A number of bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Bytes(pub u64);
+
+impl Bytes {
+    /// In units of 10^9 bytes, as disks are sold: `6.3 GB`.
+    pub fn gb(self) -> String {
+        scaled(self.0, 1_000_000_000, "GB")
+    }
+
+    /// In units of 2^30 bytes, as memory is sold: `15.6 GiB`.
+    pub fn gib(self) -> String {
+        scaled(self.0, 1 << 30, "GiB")
+    }
+
+    /// This part of `whole`, in per cent from 0 to 100.
+    pub fn percent_of(self, whole: Self) -> u8 {
+        let percent = self.0.saturating_mul(100).checked_div(whole.0).unwrap_or(0);
+        u8::try_from(percent.min(100)).unwrap_or(100)
+    }
+}
+
+/// `amount / unit` with one decimal, rounded half up, without floating point.
+fn scaled(amount: u64, unit: u64, name: &str) -> String {
+    let tenths = (u128::from(amount) * 10 + u128::from(unit) / 2) / u128::from(unit);
+    match (tenths / 10, tenths % 10) {
+        (whole, 0) => format!("{whole} {name}"),
+        (whole, tenth) => format!("{whole}.{tenth} {name}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn units() {
+        assert_eq!(Bytes(500_000_000).gb(), "0.5 GB");
+        assert_eq!(Bytes(10_000_000_000).gb(), "10 GB");
+        assert_eq!(Bytes(1 << 30).gib(), "1 GiB");
+        assert_eq!(Bytes(63).percent_of(Bytes(100)), 63);
+        assert_eq!(Bytes(5).percent_of(Bytes(0)), 0);
+    }
+}

@@ -1,0 +1,77 @@
+//! What a guest is made with, and the states it and its DNS names are in.
+
+use crate::text::word_enum;
+
+word_enum!(
+    /// What makes guests of one technology.
+    Driver, "driver", {
+        /// Linux containers.
+        Lxc = "lxc",
+        /// KVM virtual machines.
+        Libvirt = "libvirt",
+        /// Docker containers.
+        Docker = "docker",
+    }
+);
+
+word_enum!(
+    /// Where a guest's root file system lives.
+    Backing, "backing", {
+        /// A full copy of the image in a folder.
+        Dir = "dir",
+        /// What differs from the image, laid over it.
+        Overlayfs = "overlayfs",
+        /// A btrfs snapshot of the image.
+        Btrfs = "btrfs",
+        /// A logical volume.
+        Lvm = "lvm",
+        /// A ZFS clone.
+        Zfs = "zfs",
+    }
+);
+
+word_enum!(
+    /// How a guest's configuration is managed.
+    Mode, "mode", {
+        /// By Salt without a master.
+        Masterless = "masterless",
+        /// By a master in the guest's own network.
+        Salt = "salt",
+        /// By the controller's master.
+        Mastersalt = "mastersalt",
+    }
+);
+
+word_enum!(
+    /// The state of a guest: what a job is doing with it, else what was last observed.
+    GuestState, "guest state", {
+        /// A job is making it.
+        Creating = "creating",
+        /// It runs.
+        Running = "running",
+        /// A job is starting it.
+        Starting = "starting",
+        /// A job is stopping it.
+        Stopping = "stopping",
+        /// It exists and does not run.
+        Stopped = "stopped",
+        /// A job is destroying it.
+        Destroying = "destroying",
+        /// It should be there and is not, or a job left it incomplete.
+        Failed = "failed",
+    }
+);
+
+word_enum!(
+    /// The state of a DNS name attached to a guest.
+    NameState, "name state", {
+        /// Asked for, a job is on it.
+        Wanted = "wanted",
+        /// The authoritative server answers it and the node routes it.
+        Attached = "attached",
+        /// A job is taking it away.
+        Detaching = "detaching",
+        /// A job left it incomplete.
+        Failed = "failed",
+    }
+);

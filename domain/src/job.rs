@@ -1,0 +1,78 @@
+//! Kinds and states of jobs and their steps.
+
+use crate::text::word_enum;
+
+word_enum!(
+    /// What a job does. The words are stored, so they stay the same across releases.
+    JobKind, "job kind", {
+        /// Link a host as a compute node.
+        NodeLink = "node_link",
+        /// Set up driver, network, firewall, proxy and image on a node.
+        NodeInitialize = "node_initialize",
+        /// Take everything of ours from a node and forget it.
+        NodeUnlink = "node_unlink",
+        /// Make a guest.
+        GuestCreate = "guest_create",
+        /// Start a guest.
+        GuestStart = "guest_start",
+        /// Stop a guest.
+        GuestStop = "guest_stop",
+        /// Stop and start a guest.
+        GuestRestart = "guest_restart",
+        /// Destroy a guest and all that belongs to it.
+        GuestDestroy = "guest_destroy",
+        /// Attach a DNS name to a guest.
+        NameAttach = "name_attach",
+        /// Detach a DNS name from a guest.
+        NameDetach = "name_detach",
+        /// Bring the members' SSH keys to the guests of a node.
+        KeysSync = "keys_sync",
+    }
+);
+
+word_enum!(
+    /// The state of a job.
+    JobState, "job state", {
+        /// Waits for a lock or a free server.
+        Waiting = "waiting",
+        /// Its steps run.
+        Running = "running",
+        /// A step failed or it was cancelled: its undos run.
+        Undoing = "undoing",
+        /// All steps succeeded.
+        Done = "done",
+        /// Everything it did was undone.
+        Undone = "undone",
+        /// An undo failed: an operator decides.
+        Stuck = "stuck",
+        /// An operator gave it up with a comment.
+        Abandoned = "abandoned",
+    }
+);
+
+impl JobState {
+    /// Whether nothing more will happen by itself.
+    pub const fn is_over(self) -> bool {
+        matches!(self, Self::Done | Self::Undone | Self::Stuck | Self::Abandoned)
+    }
+}
+
+word_enum!(
+    /// The state of a step of a job.
+    StepState, "step state", {
+        /// Not begun.
+        Pending = "pending",
+        /// Runs.
+        Running = "running",
+        /// Succeeded.
+        Done = "done",
+        /// Failed.
+        Failed = "failed",
+        /// Its undo runs.
+        Undoing = "undoing",
+        /// Its undo succeeded.
+        Undone = "undone",
+        /// Its undo failed.
+        UndoFailed = "undo_failed",
+    }
+);

@@ -1,0 +1,99 @@
+//! What a host is, and how it is now.
+
+use std::net::IpAddr;
+
+use corpus_domain::{Bytes, Driver, GuestName, GuestState};
+use serde::{Deserialize, Serialize};
+
+/// What a host is; gathered at link time and after each reconnection.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Facts {
+    /// Its own host name.
+    pub hostname: String,
+    /// `PRETTY_NAME` of os-release(5).
+    pub os: String,
+    /// Kernel release as `uname -r` prints it.
+    pub kernel: String,
+    /// Machine architecture as `uname -m` prints it.
+    pub architecture: String,
+    /// Its processors.
+    pub cpu: Cpu,
+    /// `MemTotal` of /proc/meminfo.
+    pub memory: Bytes,
+    /// The file system that guests live on.
+    pub storage: Storage,
+    /// Addresses of its interfaces, without loopback and link-local ones.
+    pub addresses: Vec<IpAddr>,
+    /// Each driver, and whether it can be used.
+    pub drivers: Vec<DriverFact>,
+    /// Public SSH host keys, as in the `.pub` files.
+    pub listeners: Vec<Listener>,
+}
+
+/// The processors of a host.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cpu {
+    /// `model name` of /proc/cpuinfo.
+    pub model: String,
+    /// Logical processors online.
+    pub count: u32,
+}
+
+/// A file system.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Storage {
+    /// Its size.
+    pub total: Bytes,
+    /// What is used of it.
+    pub used: Bytes,
+}
+
+/// A driver on a host.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DriverFact {
+    /// Which.
+    pub driver: Driver,
+    /// Its version if it is installed.
+    pub version: Option<String>,
+    /// Why it can't be used or installed, if so.
+    pub obstacle: Option<String>,
+}
+
+/// A TCP port that a process listens on, as far as it is of interest to Corpus (80, 443).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Listener {
+    /// The port.
+    pub port: u16,
+    /// Whether the listener is ours.
+    pub ours: bool,
+}
+
+/// How a host is now; gathered without starting a process.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Reading {
+    /// Load average over one minute (/proc/loadavg).
+    pub load: f32,
+    /// Seconds since boot.
+    pub uptime_s: u64,
+    /// `MemTotal`.
+    pub memory_total: Bytes,
+    /// `MemTotal - MemAvailable`.
+    pub memory_used: Bytes,
+    /// The file system that guests live on.
+    pub storage: Storage,
+    /// The guests of ours that are on the node.
+    pub guests: Vec<GuestReading>,
+}
+
+/// How a guest is now.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GuestReading {
+    /// Which.
+    pub name: GuestName,
+    /// Running or stopped.
+    pub state: GuestState,
+    /// Seconds since its init started, when running.
+    pub uptime_s: Option<u64>,
+    /// Memory its control group holds, when running.
+    pub memory_used: Option<Bytes>,
+}
