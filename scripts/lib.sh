@@ -21,13 +21,14 @@ since() { awk -v a="$1" -v b="$(now)" 'BEGIN { printf "%.1f s", b - a }'; }
 hash_of() { cat -- "$@" | sha256sum | cut -c1-16; }
 
 # step TITLE COMMAND…: run it, print one line with its time, show its output only if it fails.
+# Not to be called under `if`, `!` or left of `||`: bash then ignores errors inside functions.
+# Where a failure must be survived: `step … & wait "$!" || …`.
 step() {
   local title=$1 log started code=0
   shift
   mkdir -p "$STEP_LOGS"
   log=$STEP_LOGS/$(tr -cs 'a-zA-Z0-9' '-' <<<"$title" | sed 's/-*$//').log
   started=$(now)
-  # The command runs with errexit in force, which `if "$@"` would switch off inside functions.
   [ ! -t 2 ] || printf '· %s …\r' "$title" >&2
   set +e
   (set -e; "$@") >"$log" 2>&1 </dev/null

@@ -121,6 +121,8 @@ nodes_down() {
     ! node_running "$node" || lxc-stop -P "$STATE/nodes" -n "$node" -k &
   done
   wait
+  # LXC leaves an empty group behind in each hierarchy; one in use refuses to go.
+  rmdir /sys/fs/cgroup/*/lxc.pivot 2>/dev/null || true
   ! ip link show "$BRIDGE" >/dev/null 2>&1 || ip link delete "$BRIDGE"
 }
 
