@@ -17,8 +17,12 @@ is_root() { [ "$(id -u)" = 0 ]; }
 now() { date +%s.%N; }
 since() { awk -v a="$1" -v b="$(now)" 'BEGIN { printf "%.1f s", b - a }'; }
 
+done_line() { printf '✓ %-44s %8s\n' "$1" "$(since "$2")" >&2; }
+
 # hash_of FILE… [< text]: a short name for a content; "-" reads standard input.
 hash_of() { cat -- "$@" | sha256sum | cut -c1-16; }
+
+step_log() { printf '%s/%s.log' "$STEP_LOGS" "$(tr -cs 'a-zA-Z0-9' '-' <<<"$1" | sed 's/-*$//')"; }
 
 # step TITLE COMMAND…: run it, print one line with its time, show its output only if it fails.
 # Not to be called under `if`, `!` or left of `||`: bash then ignores errors inside functions.
@@ -27,7 +31,7 @@ step() {
   local title=$1 log started code=0
   shift
   mkdir -p "$STEP_LOGS"
-  log=$STEP_LOGS/$(tr -cs 'a-zA-Z0-9' '-' <<<"$title" | sed 's/-*$//').log
+  log=$(step_log "$title")
   started=$(now)
   [ ! -t 2 ] || printf '· %s …\r' "$title" >&2
   set +e
@@ -35,7 +39,7 @@ step() {
   code=$?
   set -e
   if [ "$code" = 0 ]; then
-    printf '✓ %-44s %8s\n' "$title" "$(since "$started")" >&2
+    done_line "$title" "$started"
   else
     printf '✗ %-44s %8s  exit %s\n' "$title" "$(since "$started")" "$code" >&2
     tail -n "${CORPUS_FAIL_LINES:-60}" "$log" >&2
