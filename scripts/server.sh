@@ -14,6 +14,16 @@ server_url() { printf 'http://%s' "$(listen_address)"; }
 server_running() { alive "$PID" "$SERVER"; }
 server_ready() { curl -sf --noproxy '*' -m 2 "$(server_url)/readyz"; }
 
+# As root the server runs its PostgreSQL as another user, who must be able to
+# reach the data; a checkout below /root is closed to everybody else.
+data_folder() {
+  if is_root && ! setpriv --reuid=nobody --regid=nogroup --clear-groups test -x "$HOME_FOLDER"; then
+    printf '/var/lib/corpus-up/%s' "$(hash_of - <<<"$ROOT")"
+  else
+    printf '%s/data' "$HOME_FOLDER"
+  fi
+}
+
 config_base() {
   cat <<TOML
 $GENERATED
@@ -22,7 +32,7 @@ public_url = "$(server_url)"
 site_folder = "$ROOT/target/corpus/site"
 agent_binary = "$ROOT/target/corpus/agent/corpus-agent-$(uname -m)"
 image_folder = "$CACHE/images"
-data_folder = "$HOME_FOLDER/data"
+data_folder = "$(data_folder)"
 seal_key_file = "$HOME_FOLDER/seal.key"
 
 [log]
@@ -65,11 +75,25 @@ config_write() {
 # What a running server was started from.
 server_inputs() { hash_of "$CONFIG" "$ROOT/target/corpus/hash.txt" - <<<"$(stat -L -c '%i %Y %s' "$SERVER")"; }
 
+# The server takes CORPUS_… variables for settings and refuses those it does
+# not know: what steers the scripts must not reach it.
+unset_script_variables() {
+  local name
+  for name in $(compgen -e CORPUS_); do
+    case $name in
+      CORPUS_CACHE | CORPUS_FAIL_LINES | CORPUS_LAB | CORPUS_LAB_* | CORPUS_MIRROR | CORPUS_STEP_LOGS | CORPUS_WASM) unset "$name" ;;
+    esac
+  done
+}
+
 server_start() {
   mkdir -p "$HOME_FOLDER"
-  # The variables of the scripts are no settings of the server.
-  env -u CORPUS_LAB -u CORPUS_CACHE -u CORPUS_STEP_LOGS -u DATABASE_URL \
-    setsid "$SERVER" --config "$CONFIG" >>"$LOG" 2>&1 </dev/null &
+  # The log of the first start holds a password.
+  [ -f "$LOG" ] || put "$LOG" 600 </dev/null
+  (
+    unset_script_variables
+    CORPUS_CONFIG=$CONFIG exec setsid "$SERVER" >>"$LOG" 2>&1 </dev/null
+  ) &
   printf '%s\n' "$!" >"$PID"
   server_inputs >"$HOME_FOLDER/started-from"
   if ! wait_for_server 60; then
@@ -94,9 +118,8 @@ server_stop() {
   rm -f "$HOME_FOLDER/started-from"
   # Its own PostgreSQL ends with it, unless it was killed.
   local left
-  for left in "$HOME_FOLDER"/data/*/postmaster.pid "$HOME_FOLDER"/data/*/*/postmaster.pid; do
-    [ ! -f "$left" ] || postgres_stop "$left"
-  done
+  left=$(data_folder)/postgres/data/postmaster.pid
+  [ ! -f "$left" ] || postgres_stop "$left"
 }
 
 # postgres_stop POSTMASTER-PID-FILE: its first line is the pid, its second the folder.
