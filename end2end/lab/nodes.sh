@@ -43,8 +43,7 @@ node_identity() {
   for kind in ed25519 ecdsa; do
     ssh-keygen -q -t "$kind" -N '' -C "$2" -f "$delta/etc/ssh/ssh_host_${kind}_key"
   done
-  install -d -m 700 "$delta/root" "$delta/root/.ssh"
-  install -m 600 "$STATE/id.pub" "$delta/root/.ssh/authorized_keys"
+  install -m 644 "$STATE/id.pub" "$delta/etc/ssh/lab_authorized_keys"
 }
 
 node_config() {
