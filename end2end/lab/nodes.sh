@@ -36,7 +36,7 @@ bridge_up() {
 }
 
 # What differs between nodes goes into the upper layer before the first boot:
-# own host keys, and the lab's key for whoever debugs.
+# own name and host keys, and the lab's key for whoever debugs.
 node_identity() {
   local delta=$1 kind
   mkdir -p "$delta/etc/ssh"
@@ -44,6 +44,7 @@ node_identity() {
     ssh-keygen -q -t "$kind" -N '' -C "$2" -f "$delta/etc/ssh/ssh_host_${kind}_key"
   done
   install -m 644 "$STATE/id.pub" "$delta/etc/ssh/lab_authorized_keys"
+  printf '127.0.0.1 localhost\n127.0.1.1 %s\n::1 localhost ip6-localhost\n' "$2" >"$delta/etc/hosts"
 }
 
 node_config() {
