@@ -1,7 +1,6 @@
 //! Sample values of every kind of view, some of them hostile.
 
 use chrono::{Duration, Utc};
-use corpus_app::layout as _;
 use corpus_controller::authz::Principal;
 use corpus_controller::jobs::{JobDetail, JobRow, LogLine, StepRow};
 use corpus_controller::views::{AuditView, Counts, GuestView, KeyView, NameView, NodeView, ProjectView, Time, ZoneView};
@@ -173,12 +172,12 @@ pub fn guests() -> Vec<GuestView> {
 }
 
 pub fn zones() -> Vec<ZoneView> {
-    let zone = |number, text, names| ZoneView { id: ZoneId(id(70 + number)), name: word(text), names, created_at: before(900_000) };
+    let zone = |number: u128, text, names| ZoneView { id: ZoneId(id(70 + number)), name: word(text), names, created_at: before(900_000) };
     vec![zone(1, "atlas.example.net", 3), zone(2, "carto.example.net", 0)]
 }
 
 pub fn keys() -> Vec<KeyView> {
-    let key = |number, comment: &str, algorithm: &str, bits| KeyView {
+    let key = |number: u128, comment: &str, algorithm: &str, bits| KeyView {
         id: SshKeyId(id(80 + number)),
         algorithm: algorithm.into(),
         bits,
@@ -208,6 +207,7 @@ fn job(number: u128, title: &str, kind: JobKind, state: JobState) -> JobRow {
         state,
         node_id: Some(NodeId(id(11))),
         guest_id: Some(GuestId(id(20))),
+        project_id: Some(ProjectId(id(5))),
         created_by: None,
         created_at: before(200),
         started_at: (!waits).then(|| before(190)),
