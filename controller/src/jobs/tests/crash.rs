@@ -84,3 +84,22 @@ async fn a_server_that_leaves_does_not_wait_forever(pool: PgPool) {
     world.gate.add_permits(1);
     assert_eq!(state(&heir.jobs, id, JobState::Done).await.job.generation, 2);
 }
+
+#[sqlx::test(migrations = "../migrations")]
+async fn lost_connections_to_the_database_lose_nothing(pool: PgPool) {
+    let server = server(&pool).await;
+    let id = submit(&server.jobs, gated()).await;
+    told(&server.world, "middle").await;
+    let cut = "select count(pg_terminate_backend(pid)) from pg_stat_activity \
+               where datname = current_database() and pid <> pg_backend_pid()";
+    sqlx::query(cut).execute(&pool).await.unwrap();
+    server.world.gate.add_permits(1);
+    state(&server.jobs, id, JobState::Done).await;
+    assert_eq!(server.world.story(), ["choose", "first", "middle", "last"]);
+    // Listening again, not only polling: a cancel is a notice.
+    let id = submit(&server.jobs, gated()).await;
+    state(&server.jobs, id, JobState::Running).await;
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    cancel(&server.jobs, id).await;
+    state(&server.jobs, id, JobState::Undone).await;
+}
