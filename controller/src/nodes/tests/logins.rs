@@ -39,7 +39,7 @@ async fn it_waits_for_the_port_and_then_for_the_guest() {
     });
     let login = check_login(&check(&sshd, port, 5000), &sshd.key).await.unwrap();
     assert!(login.attempts > 5, "{login:?}");
-    assert!(login.elapsed > Duration::from_millis(300) && login.elapsed < Duration::from_millis(700), "{login:?}");
+    assert!(login.elapsed > Duration::from_millis(300) && login.elapsed < Duration::from_millis(1500), "{login:?}");
     guest.abort();
 }
 
@@ -57,13 +57,13 @@ async fn it_ends_in_time_and_says_why() {
     let refused = check_login(&check(&sshd, free_port(), 200), &sshd.key).await.unwrap_err();
     assert!(matches!(refused, NodeError::Refused { .. }), "{refused:?}");
 
-    let mut other = check(&sshd, sshd.port, 400);
+    let mut other = check(&sshd, sshd.port, 2500);
     other.host_key = new_host_key().public_key().to_openssh().unwrap().parse().unwrap();
     let changed = check_login(&other, &sshd.key).await.unwrap_err();
     assert!(matches!(changed, NodeError::HostKeyChanged { .. }), "{changed:?}");
 
     let stranger = ControlKey::generate("stranger").unwrap();
-    let stranger = check_login(&check(&sshd, sshd.port, 400), &stranger).await.unwrap_err();
+    let stranger = check_login(&check(&sshd, sshd.port, 2500), &stranger).await.unwrap_err();
     assert!(matches!(stranger, NodeError::Auth { .. }), "{stranger:?}");
 }
 

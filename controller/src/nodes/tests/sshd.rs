@@ -167,8 +167,8 @@ impl Sshd {
     #[expect(clippy::disallowed_methods, reason = "the server under test is a process")]
     pub fn cut(&self) {
         for pid in self.connections() {
-            let killed = Command::new("kill").args(["-KILL", &pid.to_string()]).status().unwrap();
-            assert!(killed.success());
+            // It may have ended by itself meanwhile, which is as good.
+            drop(Command::new("kill").args(["-KILL", &pid.to_string()]).stderr(Stdio::null()).status());
         }
     }
 
