@@ -123,7 +123,7 @@ export async function fillRequest(visitor, values) {
   const { page } = visitor
   await page.goto('/guests/new')
   for (const [field, value] of Object.entries(values)) {
-    const control = page.locator(`main form [name=${field}]`)
+    const control = page.locator(`[name=${field}]`)
     const details = page.locator('main form details').filter({ has: control }).first()
     if (await details.count() && !await details.evaluate(element => element.open)) await details.locator('summary').first().click()
     if (!CHOICES[field]) await control.fill(value)

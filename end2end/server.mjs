@@ -1,8 +1,9 @@
 // A Corpus server for one test file: its own folder, port, database and seal key, the lab's
 // directory and DNS. What it logs is kept, and errors in it fail the test.
 import { spawn } from 'node:child_process'
-import { closeSync, mkdirSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, closeSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import net from 'node:net'
+import os from 'node:os'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { lab } from './lab.mjs'
@@ -15,7 +16,7 @@ const { CORPUS_TEST_SERVER, CORPUS_TEST_SITE, CORPUS_TEST_AGENT, CORPUS_TEST_IMA
 /** Where tests leave what a person may want to look at. */
 export const out = path.join(root, 'end2end/out')
 
-function configuration(folder, port, changes) {
+function configuration(folder, data, port, changes) {
   const { env } = lab
   const settings = {
     '': {
@@ -24,7 +25,7 @@ function configuration(folder, port, changes) {
       site_folder: CORPUS_TEST_SITE ?? built('site'),
       agent_binary: CORPUS_TEST_AGENT ?? built('agent/corpus-agent-x86_64'),
       image_folder: CORPUS_TEST_IMAGES ?? path.dirname(env.CORPUS_LAB_IMAGE),
-      data_folder: path.join(folder, 'data'),
+      data_folder: data,
       seal_key_file: path.join(folder, 'seal.key'),
     },
     log: { format: 'json' },
@@ -67,8 +68,9 @@ function freePort() {
 }
 
 export class Server {
-  constructor(folder, port) {
+  constructor(folder, data, port) {
     this.folder = folder
+    this.data = data
     this.url = `http://127.0.0.1:${port}`
     this.log = path.join(folder, 'corpus.log')
     this.starts = 0
@@ -79,9 +81,12 @@ export class Server {
     const folder = path.join(out, name)
     rmSync(folder, { recursive: true, force: true })
     mkdirSync(folder, { recursive: true })
+    // Its PostgreSQL runs as another user, who must reach its folder.
+    const data = mkdtempSync(path.join(os.tmpdir(), `corpus-${name}-`))
+    chmodSync(data, 0o755)
     const port = await freePort()
-    writeFileSync(path.join(folder, 'corpus.toml'), configuration(folder, port, changes), { mode: 0o600 })
-    const server = new Server(folder, port)
+    writeFileSync(path.join(folder, 'corpus.toml'), configuration(folder, data, port, changes), { mode: 0o600 })
+    const server = new Server(folder, data, port)
     await server.run()
     return server
   }
@@ -141,12 +146,15 @@ export class Server {
     await this.ended
   }
 
-  /** Asks it to end, and insists after a while. */
+  /** Asks it to end, and insists after a while. After a failure its log and database are kept. */
   async stop() {
-    if (this.gone) return
-    this.process.kill('SIGTERM')
-    const insist = setTimeout(() => this.process.kill('SIGKILL'), 30_000)
-    await this.ended
-    clearTimeout(insist)
+    if (!this.gone) {
+      this.process.kill('SIGTERM')
+      const insist = setTimeout(() => this.process.kill('SIGKILL'), 30_000)
+      await this.ended
+      clearTimeout(insist)
+    }
+    if (this.failed) console.log(`kept: the log ${this.log}, the database in ${this.data}`)
+    else rmSync(this.data, { recursive: true, force: true })
   }
 }

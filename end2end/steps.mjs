@@ -1,10 +1,10 @@
 // Steps of a story: reported one by one, the first that fails ends the story and leaves a
 // picture of every open page.
 /**
- * `const step = story(t, visitors)`, then `await step('title', async () => …)`. `visitors` is an
- * array that may still grow.
+ * `const step = story(t, visitors, server)`, then `await step('title', async () => …)`. `visitors`
+ * is an array that may still grow.
  */
-export function story(t, visitors) {
+export function story(t, visitors, server) {
   return async (title, work) => {
     let failure
     await t.test(title, async () => {
@@ -13,6 +13,7 @@ export function story(t, visitors) {
         for (const visitor of visitors) visitor.check()
       } catch (error) {
         failure = error
+        server.failed = true
         await pictures(title, visitors)
         throw error
       }

@@ -22,7 +22,7 @@ test('every form without JavaScript', async t => {
     await browser.close()
     await server.stop()
   })
-  const step = story(t, visitors)
+  const step = story(t, visitors, server)
   let alice, bob, node, guest, key
 
   await step('sign in, and a wrong password is refused with the login name kept', async () => {
@@ -39,17 +39,25 @@ test('every form without JavaScript', async t => {
   })
 
 
-  await step('create a zone, link and initialize a node', async () => {
+  await step('create a zone, link a node', async () => {
     await pages.createZone(alice, zone)
     await alice.page.getByText(zone, { exact: true }).first().waitFor()
-    node = await pages.readyNode(alice, NODE)
+    node = await pages.link(alice, NODE)
+    await pages.untilStatus(alice, node, 'Linked')
   })
 
-  await step('a job page shows the state and a link to refresh it', async () => {
-    await alice.page.goto(node)
-    await alice.page.locator('a[href^="/jobs/"]').first().click()
+  await step('initialize it; the job page shows the state, and a link to look again', async () => {
+    await pages.initialize(alice, node)
+    await alice.page.getByRole('link', { name: 'Follow the job' }).first().click()
     await alice.page.locator('#steps li').first().waitFor()
-    assert.ok(await alice.page.getByRole('link', { name: /refresh/i }).count() > 0)
+    const job = pages.here(alice)
+    await alice.page.getByRole('link', { name: 'Look again' }).click()
+    assert.equal(pages.here(alice), job)
+    await pages.jobEnds(alice, job, 'Done', 180_000)
+    await alice.page.reload()
+    const states = await alice.page.locator('#steps li').evaluateAll(items => items.map(item => item.dataset.state))
+    assert.ok(states.every(state => state === 'done'), states.join())
+    await pages.untilStatus(alice, node, 'Ready')
   })
 
   await step('add a key, request a guest, enter it', async () => {

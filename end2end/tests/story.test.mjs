@@ -27,7 +27,7 @@ test('from signing in to a guest and back to nothing', async t => {
     await browser.close()
     await server.stop()
   })
-  const step = story(t, visitors)
+  const step = story(t, visitors, server)
   const measured = {}
   let alice, bob, key, node, guest, shown
 
