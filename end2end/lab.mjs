@@ -110,7 +110,7 @@ const TRACES = {
   'bridge': 'ip -br link show type bridge | grep lxcbr1',
   'guest interfaces': 'ip -br link show type veth | grep -v "^eth0"',
   'firewall': 'nft list tables | grep -i corpus',
-  'processes': 'pgrep -af "haproxy|corpus-agent|lxc-start"',
+  'processes': 'pgrep -a "^(haproxy|corpus-agent|lxc-start)"',
   'our key': 'grep -il corpus /root/.ssh/authorized_keys /home/*/.ssh/authorized_keys 2>/dev/null',
 }
 
