@@ -202,7 +202,8 @@ impl Private {
     }
 
     async fn answers(&self) -> bool {
-        let connecting = PgConnection::connect_with(&self.options_of("postgres"));
+        let options = self.options_of("postgres");
+        let connecting = PgConnection::connect_with(&options);
         matches!(tokio::time::timeout(Duration::from_secs(5), connecting).await, Ok(Ok(_)))
     }
 

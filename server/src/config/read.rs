@@ -182,7 +182,7 @@ fn expected(name: &str) -> &'static str {
 /// A variable's text as the value a file would hold; what doesn't fit stays text and is refused when read.
 fn from_text(kind: Kind, text: String) -> Value {
     match kind {
-        Kind::List => text.split(',').map(|item| Value::String(item.trim().to_owned())).collect(),
+        Kind::List => Value::Array(text.split(',').map(|item| Value::String(item.trim().to_owned())).collect()),
         Kind::Text | Kind::Switch | Kind::Number => Value::String(text),
     }
 }

@@ -13,7 +13,7 @@ use rand::distr::Alphanumeric;
 use secrecy::{ExposeSecret, SecretString};
 use sqlx::PgPool;
 use thiserror::Error;
-use tokio::sync::Semaphore;
+use tokio::sync::{OnceCell, Semaphore};
 
 /// The login of the one administrator.
 pub const ADMIN: &str = "admin";
@@ -32,8 +32,11 @@ pub enum LocalError {
     Hash(String),
 }
 
-/// Each verification takes 19 MiB (the default of argon2id in RFC 9106's spirit): two at once are enough.
+/// A verification takes 19 MiB (`argon2::Params::DEFAULT_M_COST`): two at once are enough.
 static HASHING: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore::new(2)));
+
+/// A hash to compare with when the account is unknown, made once.
+static NOBODYS: OnceCell<String> = OnceCell::const_new();
 
 /// The local accounts.
 #[derive(Debug, Clone)]
@@ -88,7 +91,7 @@ impl Accounts {
         let exists = known.is_some();
         let stored = match known {
             Some(hash) => hash,
-            None => hash(SecretString::from("nobody has this password")).await?,
+            None => NOBODYS.get_or_try_init(|| hash(SecretString::from("nobody has this password"))).await?.clone(),
         };
         let password = password.clone();
         let matches = hashing(move || {

@@ -1,0 +1,29 @@
+//! corpus-server: configuration, login, sessions, live events; serves the pages.
+//!
+//! It only wires. What Corpus decides and does is in the controller; what a page looks like
+//! is in the app. Here a request becomes a principal and typed values, one call, and an answer.
+
+#![cfg_attr(
+    test,
+    allow(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::indexing_slicing,
+        reason = "tests may fail loudly"
+    )
+)]
+
+pub mod config;
+pub mod database;
+pub mod login;
+pub mod postgres;
+pub mod sessions;
+mod assets;
+mod forms;
+mod health;
+mod member;
+mod pages;
+mod security;
+pub mod trace;
+pub mod web;
