@@ -19,7 +19,7 @@ use tower_http::request_id::{MakeRequestUuid, PropagateRequestIdLayer, SetReques
 
 use crate::config::Settings;
 use crate::login::Login;
-use crate::{assets, forms, health, member, pages, security, sessions, trace};
+use crate::{assets, forms, health, live, member, pages, security, sessions, trace};
 
 /// The largest body of a request: no form comes near it.
 const BODY_LIMIT: usize = 256 * 1024;
@@ -66,6 +66,7 @@ pub fn router(web: Web) -> Router {
 fn members(web: &Web) -> Router<Web> {
     let store = sessions::Store::new(web.pool.clone());
     forms()
+        .route("/jobs/{id}/events", get(live::events))
         .method_not_allowed_fallback(pages::page)
         .fallback(pages::page)
         .layer(from_fn_with_state(web.clone(), member::admit))
