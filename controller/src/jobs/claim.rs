@@ -1,0 +1,264 @@
+//! Taking jobs: waiting ones in the order of the queue, abandoned leases from whoever had them.
+
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use corpus_domain::{JobId, JobKind, UserId};
+use serde_json::Value;
+use sqlx::{PgConnection, PgPool};
+use uuid::Uuid;
+
+use super::error::JobsError;
+use super::queue::{Entry, Lock, LockMode, Verdict, decide};
+use super::writer::Lease;
+
+/// Serializes the decision on the queue among all servers of one database.
+const QUEUE_KEY: i64 = 0x636f_7270_7573;
+
+/// A job that this server just took.
+#[derive(Debug)]
+pub(super) struct Claimed {
+    pub lease: Lease,
+    pub kind: JobKind,
+    pub params: Value,
+    pub dag: Value,
+    pub created_by: Option<UserId>,
+    pub cancel_requested_at: Option<DateTime<Utc>>,
+}
+
+/// Who takes jobs, and which.
+#[derive(Debug, Clone)]
+pub(super) struct Claimant {
+    pub pool: PgPool,
+    pub owner: Uuid,
+    pub lease: Duration,
+    pub kinds: Vec<String>,
+}
+
+macro_rules! claimed {
+    ($self:ident, $rows:expr) => {
+        $rows
+            .into_iter()
+            .map(|row| {
+                Ok(Claimed {
+                    lease: Lease { job: JobId(row.id), owner: $self.owner, generation: row.generation },
+                    kind: row.kind.parse()?,
+                    params: row.params,
+                    dag: row.dag,
+                    created_by: row.created_by.map(UserId),
+                    cancel_requested_at: row.cancel_requested_at,
+                })
+            })
+            .collect::<Result<Vec<_>, JobsError>>()
+    };
+}
+
+struct Queued {
+    entry: Entry,
+    title: String,
+    kind: String,
+    stuck: bool,
+}
+
+impl Claimant {
+    /// Whether there is anything to take; one cheap statement.
+    pub async fn is_needed(&self) -> Result<bool, JobsError> {
+        let needed = sqlx::query_scalar!(
+            r#"
+            select exists (
+                select from jobs
+                where kind = any($1) and (state = 'waiting'
+                    or (state in ('running', 'undoing') and (owner is null or lease_until < now())))
+            ) as "needed!"
+            "#,
+            &self.kinds,
+        )
+        .fetch_one(&self.pool)
+        .await?;
+        Ok(needed)
+    }
+
+    /// Takes up to `room` jobs whose lease ran out or was given back.
+    pub async fn adopt(&self, room: usize) -> Result<Vec<Claimed>, JobsError> {
+        let rows = sqlx::query!(
+            r#"
+            update jobs set owner = $1, generation = generation + 1, lease_until = now() + make_interval(secs => $2)
+            where id in (
+                select id from jobs
+                where state in ('running', 'undoing') and (owner is null or lease_until < now()) and kind = any($3)
+                order by queue_order
+                limit $4
+                for update skip locked
+            )
+            returning id, generation, kind, params, dag, created_by, cancel_requested_at
+            "#,
+            self.owner,
+            self.lease.as_secs_f64(),
+            &self.kinds,
+            i64::try_from(room).unwrap_or(i64::MAX),
+        )
+        .fetch_all(&self.pool)
+        .await?;
+        claimed!(self, rows)
+    }
+
+    /// Takes up to `room` waiting jobs that may run, with all their locks, and notes on the
+    /// others what they wait for.
+    pub async fn claim(&self, room: usize) -> Result<Vec<Claimed>, JobsError> {
+        let mut transaction = self.pool.begin().await?;
+        sqlx::query!("select pg_advisory_xact_lock($1)::text as locked", QUEUE_KEY)
+            .fetch_one(&mut *transaction)
+            .await?;
+        let queue = load(&mut transaction).await?;
+        let entries: Vec<Entry> = queue.iter().map(|queued| queued.entry.clone()).collect();
+        let (mut run, mut wait) = (Vec::new(), Vec::new());
+        for (job, verdict) in decide(&entries) {
+            let known = queue.iter().any(|queued| queued.entry.job == job && self.kinds.contains(&queued.kind));
+            match verdict {
+                Verdict::Run if known && run.len() < room => run.push(job.0),
+                Verdict::Run => wait.push((job, None, "a free server".to_owned())),
+                Verdict::Wait(blocker) => wait.push((job, Some(blocker), reason(&queue, blocker))),
+            }
+        }
+        let claimed = self.take(&mut transaction, &run).await?;
+        explain(&mut transaction, &wait).await?;
+        transaction.commit().await?;
+        Ok(claimed)
+    }
+
+    async fn take(&self, connection: &mut PgConnection, jobs: &[Uuid]) -> Result<Vec<Claimed>, JobsError> {
+        if jobs.is_empty() {
+            return Ok(Vec::new());
+        }
+        let rows = sqlx::query!(
+            r#"
+            with taken as (
+                update jobs set state = 'running', owner = $1, generation = generation + 1,
+                    lease_until = now() + make_interval(secs => $2), started_at = coalesce(started_at, now()),
+                    waiting_for = null, waiting_since = null, blocked_by = null,
+                    feed_seq = feed_seq + 1, state_seq = feed_seq + 1
+                where id = any($3) and state = 'waiting'
+                returning id, generation, kind, params, dag, created_by, cancel_requested_at
+            ), held as (
+                update job_locks set held_since = now() from taken where job_locks.job_id = taken.id
+            )
+            select taken.*, pg_notify('corpus_jobs', 'feed ' || id)::text as notified from taken
+            "#,
+            self.owner,
+            self.lease.as_secs_f64(),
+            jobs,
+        )
+        .fetch_all(connection)
+        .await?;
+        claimed!(self, rows)
+    }
+
+    /// Renews the leases of all own jobs; returns those that are still ours and whether their
+    /// cancel was asked for.
+    pub async fn renew(&self, jobs: &[Lease]) -> Result<Vec<(Lease, bool)>, JobsError> {
+        let ids: Vec<Uuid> = jobs.iter().map(|lease| lease.job.0).collect();
+        let rows = sqlx::query!(
+            r#"
+            update jobs set lease_until = now() + make_interval(secs => $3)
+            where owner = $1 and id = any($2)
+            returning id, generation, cancel_requested_at is not null as "cancel!"
+            "#,
+            self.owner,
+            &ids,
+            self.lease.as_secs_f64(),
+        )
+        .fetch_all(&self.pool)
+        .await?;
+        let lease = |id, generation| Lease { job: JobId(id), owner: self.owner, generation };
+        Ok(rows.into_iter().map(|row| (lease(row.id, row.generation), row.cancel)).collect())
+    }
+
+    /// Gives leases back, so that another server takes the jobs at once.
+    pub async fn release(&self, jobs: &[Lease]) -> Result<(), JobsError> {
+        let ids: Vec<Uuid> = jobs.iter().map(|lease| lease.job.0).collect();
+        sqlx::query!(
+            r#"
+            with released as (
+                update jobs set owner = null, lease_until = null
+                where owner = $1 and id = any($2) returning id
+            )
+            select pg_notify('corpus_jobs', 'wake')::text as notified where exists (select from released)
+            "#,
+            self.owner,
+            &ids,
+        )
+        .fetch_optional(&self.pool)
+        .await?;
+        Ok(())
+    }
+}
+
+async fn load(connection: &mut PgConnection) -> Result<Vec<Queued>, JobsError> {
+    let rows = sqlx::query!(
+        r#"
+        select jobs.id, jobs.title, jobs.kind, jobs.state,
+            coalesce(array_agg(lock.resource) filter (where lock.resource is not null), '{}') as "resources!",
+            coalesce(array_agg(lock.mode) filter (where lock.mode is not null), '{}') as "modes!"
+        from jobs left join job_locks lock on lock.job_id = jobs.id
+        where jobs.state in ('waiting', 'running', 'undoing', 'stuck')
+        group by jobs.id
+        order by jobs.queue_order
+        "#,
+    )
+    .fetch_all(connection)
+    .await?;
+    Ok(rows
+        .into_iter()
+        .map(|row| Queued {
+            entry: Entry {
+                job: JobId(row.id),
+                holds: row.state != "waiting",
+                locks: row.resources.into_iter().zip(&row.modes).map(|(resource, mode)| lock(resource, mode)).collect(),
+            },
+            title: row.title,
+            kind: row.kind,
+            stuck: row.state == "stuck",
+        })
+        .collect())
+}
+
+fn lock(resource: String, mode: &str) -> Lock {
+    Lock { resource, mode: if mode == "shared" { LockMode::Shared } else { LockMode::Exclusive } }
+}
+
+fn reason(queue: &[Queued], blocker: JobId) -> String {
+    match queue.iter().find(|queued| queued.entry.job == blocker) {
+        Some(queued) if queued.stuck => format!("an operator to decide on “{}”, which is stuck", queued.title),
+        Some(queued) => format!("“{}” to end", queued.title),
+        None => "another job to end".to_owned(),
+    }
+}
+
+async fn explain(connection: &mut PgConnection, waiting: &[(JobId, Option<JobId>, String)]) -> Result<(), JobsError> {
+    if waiting.is_empty() {
+        return Ok(());
+    }
+    let ids: Vec<Uuid> = waiting.iter().map(|(job, ..)| job.0).collect();
+    let blockers: Vec<Option<Uuid>> = waiting.iter().map(|(_, blocker, _)| blocker.map(|job| job.0)).collect();
+    let reasons: Vec<String> = waiting.iter().map(|(.., reason)| reason.clone()).collect();
+    sqlx::query!(
+        r#"
+        with changed as (
+            update jobs set waiting_for = new.reason, blocked_by = new.blocker,
+                waiting_since = coalesce(waiting_since, now()),
+                feed_seq = feed_seq + 1, state_seq = feed_seq + 1
+            from unnest($1::uuid[], $2::uuid[], $3::text[]) as new (id, blocker, reason)
+            where jobs.id = new.id and state = 'waiting'
+                and (waiting_for, blocked_by) is distinct from (new.reason, new.blocker)
+            returning jobs.id
+        )
+        select pg_notify('corpus_jobs', 'feed ' || id)::text as notified from changed
+        "#,
+        &ids,
+        blockers as _,
+        &reasons,
+    )
+    .fetch_all(connection)
+    .await?;
+    Ok(())
+}

@@ -1,0 +1,148 @@
+//! What can go wrong in a step, and what can go wrong with jobs.
+
+use std::fmt;
+
+use corpus_domain::{JobId, JobKind, JobState};
+use corpus_protocol::{ErrorKind, RequestError};
+use thiserror::Error;
+
+/// Whether trying a step again may help.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StepErrorKind {
+    /// It may: tried again after a while, as often as the step's [`super::Retry`] says.
+    Transient,
+    /// It won't: the job is undone.
+    Permanent,
+    /// The step ended because the job was cancelled: the job is undone.
+    Cancelled,
+}
+
+/// Why a step failed. The message is for the person who waits: what happened, to what, what
+/// to do next; never a secret.
+#[derive(Debug)]
+pub struct StepError {
+    /// Whether trying again may help.
+    pub kind: StepErrorKind,
+    /// What happened.
+    pub message: String,
+    /// What the job waits for until the next try: "node node1 to answer".
+    pub waiting_for: Option<String>,
+    /// The cause, for the server's log.
+    pub source: Option<Box<dyn std::error::Error + Send + Sync>>,
+}
+
+impl StepError {
+    fn new(kind: StepErrorKind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into(), waiting_for: None, source: None }
+    }
+
+    /// A failure that may pass by itself.
+    pub fn transient(message: impl Into<String>) -> Self {
+        Self::new(StepErrorKind::Transient, message)
+    }
+
+    /// A failure that stays.
+    pub fn permanent(message: impl Into<String>) -> Self {
+        Self::new(StepErrorKind::Permanent, message)
+    }
+
+    /// The step ended because the job was cancelled.
+    pub fn cancelled() -> Self {
+        Self::new(StepErrorKind::Cancelled, "cancelled")
+    }
+
+    /// Names what is waited for until the next try.
+    #[must_use]
+    pub fn while_waiting_for(mut self, what: impl Into<String>) -> Self {
+        self.waiting_for = Some(what.into());
+        self
+    }
+
+    /// Keeps the cause for the server's log.
+    #[must_use]
+    pub fn caused_by(mut self, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+        self.source = Some(source.into());
+        self
+    }
+}
+
+impl fmt::Display for StepError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for StepError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.source.as_deref().map(|source| source as _)
+    }
+}
+
+impl From<RequestError> for StepError {
+    fn from(error: RequestError) -> Self {
+        let kind = match error.kind {
+            ErrorKind::Cancelled => StepErrorKind::Cancelled,
+            ErrorKind::Busy | ErrorKind::TimedOut => StepErrorKind::Transient,
+            ErrorKind::Invalid
+            | ErrorKind::Fenced
+            | ErrorKind::Command
+            | ErrorKind::CheckFailed
+            | ErrorKind::NoSpace
+            | ErrorKind::Missing
+            | ErrorKind::Io => StepErrorKind::Permanent,
+        };
+        Self::new(kind, error.message)
+    }
+}
+
+impl From<sqlx::Error> for StepError {
+    fn from(error: sqlx::Error) -> Self {
+        let kind = match &error {
+            sqlx::Error::Io(_) | sqlx::Error::PoolTimedOut | sqlx::Error::Tls(_) => StepErrorKind::Transient,
+            _ => StepErrorKind::Permanent,
+        };
+        Self::new(kind, "the database did not do what the step needs").caused_by(error)
+    }
+}
+
+/// What can go wrong with jobs themselves.
+#[derive(Debug, Error)]
+pub enum JobsError {
+    /// There is no such job.
+    #[error("there is no job {0}")]
+    Missing(JobId),
+    /// No steps are registered for this kind.
+    #[error("no job of kind {0} is known to this server")]
+    UnknownKind(JobKind),
+    /// The parameters can't be written as JSON.
+    #[error("the parameters of the job can't be stored")]
+    Params(#[source] serde_json::Error),
+    /// The steps don't make a saga.
+    #[error("the steps of job kind {kind} don't fit together")]
+    Steps {
+        /// The kind.
+        kind: JobKind,
+        /// Why.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// The job is not in a state for that.
+    #[error("job {id} is {state}: {expected}")]
+    WrongState {
+        /// The job.
+        id: JobId,
+        /// The state it is in.
+        state: JobState,
+        /// What would have been possible.
+        expected: &'static str,
+    },
+    /// A comment is needed.
+    #[error("say in a comment why the job is abandoned")]
+    CommentMissing,
+    /// A word in the database that this release doesn't know.
+    #[error(transparent)]
+    Word(#[from] corpus_domain::Invalid),
+    /// The database failed.
+    #[error("the database failed")]
+    Database(#[from] sqlx::Error),
+}

@@ -1,0 +1,309 @@
+//! Jobs as the pages read them. No authorization here.
+
+use chrono::{DateTime, Utc};
+use corpus_domain::{GuestId, JobId, JobKind, JobState, NodeId, StepState, UserId};
+use corpus_protocol::Stream;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::error::JobsError;
+use super::handle::Jobs;
+
+/// A job without its steps and log.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct JobRow {
+    /// Its id.
+    pub id: JobId,
+    /// What it does.
+    pub kind: JobKind,
+    /// The same for people, with names.
+    pub title: String,
+    /// Its parameters.
+    pub params: Value,
+    /// How far it is.
+    pub state: JobState,
+    /// The node it is about.
+    pub node_id: Option<NodeId>,
+    /// The guest it is about.
+    pub guest_id: Option<GuestId>,
+    /// Who submitted it; none for the controller itself.
+    pub created_by: Option<UserId>,
+    /// When it was submitted.
+    pub created_at: DateTime<Utc>,
+    /// When a server first took it.
+    pub started_at: Option<DateTime<Utc>>,
+    /// When it was over; none while it is stuck.
+    pub ended_at: Option<DateTime<Utc>>,
+    /// How often it was taken by a server.
+    pub generation: i64,
+    /// When its cancel was asked for.
+    pub cancel_requested_at: Option<DateTime<Utc>>,
+    /// Who asked for it.
+    pub cancel_requested_by: Option<UserId>,
+    /// Why it was undone or is stuck.
+    pub error: Option<String>,
+    /// What it waits for.
+    pub waiting_for: Option<String>,
+    /// Since when.
+    pub waiting_since: Option<DateTime<Utc>>,
+    /// The job that it waits for, when it is one.
+    pub blocked_by: Option<JobId>,
+    /// Who abandoned it.
+    pub abandoned_by: Option<UserId>,
+    /// Why it was abandoned.
+    pub comment: Option<String>,
+    /// The number of its last change.
+    pub feed_seq: i64,
+}
+
+/// A step of a job.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct StepRow {
+    /// Its place, from 0.
+    pub index: i32,
+    /// Its stable name.
+    pub name: String,
+    /// Its name for people.
+    pub title: String,
+    /// How far it is.
+    pub state: StepState,
+    /// When it began.
+    pub started_at: Option<DateTime<Utc>>,
+    /// When it ended, undone or not.
+    pub ended_at: Option<DateTime<Utc>>,
+    /// Tries so far, of the effect or the undo.
+    pub attempts: i32,
+    /// Why the effect failed.
+    pub error: Option<String>,
+    /// Why the undo failed: what may be left.
+    pub undo_error: Option<String>,
+    /// How far it is, in the unit of `progress_total`.
+    pub progress_done: Option<i64>,
+    /// All there is to do.
+    pub progress_total: Option<i64>,
+    /// The number of its last change.
+    pub seq: i64,
+}
+
+/// A line of a job's log.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct LogLine {
+    /// Its number.
+    pub seq: i64,
+    /// When it was said.
+    pub at: DateTime<Utc>,
+    /// The step that said it.
+    pub step: Option<i32>,
+    /// Where it came from.
+    pub stream: Stream,
+    /// Its text.
+    pub text: String,
+}
+
+/// A job with its steps.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct JobDetail {
+    /// The job.
+    pub job: JobRow,
+    /// Its steps in order.
+    pub steps: Vec<StepRow>,
+}
+
+/// Which jobs to list; what is none is not asked.
+#[derive(Debug, Clone, Default)]
+pub struct JobFilter {
+    /// In one of these states; empty: in any.
+    pub states: Vec<JobState>,
+    /// Of this kind.
+    pub kind: Option<JobKind>,
+    /// About this node.
+    pub node: Option<NodeId>,
+    /// About this guest.
+    pub guest: Option<GuestId>,
+    /// Submitted by this user.
+    pub created_by: Option<UserId>,
+}
+
+/// A part of a list.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Page<T> {
+    /// The part.
+    pub items: Vec<T>,
+    /// How many there are in all.
+    pub total: i64,
+}
+
+macro_rules! job_row {
+    ($row:expr) => {
+        JobRow {
+            id: JobId($row.id),
+            kind: $row.kind.parse()?,
+            title: $row.title,
+            params: $row.params,
+            state: $row.state.parse()?,
+            node_id: $row.node_id.map(NodeId),
+            guest_id: $row.guest_id.map(GuestId),
+            created_by: $row.created_by.map(UserId),
+            created_at: $row.created_at,
+            started_at: $row.started_at,
+            ended_at: $row.ended_at,
+            generation: $row.generation,
+            cancel_requested_at: $row.cancel_requested_at,
+            cancel_requested_by: $row.cancel_requested_by.map(UserId),
+            error: $row.error,
+            waiting_for: $row.waiting_for,
+            waiting_since: $row.waiting_since,
+            blocked_by: $row.blocked_by.map(JobId),
+            abandoned_by: $row.abandoned_by.map(UserId),
+            comment: $row.comment,
+            feed_seq: $row.feed_seq,
+        }
+    };
+}
+
+fn stream(word: &str) -> Stream {
+    match word {
+        "out" => Stream::Out,
+        "err" => Stream::Err,
+        _ => Stream::Note,
+    }
+}
+
+impl Jobs {
+    /// The jobs that match, the newest first.
+    pub async fn list(&self, filter: &JobFilter, limit: i64, offset: i64) -> Result<Page<JobRow>, JobsError> {
+        let states: Vec<String> = filter.states.iter().map(|state| state.as_str().to_owned()).collect();
+        let rows = sqlx::query!(
+            r#"
+            select id, kind, title, params, state, node_id, guest_id, created_by, created_at, started_at, ended_at,
+                generation, cancel_requested_at, cancel_requested_by, error, waiting_for, waiting_since, blocked_by,
+                abandoned_by, comment, feed_seq, count(*) over () as "total!"
+            from jobs
+            where (cardinality($1::text[]) = 0 or state = any($1))
+                and ($2::text is null or kind = $2)
+                and ($3::uuid is null or node_id = $3)
+                and ($4::uuid is null or guest_id = $4)
+                and ($5::uuid is null or created_by = $5)
+            order by queue_order desc
+            limit $6 offset $7
+            "#,
+            &states,
+            filter.kind.map(JobKind::as_str),
+            filter.node.map(|id| id.0),
+            filter.guest.map(|id| id.0),
+            filter.created_by.map(|id| id.0),
+            limit,
+            offset,
+        )
+        .fetch_all(self.pool())
+        .await?;
+        let total = rows.first().map_or(0, |row| row.total);
+        let items = rows.into_iter().map(|row| Ok(job_row!(row))).collect::<Result<_, JobsError>>()?;
+        Ok(Page { items, total })
+    }
+
+    /// A job without its steps.
+    pub async fn row(&self, id: JobId) -> Result<JobRow, JobsError> {
+        Ok(self.row_with_state_seq(id).await?.0)
+    }
+
+    /// A job without its steps, and the number of the last change of its own row.
+    pub(super) async fn row_with_state_seq(&self, id: JobId) -> Result<(JobRow, i64), JobsError> {
+        let row = sqlx::query!(
+            r#"
+            select id, kind, title, params, state, node_id, guest_id, created_by, created_at, started_at, ended_at,
+                generation, cancel_requested_at, cancel_requested_by, error, waiting_for, waiting_since, blocked_by,
+                abandoned_by, comment, feed_seq, state_seq
+            from jobs where id = $1
+            "#,
+            id.0,
+        )
+        .fetch_optional(self.pool())
+        .await?
+        .ok_or(JobsError::Missing(id))?;
+        let state_seq = row.state_seq;
+        Ok((job_row!(row), state_seq))
+    }
+
+    /// A job with its steps.
+    pub async fn get(&self, id: JobId) -> Result<JobDetail, JobsError> {
+        Ok(JobDetail { job: self.row(id).await?, steps: self.steps_after(id, -1, i64::MAX).await? })
+    }
+
+    /// The steps that changed after number `after`, up to `until`.
+    pub(super) async fn steps_after(&self, id: JobId, after: i64, until: i64) -> Result<Vec<StepRow>, JobsError> {
+        let rows = sqlx::query!(
+            r#"
+            select index, name, title, state, started_at, ended_at, attempts, error, undo_error,
+                progress_done, progress_total, seq
+            from job_steps where job_id = $1 and seq > $2 and seq <= $3 order by index
+            "#,
+            id.0,
+            after,
+            until,
+        )
+        .fetch_all(self.pool())
+        .await?;
+        rows.into_iter()
+            .map(|row| {
+                Ok(StepRow {
+                    index: row.index,
+                    name: row.name,
+                    title: row.title,
+                    state: row.state.parse()?,
+                    started_at: row.started_at,
+                    ended_at: row.ended_at,
+                    attempts: row.attempts,
+                    error: row.error,
+                    undo_error: row.undo_error,
+                    progress_done: row.progress_done,
+                    progress_total: row.progress_total,
+                    seq: row.seq,
+                })
+            })
+            .collect()
+    }
+
+    /// The log after number `after`, at most `limit` lines.
+    pub async fn log(&self, id: JobId, after: i64, limit: i64) -> Result<Vec<LogLine>, JobsError> {
+        let rows = sqlx::query!(
+            "select seq, at, step, stream, text from job_log where job_id = $1 and seq > $2 order by seq limit $3",
+            id.0,
+            after,
+            limit,
+        )
+        .fetch_all(self.pool())
+        .await?;
+
+        Ok(rows
+            .into_iter()
+            .map(|row| LogLine {
+                seq: row.seq,
+                at: row.at,
+                step: row.step,
+                stream: stream(&row.stream),
+                text: row.text,
+            })
+            .collect())
+    }
+
+    /// How many jobs wait or run before a waiting one on things that it needs; 0 when it doesn't wait.
+    pub async fn position(&self, id: JobId) -> Result<i64, JobsError> {
+        let ahead = sqlx::query_scalar!(
+            r#"
+            select count(distinct other.id) as "ahead!"
+            from jobs mine
+            join job_locks my_lock on my_lock.job_id = mine.id
+            join job_locks lock on lock.resource = my_lock.resource
+                and (lock.mode = 'exclusive' or my_lock.mode = 'exclusive')
+            join jobs other on other.id = lock.job_id
+            where mine.id = $1 and mine.state = 'waiting' and other.id <> mine.id
+                and (lock.held_since is not null or other.queue_order < mine.queue_order)
+            "#,
+            id.0,
+        )
+        .fetch_one(self.pool())
+        .await?;
+        Ok(ahead)
+    }
+}

@@ -1,0 +1,95 @@
+//! One run of a job on this server: from taking the lease to the end, or to losing it.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use corpus_domain::{JobKind, UserId};
+use corpus_protocol::JobRef;
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use super::queue::Lock;
+use super::writer::Writer;
+
+/// What of a step a saga node stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum NodePart {
+    /// Nothing; its undo is the step's undo.
+    Guard,
+    /// The effect.
+    Effect,
+}
+
+/// What all steps of a run share. Without the services' type, so that the store can hold it.
+#[derive(Debug)]
+pub(super) struct Run {
+    pub kind: JobKind,
+    pub created_by: Option<UserId>,
+    pub params: Value,
+    pub locks: Vec<Lock>,
+    pub writer: Arc<Writer>,
+    /// Saga node to step.
+    pub nodes: BTreeMap<u32, (i32, NodePart)>,
+    /// Step name to its row.
+    pub steps: HashMap<String, i32>,
+    pub outputs: Mutex<HashMap<String, Value>>,
+    /// Someone asked to cancel the job.
+    pub cancel: CancellationToken,
+    /// This run must do nothing more: the lease is lost, or given back.
+    pub halt: CancellationToken,
+    /// The server shuts down: the run halts before its next effect.
+    pub drain: CancellationToken,
+    /// How long a step has to end by itself after a cancel.
+    pub grace: Duration,
+    #[cfg(any(test, feature = "testing"))]
+    pub faults: Arc<super::testing::Faults>,
+}
+
+impl Run {
+    pub fn job_ref(&self) -> JobRef {
+        let lease = self.writer.lease();
+        JobRef { id: lease.job, generation: lease.generation }
+    }
+
+    pub fn output(&self, step: &str) -> Option<Value> {
+        self.outputs.lock().unwrap_or_else(PoisonError::into_inner).get(step).cloned()
+    }
+
+    pub fn keep_output(&self, step: &str, output: Value) {
+        self.outputs.lock().unwrap_or_else(PoisonError::into_inner).insert(step.to_owned(), output);
+    }
+
+    /// Never returns: the saga stays where it is, for whoever has the lease now.
+    pub async fn stay_halted(&self) -> ! {
+        self.halt.cancel();
+        loop {
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
+/// A run with the services that its steps use: steno's context.
+pub(super) struct Live<S> {
+    pub run: Arc<Run>,
+    pub services: Arc<S>,
+}
+
+impl<S> std::fmt::Debug for Live<S> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Live").field("run", &self.run).finish_non_exhaustive()
+    }
+}
+
+/// Ties steno's types to ours.
+pub(super) struct Saga<S>(std::marker::PhantomData<fn() -> S>);
+
+impl<S> std::fmt::Debug for Saga<S> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Saga")
+    }
+}
+
+impl<S: Send + Sync + 'static> steno::SagaType for Saga<S> {
+    type ExecContextType = Live<S>;
+}

@@ -1,0 +1,156 @@
+//! Submitting a job in the caller's transaction.
+
+use corpus_domain::{GuestId, JobId, NodeId, UserId};
+use serde::Serialize;
+use sqlx::PgTransaction;
+use uuid::Uuid;
+
+use super::define::JobParams;
+use super::error::JobsError;
+use super::handle::Jobs;
+use super::plan;
+use super::queue::Lock;
+
+/// A job to be submitted.
+#[derive(Debug, Clone)]
+pub struct NewJob<P> {
+    title: String,
+    params: P,
+    locks: Vec<Lock>,
+    node: Option<NodeId>,
+    guest: Option<GuestId>,
+    created_by: Option<UserId>,
+    idempotency_key: Option<String>,
+}
+
+impl<P: JobParams> NewJob<P> {
+    /// A job of the kind that `params` belong to; `title` is for people: "Create guest web1".
+    pub fn new(title: impl Into<String>, params: P) -> Self {
+        Self {
+            title: title.into(),
+            params,
+            locks: Vec::new(),
+            node: None,
+            guest: None,
+            created_by: None,
+            idempotency_key: None,
+        }
+    }
+
+    /// What the job needs while it runs.
+    #[must_use]
+    pub fn locks(mut self, locks: impl IntoIterator<Item = Lock>) -> Self {
+        self.locks.extend(locks);
+        self
+    }
+
+    /// The node it is about, for filters; takes no lock.
+    #[must_use]
+    pub fn node(mut self, node: NodeId) -> Self {
+        self.node = Some(node);
+        self
+    }
+
+    /// The guest it is about, for filters; takes no lock.
+    #[must_use]
+    pub fn guest(mut self, guest: GuestId) -> Self {
+        self.guest = Some(guest);
+        self
+    }
+
+    /// Who submits it.
+    #[must_use]
+    pub fn created_by(mut self, user: UserId) -> Self {
+        self.created_by = Some(user);
+        self
+    }
+
+    /// The key of the form that asks for it. The same key gives the same job; let it contain the user.
+    #[must_use]
+    pub fn idempotency_key(mut self, key: impl Into<String>) -> Self {
+        self.idempotency_key = Some(key.into());
+        self
+    }
+}
+
+/// What became of a submission.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Submitted {
+    /// A new job.
+    New(JobId),
+    /// The key was used before: that job. The caller should roll back what else it wrote.
+    Repeated(JobId),
+}
+
+impl Submitted {
+    /// The job.
+    pub const fn id(self) -> JobId {
+        match self {
+            Self::New(id) | Self::Repeated(id) => id,
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct NewStep<'a> {
+    index: usize,
+    name: &'a str,
+    title: &'a str,
+}
+
+impl Jobs {
+    /// Writes a job with its steps and locks; servers learn of it when the transaction commits.
+    pub async fn submit<P: JobParams>(
+        &self,
+        transaction: &mut PgTransaction<'_>,
+        new: NewJob<P>,
+    ) -> Result<Submitted, JobsError> {
+        let outline = self.outline(P::KIND)?;
+        let params = serde_json::to_value(&new.params).map_err(JobsError::Params)?;
+        let dag = plan::dag(P::KIND, outline, params.clone())?;
+        let step =
+            |(index, step): (usize, &super::define::StepOutline)| NewStep { index, name: step.name, title: step.title };
+        let steps: Vec<_> = outline.iter().enumerate().map(step).collect();
+        let id = Uuid::now_v7();
+        let inserted = sqlx::query_scalar!(
+            r#"
+            with job as (
+                insert into jobs (id, kind, title, params, dag, node_id, guest_id, created_by, idempotency_key)
+                values ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+                on conflict (idempotency_key) do nothing
+                returning id
+            ), steps as (
+                insert into job_steps (job_id, index, name, title)
+                select job.id, new.index, new.name, new.title
+                from job, jsonb_to_recordset($10) as new (index integer, name text, title text)
+            ), locks as (
+                insert into job_locks (resource, job_id, mode)
+                select new.resource, job.id, min(new.mode)
+                from job, jsonb_to_recordset($11) as new (resource text, mode text)
+                group by new.resource, job.id
+            )
+            select pg_notify('corpus_jobs', 'wake')::text as "notified!" from job
+            "#,
+            id,
+            P::KIND.as_str(),
+            new.title,
+            params,
+            dag,
+            new.node.map(|node| node.0),
+            new.guest.map(|guest| guest.0),
+            new.created_by.map(|user| user.0),
+            new.idempotency_key,
+            serde_json::to_value(&steps).map_err(JobsError::Params)?,
+            serde_json::to_value(&new.locks).map_err(JobsError::Params)?,
+        )
+        .fetch_optional(&mut **transaction)
+        .await?;
+        if inserted.is_some() {
+            return Ok(Submitted::New(JobId(id)));
+        }
+        let earlier = sqlx::query_scalar!("select id from jobs where idempotency_key = $1", new.idempotency_key)
+            .fetch_one(&mut **transaction)
+            .await?;
+        Ok(Submitted::Repeated(JobId(earlier)))
+    }
+}

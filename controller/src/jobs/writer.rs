@@ -1,0 +1,370 @@
+//! Everything that a running job writes, in one fenced statement.
+//!
+//! Saga events, step rows, log lines and the job's state collect in memory and are written
+//! together: when an effect is about to begin, when the job ends, when 50 log lines are
+//! there, or 100 ms after the first. The statement moves the job's row only if this server
+//! still has the lease, and everything else hangs on that row, so a server that lost it
+//! writes nothing at all and learns of it.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use corpus_domain::{JobId, JobState};
+use corpus_protocol::Stream;
+use serde::Serialize;
+use serde_json::Value;
+use sqlx::PgPool;
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use super::query::StepRow;
+
+/// How long a log line may wait for others.
+const LINE_DELAY: Duration = Duration::from_millis(100);
+/// How many log lines may wait for others.
+const LINES_AT_ONCE: usize = 50;
+/// How many log lines are kept while the database doesn't answer; later ones are counted only.
+const LINES_KEPT: usize = 5_000;
+/// The longest log line, in characters.
+const LINE_LENGTH: usize = 4_096;
+
+/// This server's claim on a job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Lease {
+    pub job: JobId,
+    pub owner: Uuid,
+    pub generation: i64,
+}
+
+/// The lease is lost, or the run was told to halt: nothing was written, nothing may be done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Halted;
+
+#[derive(Debug)]
+struct Line {
+    at: DateTime<Utc>,
+    step: Option<i32>,
+    stream: Stream,
+    text: String,
+}
+
+#[derive(Debug)]
+enum Item {
+    Line(Line),
+    Step(i32),
+}
+
+#[derive(Debug, Default)]
+struct Pending {
+    events: Vec<EventRow>,
+    items: Vec<Item>,
+    lines: usize,
+    left_out: usize,
+    state: Option<JobState>,
+    error: Option<String>,
+    waiting_for: Option<Option<String>>,
+    timer: bool,
+}
+
+#[derive(Debug, Serialize)]
+struct EventRow {
+    node_id: u32,
+    kind: &'static str,
+    event: Value,
+}
+
+#[derive(Debug, Serialize)]
+struct LineRow {
+    seq: i64,
+    at: DateTime<Utc>,
+    step: Option<i32>,
+    stream: Stream,
+    text: String,
+}
+
+/// What one statement writes.
+#[derive(Debug)]
+struct Batch {
+    /// How many numbers of the feed it takes.
+    count: i64,
+    events: Value,
+    lines: Value,
+    steps: Value,
+    state: Option<JobState>,
+    error: Option<String>,
+    waiting_for: Option<Option<String>>,
+}
+
+/// Collects and writes what one run of a job has to say.
+#[derive(Debug)]
+pub(super) struct Writer {
+    pool: PgPool,
+    lease: Lease,
+    rows: Mutex<BTreeMap<i32, StepRow>>,
+    pending: Mutex<Pending>,
+    flushing: tokio::sync::Mutex<()>,
+    halt: CancellationToken,
+    statements: AtomicU64,
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Cuts what PostgreSQL can't store or a reader can't use.
+fn clean(text: &str) -> String {
+    text.chars().take(LINE_LENGTH).map(|c| if c == '\0' { char::REPLACEMENT_CHARACTER } else { c }).collect()
+}
+
+impl Writer {
+    pub fn new(pool: PgPool, lease: Lease, rows: Vec<StepRow>, halt: CancellationToken) -> Self {
+        Self {
+            pool,
+            lease,
+            rows: Mutex::new(rows.into_iter().map(|row| (row.index, row)).collect()),
+            pending: Mutex::default(),
+            flushing: tokio::sync::Mutex::default(),
+            halt,
+            statements: AtomicU64::new(0),
+        }
+    }
+
+    pub fn lease(&self) -> Lease {
+        self.lease
+    }
+
+    /// How many statements were sent.
+    pub fn statements(&self) -> u64 {
+        self.statements.load(Ordering::Relaxed)
+    }
+
+    /// Adds a line to the job's log.
+    pub fn line(self: &Arc<Self>, step: Option<i32>, stream: Stream, text: &str) {
+        let line = Line { at: Utc::now(), step, stream, text: clean(text) };
+        let mut pending = locked(&self.pending);
+        if pending.lines >= LINES_KEPT {
+            pending.left_out += 1;
+            return;
+        }
+        pending.lines += 1;
+        pending.items.push(Item::Line(line));
+        if pending.lines.is_multiple_of(LINES_AT_ONCE) {
+            self.flush_after(Duration::ZERO);
+        } else if !pending.timer {
+            pending.timer = true;
+            self.flush_after(LINE_DELAY);
+        }
+    }
+
+    fn flush_after(self: &Arc<Self>, delay: Duration) {
+        let writer = Arc::clone(self);
+        tokio::spawn(async move {
+            tokio::time::sleep(delay).await;
+            // Whoever must not go on when halted flushes itself and sees it.
+            let _ = writer.flush().await;
+        });
+    }
+
+    /// Writes within 100 ms what was changed.
+    pub fn flush_soon(self: &Arc<Self>) {
+        let mut pending = locked(&self.pending);
+        if !pending.timer {
+            pending.timer = true;
+            self.flush_after(LINE_DELAY);
+        }
+    }
+
+    /// Changes a step's row.
+    pub fn step(&self, index: i32, change: impl FnOnce(&mut StepRow)) {
+        if let Some(row) = locked(&self.rows).get_mut(&index) {
+            change(row);
+            locked(&self.pending).items.push(Item::Step(index));
+        }
+    }
+
+    /// Changes the job's state.
+    pub fn state(&self, state: JobState) {
+        locked(&self.pending).state = Some(state);
+    }
+
+    /// Says why the job fails.
+    pub fn error(&self, error: &str) {
+        locked(&self.pending).error = Some(clean(error));
+    }
+
+    /// Says what the job waits for, or that it doesn't any more.
+    pub fn waiting_for(&self, what: Option<&str>) {
+        locked(&self.pending).waiting_for = Some(what.map(clean));
+    }
+
+    /// Adds an event of the saga.
+    pub fn event(&self, node_id: u32, kind: &'static str, event: Value) {
+        locked(&self.pending).events.push(EventRow { node_id, kind, event });
+    }
+
+    /// Writes all that is pending; returns when it is durable.
+    pub async fn flush(&self) -> Result<(), Halted> {
+        let _one_at_a_time = self.flushing.lock().await;
+        let Some(batch) = self.take() else { return Ok(()) };
+        let mut pause = Duration::from_millis(50);
+        loop {
+            if self.halt.is_cancelled() {
+                return Err(Halted);
+            }
+            match self.write(&batch).await {
+                Ok(true) => return Ok(()),
+                Ok(false) => {
+                    tracing::warn!(job.id = %self.lease.job, job.generation = self.lease.generation, "lost the lease of a job");
+                    self.halt.cancel();
+                    return Err(Halted);
+                }
+                Err(error) => {
+                    tracing::warn!(job.id = %self.lease.job, error = &error as &dyn std::error::Error, "can't record a job, trying again");
+                    tokio::select! {
+                        () = tokio::time::sleep(pause) => pause = (pause * 2).min(Duration::from_secs(1)),
+                        () = self.halt.cancelled() => return Err(Halted),
+                    }
+                }
+            }
+        }
+    }
+
+    fn take(&self) -> Option<Batch> {
+        let rows = locked(&self.rows);
+        let mut pending = std::mem::take(&mut *locked(&self.pending));
+        if pending.left_out > 0 {
+            let text = format!("{} lines are left out here", pending.left_out);
+            pending.items.push(Item::Line(Line { at: Utc::now(), step: None, stream: Stream::Note, text }));
+        }
+        let changes_state = pending.state.is_some() || pending.error.is_some() || pending.waiting_for.is_some();
+        if pending.items.is_empty() && pending.events.is_empty() && !changes_state {
+            return None;
+        }
+        let (lines, steps, mut count) = number(pending.items, &rows);
+        count += i64::from(changes_state);
+        Some(Batch {
+            count,
+            events: to_json(&pending.events),
+            lines: to_json(&lines),
+            steps: to_json(&steps),
+            state: pending.state,
+            error: pending.error,
+            waiting_for: pending.waiting_for,
+        })
+    }
+
+    async fn write(&self, batch: &Batch) -> sqlx::Result<bool> {
+        self.statements.fetch_add(1, Ordering::Relaxed);
+        let over = batch.state.is_some_and(JobState::is_over);
+        let ended = over && batch.state != Some(JobState::Stuck);
+        let written = sqlx::query!(
+            r#"
+            with run as (
+                update jobs set
+                    feed_seq = feed_seq + $4,
+                    state = coalesce($5, state),
+                    error = coalesce($6, error),
+                    waiting_for = case when $8 then $9 else waiting_for end,
+                    waiting_since = case when not $8 then waiting_since when $9::text is not null then now() end,
+                    state_seq = case when $8 or $5 is not null or $6 is not null then feed_seq + $4 else state_seq end,
+                    ended_at = case when $10 then now() end,
+                    owner = case when $7 then null else owner end,
+                    lease_until = case when $7 then null else lease_until end
+                where id = $1 and owner = $2 and generation = $3
+                returning id, feed_seq - $4 as base
+            ), events as (
+                insert into job_events (job_id, node_id, kind, event, generation)
+                select run.id, new.node_id, new.kind, new.event, $3
+                from run, jsonb_to_recordset($11) as new (node_id bigint, kind text, event jsonb)
+                on conflict do nothing
+            ), lines as (
+                insert into job_log (job_id, seq, at, step, stream, text)
+                select run.id, run.base + new.seq, new.at, new.step, new.stream, new.text
+                from run, jsonb_to_recordset($12)
+                    as new (seq bigint, at timestamptz, step integer, stream text, text text)
+            ), steps as (
+                update job_steps set
+                    state = new.state, started_at = new.started_at, ended_at = new.ended_at,
+                    attempts = new.attempts, error = new.error, undo_error = new.undo_error,
+                    progress_done = new.progress_done, progress_total = new.progress_total,
+                    seq = run.base + new.seq
+                from run, jsonb_to_recordset($13) as new (
+                    index integer, state text, started_at timestamptz, ended_at timestamptz,
+                    attempts integer, error text, undo_error text,
+                    progress_done bigint, progress_total bigint, seq bigint
+                )
+                where job_steps.job_id = run.id and job_steps.index = new.index
+            ), released as (
+                delete from job_locks using run where job_locks.job_id = run.id and $10
+            )
+            select
+                case when $4 > 0 then pg_notify('corpus_jobs', 'feed ' || run.id)::text end as feed,
+                case when $10 then pg_notify('corpus_jobs', 'wake')::text end as wake
+            from run
+            "#,
+            self.lease.job.0,
+            self.lease.owner,
+            self.lease.generation,
+            batch.count,
+            batch.state.map(JobState::as_str),
+            batch.error.as_deref(),
+            over,
+            batch.waiting_for.is_some(),
+            batch.waiting_for.as_ref().and_then(Option::as_deref),
+            ended,
+            batch.events,
+            batch.lines,
+            batch.steps,
+        )
+        .fetch_optional(&self.pool)
+        .await?;
+        Ok(written.is_some())
+    }
+}
+
+/// Numbers lines and steps from 1 in the order they happened; a step changed more than once
+/// counts at its last change, with its row as it is now.
+fn number(items: Vec<Item>, rows: &BTreeMap<i32, StepRow>) -> (Vec<LineRow>, Vec<StepRow>, i64) {
+    let mut last = BTreeMap::new();
+    for (position, item) in items.iter().enumerate() {
+        if let Item::Step(index) = item {
+            last.insert(*index, position);
+        }
+    }
+    let (mut lines, mut steps, mut seq) = (Vec::new(), Vec::new(), 0);
+    for (position, item) in items.into_iter().enumerate() {
+        match item {
+            Item::Line(Line { at, step, stream, text }) => {
+                seq += 1;
+                lines.push(LineRow { seq, at, step, stream, text });
+            }
+            Item::Step(index) if last.get(&index) == Some(&position) => {
+                if let Some(row) = rows.get(&index) {
+                    seq += 1;
+                    steps.push(StepRow { seq, ..row.clone() });
+                }
+            }
+            Item::Step(_) => {}
+        }
+    }
+    (lines, steps, seq)
+}
+
+/// These rows are plain structs with string keys; `jsonb` takes no NUL, so none is passed on.
+fn to_json(rows: &impl Serialize) -> Value {
+    let mut json = serde_json::to_value(rows).unwrap_or(Value::Array(Vec::new()));
+    without_nul(&mut json);
+    json
+}
+
+fn without_nul(json: &mut Value) {
+    match json {
+        Value::String(text) if text.contains('\0') => *text = clean(text),
+        Value::Array(values) => values.iter_mut().for_each(without_nul),
+        Value::Object(fields) => fields.values_mut().for_each(without_nul),
+        _ => {}
+    }
+}
