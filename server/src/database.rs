@@ -58,6 +58,12 @@ impl Database {
         Ok(Self { pool, private })
     }
 
+    /// Closes all connections, and stops the private PostgreSQL unless it was running before.
+    pub async fn leave(mut self) {
+        self.private = self.private.filter(|private| !private.was_running());
+        self.close().await;
+    }
+
     /// Closes all connections, then stops the private PostgreSQL.
     pub async fn close(self) {
         if tokio::time::timeout(Duration::from_secs(5), self.pool.close()).await.is_err() {

@@ -14,18 +14,18 @@
     )
 )]
 
+mod assets;
 pub mod config;
 pub mod database;
-pub mod login;
-pub mod postgres;
-pub mod sessions;
-mod assets;
 mod forms;
 mod health;
 mod live;
+pub mod login;
 mod member;
 mod pages;
+pub mod postgres;
 mod security;
 pub mod serve;
+pub mod sessions;
 pub mod trace;
 pub mod web;

@@ -44,7 +44,8 @@ pub async fn events(
         Ok(updates) => updates,
         Err(error) => {
             pages::log_failure(&error);
-            let status = StatusCode::from_u16(corpus_app::status_of(&error)).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+            let status =
+                StatusCode::from_u16(corpus_app::status_of(&error)).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
             return (status, error.to_string()).into_response();
         }
     };

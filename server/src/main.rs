@@ -116,7 +116,7 @@ async fn serve(settings: Settings) -> anyhow::Result<()> {
 }
 
 async fn migrate(settings: &Settings) -> anyhow::Result<()> {
-    Database::open(settings).await?.close().await;
+    Database::open(settings).await?.leave().await;
     println!("The database is up to date.");
     Ok(())
 }
@@ -124,7 +124,7 @@ async fn migrate(settings: &Settings) -> anyhow::Result<()> {
 async fn reset(settings: &Settings) -> anyhow::Result<()> {
     let database = Database::open(settings).await?;
     let password = Accounts::new(database.pool.clone()).reset_admin().await;
-    // The private PostgreSQL is left running: a server may be using it.
+    database.leave().await;
     println!("{}", announcement(&password?));
     Ok(())
 }

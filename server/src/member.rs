@@ -69,7 +69,8 @@ async fn principal(web: &Web, session: &Session) -> corpus_controller::Result<Op
 fn to_login(method: &Method, uri: &Uri, headers: &HeaderMap) -> Response {
     let accepts = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let is_page = method == Method::GET || method == Method::HEAD || method == Method::POST;
-    if !is_page || accepts.contains("text/event-stream") || accepts.contains("json") || uri.path().ends_with("/events") {
+    if !is_page || accepts.contains("text/event-stream") || accepts.contains("json") || uri.path().ends_with("/events")
+    {
         return (StatusCode::UNAUTHORIZED, "Sign in first.").into_response();
     }
     let back = uri.path_and_query().map_or("/", |path| path.as_str());
@@ -106,7 +107,8 @@ mod tests {
         for good in ["/", "/nodes", "/jobs?state=all", "/guests/new#x"] {
             assert_eq!(local_path(good), good);
         }
-        for bad in ["", "nodes", "//evil.example", "/\\evil.example", "https://evil.example", "/\t/evil", "/a\nb", "/é"] {
+        for bad in ["", "nodes", "//evil.example", "/\\evil.example", "https://evil.example", "/\t/evil", "/a\nb", "/é"]
+        {
             assert_eq!(local_path(bad), "/", "{bad:?}");
         }
     }

@@ -16,7 +16,7 @@ use std::time::Duration;
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{Connection, PgConnection};
 use thiserror::Error;
-use tokio::process::Command;
+use tokio::process::{Child, Command};
 use tokio::time::{Instant, sleep};
 
 /// A private PostgreSQL can't be had.
@@ -82,6 +82,7 @@ pub struct Private {
     binaries: PathBuf,
     folder: PathBuf,
     user: Option<User>,
+    found_running: bool,
 }
 
 /// Whom it runs as when the server is root.
@@ -100,15 +101,24 @@ impl Private {
         if folder.as_os_str().len() > 90 {
             return Err(PostgresError::TooLong(data_folder));
         }
-        let this = Self { binaries: find_binaries().ok_or(PostgresError::NoBinaries)?, folder, user: user()? };
+        let binaries = find_binaries().ok_or(PostgresError::NoBinaries)?;
+        let mut this = Self { binaries, folder, user: user()?, found_running: false };
         this.prepare().await?;
         if this.answers().await {
             tracing::info!(folder = %this.folder.display(), "the private PostgreSQL is already running");
-            return Ok(this);
+            this.found_running = true;
+        } else if this.is_alive()? {
+            this.wait(None).await?;
+        } else {
+            this.run().await?;
         }
-        this.clear_stale_pid()?;
-        this.run().await?;
+        this.ensure_database().await?;
         Ok(this)
+    }
+
+    /// Whether it was running before: someone else may be using it.
+    pub const fn was_running(&self) -> bool {
+        self.found_running
     }
 
     /// How to connect to it.
@@ -187,13 +197,21 @@ impl Private {
             .stderr(log)
             .spawn()
             .map_err(files("starting postgres"))?;
+        self.wait(Some(&mut child)).await?;
+        tokio::spawn(async move { child.wait().await });
+        Ok(())
+    }
+
+    /// Waits until it answers: after a crash it replays its journal first.
+    async fn wait(&self, mut child: Option<&mut Child>) -> Result<()> {
         let limit = Instant::now() + Duration::from_secs(60);
         while Instant::now() < limit {
             if self.answers().await {
-                tokio::spawn(async move { child.wait().await });
-                return self.ensure_database().await;
+                return Ok(());
             }
-            if child.try_wait().map_err(files("watching postgres"))?.is_some() {
+            if let Some(child) = &mut child
+                && child.try_wait().map_err(files("watching postgres"))?.is_some()
+            {
                 break;
             }
             sleep(Duration::from_millis(50)).await;
@@ -216,23 +234,28 @@ impl Private {
         }
     }
 
-    /// Removes the pid file of a postmaster that is gone. PostgreSQL does so itself unless the
-    /// number now belongs to some other process, as after a reboot.
-    fn clear_stale_pid(&self) -> Result<()> {
+    /// Whether a postmaster of it lives. Removes the pid file of one that is gone: PostgreSQL does
+    /// so itself unless the number now belongs to some other process, as after a reboot.
+    fn is_alive(&self) -> Result<bool> {
         let path = self.data().join("postmaster.pid");
-        let Ok(text) = std::fs::read_to_string(&path) else { return Ok(()) };
+        let Ok(text) = std::fs::read_to_string(&path) else { return Ok(false) };
         let pid = text.lines().next().unwrap_or_default().trim();
         let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
         if name.trim() == "postgres" {
-            return Ok(());
+            return Ok(true);
         }
         tracing::warn!(pid, "removing the pid file of a PostgreSQL that is gone");
-        std::fs::remove_file(&path).map_err(files("removing a stale postmaster.pid"))
+        std::fs::remove_file(&path).map_err(files("removing a stale postmaster.pid"))?;
+        Ok(false)
     }
 
     fn give(&self, path: &Path) -> Result<()> {
         let Some(user) = self.user else { return Ok(()) };
-        chown(path, Some(user.uid), Some(user.gid)).map_err(files(format!("giving {} to {}", path.display(), user.name)))
+        chown(path, Some(user.uid), Some(user.gid)).map_err(files(format!(
+            "giving {} to {}",
+            path.display(),
+            user.name
+        )))
     }
 
     fn command<'a>(&self, tool: &str, args: impl IntoIterator<Item = &'a OsStr>) -> Command {
@@ -252,7 +275,8 @@ impl Private {
 
     /// Runs a tool to its end. Its output goes to the log file: a pipe would stay open in a process it leaves behind.
     async fn tool<'a>(&self, tool: &'static str, args: impl IntoIterator<Item = &'a OsStr>) -> Result<()> {
-        let log = std::fs::File::options().create(true).append(true).open(self.log()).map_err(files("opening the log"))?;
+        let log =
+            std::fs::File::options().create(true).append(true).open(self.log()).map_err(files("opening the log"))?;
         let status = self
             .command(tool, args)
             .stdin(Stdio::null())
@@ -343,6 +367,7 @@ mod tests {
 
         let second = Private::start(dir.path()).await.unwrap();
         assert_eq!(pid(&pid_file), before, "a running one is used again");
+        assert!(second.was_running() && !first.was_running());
 
         second.stop().await.unwrap();
         std::fs::write(&pid_file, format!("{}\n{}\n", std::process::id(), second.data().display())).unwrap();

@@ -167,7 +167,8 @@ mod tests {
 
     fn record(expires_in: i64) -> Record {
         let data = [("member".to_owned(), serde_json::json!("x"))].into_iter().collect();
-        let expiry_date = OffsetDateTime::now_utc().replace_nanosecond(0).unwrap() + time::Duration::seconds(expires_in);
+        let expiry_date =
+            OffsetDateTime::now_utc().replace_nanosecond(0).unwrap() + time::Duration::seconds(expires_in);
         Record { id: Id::default(), data, expiry_date }
     }
 
@@ -203,7 +204,10 @@ mod tests {
     #[test]
     fn the_removal_of_a_host_cookie_is_secure() {
         let header = |text| HeaderValue::from_static(text);
-        assert_eq!(with_secure(&header("__Host-corpus=; Path=/; Max-Age=0")), "__Host-corpus=; Path=/; Max-Age=0; Secure");
+        assert_eq!(
+            with_secure(&header("__Host-corpus=; Path=/; Max-Age=0")),
+            "__Host-corpus=; Path=/; Max-Age=0; Secure"
+        );
         assert_eq!(with_secure(&header("__Host-corpus=x; Secure; Path=/")), "__Host-corpus=x; Secure; Path=/");
         assert_eq!(with_secure(&header("theme=dark")), "theme=dark");
     }

@@ -198,12 +198,10 @@ impl Settings {
 }
 
 fn read_file(path: &Path) -> Result<toml::Table, ConfigError> {
-    let text = std::fs::read_to_string(path)
-        .map_err(|source| ConfigError::Unreadable { path: path.to_owned(), source })?;
-    text.parse().map_err(|error: toml::de::Error| ConfigError::Syntax {
-        path: path.to_owned(),
-        message: error.to_string(),
-    })
+    let text =
+        std::fs::read_to_string(path).map_err(|source| ConfigError::Unreadable { path: path.to_owned(), source })?;
+    text.parse()
+        .map_err(|error: toml::de::Error| ConfigError::Syntax { path: path.to_owned(), message: error.to_string() })
 }
 
 /// Reads every section, so that all faults are found at once.

@@ -105,7 +105,10 @@ fn groups_give_roles() {
 #[test]
 fn the_example_documents_every_key() {
     let text = include_str!("../../../corpus.example.toml");
-    let uncommented: String = text.lines().map(|line| format!("{}\n", line.strip_prefix("#").filter(|l| !l.starts_with(' ')).unwrap_or(line))).collect();
+    let uncommented: String = text
+        .lines()
+        .map(|line| format!("{}\n", line.strip_prefix("#").filter(|l| !l.starts_with(' ')).unwrap_or(line)))
+        .collect();
     let mut table: toml::Table = uncommented.parse().unwrap();
     for key in KEYS {
         let value = match key.name.split_once('.') {

@@ -1,7 +1,7 @@
 //! Signing in and out.
 
-use axum::http::header::RETRY_AFTER;
 use axum::http::HeaderValue;
+use axum::http::header::RETRY_AFTER;
 use axum::response::Response;
 use corpus_controller::SignIn;
 use tower_sessions::Session;

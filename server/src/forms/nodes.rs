@@ -116,7 +116,7 @@ async fn probe_again(sent: &Sent) -> Result<SeenHostKey, Fault> {
 async fn confirm_key(sent: &Sent) -> Done {
     let id: NodeId = sent.id("id")?;
     let key: String = sent.only("host_key")?;
-    sent.posted.web.controller.confirm_host_key(&sent.who, id, key).await?;
+    sent.posted.web.controller.confirm_host_key(&sent.who, id, &key).await?;
     Ok(format!("/nodes/{id}"))
 }
 

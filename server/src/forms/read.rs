@@ -43,7 +43,8 @@ impl Fields {
 
     /// What a page may show again: no password, and no private key pasted by mistake.
     pub fn shown(&self) -> Vec<(String, String)> {
-        let keep = |(name, value): &&(String, String)| !SECRETS.contains(&name.as_str()) && !value.contains("PRIVATE KEY");
+        let keep =
+            |(name, value): &&(String, String)| !SECRETS.contains(&name.as_str()) && !value.contains("PRIVATE KEY");
         self.0.iter().filter(keep).cloned().collect()
     }
 }
@@ -109,7 +110,8 @@ mod tests {
 
     #[test]
     fn errors_are_gathered_by_field() {
-        let fields = Fields::parse(b"name=a%3Bb&environments=dev&environments=prod&names=a.example%2C%0D%0A+b.example&port=x");
+        let fields =
+            Fields::parse(b"name=a%3Bb&environments=dev&environments=prod&names=a.example%2C%0D%0A+b.example&port=x");
         let mut reading = Reading::of(&fields);
         assert!(reading.required::<HostName>("name").is_none());
         assert!(reading.optional::<u16>("port").is_none());

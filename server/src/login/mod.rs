@@ -11,14 +11,14 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use corpus_domain::{ProjectName, ProjectRole, UserName};
 use ::ldap3::LdapError;
+use corpus_domain::{ProjectName, ProjectRole, UserName};
 use secrecy::SecretString;
 use thiserror::Error;
 
 pub use ldap::{Directory, DirectoryError};
-pub use local::{Accounts, LocalError};
 use limit::Limit;
+pub use local::{Accounts, LocalError};
 
 /// Where an account is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -134,9 +134,11 @@ impl Login {
     ) -> Result<Person, Refusal> {
         self.limit.take(login, address).map_err(Refusal::TooMany)?;
         let name: UserName = login.parse().map_err(|_| Refusal::WrongPassword)?;
-        let person = self.check(name, password, realm).await?;
-        self.limit.give_back(login, address);
-        Ok(person)
+        let checked = self.check(name, password, realm).await;
+        if !matches!(checked, Err(Refusal::WrongPassword | Refusal::Disabled | Refusal::Ambiguous)) {
+            self.limit.give_back(login, address);
+        }
+        checked
     }
 
     async fn check(&self, name: UserName, password: &SecretString, realm: Option<Realm>) -> Result<Person, Refusal> {
