@@ -12,6 +12,8 @@ use corpus_domain::{
 use corpus_protocol::{Facts, Reading};
 use serde::Serialize;
 
+use crate::nodes::{InvalidHostKey, NodeEndpoint};
+
 /// A point in time, UTC.
 pub type Time = DateTime<Utc>;
 
@@ -65,6 +67,17 @@ pub struct NodeView {
 }
 
 impl NodeView {
+    /// Where it answers, and by what it is recognised.
+    pub fn endpoint(&self) -> Result<NodeEndpoint, InvalidHostKey> {
+        Ok(NodeEndpoint {
+            id: self.id,
+            address: self.address.clone(),
+            port: self.ssh_port,
+            user: self.ssh_user.clone(),
+            pinned_host_key: self.host_key.parse()?,
+        })
+    }
+
     /// Slots still free; none unless it is ready.
     pub fn free_slots(&self) -> u32 {
         if self.state == NodeState::Ready { self.slots.saturating_sub(self.guests) } else { 0 }

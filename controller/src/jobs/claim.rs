@@ -26,6 +26,13 @@ pub(super) struct Claimed {
     pub cancel_requested_at: Option<DateTime<Utc>>,
 }
 
+/// What there is to take.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Found {
+    pub waiting: bool,
+    pub ownerless: bool,
+}
+
 /// Who takes jobs, and which.
 #[derive(Debug, Clone)]
 pub(super) struct Claimant {
@@ -61,21 +68,22 @@ struct Queued {
 }
 
 impl Claimant {
-    /// Whether there is anything to take; one cheap statement.
-    pub async fn is_needed(&self) -> Result<bool, JobsError> {
-        let needed = sqlx::query_scalar!(
+    /// Whether jobs wait, and whether leases ran out; one cheap statement.
+    pub async fn look(&self) -> Result<Found, JobsError> {
+        let found = sqlx::query_as!(
+            Found,
             r#"
-            select exists (
-                select from jobs
-                where kind = any($1) and (state = 'waiting'
-                    or (state in ('running', 'undoing') and (owner is null or lease_until < now())))
-            ) as "needed!"
+            select coalesce(bool_or(state = 'waiting'), false) as "waiting!",
+                coalesce(bool_or(state in ('running', 'undoing') and (owner is null or lease_until < now())), false)
+                    as "ownerless!"
+            from jobs
+            where state in ('waiting', 'running', 'undoing', 'stuck') and kind = any($1)
             "#,
             &self.kinds,
         )
         .fetch_one(&self.pool)
         .await?;
-        Ok(needed)
+        Ok(found)
     }
 
     /// Takes up to `room` jobs whose lease ran out or was given back.
@@ -134,13 +142,13 @@ impl Claimant {
             r#"
             with taken as (
                 update jobs set state = 'running', owner = $1, generation = generation + 1,
-                    lease_until = now() + make_interval(secs => $2), started_at = coalesce(started_at, now()),
+                    lease_until = now() + make_interval(secs => $2), started_at = coalesce(started_at, clock_timestamp()),
                     waiting_for = null, waiting_since = null, blocked_by = null,
                     feed_seq = feed_seq + 1, state_seq = feed_seq + 1
                 where id = any($3) and state = 'waiting'
                 returning id, generation, kind, params, dag, created_by, cancel_requested_at
             ), held as (
-                update job_locks set held_since = now() from taken where job_locks.job_id = taken.id
+                update job_locks set held_since = clock_timestamp() from taken where job_locks.job_id = taken.id
             )
             select taken.*, pg_notify('corpus_jobs', 'feed ' || id)::text as notified from taken
             "#,

@@ -262,15 +262,17 @@ impl<S: Send + Sync + 'static> Taker<S> {
     }
 
     async fn look(&self) -> Result<(), JobsError> {
-        if !self.claimant.is_needed().await? {
-            return Ok(());
-        }
+        let found = self.claimant.look().await?;
         let room = || self.capacity.saturating_sub(self.active.locked().len());
-        for claimed in self.claimant.adopt(room()).await? {
-            self.start(claimed);
+        if found.ownerless {
+            for claimed in self.claimant.adopt(room()).await? {
+                self.start(claimed);
+            }
         }
-        for claimed in self.claimant.claim(room()).await? {
-            self.start(claimed);
+        if found.waiting {
+            for claimed in self.claimant.claim(room()).await? {
+                self.start(claimed);
+            }
         }
         Ok(())
     }

@@ -53,6 +53,6 @@ pub use engine::{Engine, EngineConfig};
 pub use error::{JobsError, StepError, StepErrorKind};
 pub use feed::{Change, JobUpdate};
 pub use handle::Jobs;
-pub use query::{JobDetail, JobFilter, JobRow, LogLine, Page, StepRow};
+pub use query::{JobDetail, JobFilter, JobRow, LogLine, Page, StepRow, Visibility};
 pub use queue::{Lock, LockMode};
 pub use submit::{NewJob, Submitted};

@@ -160,8 +160,10 @@ impl Writer {
     }
 
     fn flush_after(self: &Arc<Self>, delay: Duration) {
+        // None: the process ends, and this was called by a drop.
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         let writer = Arc::clone(self);
-        tokio::spawn(async move {
+        runtime.spawn(async move {
             tokio::time::sleep(delay).await;
             // Whoever must not go on when halted flushes itself and sees it.
             let _ = writer.flush().await;

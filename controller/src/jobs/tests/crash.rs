@@ -1,0 +1,86 @@
+//! Servers that die, stall or leave.
+
+use corpus_domain::JobState;
+use sqlx::PgPool;
+
+use super::*;
+
+#[sqlx::test(migrations = "../migrations")]
+async fn another_server_takes_over_and_repeats_only_what_ran(pool: PgPool) {
+    let world = Arc::default();
+    let dying = server_with(&pool, &world, &config()).await;
+    let id = submit(&dying.jobs, gated()).await;
+    told(&world, "middle").await;
+    drop(dying);
+    let heir = server_with(&pool, &world, &config()).await;
+    world.gate.add_permits(1);
+    let detail = state(&heir.jobs, id, JobState::Done).await;
+    assert_eq!(world.story(), ["choose", "first", "middle", "middle", "last"]);
+    assert_eq!(detail.job.generation, 2);
+}
+
+#[sqlx::test(migrations = "../migrations")]
+async fn nobody_takes_a_lease_that_is_renewed(pool: PgPool) {
+    let world = Arc::default();
+    let one = server_with(&pool, &world, &config()).await;
+    let id = submit(&one.jobs, gated()).await;
+    told(&world, "middle").await;
+    let _two = server_with(&pool, &world, &config()).await;
+    tokio::time::sleep(Duration::from_millis(1200)).await;
+    world.gate.add_permits(1);
+    assert_eq!(state(&one.jobs, id, JobState::Done).await.job.generation, 1);
+    assert_eq!(world.count("middle"), 1);
+}
+
+/// A server that stalls longer than its lease finds it lost when it comes back: it records
+/// nothing, and its step is dropped.
+#[sqlx::test(migrations = "../migrations")]
+async fn who_lost_the_lease_records_nothing(pool: PgPool) {
+    let (stalled_world, world) = (Arc::<World>::default(), Arc::<World>::default());
+    let never = Duration::from_secs(3600);
+    let stalled_config = EngineConfig { heartbeat: never, poll: never, ..config() };
+    let stalled = server_with(&pool, &stalled_world, &stalled_config).await;
+    let id = submit(&stalled.jobs, gated()).await;
+    told(&stalled_world, "middle").await;
+    let heir = server_with(&pool, &world, &config()).await;
+    told(&world, "middle").await;
+    stalled_world.gate.add_permits(1);
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert_eq!(stalled_world.count("last"), 0, "the stalled server must not begin another step");
+    let events =
+        sqlx::query_scalar!(r#"select count(*) as "n!" from job_events where job_id = $1 and generation = 1"#, id.0);
+    let recorded = events.fetch_one(&pool).await.unwrap();
+    world.gate.add_permits(1);
+    assert_eq!(state(&heir.jobs, id, JobState::Done).await.job.generation, 2);
+    assert_eq!(world.story(), ["middle", "last"]);
+    let events =
+        sqlx::query_scalar!(r#"select count(*) as "n!" from job_events where job_id = $1 and generation = 1"#, id.0);
+    assert_eq!(events.fetch_one(&pool).await.unwrap(), recorded);
+}
+
+#[sqlx::test(migrations = "../migrations")]
+async fn a_server_that_leaves_ends_its_step_and_hands_over_at_once(pool: PgPool) {
+    let world = Arc::<World>::default();
+    let leaving = server_with(&pool, &world, &EngineConfig { lease: Duration::from_secs(60), ..config() }).await;
+    let id = submit(&leaving.jobs, gated()).await;
+    told(&world, "middle").await;
+    let ends = tokio::spawn(leaving.engine.shutdown(Duration::from_secs(5)));
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    world.gate.add_permits(1);
+    ends.await.unwrap();
+    let heir = server_with(&pool, &world, &config()).await;
+    state(&heir.jobs, id, JobState::Done).await;
+    assert_eq!(world.story(), ["choose", "first", "middle", "last"], "nothing is repeated");
+}
+
+#[sqlx::test(migrations = "../migrations")]
+async fn a_server_that_leaves_does_not_wait_forever(pool: PgPool) {
+    let world = Arc::<World>::default();
+    let leaving = server_with(&pool, &world, &EngineConfig { lease: Duration::from_secs(60), ..config() }).await;
+    let id = submit(&leaving.jobs, gated()).await;
+    told(&world, "middle").await;
+    tokio::time::timeout(Duration::from_secs(3), leaving.engine.shutdown(Duration::from_millis(50))).await.unwrap();
+    let heir = server_with(&pool, &world, &config()).await;
+    world.gate.add_permits(1);
+    assert_eq!(state(&heir.jobs, id, JobState::Done).await.job.generation, 2);
+}
