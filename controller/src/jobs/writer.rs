@@ -252,6 +252,16 @@ impl Writer {
         }
     }
 
+    /// Writes what is pending once, though the run is halted. The lease decides whether it counts.
+    pub async fn last_words(&self) {
+        let _one_at_a_time = self.flushing.lock().await;
+        if let Some(batch) = self.take()
+            && let Err(error) = self.write(&batch).await
+        {
+            tracing::warn!(job.id = %self.lease.job, error = &error as &dyn std::error::Error, "the last of a job's log is lost");
+        }
+    }
+
     fn take(&self) -> Option<Batch> {
         let rows = locked(&self.rows);
         let mut pending = std::mem::take(&mut *locked(&self.pending));
