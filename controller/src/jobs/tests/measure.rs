@@ -66,6 +66,8 @@ async fn one(server: &Server, statements: &Statements) -> (Duration, u64) {
 #[sqlx::test(migrations = "../migrations")]
 async fn an_empty_job_of_nine_steps_is_quick(pool: PgPool) {
     let statements = Statements::default();
+    // With one dispatcher in the process, tracing asks the wrong thread whether it is interested.
+    let _second = tracing::Dispatch::new(statements.clone());
     let _counting = tracing::subscriber::set_default(statements.clone());
     let config =
         EngineConfig { poll: Duration::from_mins(1), heartbeat: Duration::from_mins(1), ..EngineConfig::default() };
@@ -80,7 +82,8 @@ async fn an_empty_job_of_nine_steps_is_quick(pool: PgPool) {
     times.sort();
     println!("empty job of nine steps: fastest {:?}, median {:?}, slowest {:?}", times[0], times[10], times[19]);
     println!("its statements, submission included: {sent:?}");
-    assert!(sent.iter().all(|count| *count <= 22), "{sent:?}");
-    // The fastest, because other work on the machine only ever adds.
-    assert!(times[0] < Duration::from_millis(60), "fastest {:?}", times[0]);
+    assert!(sent.iter().all(|count| (10..=22).contains(count)), "{sent:?}");
+    // Polls and heartbeats are a minute apart here, so nothing waits for them; an idle machine
+    // needs a tenth of this, but other work on it only ever adds.
+    assert!(times[0] < Duration::from_millis(200), "fastest {:?}", times[0]);
 }
