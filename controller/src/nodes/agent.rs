@@ -158,7 +158,8 @@ impl Agent {
     }
 
     /// Sends a request and waits for its result; `events` sees what happens meanwhile.
-    /// Dropping the future cancels the request on the host.
+    /// Dropping the future cancels the request on the host. After the time limit or the token the
+    /// result is waited for up to 5 s more: a request that succeeded after all is a success.
     pub async fn call(&self, call: Call, mut events: impl FnMut(Event) + Send) -> Result<Answer, NodeError> {
         let (limit, cancel) = (call.limit, call.token());
         let mut running = self.send(call)?;
