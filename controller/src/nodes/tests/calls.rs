@@ -96,9 +96,9 @@ async fn a_cut_line_fails_its_calls_at_once_and_is_made_again() {
         let (ended, cut) = tokio::join!(calls, async {
             tokio::time::sleep(Duration::from_millis(100)).await;
             if by_proxy {
-                proxy.cut()
+                proxy.cut();
             } else {
-                sshd.cut()
+                sshd.cut();
             }
             Instant::now()
         });

@@ -35,7 +35,7 @@ pub struct Sshd {
     host_key: PrivateKey,
 }
 
-/// What the server's namespace looks like; `$1` is the folder of the test, `$2` its sshd_config.
+/// What the server's namespace looks like; `$1` is the folder of the test, `$2` its `sshd_config`.
 const NAMESPACE: &str = "
 mount -t tmpfs -o mode=755 tmpfs /var/lib
 mount -t tmpfs -o mode=755 tmpfs /run
