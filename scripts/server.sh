@@ -92,7 +92,7 @@ server_start() {
   [ -f "$LOG" ] || put "$LOG" 600 </dev/null
   (
     unset_script_variables
-    CORPUS_CONFIG=$CONFIG exec setsid "$SERVER" >>"$LOG" 2>&1 </dev/null
+    exec setsid "$SERVER" --config "$CONFIG" >>"$LOG" 2>&1 </dev/null
   ) &
   printf '%s\n' "$!" >"$PID"
   server_inputs >"$HOME_FOLDER/started-from"

@@ -13,7 +13,7 @@ use crate::authz::Principal;
 use crate::dns::DnsProvider;
 use crate::jobs::{Engine, EngineConfig, JobParams, Jobs, NewJob, StepError};
 use crate::nodes::{AgentBinary, ControlKey, Pool};
-use crate::seal::{Purpose, SealError, SealKeys, Sealed};
+use crate::seal::{Purpose, SealKeys, Sealed};
 use crate::store::{control_key, guests};
 use crate::{Error, Result, sagas, ssh_keys};
 
@@ -56,7 +56,7 @@ impl Services {
     /// Seals a guest's password so that only this guest's row can hold it.
     pub(crate) fn seal_password(&self, guest: GuestId, password: &SecretString) -> Result<Vec<u8>> {
         let sealed = self.seal.seal(password, &Purpose::guest_password(guest));
-        Ok(sealed.map_err(|error| unsealed("the password could not be sealed", error))?.to_bytes())
+        Ok(sealed.map_err(|error| internal("the password could not be sealed", error))?.to_bytes())
     }
 
     /// Opens a guest's sealed password.
@@ -64,7 +64,7 @@ impl Services {
         let opened =
             Sealed::from_bytes(sealed).and_then(|sealed| self.seal.open(&sealed, &Purpose::guest_password(guest)));
         opened
-            .map_err(|error| unsealed("the password could not be opened with the seal keys that are configured", error))
+            .map_err(|error| internal("the password could not be opened with the seal keys that are configured", error))
     }
 
     /// The guest's password: the one of the request, else a generated one, sealed before it is used.
@@ -81,7 +81,7 @@ impl Services {
     }
 }
 
-fn unsealed(message: &'static str, error: SealError) -> Error {
+fn internal(message: &'static str, error: impl std::error::Error + Send + Sync + 'static) -> Error {
     Error::Internal { message, source: Box::new(error) }
 }
 
@@ -105,25 +105,31 @@ pub struct Parts {
 }
 
 impl Controller {
-    /// Takes up work: loads (or makes) the control key and opens the jobs. The engine that
-    /// is returned runs them until it is shut down.
+    /// Takes up work: the engine that is returned runs the jobs until it is shut down.
     pub async fn start(parts: Parts, config: &EngineConfig) -> Result<(Self, Engine)> {
+        let controller = Self::open(parts).await?;
+        let engine = controller.engine(config);
+        Ok((controller, engine))
+    }
+
+    /// Loads (or makes) the control key and opens the jobs, without running any.
+    pub(crate) async fn open(parts: Parts) -> Result<Self> {
         let Parts { db, settings, dns, seal } = parts;
         let control_key = ensure_control_key(&db, &seal, &settings.name).await?;
-        let agent = AgentBinary::load(&settings.agent_binary).await.map_err(|error| Error::Internal {
-            message: "the agent's binary can't be read: set agent_binary",
-            source: Box::new(error),
-        })?;
-        let control_public_line = control_key
-            .public_line()
-            .map_err(|error| Error::Internal { message: "the control key can't be read", source: Box::new(error) })?;
+        let agent = AgentBinary::load(&settings.agent_binary)
+            .await
+            .map_err(|error| internal("the agent's binary can't be read: set agent_binary", error))?;
+        let control_public_line =
+            control_key.public_line().map_err(|error| internal("the control key can't be read", error))?;
         let nodes = Pool::new(control_key.clone(), agent);
         let services =
             Arc::new(Services { db: db.clone(), settings, nodes, control_key, control_public_line, dns, seal });
-        let registry = sagas::registry();
-        let jobs = Jobs::open(db, registry.outlines()).await.map_err(crate::ops::jobs_error)?;
-        let engine = Engine::start(jobs.clone(), &registry, Arc::clone(&services), config);
-        Ok((Self { services, jobs }, engine))
+        let jobs = Jobs::open(db, sagas::registry().outlines()).await.map_err(crate::ops::jobs_error)?;
+        Ok(Self { services, jobs })
+    }
+
+    pub(crate) fn engine(&self, config: &EngineConfig) -> Engine {
+        Engine::start(self.jobs.clone(), &sagas::registry(), Arc::clone(&self.services), config)
     }
 
     /// Queues a job in the principal's name, in the caller's transaction.
@@ -140,21 +146,19 @@ impl Controller {
 
 /// The controller's key pair; the first server on a database makes it.
 async fn ensure_control_key(db: &PgPool, seal: &SealKeys, name: &str) -> Result<ControlKey> {
-    let bad = |source: Box<dyn std::error::Error + Send + Sync>| Error::Internal {
-        message: "the control key can't be opened with the seal keys that are configured",
-        source,
-    };
+    const SEALED: &str = "the control key can't be opened with the seal keys that are configured";
+    const UNREADABLE: &str = "the control key can't be made or read";
     let mut conn = db.acquire().await?;
     if control_key::load(&mut conn).await?.is_none() {
-        let new = ControlKey::generate(name).map_err(|error| bad(error.into()))?;
-        let private = new.private().map_err(|error| bad(error.into()))?;
-        let sealed = seal.seal(&private, &Purpose::control_key()).map_err(|error| bad(error.into()))?;
-        let public_key = new.public_line().map_err(|error| bad(error.into()))?;
+        let new = ControlKey::generate(name).map_err(|error| internal(UNREADABLE, error))?;
+        let private = new.private().map_err(|error| internal(UNREADABLE, error))?;
+        let sealed = seal.seal(&private, &Purpose::control_key()).map_err(|error| internal(SEALED, error))?;
+        let public_key = new.public_line().map_err(|error| internal(UNREADABLE, error))?;
         let row = control_key::Stored { id: Uuid::now_v7(), public_key, private_sealed: sealed.to_bytes() };
         control_key::insert(&mut conn, &row).await?;
     }
-    let stored = control_key::load(&mut conn).await?.ok_or_else(|| bad("it is gone".into()))?;
-    let sealed = Sealed::from_bytes(&stored.private_sealed).map_err(|error| bad(error.into()))?;
-    let private = seal.open(&sealed, &Purpose::control_key()).map_err(|error| bad(error.into()))?;
-    ControlKey::parse(&private).map_err(|error| bad(error.into()))
+    let stored = control_key::load(&mut conn).await?.ok_or(sqlx::Error::RowNotFound)?;
+    let opened =
+        Sealed::from_bytes(&stored.private_sealed).and_then(|sealed| seal.open(&sealed, &Purpose::control_key()));
+    ControlKey::parse(&opened.map_err(|error| internal(SEALED, error))?).map_err(|error| internal(UNREADABLE, error))
 }

@@ -137,7 +137,7 @@ impl<S, P> StepContext<S, P> {
         if self.raw.cancellable {
             self.raw.run.cancel.cancelled().await;
         } else {
-            std::future::pending().await
+            std::future::pending::<()>().await;
         }
     }
 

@@ -110,7 +110,7 @@ async fn try_load<S: Send + Sync + 'static>(
     signals: &Signals,
 ) -> Result<Recorded, JobsError> {
     let (id, pool) = (claimed.lease.job, shop.jobs.pool());
-    let rows = shop.jobs.steps_after(id, -1, i64::MAX).await?;
+    let (rows, locks) = tokio::try_join!(shop.jobs.steps_after(id, -1, i64::MAX), locks(pool, claimed))?;
     let events = if claimed.lease.generation > 1 { events(pool, claimed).await? } else { Vec::new() };
     let steps: HashMap<String, i32> = rows.iter().map(|row| (row.name.clone(), row.index)).collect();
     let nodes = match serde_json::from_value::<SagaDag>(claimed.dag.clone()) {
@@ -133,7 +133,7 @@ async fn try_load<S: Send + Sync + 'static>(
         kind: claimed.kind,
         created_by: claimed.created_by,
         params: claimed.params.clone(),
-        locks: locks(pool, claimed).await?,
+        locks,
         writer,
         nodes,
         steps,

@@ -1,10 +1,10 @@
 //! Durable operations: every change that takes longer than a query is a job.
 //!
 //! A job is a saga on `steno`: steps in order, each with an optional undo, recorded in
-//! PostgreSQL. This module guarantees:
+//! the database. This module guarantees:
 //! - **Submitted means it will happen.** [`Jobs::submit`] writes the job in the caller's
 //!   transaction; any server picks it up, at once by `NOTIFY`, at the latest at its next poll.
-//! - **One server at a time.** A job is leased (owner, generation, lease_until). A lease that
+//! - **One server at a time.** A job is leased (owner, generation, until when). A lease that
 //!   is not renewed is taken over by any server; every write carries owner and generation, so
 //!   the one that lost it can't record anything more and stops. Steps hand the generation to
 //!   the agent as [`corpus_protocol::JobRef`], which refuses an older one.

@@ -1,4 +1,4 @@
-//! steno's store on PostgreSQL: when an event must be durable, and what it means for a step.
+//! steno's store on our database: when an event must be durable, and what it means for a step.
 //!
 //! An event is kept until something outside depends on it: the start of an effect, and the
 //! start of an undo. There everything before it is written, the lease checked, and only then

@@ -57,6 +57,24 @@ enum Item {
     Step(i32),
 }
 
+/// What becomes of the text that says what the job waits for.
+#[derive(Debug, Default, PartialEq, Eq)]
+enum Wait {
+    #[default]
+    Same,
+    Over,
+    For(String),
+}
+
+impl Wait {
+    fn reason(&self) -> Option<&str> {
+        match self {
+            Self::For(what) => Some(what),
+            Self::Same | Self::Over => None,
+        }
+    }
+}
+
 #[derive(Debug, Default)]
 struct Pending {
     events: Vec<EventRow>,
@@ -65,7 +83,7 @@ struct Pending {
     left_out: usize,
     state: Option<JobState>,
     error: Option<String>,
-    waiting_for: Option<Option<String>>,
+    wait: Wait,
     timer: bool,
 }
 
@@ -95,7 +113,7 @@ struct Batch {
     steps: Value,
     state: Option<JobState>,
     error: Option<String>,
-    waiting_for: Option<Option<String>>,
+    wait: Wait,
 }
 
 /// Collects and writes what one run of a job has to say.
@@ -114,7 +132,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Cuts what PostgreSQL can't store or a reader can't use.
+/// Cuts what the database can't store or a reader can't use.
 fn clean(text: &str) -> String {
     text.chars().take(LINE_LENGTH).map(|c| if c == '\0' { char::REPLACEMENT_CHARACTER } else { c }).collect()
 }
@@ -199,7 +217,7 @@ impl Writer {
 
     /// Says what the job waits for, or that it doesn't any more.
     pub fn waiting_for(&self, what: Option<&str>) {
-        locked(&self.pending).waiting_for = Some(what.map(clean));
+        locked(&self.pending).wait = what.map_or(Wait::Over, |what| Wait::For(clean(what)));
     }
 
     /// Adds an event of the saga.
@@ -241,7 +259,7 @@ impl Writer {
             let text = format!("{} lines are left out here", pending.left_out);
             pending.items.push(Item::Line(Line { at: Utc::now(), step: None, stream: Stream::Note, text }));
         }
-        let changes_state = pending.state.is_some() || pending.error.is_some() || pending.waiting_for.is_some();
+        let changes_state = pending.state.is_some() || pending.error.is_some() || pending.wait != Wait::Same;
         if pending.items.is_empty() && pending.events.is_empty() && !changes_state {
             return None;
         }
@@ -254,7 +272,7 @@ impl Writer {
             steps: to_json(&steps),
             state: pending.state,
             error: pending.error,
-            waiting_for: pending.waiting_for,
+            wait: pending.wait,
         })
     }
 
@@ -314,8 +332,8 @@ impl Writer {
             batch.state.map(JobState::as_str),
             batch.error.as_deref(),
             over,
-            batch.waiting_for.is_some(),
-            batch.waiting_for.as_ref().and_then(Option::as_deref),
+            batch.wait != Wait::Same,
+            batch.wait.reason(),
             ended,
             batch.events,
             batch.lines,

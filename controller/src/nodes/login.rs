@@ -52,27 +52,28 @@ pub struct Login {
 }
 
 /// Logs in with the control key and runs `true`, trying until the time is over. The error is
-/// that of the last attempt.
+/// that of the last attempt that came to an end.
 pub async fn check_login(check: &LoginCheck, key: &ControlKey) -> Result<Login, NodeError> {
     let began = Instant::now();
     let mut patience = FIRST_PATIENCE;
     let mut attempts = 0;
+    let mut last = late(check, check.timeout);
     loop {
         attempts += 1;
         let left = check.timeout.saturating_sub(began.elapsed());
-        let error = match timeout(left, attempt(check, key, patience)).await {
+        match timeout(left, attempt(check, key, patience)).await {
             Ok(Ok(())) => return Ok(Login { elapsed: began.elapsed(), attempts }),
-            Ok(Err(error)) => error,
-            Err(_) => return Err(late(check, check.timeout)),
-        };
-        let elapsed = began.elapsed();
-        if elapsed + PAUSE >= check.timeout || (!error.is_transient() && elapsed > DOUBT) {
-            return Err(error);
+            Ok(Err(error)) => last = error,
+            Err(_) => return Err(last),
         }
-        if matches!(error, NodeError::NoAnswer { .. }) {
+        let elapsed = began.elapsed();
+        if elapsed + PAUSE >= check.timeout || (!last.is_transient() && elapsed > DOUBT) {
+            return Err(last);
+        }
+        if matches!(last, NodeError::NoAnswer { .. }) {
             patience = (patience * 3 / 2).min(MOST_PATIENCE);
         }
-        sleep(if error.is_transient() { PAUSE } else { PAUSE * 10 }).await;
+        sleep(if last.is_transient() { PAUSE } else { PAUSE * 10 }).await;
     }
 }
 

@@ -94,19 +94,19 @@ impl Controller {
 
     /// How many jobs that the principal may see are not over, and how many of them are stuck.
     pub(super) async fn open_jobs(&self, principal: &Principal) -> Result<(u32, u32)> {
-        let open = self.open(visibility(principal)).await?;
+        let open = self.open_rows(visibility(principal)).await?;
         let stuck = open.iter().filter(|job| job.state == JobState::Stuck).count();
         Ok((small(open.len()), small(stuck)))
     }
 
-    async fn open(&self, visible_to: Option<Visibility>) -> Result<Vec<JobRow>> {
+    async fn open_rows(&self, visible_to: Option<Visibility>) -> Result<Vec<JobRow>> {
         let filter = JobFilter { states: OPEN.to_vec(), visible_to, ..JobFilter::default() };
         Ok(self.jobs.list(&filter, 1000, 0).await.map_err(jobs_error)?.items)
     }
 
     /// Notes at each guest the job that is on it.
     pub(super) async fn fill_guest_jobs(&self, found: &mut [GuestView]) -> Result<()> {
-        let open = self.open(None).await?;
+        let open = self.open_rows(None).await?;
         let by_guest: HashMap<_, _> = open.iter().rev().filter_map(|job| Some((job.guest_id?, job.id))).collect();
         for guest in found {
             guest.job = by_guest.get(&guest.id).copied();
@@ -120,7 +120,7 @@ impl Controller {
         if !found.iter().any(|name| matches!(name.state, Wanted | Detaching)) {
             return Ok(());
         }
-        let open = self.open(None).await?;
+        let open = self.open_rows(None).await?;
         for name in found.iter_mut().filter(|name| matches!(name.state, Wanted | Detaching)) {
             let id = json!(name.id);
             name.job = open.iter().find(|job| job.params.get("id") == Some(&id)).map(|job| job.id);
@@ -130,7 +130,7 @@ impl Controller {
 
     /// Notes at each node the job that is on the node itself.
     pub(super) async fn fill_node_jobs(&self, found: &mut [NodeView]) -> Result<()> {
-        let open = self.open(None).await?;
+        let open = self.open_rows(None).await?;
         for node in found {
             let of_node = |job: &&JobRow| job.node_id == Some(node.id) && job.guest_id.is_none();
             node.job = open.iter().rev().find(of_node).map(|job| job.id);

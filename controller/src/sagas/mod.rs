@@ -31,3 +31,6 @@ pub fn registry() -> Registry<Services> {
         .with(name_detach::steps())
         .with(keys_sync::steps())
 }
+
+#[cfg(test)]
+mod tests;

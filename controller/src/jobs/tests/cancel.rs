@@ -45,7 +45,7 @@ async fn a_step_that_does_not_listen_is_dropped_after_the_grace(pool: PgPool) {
         ctx.services().tell("deaf");
         std::future::pending::<Result<(), StepError>>().await
     };
-    let step = Step::new("deaf", "Hear nothing", deaf).undo(|ctx| unmake(ctx, "deaf"));
+    let step = Step::new("deaf", "Hear nothing", deaf).undo(async |ctx: Ctx| unmake(&ctx, "deaf"));
     let registry = Registry::new().with(Job::new().step(step));
     let jobs = Jobs::open(pool.clone(), registry.outlines()).await.unwrap();
     let _engine = Engine::start(jobs.clone(), &registry, Arc::clone(&world), &config());

@@ -37,7 +37,7 @@ async fn nobody_takes_a_lease_that_is_renewed(pool: PgPool) {
 #[sqlx::test(migrations = "../migrations")]
 async fn who_lost_the_lease_records_nothing(pool: PgPool) {
     let (stalled_world, world) = (Arc::<World>::default(), Arc::<World>::default());
-    let never = Duration::from_secs(3600);
+    let never = Duration::from_hours(1);
     let stalled_config = EngineConfig { heartbeat: never, poll: never, ..config() };
     let stalled = server_with(&pool, &stalled_world, &stalled_config).await;
     let id = submit(&stalled.jobs, gated()).await;
@@ -61,7 +61,7 @@ async fn who_lost_the_lease_records_nothing(pool: PgPool) {
 #[sqlx::test(migrations = "../migrations")]
 async fn a_server_that_leaves_ends_its_step_and_hands_over_at_once(pool: PgPool) {
     let world = Arc::<World>::default();
-    let leaving = server_with(&pool, &world, &EngineConfig { lease: Duration::from_secs(60), ..config() }).await;
+    let leaving = server_with(&pool, &world, &EngineConfig { lease: Duration::from_mins(1), ..config() }).await;
     let id = submit(&leaving.jobs, gated()).await;
     told(&world, "middle").await;
     let ends = tokio::spawn(leaving.engine.shutdown(Duration::from_secs(5)));
@@ -76,11 +76,30 @@ async fn a_server_that_leaves_ends_its_step_and_hands_over_at_once(pool: PgPool)
 #[sqlx::test(migrations = "../migrations")]
 async fn a_server_that_leaves_does_not_wait_forever(pool: PgPool) {
     let world = Arc::<World>::default();
-    let leaving = server_with(&pool, &world, &EngineConfig { lease: Duration::from_secs(60), ..config() }).await;
+    let leaving = server_with(&pool, &world, &EngineConfig { lease: Duration::from_mins(1), ..config() }).await;
     let id = submit(&leaving.jobs, gated()).await;
     told(&world, "middle").await;
     tokio::time::timeout(Duration::from_secs(3), leaving.engine.shutdown(Duration::from_millis(50))).await.unwrap();
     let heir = server_with(&pool, &world, &config()).await;
     world.gate.add_permits(1);
     assert_eq!(state(&heir.jobs, id, JobState::Done).await.job.generation, 2);
+}
+
+#[sqlx::test(migrations = "../migrations")]
+async fn lost_connections_to_the_database_lose_nothing(pool: PgPool) {
+    let server = server(&pool).await;
+    let id = submit(&server.jobs, gated()).await;
+    told(&server.world, "middle").await;
+    let cut = "select count(pg_terminate_backend(pid)) from pg_stat_activity \
+               where datname = current_database() and pid <> pg_backend_pid()";
+    sqlx::query(cut).execute(&pool).await.unwrap();
+    server.world.gate.add_permits(1);
+    state(&server.jobs, id, JobState::Done).await;
+    assert_eq!(server.world.story(), ["choose", "first", "middle", "last"]);
+    // Listening again, not only polling: a cancel is a notice.
+    let id = submit(&server.jobs, gated()).await;
+    state(&server.jobs, id, JobState::Running).await;
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    cancel(&server.jobs, id).await;
+    state(&server.jobs, id, JobState::Undone).await;
 }

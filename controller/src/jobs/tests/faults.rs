@@ -67,7 +67,7 @@ async fn kill_at_each_event_of_the_way_back(pool: PgPool) {
 async fn a_panic_in_a_step_undoes_the_job(pool: PgPool) {
     let world = Arc::<World>::default();
     let job = Job::<World, Make>::new()
-        .step(Step::new("first", "Make the first", first_without_output).undo(|ctx| unmake(ctx, "first")))
+        .step(Step::new("first", "Make the first", first_without_output).undo(async |ctx: Ctx| unmake(&ctx, "first")))
         .step(Step::new("panic", "Panic", async |_: Ctx| -> Result<(), StepError> { panic!("on purpose") }));
     let trial = Trial { pool, registry: Registry::new().with(job), services: Arc::clone(&world) };
     let outcome = trial.run(make(), Fault::None).await.unwrap();

@@ -1,4 +1,4 @@
-//! The engine against a real PostgreSQL, with a world of things that steps make and take away.
+//! The engine against a real database, with a world of things that steps make and take away.
 
 mod cancel;
 mod crash;
@@ -18,7 +18,7 @@ use std::time::Duration;
 use corpus_domain::{JobId, JobKind, JobState};
 use serde::{Deserialize, Serialize};
 use sqlx::PgPool;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::testing::{Faults, Trial};
 use super::{
@@ -108,7 +108,7 @@ async fn middle(ctx: Ctx) -> Result<(), StepError> {
     }
     if ctx.params().gated {
         let passed =
-            async { world.gate.acquire().await.map(|permit| permit.forget()).map_err(|_| StepError::cancelled()) };
+            async { world.gate.acquire().await.map(SemaphorePermit::forget).map_err(|_| StepError::cancelled()) };
         ctx.or_cancelled(passed).await?;
     }
     Ok(())
@@ -122,7 +122,7 @@ async fn last(ctx: Ctx) -> Result<(), StepError> {
     if ctx.params().fails { Err(StepError::permanent("the disk is full")) } else { Ok(()) }
 }
 
-async fn unmake(ctx: Ctx, name: &str) -> Result<(), StepError> {
+fn unmake(ctx: &Ctx, name: &str) -> Result<(), StepError> {
     if name == "first" && ctx.services().undo_broken.load(Ordering::SeqCst) {
         return Err(StepError::permanent("the node refuses"));
     }
@@ -138,9 +138,17 @@ pub fn quick(attempts: u32) -> Retry {
 pub fn registry() -> Registry<World> {
     let job = Job::new()
         .step(Step::new("choose", "Choose a number", choose))
-        .step(Step::new("first", "Make the first", first).undo(|ctx| unmake(ctx, "first")).undo_retry(quick(2)))
-        .step(Step::new("middle", "Make the middle", middle).undo(|ctx| unmake(ctx, "middle")).retry(quick(3)))
-        .step(Step::new("last", "Make the last", last).undo(|ctx| unmake(ctx, "last")));
+        .step(
+            Step::new("first", "Make the first", first)
+                .undo(async |ctx: Ctx| unmake(&ctx, "first"))
+                .undo_retry(quick(2)),
+        )
+        .step(
+            Step::new("middle", "Make the middle", middle)
+                .undo(async |ctx: Ctx| unmake(&ctx, "middle"))
+                .retry(quick(3)),
+        )
+        .step(Step::new("last", "Make the last", last).undo(async |ctx: Ctx| unmake(&ctx, "last")));
     Registry::new().with(job).with(measure::empty())
 }
 
