@@ -83,8 +83,8 @@ fn setup(world: &World, name: &str) -> GuestSetup {
     let file = |path: &str, text: String| GuestFile { path: path.into(), text, mode: 0o644 };
     GuestSetup {
         files: vec![
-            file("/etc/hosts", format!("127.0.0.1 localhost\n127.0.1.1 {name}\n")),
-            file("/etc/hostname", format!("{name}\n")),
+            file("/etc/hosts", "127.0.0.1 localhost\n127.0.1.1 one.lab.test\n".to_owned()),
+            file("/etc/hostname", "one.lab.test\n".to_owned()),
             file("/srv/deep/er/file", "x\n".into()),
         ],
         host_key: Some(SshHostKey { private: std::fs::read_to_string(private).unwrap(), public }),

@@ -60,7 +60,12 @@ pub fn open(host: &Host, name: &GuestName, made: &Made) -> Result<GuestRoot, Fai
     let folder = host.lxc_guest(name);
     match made.backing {
         Backing::Dir => GuestRoot::folder(&folder.join("rootfs")),
-        _ => GuestRoot::overlay(&host.image(&made.image).join("rootfs"), &upper(host, name), &folder.join("olwork")),
+        _ => {
+            let work = folder.join("setup-work");
+            files::remove_folder(&work)?;
+            fs::create_dir(&work).at("make", &work)?;
+            GuestRoot::overlay(&host.image(&made.image).join("rootfs"), &upper(host, name), &work)
+        }
     }
 }
 
