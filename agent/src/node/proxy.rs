@@ -29,16 +29,16 @@ pub struct Offers {
 /// The lines of `hosts.map`: name, address.
 pub fn hosts(plan: &NodePlan) -> String {
     let routes: BTreeMap<_, _> = plan.http_routes.iter().map(|route| (route.name.as_str(), route.ip)).collect();
-    lines(routes)
+    lines(&routes)
 }
 
 /// The lines of `ports.map`: port, address.
 pub fn ports(plan: &NodePlan) -> String {
     let routes: BTreeMap<_, _> = plan.ssh_routes.iter().map(|route| (route.port.get(), route.ip)).collect();
-    lines(routes)
+    lines(&routes)
 }
 
-fn lines<K: std::fmt::Display, V: std::fmt::Display>(routes: BTreeMap<K, V>) -> String {
+fn lines<K: std::fmt::Display, V: std::fmt::Display>(routes: &BTreeMap<K, V>) -> String {
     routes.iter().fold(String::new(), |mut text, (key, value)| {
         let _ = writeln!(text, "{key} {value}");
         text
