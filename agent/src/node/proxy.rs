@@ -100,6 +100,7 @@ backend http_guest
     option forwardfor
     # No connection to one guest is ever used for a request to another.
     option http-server-close
+    retries 1
     http-reuse never
     http-request set-dst var(txn.guest)
     server guest 0.0.0.0:80
@@ -116,6 +117,8 @@ backend ssh_guest
     mode tcp
     timeout server 24h
     option srvtcpka
+    # A guest that still boots refuses; haproxy would keep the caller waiting a second before it tries again.
+    retries 0
     server guest 0.0.0.0:22
 "
     )

@@ -279,7 +279,7 @@ pub fn cut(world: &World) {
     line.send(Request::EnsureGuest { plan: Box::new(plan.clone()) });
     let _ = line.event();
     drop(line);
-    let end = Instant::now() + Duration::from_secs(60);
+    let end = Instant::now() + Duration::from_mins(1);
     let mut after = world.line();
     while state(&mut after, &plan).is_none() {
         assert!(Instant::now() < end, "the copy did not go on");
