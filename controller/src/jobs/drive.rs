@@ -55,6 +55,9 @@ pub(super) async fn drive<S: Send + Sync + 'static>(shop: &Shop<S>, claimed: Cla
         // A coordinator whose saga can't end would spin when its client is dropped, so the few
         // kilobytes of a run that lost its lease stay until the process ends.
         std::mem::forget(sec);
+        if signals.drain.is_cancelled() {
+            run.writer.last_words().await;
+        }
         return;
     };
     finish(&run, result).await;

@@ -1,23 +1,21 @@
 //! The engine: takes jobs, keeps their leases, hands cancels on, and leaves in good order.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use corpus_domain::JobId;
 use tokio::sync::broadcast::error::RecvError;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use uuid::Uuid;
 
 use super::action::actions;
+use super::active::{Active, ActiveRun, keep_leases};
 use super::claim::{Claimant, Claimed};
 use super::define::Registry;
 use super::drive::{Shop, Signals, drive};
 use super::error::JobsError;
 use super::handle::Jobs;
 use super::listen::Notice;
-use super::writer::Lease;
 
 /// The engine's times and sizes.
 #[derive(Debug, Clone)]
@@ -64,74 +62,6 @@ pub struct Engine {
     end: CancellationToken,
     drain: CancellationToken,
     tasks: TaskTracker,
-}
-
-#[derive(Debug)]
-struct ActiveRun {
-    lease: Lease,
-    renewed: Instant,
-    signals: Signals,
-}
-
-/// The runs of this server.
-#[derive(Debug, Clone, Default)]
-struct Active(Arc<Mutex<HashMap<JobId, ActiveRun>>>);
-
-impl Active {
-    fn locked(&self) -> MutexGuard<'_, HashMap<JobId, ActiveRun>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// An earlier run of the same job lost its lease to this one.
-    fn add(&self, run: ActiveRun) {
-        if let Some(earlier) = self.locked().insert(run.lease.job, run) {
-            earlier.signals.halt.cancel();
-        }
-    }
-
-    fn remove(&self, lease: Lease) {
-        let mut runs = self.locked();
-        if runs.get(&lease.job).is_some_and(|run| run.lease == lease) {
-            runs.remove(&lease.job);
-        }
-    }
-
-    fn leases(&self) -> Vec<Lease> {
-        self.locked().values().map(|run| run.lease).collect()
-    }
-
-    fn cancel(&self, job: JobId) {
-        if let Some(run) = self.locked().get(&job) {
-            run.signals.cancel.cancel();
-        }
-    }
-
-    fn halt_all(&self) {
-        self.locked().values().for_each(|run| run.signals.halt.cancel());
-    }
-
-    /// Takes note of the leases that were just renewed, out of those `asked` at `now`.
-    fn renewed(&self, asked: &[Lease], ours: &[(Lease, bool)], now: Instant) {
-        for run in self.locked().values_mut().filter(|run| asked.contains(&run.lease)) {
-            match ours.iter().find(|(lease, _)| *lease == run.lease) {
-                Some((_, cancel)) => {
-                    run.renewed = now;
-                    if *cancel {
-                        run.signals.cancel.cancel();
-                    }
-                }
-                None => run.signals.halt.cancel(),
-            }
-        }
-    }
-
-    /// Halts the runs whose lease others may have taken by now.
-    fn halt_expired(&self, lease: Duration) {
-        for run in self.locked().values().filter(|run| run.renewed.elapsed() >= lease) {
-            tracing::warn!(job.id = %run.lease.job, "could not renew the lease of a job in time");
-            run.signals.halt.cancel();
-        }
-    }
 }
 
 impl Engine {
@@ -195,26 +125,6 @@ impl Drop for Engine {
         self.stop.cancel();
         self.end.cancel();
         self.active.halt_all();
-    }
-}
-
-async fn keep_leases(claimant: Claimant, active: Active, every: Duration) {
-    let mut beat = tokio::time::interval(every);
-    beat.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    loop {
-        beat.tick().await;
-        let (asked, now) = (active.leases(), Instant::now());
-        if asked.is_empty() {
-            continue;
-        }
-        match tokio::time::timeout(claimant.lease / 2, claimant.renew(&asked)).await {
-            Ok(Ok(ours)) => active.renewed(&asked, &ours, now),
-            Ok(Err(error)) => {
-                tracing::warn!(error = &error as &dyn std::error::Error, "can't renew the leases of jobs");
-            }
-            Err(_) => tracing::warn!("the database takes too long to renew the leases of jobs"),
-        }
-        active.halt_expired(claimant.lease);
     }
 }
 

@@ -15,7 +15,7 @@ use tokio::sync::broadcast::error::RecvError;
 use super::error::JobsError;
 use super::handle::Jobs;
 use super::listen::Notice;
-use super::query::{JobRow, LogLine, StepRow};
+use super::rows::{JobRow, LogLine, StepRow};
 
 /// How many log lines are read at once.
 const CHUNK: i64 = 500;

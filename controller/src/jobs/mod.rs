@@ -25,6 +25,9 @@
 //! with the steps, the log lines and the check of the lease.
 
 mod action;
+mod active;
+mod attempt;
+mod batch;
 mod claim;
 mod context;
 mod decide;
@@ -34,10 +37,12 @@ mod engine;
 mod error;
 mod feed;
 mod handle;
+mod lease;
 mod listen;
 mod plan;
 mod query;
 mod queue;
+mod rows;
 mod run;
 mod store;
 mod submit;
@@ -53,6 +58,6 @@ pub use engine::{Engine, EngineConfig};
 pub use error::{JobsError, StepError, StepErrorKind};
 pub use feed::{Change, JobUpdate};
 pub use handle::Jobs;
-pub use query::{JobDetail, JobFilter, JobRow, LogLine, Page, StepRow, Visibility};
 pub use queue::{Lock, LockMode};
+pub use rows::{JobDetail, JobFilter, JobRow, LogLine, Page, StepRow, Visibility};
 pub use submit::{NewJob, Submitted};

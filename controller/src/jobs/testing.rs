@@ -26,6 +26,8 @@ pub enum Fault {
     FailUndo(String),
     /// The server dies when it is about to record its n-th event of a saga, from 0.
     KillAt(usize),
+    /// The server dies while the step's effect runs, so long after it began.
+    KillDuring(String, Duration),
     /// The step fails after its effect, and then the server dies at that event.
     FailAfterAndKillAt(String, usize),
 }
@@ -35,13 +37,14 @@ pub(super) enum Injected {
     FailBefore,
     FailAfter,
     Repeat,
+    Kill(Duration),
 }
 
 /// The faults of an engine, and a count of the events it was about to record.
 #[derive(Debug, Default)]
 pub struct Faults {
     fault: Mutex<Option<Fault>>,
-    repeated: Mutex<Vec<(String, bool)>>,
+    happened: Mutex<Vec<(String, bool)>>,
     events: AtomicUsize,
 }
 
@@ -77,17 +80,20 @@ impl Faults {
                 Some(Injected::FailAfter)
             }
             Fault::FailUndo(step) if step == name && undoing => Some(Injected::FailBefore),
+            Fault::KillDuring(step, after) if step == name && !undoing => {
+                self.first_time(name, undoing).then_some(Injected::Kill(after))
+            }
             Fault::Repeat(step) if step == name => self.first_time(name, undoing).then_some(Injected::Repeat),
             _ => None,
         }
     }
 
     fn first_time(&self, name: &str, undoing: bool) -> bool {
-        let mut repeated = self.repeated.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut happened = self.happened.lock().unwrap_or_else(PoisonError::into_inner);
         let key = (name.to_owned(), undoing);
-        let first = !repeated.contains(&key);
+        let first = !happened.contains(&key);
         if first {
-            repeated.push(key);
+            happened.push(key);
         }
         first
     }
@@ -125,8 +131,9 @@ impl<S: Send + Sync + 'static> Trial<S> {
         }
     }
 
-    /// Submits the job and waits up to a minute until it is over. A server that dies is
-    /// followed by another one without faults.
+    /// Submits the job and waits up to a minute until it is over. When the server "dies" it
+    /// forgets the job there and then; its lease runs out and the job is taken over from what is
+    /// recorded of it, without another fault.
     pub async fn run<P: JobParams>(&self, job: NewJob<P>, fault: Fault) -> Result<Outcome, JobsError> {
         let jobs = Jobs::open(self.pool.clone(), self.registry.outlines()).await?;
         let mut transaction = self.pool.begin().await?;

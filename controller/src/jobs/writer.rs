@@ -11,16 +11,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use chrono::{DateTime, Utc};
+use chrono::Utc;
 use corpus_domain::{JobId, JobState};
 use corpus_protocol::Stream;
-use serde::Serialize;
 use serde_json::Value;
 use sqlx::PgPool;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::query::StepRow;
+use super::batch::{Batch, EventRow, Item, Line, Wait, number, to_json};
+use super::rows::StepRow;
 
 /// How long a log line may wait for others.
 const LINE_DELAY: Duration = Duration::from_millis(100);
@@ -43,38 +43,6 @@ pub(super) struct Lease {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Halted;
 
-#[derive(Debug)]
-struct Line {
-    at: DateTime<Utc>,
-    step: Option<i32>,
-    stream: Stream,
-    text: String,
-}
-
-#[derive(Debug)]
-enum Item {
-    Line(Line),
-    Step(i32),
-}
-
-/// What becomes of the text that says what the job waits for.
-#[derive(Debug, Default, PartialEq, Eq)]
-enum Wait {
-    #[default]
-    Same,
-    Over,
-    For(String),
-}
-
-impl Wait {
-    fn reason(&self) -> Option<&str> {
-        match self {
-            Self::For(what) => Some(what),
-            Self::Same | Self::Over => None,
-        }
-    }
-}
-
 #[derive(Debug, Default)]
 struct Pending {
     events: Vec<EventRow>,
@@ -85,35 +53,6 @@ struct Pending {
     error: Option<String>,
     wait: Wait,
     timer: bool,
-}
-
-#[derive(Debug, Serialize)]
-struct EventRow {
-    node_id: u32,
-    kind: &'static str,
-    event: Value,
-}
-
-#[derive(Debug, Serialize)]
-struct LineRow {
-    seq: i64,
-    at: DateTime<Utc>,
-    step: Option<i32>,
-    stream: Stream,
-    text: String,
-}
-
-/// What one statement writes.
-#[derive(Debug)]
-struct Batch {
-    /// How many numbers of the feed it takes.
-    count: i64,
-    events: Value,
-    lines: Value,
-    steps: Value,
-    state: Option<JobState>,
-    error: Option<String>,
-    wait: Wait,
 }
 
 /// Collects and writes what one run of a job has to say.
@@ -133,7 +72,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// Cuts what the database can't store or a reader can't use.
-fn clean(text: &str) -> String {
+pub(super) fn clean(text: &str) -> String {
     text.chars().take(LINE_LENGTH).map(|c| if c == '\0' { char::REPLACEMENT_CHARACTER } else { c }).collect()
 }
 
@@ -252,6 +191,21 @@ impl Writer {
         }
     }
 
+    /// Writes what is pending once, though the run is halted. The lease decides whether it counts.
+    pub async fn last_words(&self) {
+        let _one_at_a_time = self.flushing.lock().await;
+        if let Some(batch) = self.take()
+            && let Err(error) = self.write(&batch).await
+        {
+            tracing::warn!(job.id = %self.lease.job, error = &error as &dyn std::error::Error, "the last of a job's log is lost");
+        }
+    }
+
+    async fn write(&self, batch: &Batch) -> sqlx::Result<bool> {
+        self.statements.fetch_add(1, Ordering::Relaxed);
+        batch.write(&self.pool, self.lease).await
+    }
+
     fn take(&self) -> Option<Batch> {
         let rows = locked(&self.rows);
         let mut pending = std::mem::take(&mut *locked(&self.pending));
@@ -274,117 +228,5 @@ impl Writer {
             error: pending.error,
             wait: pending.wait,
         })
-    }
-
-    async fn write(&self, batch: &Batch) -> sqlx::Result<bool> {
-        self.statements.fetch_add(1, Ordering::Relaxed);
-        let over = batch.state.is_some_and(JobState::is_over);
-        let ended = over && batch.state != Some(JobState::Stuck);
-        let written = sqlx::query!(
-            r#"
-            with run as (
-                update jobs set
-                    feed_seq = feed_seq + $4,
-                    state = coalesce($5, state),
-                    error = coalesce($6, error),
-                    waiting_for = case when $8 then $9 else waiting_for end,
-                    waiting_since = case when not $8 then waiting_since when $9::text is not null then now() end,
-                    state_seq = case when $8 or $5 is not null or $6 is not null then feed_seq + $4 else state_seq end,
-                    ended_at = case when $10 then now() end,
-                    owner = case when $7 then null else owner end,
-                    lease_until = case when $7 then null else lease_until end
-                where id = $1 and owner = $2 and generation = $3
-                returning id, feed_seq - $4 as base
-            ), events as (
-                insert into job_events (job_id, node_id, kind, event, generation)
-                select run.id, new.node_id, new.kind, new.event, $3
-                from run, jsonb_to_recordset($11) as new (node_id bigint, kind text, event jsonb)
-                on conflict do nothing
-            ), lines as (
-                insert into job_log (job_id, seq, at, step, stream, text)
-                select run.id, run.base + new.seq, new.at, new.step, new.stream, new.text
-                from run, jsonb_to_recordset($12)
-                    as new (seq bigint, at timestamptz, step integer, stream text, text text)
-            ), steps as (
-                update job_steps set
-                    state = new.state, started_at = new.started_at, ended_at = new.ended_at,
-                    attempts = new.attempts, error = new.error, undo_error = new.undo_error,
-                    progress_done = new.progress_done, progress_total = new.progress_total,
-                    seq = run.base + new.seq
-                from run, jsonb_to_recordset($13) as new (
-                    index integer, state text, started_at timestamptz, ended_at timestamptz,
-                    attempts integer, error text, undo_error text,
-                    progress_done bigint, progress_total bigint, seq bigint
-                )
-                where job_steps.job_id = run.id and job_steps.index = new.index
-            ), released as (
-                delete from job_locks using run where job_locks.job_id = run.id and $10
-            )
-            select
-                case when $4 > 0 then pg_notify('corpus_jobs', 'feed ' || run.id)::text end as feed,
-                case when $10 then pg_notify('corpus_jobs', 'wake')::text end as wake
-            from run
-            "#,
-            self.lease.job.0,
-            self.lease.owner,
-            self.lease.generation,
-            batch.count,
-            batch.state.map(JobState::as_str),
-            batch.error.as_deref(),
-            over,
-            batch.wait != Wait::Same,
-            batch.wait.reason(),
-            ended,
-            batch.events,
-            batch.lines,
-            batch.steps,
-        )
-        .fetch_optional(&self.pool)
-        .await?;
-        Ok(written.is_some())
-    }
-}
-
-/// Numbers lines and steps from 1 in the order they happened; a step changed more than once
-/// counts at its last change, with its row as it is now.
-fn number(items: Vec<Item>, rows: &BTreeMap<i32, StepRow>) -> (Vec<LineRow>, Vec<StepRow>, i64) {
-    let mut last = BTreeMap::new();
-    for (position, item) in items.iter().enumerate() {
-        if let Item::Step(index) = item {
-            last.insert(*index, position);
-        }
-    }
-    let (mut lines, mut steps, mut seq) = (Vec::new(), Vec::new(), 0);
-    for (position, item) in items.into_iter().enumerate() {
-        match item {
-            Item::Line(Line { at, step, stream, text }) => {
-                seq += 1;
-                lines.push(LineRow { seq, at, step, stream, text });
-            }
-            Item::Step(index) if last.get(&index) == Some(&position) => {
-                if let Some(row) = rows.get(&index) {
-                    seq += 1;
-                    steps.push(StepRow { seq, ..row.clone() });
-                }
-            }
-            Item::Step(_) => {}
-        }
-    }
-    (lines, steps, seq)
-}
-
-/// These rows are plain structs with string keys; `jsonb` takes no NUL, so none is passed on.
-fn to_json(rows: &impl Serialize) -> Value {
-    let mut json = serde_json::to_value(rows).unwrap_or(Value::Array(Vec::new()));
-    without_nul(&mut json);
-    json
-}
-
-fn without_nul(json: &mut Value) {
-    match json {
-        Value::String(text) if text.contains('\0') => *text = clean(text),
-        Value::Array(values) => values.iter_mut().for_each(without_nul),
-        Value::Object(fields) => fields.values_mut().for_each(without_nul),
-        _ => {}
     }
 }

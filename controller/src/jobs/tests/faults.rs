@@ -64,6 +64,19 @@ async fn kill_at_each_event_of_the_way_back(pool: PgPool) {
 }
 
 #[sqlx::test(migrations = "../migrations")]
+async fn kill_in_the_middle_of_an_effect(pool: PgPool) {
+    let trial = trial(&pool);
+    let opens = async {
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        trial.services.gate.add_permits(1);
+    };
+    let fault = Fault::KillDuring("middle".into(), Duration::from_millis(20));
+    let (outcome, ()) = tokio::join!(trial.run(gated(), fault), opens);
+    assert_eq!(outcome.unwrap().job.job.state, JobState::Done);
+    assert_eq!(trial.services.story(), ["choose", "first", "middle", "middle", "last"]);
+}
+
+#[sqlx::test(migrations = "../migrations")]
 async fn a_panic_in_a_step_undoes_the_job(pool: PgPool) {
     let world = Arc::<World>::default();
     let job = Job::<World, Make>::new()

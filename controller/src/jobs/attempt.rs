@@ -1,0 +1,201 @@
+//! One do or undo of a step: its tries, time limit, cancel, panics, and what the page shows.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use chrono::Utc;
+use corpus_domain::StepState;
+use corpus_protocol::Stream;
+use futures::FutureExt;
+use serde_json::Value;
+use tracing::Instrument;
+
+use super::context::RawContext;
+use super::define::{Part, StepDef};
+use super::error::{StepError, StepErrorKind};
+use super::rows::StepRow;
+use super::run::{Live, Run};
+
+/// A do or an undo on its way.
+pub(super) struct Attempt<'a, S> {
+    step: &'a StepDef<S>,
+    part: &'a Part<S>,
+    live: &'a Live<S>,
+    index: i32,
+    undoing: bool,
+}
+
+impl<'a, S: Send + Sync + 'static> Attempt<'a, S> {
+    pub fn new(step: &'a StepDef<S>, live: &'a Live<S>, part: &'a Part<S>, undoing: bool) -> Self {
+        let index = live.run.steps.get(step.name).copied().unwrap_or_default();
+        Self { step, part, live, index, undoing }
+    }
+
+    fn run(&self) -> &Arc<Run> {
+        &self.live.run
+    }
+
+    /// The outcome; never returns once the run must do nothing more.
+    pub async fn until_halted(&self) -> Result<Value, StepError> {
+        let span = tracing::info_span!("step", job.id = %self.run().job_ref().id, job.step = self.step.name, undo = self.undoing);
+        tokio::select! {
+            biased;
+            () = self.run().halt.cancelled() => self.run().stay_halted().await,
+            outcome = self.tries().instrument(span) => outcome,
+        }
+    }
+
+    async fn tries(&self) -> Result<Value, StepError> {
+        let mut pauses = self.part.retry.pauses();
+        let mut number = 1;
+        loop {
+            self.change(|row| row.attempts = i32::try_from(number).unwrap_or(i32::MAX));
+            let error = match self.try_once(number).await {
+                Ok(output) => {
+                    if !self.undoing {
+                        self.run().keep_output(self.step.name, output.clone());
+                    }
+                    return Ok(output);
+                }
+                Err(error) if error.kind == StepErrorKind::Permanent => return Err(error),
+                Err(error) if error.kind == StepErrorKind::Cancelled && !self.undoing => return Err(error),
+                Err(error) => error,
+            };
+            let Some(pause) = pauses.next() else { return Err(error) };
+            number += 1;
+            self.pause(number, pause, &error).await?;
+        }
+    }
+
+    async fn pause(&self, next: u32, pause: Duration, error: &StepError) -> Result<(), StepError> {
+        let of = self.part.retry.attempts;
+        self.note(&format!("attempt {next} of {of} in {:.1} s: {}", pause.as_secs_f64(), error.message));
+        let fallback = || format!("attempt {next} of {of} of “{}”", self.step.title);
+        let what = error.waiting_for.clone().unwrap_or_else(fallback);
+        self.run().writer.waiting_for(Some(&what));
+        self.run().writer.flush_soon();
+        let cancelled = tokio::select! {
+            () = tokio::time::sleep(pause) => false,
+            () = self.run().cancel.cancelled(), if self.cancellable() => true,
+        };
+        self.run().writer.waiting_for(None);
+        self.run().writer.flush_soon();
+        if cancelled { Err(StepError::cancelled()) } else { Ok(()) }
+    }
+
+    fn cancellable(&self) -> bool {
+        self.step.cancellable && !self.undoing
+    }
+
+    async fn try_once(&self, number: u32) -> Result<Value, StepError> {
+        if !self.cancellable() {
+            return self.limited(number).await;
+        }
+        let cancel = &self.run().cancel;
+        if cancel.is_cancelled() {
+            return Err(StepError::cancelled());
+        }
+        let mut work = std::pin::pin!(self.limited(number));
+        tokio::select! {
+            outcome = &mut work => if cancel.is_cancelled() { self.too_late(outcome) } else { outcome },
+            () = cancel.cancelled() => match tokio::time::timeout(self.run().grace, work).await {
+                Ok(outcome) => self.too_late(outcome),
+                Err(_) => Err(StepError::cancelled()),
+            },
+        }
+    }
+
+    /// The step ended while its cancel was on the way: it is undone all the same, and its
+    /// output is there for the undo.
+    fn too_late(&self, outcome: Result<Value, StepError>) -> Result<Value, StepError> {
+        if let Ok(output) = outcome {
+            self.run().keep_output(self.step.name, output);
+        }
+        Err(StepError::cancelled())
+    }
+
+    async fn limited(&self, number: u32) -> Result<Value, StepError> {
+        #[cfg(any(test, feature = "testing"))]
+        if let Some(outcome) = self.with_faults(number).await {
+            return outcome;
+        }
+        self.plain(number).await
+    }
+
+    async fn plain(&self, number: u32) -> Result<Value, StepError> {
+        let context = RawContext {
+            run: Arc::clone(self.run()),
+            services: Arc::clone(&self.live.services),
+            index: self.index,
+            attempt: number,
+            cancellable: self.cancellable(),
+        };
+        let work = AssertUnwindSafe(async { (self.part.run)(context).await }).catch_unwind();
+        match tokio::time::timeout(self.part.limit, work).await {
+            Ok(Ok(outcome)) => outcome,
+            Ok(Err(_)) => Err(StepError::permanent("the step ended by a defect of Corpus; the server's log has it")),
+            Err(_) => Err(StepError::transient(format!("no end after {:.0} s", self.part.limit.as_secs_f64()))),
+        }
+    }
+
+    #[cfg(any(test, feature = "testing"))]
+    async fn with_faults(&self, number: u32) -> Option<Result<Value, StepError>> {
+        use super::testing::Injected;
+        match self.run().faults.at(self.step.name, self.undoing)? {
+            Injected::FailBefore => Some(Err(StepError::permanent("injected before the effect"))),
+            Injected::FailAfter => match self.plain(number).await {
+                Ok(_) => Some(Err(StepError::permanent("injected after the effect"))),
+                failed => Some(failed),
+            },
+            Injected::Kill(after) => match tokio::time::timeout(after, self.plain(number)).await {
+                Ok(outcome) => Some(outcome),
+                Err(_) => self.run().stay_halted().await,
+            },
+            Injected::Repeat => match self.plain(number).await {
+                Ok(_) => None,
+                failed => Some(failed),
+            },
+        }
+    }
+
+    pub fn change(&self, change: impl FnOnce(&mut StepRow)) {
+        self.run().writer.step(self.index, |row| {
+            change(row);
+            if !matches!(row.state, StepState::Running | StepState::Undoing) {
+                row.ended_at = Some(Utc::now());
+            }
+        });
+    }
+
+    fn note(&self, text: &str) {
+        self.run().writer.line(Some(self.index), Stream::Note, text);
+    }
+
+    pub fn failed(&self, error: &StepError) {
+        if error.kind == StepErrorKind::Cancelled {
+            self.note("cancelled");
+            self.run().writer.error("cancelled");
+            self.change(|row| row.state = StepState::Undone);
+            return;
+        }
+        tracing::warn!(job.id = %self.run().job_ref().id, job.step = self.step.name, error = error as &dyn std::error::Error, "a step failed");
+        self.note(&error.message);
+        self.run().writer.error(&format!("{}: {}", self.step.title, error.message));
+        self.change(|row| (row.state, row.error) = (StepState::Failed, Some(error.message.clone())));
+    }
+
+    /// A step that failed stays shown as failed when it is undone.
+    pub fn undone(&self) {
+        self.change(|row| {
+            row.state = if row.error.is_some() { StepState::Failed } else { StepState::Undone };
+            row.undo_error = None;
+        });
+    }
+
+    pub fn undo_failed(&self, error: &StepError) {
+        tracing::error!(job.id = %self.run().job_ref().id, job.step = self.step.name, error = error as &dyn std::error::Error, "an undo failed, the job is stuck");
+        self.note(&format!("undo failed: {}", error.message));
+        self.change(|row| (row.state, row.undo_error) = (StepState::UndoFailed, Some(error.message.clone())));
+    }
+}
