@@ -15,7 +15,9 @@ use corpus_domain::{GuestState, ProjectRole};
 use leptos::prelude::*;
 
 fn html(view: impl FnOnce() -> AnyView) -> String {
-    Owner::new().with(|| view().to_html())
+    let owner = Owner::new_root(Some(std::sync::Arc::new(hydration_context::SsrSharedContext::new_islands())));
+    // The renderer marks where texts end.
+    owner.with(|| view().to_html()).replace("<!>", "")
 }
 
 fn viewer() -> Principal {
@@ -95,9 +97,9 @@ fn a_refused_request_keeps_what_was_typed_but_the_password() {
     let values = values.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
     let form = FormState::new("", values).error("ip", "10.6.0.1 is outside of 10.5.0.0/16");
     let page = html(|| request::request_view(&samples::nodes(), &samples::projects(), &form, "id"));
-    assert!(page.contains("www&quot;&gt;&lt;b&gt;") || page.contains("www&quot;><b>"), "{page}");
+    assert!(page.contains("value=\"www&quot;&gt;&lt;b&gt;\""));
     assert!(page.contains("href=\"#f-ip\"") && page.contains("aria-invalid=\"true\"") && page.contains("f-ip-error"));
-    assert!(page.contains("<option value=\"large\" selected"), "{page}");
+    assert!(page.contains("value=\"large\" selected"), "{page}");
     assert!(!page.contains("hunter2"));
     assert!(page.contains("<details class=\"more\" open"), "the part with the error is open");
 }
