@@ -101,7 +101,7 @@ fn a_refused_request_keeps_what_was_typed_but_the_password() {
     assert!(page.contains("href=\"#f-ip\"") && page.contains("aria-invalid=\"true\"") && page.contains("f-ip-error"));
     assert!(page.contains("value=\"large\" selected"), "{page}");
     assert!(!page.contains("hunter2"));
-    assert!(page.contains("<details class=\"more\" open"), "the part with the error is open");
+    assert!(page.contains("<details open class=\"more\""), "the part with the error is open");
 }
 
 #[test]
