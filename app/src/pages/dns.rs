@@ -32,7 +32,10 @@ pub fn dns_view(principal: &Principal, zones: &[ZoneView], names: &[NameView], f
 
 fn name_table(names: &[NameView]) -> AnyView {
     if names.is_empty() {
-        return empty("No name leads to a guest yet", view! { "Open a "<a class="link" href="/guests">"guest"</a>" and attach one." }.into_any());
+        return empty(
+            "No name leads to a guest yet",
+            view! { "Open a "<a class="link" href="/guests">"guest"</a>" and attach one." }.into_any(),
+        );
     }
     let rows = names.iter().map(name_row).collect_view();
     view! {
@@ -81,7 +84,12 @@ fn zone_list(principal: &Principal, zones: &[ZoneView], form: &FormState) -> Any
 fn zone_item(zone: &ZoneView, may_remove: bool) -> AnyView {
     let names = if zone.names == 1 { "1 name".to_owned() } else { format!("{} names", zone.names) };
     let remove = (may_remove && zone.names == 0).then(|| {
-        confirm("Remove", zone.name.as_str(), format!("{} is removed from the DNS server.", zone.name), format!("/dns/zones/{}/remove", zone.id))
+        confirm(
+            "Remove",
+            zone.name.as_str(),
+            format!("{} is removed from the DNS server.", zone.name),
+            format!("/dns/zones/{}/remove", zone.id),
+        )
     });
     view! {
         <li>
