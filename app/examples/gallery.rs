@@ -1,6 +1,6 @@
 //! The style gallery: every page with sample values, on a loopback port, without a controller.
 //!
-//! `cargo run -p corpus-app --features ssr --example gallery`, then open http://127.0.0.1:8090/.
+//! `cargo run -p corpus-app --features ssr --example gallery`, then open <http://127.0.0.1:8090/>.
 //! A folder with the built `corpus.js` and `corpus_bg.wasm` as its argument brings the islands to life.
 //! It is for looking at the pages; what they do is tested against the real parts.
 
@@ -32,7 +32,11 @@ async fn main() -> std::io::Result<()> {
         || async { ([(CONTENT_TYPE, "text/css")], std::fs::read_to_string("style/corpus.css").unwrap_or_default()) };
     let folder = std::env::args().nth(1).unwrap_or_default();
     let built = move |axum::extract::Path(file): axum::extract::Path<String>| async move {
-        let kind = if file.ends_with(".wasm") { "application/wasm" } else { "text/javascript" };
+        let kind = if std::path::Path::new(&file).extension().is_some_and(|kind| kind == "wasm") {
+            "application/wasm"
+        } else {
+            "text/javascript"
+        };
         ([(CONTENT_TYPE, kind)], std::fs::read(format!("{folder}/{file}")).unwrap_or_default())
     };
     let app = Router::new().route("/pkg/corpus.css", get(style)).route("/pkg/{file}", get(built)).fallback(render);
@@ -57,6 +61,7 @@ fn form(form: &str, values: &[(&str, &str)]) -> FormState {
     FormState::new(form, values.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect())
 }
 
+#[expect(clippy::too_many_lines, reason = "a table of pages")]
 fn page(path: &str, variant: &str) -> Page {
     let who = samples::operator();
     let none = FormState::default();
@@ -162,21 +167,21 @@ fn page(path: &str, variant: &str) -> Page {
 }
 
 fn with_id(path: &str, variant: &str) -> Page {
-    let (who, none, jobs) = (samples::operator(), FormState::default(), samples::jobs());
+    let (who, blank, jobs) = (samples::operator(), FormState::default(), samples::jobs());
     let (nodes, guests) = (samples::nodes(), samples::guests());
     let at = variant.parse::<usize>().unwrap_or(0);
     match (Place::of(path), nodes.get(at), guests.get(at), samples::job_details().get(at)) {
         (Place::Node(_), Some(node), _, _) => Page::new(
             "node",
             node.address.to_string(),
-            pages::node::node_view(&who, node, guests.get(..2).unwrap_or_default(), &jobs, &none),
+            pages::node::node_view(&who, node, guests.get(..2).unwrap_or_default(), &jobs, &blank),
         )
         .under("Compute nodes", "/nodes"),
         (Place::UnlinkNode(_), Some(node), _, _) => {
-            Page::new("unlink-node", "Unlink", pages::unlink::unlink_view(node, &guests, &none))
+            Page::new("unlink-node", "Unlink", pages::unlink::unlink_view(node, &guests, &blank))
         }
         (Place::DestroyGuest(_), _, Some(guest), _) => {
-            Page::new("destroy-guest", "Destroy", pages::destroy::destroy_view(guest, &none))
+            Page::new("destroy-guest", "Destroy", pages::destroy::destroy_view(guest, &blank))
         }
         (Place::Guest(_), _, Some(guest), _) => {
             let revealed = Revealed("correct-horse-battery".into());
@@ -184,13 +189,13 @@ fn with_id(path: &str, variant: &str) -> Page {
                 guest,
                 zones: &samples::zones(),
                 jobs: &jobs,
-                form: &none,
+                form: &blank,
                 revealed: (at == 1).then_some(&revealed),
             };
             Page::new("guest", guest.name.to_string(), guest_view(&who, &shown)).under("Guests", "/guests")
         }
         (Place::Job(_), _, _, Some(job)) => {
-            Page::new("job", job.job.title.clone(), pages::job::job_view(&who, job, &samples::log(), &none))
+            Page::new("job", job.job.title.clone(), pages::job::job_view(&who, job, &samples::log(), &blank))
                 .under("Jobs", "/jobs")
         }
         _ => pages::error::page(&Failure {

@@ -1,6 +1,6 @@
 //! The audit: who did what to what, when.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use corpus_controller::authz::Principal;
 use corpus_controller::views::AuditView;
@@ -14,7 +14,7 @@ use crate::layout::Page;
 const ROWS: usize = 50;
 
 /// Reads and shows a page of it.
-pub async fn load(controller: &Controller, principal: &Principal, query: &HashMap<String, String>) -> Result<Page> {
+pub async fn load(controller: &Controller, principal: &Principal, query: &BTreeMap<String, String>) -> Result<Page> {
     let page = query.get("page").and_then(|page| page.parse().ok()).unwrap_or(0);
     let rows = controller.audit(principal, page).await?;
     Ok(Page::new("audit", "Audit", audit_view(page, &rows)))

@@ -40,7 +40,7 @@ fn name_table(names: &[NameView]) -> AnyView {
     let rows = names.iter().map(name_row).collect_view();
     view! {
         <table class="rows" aria-label="DNS names">
-            <thead><tr><th>"Name"</th><th>"State"</th><th>"Resolves to"</th><th>"Guest"</th><th>"Zone"</th></tr></thead>
+            <thead><tr><th>"Name"</th><th>"State"</th><th>"Resolves to"</th><th>"Guest"</th></tr></thead>
             <tbody>{rows}</tbody>
         </table>
     }
@@ -52,11 +52,10 @@ fn name_row(name: &NameView) -> AnyView {
     let answered = name.answered_at.map(|at| view! { <div class="quiet small">"answered "{age(at)}</div> });
     view! {
         <tr>
-            <td data-label="Name">{name.name.to_string()}</td>
+            <td data-label="Name">{name.name.to_string()}<div class="quiet small">{format!("in {}", name.zone)}</div></td>
             <td data-label="State">{name_status(name)}{reason}</td>
             <td data-label="Resolves to">{name.target.clone().map(|target| code("target", target))}{answered}</td>
             <td data-label="Guest"><a href=format!("/guests/{}", name.guest_id)>{name.guest.to_string()}</a></td>
-            <td data-label="Zone">{name.zone.to_string()}</td>
         </tr>
     }
     .into_any()

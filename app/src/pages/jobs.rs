@@ -1,6 +1,6 @@
 //! Jobs: the list, and the parts of it that other pages show.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use corpus_controller::authz::Principal;
 use corpus_controller::jobs::{JobFilter, JobRow};
@@ -16,7 +16,7 @@ use crate::layout::Page;
 pub const OPEN: [JobState; 4] = [JobState::Waiting, JobState::Running, JobState::Undoing, JobState::Stuck];
 
 /// Reads and shows them.
-pub async fn load(controller: &Controller, principal: &Principal, query: &HashMap<String, String>) -> Result<Page> {
+pub async fn load(controller: &Controller, principal: &Principal, query: &BTreeMap<String, String>) -> Result<Page> {
     let chosen = query.get("state").map_or("all", String::as_str);
     let states = match chosen {
         "open" => OPEN.to_vec(),

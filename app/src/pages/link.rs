@@ -16,7 +16,7 @@ use crate::layout::Page;
 const KEPT: [&str; 7] = ["address", "port", "user", "network", "host_key", "fingerprint", "algorithm"];
 
 /// Reads the control key and shows the step that the form is in.
-pub async fn load(controller: &Controller, principal: &Principal, form: &FormState) -> Result<Page> {
+pub fn load(controller: &Controller, principal: &Principal, form: &FormState) -> Result<Page> {
     let _permit = principal.permit(Operation::NodeLink)?;
     let key = controller.control_public_key(principal)?;
     Ok(Page::new("link-node", "Link a compute node", link_view(&key, form)).under("Compute nodes", "/nodes"))
