@@ -31,6 +31,7 @@ const GRACE: Duration = Duration::from_secs(2);
 /// How long the pipes are read after the end: a daemon it started may hold them open.
 const DRAIN: Duration = Duration::from_millis(200);
 const KEPT_LINES: usize = 20;
+const KEPT_COMPLAINT: usize = 5;
 const KEPT_OUTPUT: usize = 1 << 20;
 const MAX_LINE: u64 = 16 << 10;
 
@@ -108,7 +109,11 @@ impl Argv {
         if status.success() {
             return Ok(output);
         }
-        Err(Failure::Command { program, status: status.to_string(), tail: output.tail })
+        // Some tools complain on their standard output.
+        let said = output.stdout.lines().rev().take(KEPT_COMPLAINT).map(str::to_owned);
+        let tail =
+            if output.tail.is_empty() { said.collect::<Vec<_>>().into_iter().rev().collect() } else { output.tail };
+        Err(Failure::Command { program, status: status.to_string(), tail })
     }
 
     /// Runs it to its end and tells how it ended.
