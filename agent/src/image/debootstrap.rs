@@ -176,7 +176,10 @@ fn link(target: &str, path: &Path) -> Result<(), Failure> {
 /// itself (its path ends so) rather than someone's additions to it.
 fn own_mirror(host: &Host, suite: &str) -> Option<String> {
     let folder = fs::read_dir(host.path("/etc/apt/sources.list.d")).into_iter().flatten().flatten();
-    let paths = [host.path("/etc/apt/sources.list")].into_iter().chain(folder.map(|entry| entry.path()));
+    let more = folder
+        .map(|entry| entry.path())
+        .filter(|path| path.extension().is_some_and(|end| end == "list" || end == "sources"));
+    let paths = [host.path("/etc/apt/sources.list")].into_iter().chain(more);
     let texts = paths.filter_map(|path| fs::read_to_string(path).ok());
     let mut mirrors: Vec<String> = texts.flat_map(|text| sources(&text, suite)).collect();
     mirrors.sort_by_key(|mirror| !mirror.trim_end_matches('/').ends_with("debian"));
