@@ -19,6 +19,7 @@ create table jobs (
     -- What it is about, for filters. No foreign keys: history outlives its subject.
     node_id uuid,
     guest_id uuid,
+    project_id uuid,
     created_by uuid,
     idempotency_key text unique,
     created_at timestamptz not null default now(),

@@ -16,9 +16,20 @@
 )]
 
 pub mod authz;
+mod controller;
 pub mod dns;
+mod error;
 pub mod jobs;
 pub mod nodes;
+mod ops;
+mod sagas;
 pub mod seal;
 pub mod ssh_keys;
 pub mod store;
+pub mod views;
+mod watch;
+
+pub use controller::{Controller, Parts, Settings};
+pub use error::{Error, Result};
+pub use ops::{JOBS_PAGE, LinkNode, RequestGuest, may_decide};
+pub use store::users::SignIn;

@@ -59,5 +59,5 @@ pub use error::{JobsError, StepError, StepErrorKind};
 pub use feed::{Change, JobUpdate};
 pub use handle::Jobs;
 pub use queue::{Lock, LockMode};
-pub use rows::{JobDetail, JobFilter, JobRow, LogLine, Page, StepRow};
+pub use rows::{JobDetail, JobFilter, JobRow, LogLine, Page, StepRow, Visibility};
 pub use submit::{NewJob, Submitted};

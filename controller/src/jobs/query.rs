@@ -1,6 +1,6 @@
 //! Jobs as the pages read them. No authorization here.
 
-use corpus_domain::{GuestId, JobId, JobKind, NodeId, UserId};
+use corpus_domain::{GuestId, JobId, JobKind, NodeId, ProjectId, UserId};
 use corpus_protocol::Stream;
 
 use super::error::JobsError;
@@ -17,6 +17,7 @@ macro_rules! job_row {
             state: $row.state.parse()?,
             node_id: $row.node_id.map(NodeId),
             guest_id: $row.guest_id.map(GuestId),
+            project_id: $row.project_id.map(ProjectId),
             created_by: $row.created_by.map(UserId),
             created_at: $row.created_at,
             started_at: $row.started_at,
@@ -46,10 +47,12 @@ fn stream(word: &str) -> Stream {
 impl Jobs {
     /// The jobs that match, the newest first.
     pub async fn list(&self, filter: &JobFilter, limit: i64, offset: i64) -> Result<Page<JobRow>, JobsError> {
+        let projects = filter.visible_to.as_ref();
+        let projects = projects.map(|visible| visible.projects.iter().map(|id| id.0).collect::<Vec<_>>());
         let states: Vec<String> = filter.states.iter().map(|state| state.as_str().to_owned()).collect();
         let rows = sqlx::query!(
             r#"
-            select id, kind, title, params, state, node_id, guest_id, created_by, created_at, started_at, ended_at,
+            select id, kind, title, params, state, node_id, guest_id, project_id, created_by, created_at, started_at, ended_at,
                 generation, cancel_requested_at, cancel_requested_by, error, waiting_for, waiting_since, blocked_by,
                 abandoned_by, comment, feed_seq, count(*) over () as "total!"
             from jobs
@@ -58,6 +61,7 @@ impl Jobs {
                 and ($3::uuid is null or node_id = $3)
                 and ($4::uuid is null or guest_id = $4)
                 and ($5::uuid is null or created_by = $5)
+                and ($8::uuid[] is null or project_id is null or project_id = any($8) or created_by = $9)
             order by queue_order desc
             limit $6 offset $7
             "#,
@@ -68,12 +72,23 @@ impl Jobs {
             filter.created_by.map(|id| id.0),
             limit,
             offset,
+            projects.as_deref(),
+            filter.visible_to.as_ref().map(|visible| visible.user.0),
         )
         .fetch_all(self.pool())
         .await?;
         let total = rows.first().map_or(0, |row| row.total);
         let items = rows.into_iter().map(|row| Ok(job_row!(row))).collect::<Result<_, JobsError>>()?;
         Ok(Page { items, total })
+    }
+
+    /// The job that was submitted with this key, if there is one.
+    pub async fn by_idempotency_key(&self, key: &str) -> Result<Option<JobRow>, JobsError> {
+        let id = sqlx::query_scalar!("select id from jobs where idempotency_key = $1", key);
+        match id.fetch_optional(self.pool()).await? {
+            Some(id) => self.row(JobId(id)).await.map(Some),
+            None => Ok(None),
+        }
     }
 
     /// A job without its steps.
@@ -85,7 +100,7 @@ impl Jobs {
     pub(super) async fn row_with_state_seq(&self, id: JobId) -> Result<(JobRow, i64), JobsError> {
         let row = sqlx::query!(
             r#"
-            select id, kind, title, params, state, node_id, guest_id, created_by, created_at, started_at, ended_at,
+            select id, kind, title, params, state, node_id, guest_id, project_id, created_by, created_at, started_at, ended_at,
                 generation, cancel_requested_at, cancel_requested_by, error, waiting_for, waiting_since, blocked_by,
                 abandoned_by, comment, feed_seq, state_seq
             from jobs where id = $1

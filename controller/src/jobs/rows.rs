@@ -1,7 +1,7 @@
 //! Jobs, steps and log lines as the pages get them.
 
 use chrono::{DateTime, Utc};
-use corpus_domain::{GuestId, JobId, JobKind, JobState, NodeId, StepState, UserId};
+use corpus_domain::{GuestId, JobId, JobKind, JobState, NodeId, ProjectId, StepState, UserId};
 use corpus_protocol::Stream;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -23,6 +23,8 @@ pub struct JobRow {
     pub node_id: Option<NodeId>,
     /// The guest it is about.
     pub guest_id: Option<GuestId>,
+    /// The project whose members may see it.
+    pub project_id: Option<ProjectId>,
     /// Who submitted it; none for the controller itself.
     pub created_by: Option<UserId>,
     /// When it was submitted.
@@ -119,6 +121,17 @@ pub struct JobFilter {
     pub guest: Option<GuestId>,
     /// Submitted by this user.
     pub created_by: Option<UserId>,
+    /// Only what this member may see; everything when absent.
+    pub visible_to: Option<Visibility>,
+}
+
+/// What a member may see of jobs: those of these projects, those of no project, and their own.
+#[derive(Debug, Clone)]
+pub struct Visibility {
+    /// The member's projects.
+    pub projects: Vec<ProjectId>,
+    /// The member.
+    pub user: UserId,
 }
 
 /// A part of a list.

@@ -1,6 +1,6 @@
 //! Submitting a job in the caller's transaction.
 
-use corpus_domain::{GuestId, JobId, NodeId, UserId};
+use corpus_domain::{GuestId, JobId, NodeId, ProjectId, UserId};
 use serde::Serialize;
 use sqlx::PgTransaction;
 use uuid::Uuid;
@@ -19,6 +19,7 @@ pub struct NewJob<P> {
     locks: Vec<Lock>,
     node: Option<NodeId>,
     guest: Option<GuestId>,
+    project: Option<ProjectId>,
     created_by: Option<UserId>,
     idempotency_key: Option<String>,
 }
@@ -32,6 +33,7 @@ impl<P: JobParams> NewJob<P> {
             locks: Vec::new(),
             node: None,
             guest: None,
+            project: None,
             created_by: None,
             idempotency_key: None,
         }
@@ -55,6 +57,13 @@ impl<P: JobParams> NewJob<P> {
     #[must_use]
     pub fn guest(mut self, guest: GuestId) -> Self {
         self.guest = Some(guest);
+        self
+    }
+
+    /// The project whose members may see it.
+    #[must_use]
+    pub fn project(mut self, project: ProjectId) -> Self {
+        self.project = Some(project);
         self
     }
 
@@ -115,8 +124,9 @@ impl Jobs {
         let inserted = sqlx::query_scalar!(
             r#"
             with job as (
-                insert into jobs (id, kind, title, params, dag, node_id, guest_id, created_by, idempotency_key)
-                values ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+                insert into jobs
+                    (id, kind, title, params, dag, node_id, guest_id, created_by, idempotency_key, project_id)
+                values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $12)
                 on conflict (idempotency_key) do nothing
                 returning id
             ), steps as (
@@ -142,6 +152,7 @@ impl Jobs {
             new.idempotency_key,
             serde_json::to_value(&steps).map_err(JobsError::Params)?,
             serde_json::to_value(&new.locks).map_err(JobsError::Params)?,
+            new.project.map(|project| project.0),
         )
         .fetch_optional(&mut **transaction)
         .await?;

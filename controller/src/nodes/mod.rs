@@ -1,1 +1,57 @@
-//! placeholder
+//! Everything between the controller and a compute node, over SSH.
+//!
+//! The problem: a host must be reached, recognised, entered, given our agent and asked for
+//! things, by many callers at once, over lines that may be cut at any moment. What this
+//! module guarantees:
+//! - Nothing is sent to a host whose key is not the pinned one: no user name, no password.
+//! - What runs on a host as a command line is one of the constants of `command`, filled with
+//!   hashes and paths that were made here. What a person typed never gets into one.
+//! - One connection and one agent process a node, shared by all callers ([`Pool`]). A caller
+//!   that goes away cancels what it asked for on the host.
+//! - Every error says what failed, at which host, and whether trying again makes sense
+//!   ([`NodeError::is_transient`]). A cut line fails its calls at once instead of hanging them.
+//! - No secret is kept, logged or shown: a one-time password lives in one [`Credential`].
+//!
+//! Endpoints and keys come in as values: this module knows neither the database nor who may
+//! do what.
+
+mod agent;
+mod authorize;
+mod backoff;
+mod command;
+mod connect;
+mod connection;
+mod credential;
+mod endpoint;
+mod error;
+mod host_key;
+mod hysteresis;
+mod install;
+mod key;
+mod lines;
+mod login;
+mod pool;
+mod privilege;
+mod sha256;
+mod supervisor;
+mod upload;
+
+#[cfg(test)]
+mod tests;
+
+pub use agent::{Agent, Call};
+pub use authorize::{authorize, revoke};
+pub use connection::{Connection, connect};
+pub use credential::Credential;
+pub use endpoint::NodeEndpoint;
+pub use error::NodeError;
+pub use host_key::{HostKey, InvalidHostKey, SeenHostKey, probe_host_key};
+pub use hysteresis::{Hysteresis, Sign};
+pub use install::{AgentBinary, Installed, install_agent, remove_agent};
+pub use key::{ControlKey, InvalidControlKey};
+pub use login::{Login, LoginCheck, check_login};
+pub use pool::{Line, Pool};
+pub use privilege::{Privilege, privilege};
+pub use sha256::Sha256;
+pub use supervisor::{Health, Observation, Supervisor};
+pub use upload::{UploadName, Uploaded};

@@ -1,1 +1,55 @@
-//! placeholder
+//! The store: one file per aggregate, every query checked when it is compiled.
+//!
+//! Functions take a connection, so that a change, its audit row and its job are one
+//! transaction of the caller's. What comes out is typed: a word in a column that the
+//! domain does not know is a decoding error, never a guess.
+
+pub mod audit;
+pub mod control_key;
+pub mod guests;
+pub mod keys;
+pub mod names;
+pub mod nodes;
+pub mod plan;
+pub mod users;
+pub mod zones;
+
+use std::str::FromStr;
+
+/// Turns a stored word into its domain type.
+pub(crate) fn word<T>(text: &str) -> Result<T, sqlx::Error>
+where
+    T: FromStr,
+    T::Err: std::error::Error + Send + Sync + 'static,
+{
+    text.parse().map_err(|error| sqlx::Error::Decode(Box::new(error)))
+}
+
+/// The same for a column that may be null.
+pub(crate) fn word_opt<T>(text: Option<&str>) -> Result<Option<T>, sqlx::Error>
+where
+    T: FromStr,
+    T::Err: std::error::Error + Send + Sync + 'static,
+{
+    text.map(word).transpose()
+}
+
+/// A stored integer as the unsigned number it stands for.
+pub(crate) fn number<T: TryFrom<i64>>(value: impl Into<i64>) -> Result<T, sqlx::Error>
+where
+    T::Error: std::error::Error + Send + Sync + 'static,
+{
+    T::try_from(value.into()).map_err(|error| sqlx::Error::Decode(Box::new(error)))
+}
+
+/// A stored JSON value as its type.
+pub(crate) fn json_opt<T: serde::de::DeserializeOwned>(
+    value: Option<serde_json::Value>,
+) -> Result<Option<T>, sqlx::Error> {
+    value.map(serde_json::from_value).transpose().map_err(|error| sqlx::Error::Decode(Box::new(error)))
+}
+
+/// The fingerprint of a stored public key.
+pub(crate) fn fingerprint(public_key: &str) -> Result<String, sqlx::Error> {
+    word::<crate::nodes::HostKey>(public_key).map(|key| key.seen().fingerprint)
+}

@@ -1,0 +1,25 @@
+# Corpus. Each goal is a script of scripts/; this file only names them.
+.DEFAULT_GOAL := help
+.PHONY: help up down test check dev
+
+help: ## this list
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 14
+	@echo
+	@echo "  CORPUS_LAB=0 make up     without the lab"
+	@echo "  CORPUS_LISTEN=ADDR:PORT  where the server listens (127.0.0.1:8080)"
+	@echo "  CORPUS_CACHE=FOLDER      what later runs reuse (~/.cache/corpus); can be deleted"
+
+up: ## build and start Corpus and its lab, print where it is
+	@scripts/up
+
+down: ## stop both; the data in .corpus stays
+	@scripts/down
+
+test: ## all tests, on a lab of their own
+	@scripts/test
+
+check: ## formatting, lints, licences
+	@scripts/check
+
+dev: ## up, then rebuild and restart on every change
+	@scripts/dev

@@ -1,0 +1,170 @@
+//! Guests that are LXC containers.
+//!
+//! A guest is a folder `/var/lib/lxc/<name>` whose `config` we rendered; what has no marker of
+//! ours is never touched. The folder is made under a hidden name and renamed when it is whole,
+//! and renamed away before it is removed, so a cut in between leaves no half guest.
+
+mod config;
+mod folder;
+mod state;
+
+use std::fs;
+use std::path::Path;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use corpus_domain::{GuestName, GuestState, ImageName};
+use corpus_protocol::{AuthorizedKeys, GuestPlan, GuestReading, GuestSetup};
+
+use self::config::Made;
+use super::Driver;
+use crate::failure::Failure;
+use crate::files;
+use crate::guest_root::GuestRoot;
+use crate::host::Host;
+use crate::runner::Argv;
+use crate::setup;
+use crate::task::Task;
+
+/// The driver.
+pub struct Lxc;
+
+const START: Duration = Duration::from_secs(30);
+/// What lxc-stop gets beyond the guest's own time to shut down.
+const STOP: Duration = Duration::from_secs(20);
+/// How long the kernel may take to let go of a killed guest.
+const GONE: Duration = Duration::from_secs(5);
+
+impl Driver for Lxc {
+    fn ensure(&self, task: &Task<'_>, plan: &GuestPlan) -> Result<bool, Failure> {
+        let wanted = config::render(task.host, plan)?;
+        match made(task.host, &plan.name)? {
+            Some(made) => {
+                made.require_same_origin(plan)?;
+                files::ensure(&config_path(task.host, &plan.name), &wanted, 0o644)
+            }
+            None => folder::make(task, plan, &wanted).map(|()| true),
+        }
+    }
+
+    fn set_up(&self, task: &Task<'_>, name: &GuestName, setup: &GuestSetup) -> Result<bool, Failure> {
+        let changed = setup::apply(&root(task.host, name)?, setup)?;
+        if changed.host_key && state::init(name).is_some() {
+            let argv = Argv::new("lxc-attach").args(["-n", name.as_str(), "--clear-env", "--"]);
+            argv.args(["/bin/systemctl", "--no-block", "try-reload-or-restart", "ssh.service"]).run(task)?;
+        }
+        Ok(changed.anything)
+    }
+
+    fn ensure_keys(&self, task: &Task<'_>, name: &GuestName, keys: &AuthorizedKeys) -> Result<bool, Failure> {
+        setup::keys(&root(task.host, name)?, keys)
+    }
+
+    fn ensure_running(&self, task: &Task<'_>, name: &GuestName) -> Result<bool, Failure> {
+        require(task.host, name)?;
+        if state::init(name).is_some() {
+            return Ok(false);
+        }
+        start(task, name)?;
+        Ok(true)
+    }
+
+    fn ensure_stopped(&self, task: &Task<'_>, name: &GuestName, grace: Duration) -> Result<bool, Failure> {
+        if made(task.host, name)?.is_none() || state::init(name).is_none() {
+            return Ok(false);
+        }
+        stop(task, name, grace)?;
+        Ok(true)
+    }
+
+    fn ensure_absent(&self, task: &Task<'_>, name: &GuestName) -> Result<bool, Failure> {
+        if made(task.host, name)?.is_some() && state::init(name).is_some() {
+            stop(task, name, Duration::ZERO)?;
+        }
+        let removed = folder::remove(task.host, name)?;
+        state::sweep(name);
+        Ok(removed)
+    }
+
+    fn readings(&self, host: &Host) -> Vec<GuestReading> {
+        folder::names(host).iter().filter(|name| matches!(made(host, name), Ok(Some(_)))).map(reading).collect()
+    }
+
+    fn uses_image(&self, host: &Host, image: &ImageName) -> bool {
+        folder::names(host).iter().any(|name| matches!(made(host, name), Ok(Some(made)) if made.uses(image)))
+    }
+}
+
+fn config_path(host: &Host, name: &GuestName) -> std::path::PathBuf {
+    host.lxc_guest(name).join("config")
+}
+
+/// What the guest was made from, if it exists; a container that is not ours is an error.
+fn made(host: &Host, name: &GuestName) -> Result<Option<Made>, Failure> {
+    if !host.lxc_guest(name).exists() {
+        return Ok(None);
+    }
+    let made = files::read(&config_path(host, name))?.as_deref().and_then(Made::read);
+    made.map(Some).ok_or_else(|| {
+        Failure::Invalid(format!(
+            "there is a container {name} on the node that Corpus did not make; it stays untouched"
+        ))
+    })
+}
+
+fn require(host: &Host, name: &GuestName) -> Result<Made, Failure> {
+    made(host, name)?.ok_or_else(|| Failure::Missing(format!("there is no guest {name} on the node")))
+}
+
+/// The guest's files: those that its processes see if it runs.
+fn root(host: &Host, name: &GuestName) -> Result<GuestRoot, Failure> {
+    let made = require(host, name)?;
+    match state::init(name) {
+        Some(init) => GuestRoot::of_process(init),
+        None => folder::open(host, name, &made),
+    }
+}
+
+fn start(task: &Task<'_>, name: &GuestName) -> Result<(), Failure> {
+    let log = task.host.lxc_guest(name).join("lxc.log");
+    files::remove(&log)?;
+    match Argv::new("lxc-start").args(["-n", name.as_str(), "-d"]).limit(START).run(task) {
+        Ok(_) => Ok(()),
+        Err(Failure::Command { program, status, tail }) => {
+            Err(Failure::Command { program, status, tail: last_lines(&log).unwrap_or(tail) })
+        }
+        Err(other) => Err(other),
+    }
+}
+
+/// The end of LXC's own log says more than what it prints.
+fn last_lines(log: &Path) -> Option<Vec<String>> {
+    let text = fs::read_to_string(log).ok()?;
+    let lines: Vec<String> = text.lines().filter(|line| line.contains("ERROR")).map(str::to_owned).collect();
+    let skip = lines.len().saturating_sub(10);
+    (!lines.is_empty()).then(|| lines.into_iter().skip(skip).collect())
+}
+
+fn stop(task: &Task<'_>, name: &GuestName, grace: Duration) -> Result<(), Failure> {
+    let argv = Argv::new("lxc-stop").args(["-n", name.as_str()]).limit(grace + STOP);
+    let argv = if grace.is_zero() { argv.arg("-k") } else { argv.arg("-t").arg(grace.as_secs().to_string()) };
+    argv.run(task)?;
+    let end = Instant::now() + GONE;
+    while state::init(name).is_some() {
+        if Instant::now() > end {
+            return Err(Failure::TimedOut { program: "lxc-stop", limit: GONE, tail: vec![] });
+        }
+        sleep(Duration::from_millis(5));
+    }
+    Ok(())
+}
+
+fn reading(name: &GuestName) -> GuestReading {
+    let init = state::init(name);
+    GuestReading {
+        name: name.clone(),
+        state: if init.is_some() { GuestState::Running } else { GuestState::Stopped },
+        uptime_s: init.and_then(state::uptime),
+        memory_used: init.and_then(|_| state::memory(name)),
+    }
+}

@@ -1,0 +1,137 @@
+//! A container's folder: made whole, opened, removed whole.
+
+use std::fs;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use corpus_domain::{Backing, GuestName};
+use corpus_protocol::GuestPlan;
+use rustix::fs::{IFlags, Mode, OFlags};
+
+use super::config::{Made, upper};
+use crate::failure::{At, Failure};
+use crate::files;
+use crate::guest_root::GuestRoot;
+use crate::host::Host;
+use crate::runner::Argv;
+use crate::task::Task;
+
+const COPY: Duration = Duration::from_secs(600);
+
+/// Makes the guest's folder under a hidden name and renames it when it is whole.
+pub fn make(task: &Task<'_>, plan: &GuestPlan, config: &str) -> Result<(), Failure> {
+    let image = task.host.image(&plan.image).join("rootfs");
+    if !image.is_dir() {
+        return Err(Failure::Missing(format!("there is no image {} on the node", plan.image)));
+    }
+    let hidden = hidden(task.host, "new", &plan.name);
+    files::remove_folder(&hidden)?;
+    // LXC wants to pass through it, nobody wants to read in it.
+    fs::DirBuilder::new().recursive(true).mode(0o711).create(&hidden).at("make", &hidden)?;
+    match plan.backing {
+        Backing::Dir => copy(task, &image, &hidden.join("rootfs"))?,
+        _ => layers(&image, &hidden)?,
+    }
+    files::write(&hidden.join("config"), config, 0o644)?;
+    let folder = task.host.lxc_guest(&plan.name);
+    fs::rename(&hidden, &folder).at("make", &folder)
+}
+
+fn copy(task: &Task<'_>, image: &Path, root: &Path) -> Result<(), Failure> {
+    task.note("copying the image");
+    let argv = Argv::new("cp").args(["-a", "--reflink=auto", "--"]).args([image, root]);
+    argv.limit(COPY).run(task).map(|_| ())
+}
+
+/// What the overlay writes to; its root shows the permissions of the image's.
+fn layers(image: &Path, folder: &Path) -> Result<(), Failure> {
+    let mode = fs::metadata(image).at("look at", image)?.permissions().mode() & 0o7777;
+    for name in ["delta0", "olwork"] {
+        let layer = folder.join(name);
+        fs::create_dir(&layer).at("make", &layer)?;
+        fs::set_permissions(&layer, fs::Permissions::from_mode(mode)).at("make", &layer)?;
+    }
+    Ok(())
+}
+
+/// The files of a stopped guest.
+pub fn open(host: &Host, name: &GuestName, made: &Made) -> Result<GuestRoot, Failure> {
+    let folder = host.lxc_guest(name);
+    match made.backing {
+        Backing::Dir => GuestRoot::folder(&folder.join("rootfs")),
+        _ => GuestRoot::overlay(&host.image(&made.image).join("rootfs"), &upper(host, name), &folder.join("olwork")),
+    }
+}
+
+/// Removes the guest's folder and what an earlier cut left of it. Tells whether there was any.
+pub fn remove(host: &Host, name: &GuestName) -> Result<bool, Failure> {
+    let (folder, gone) = (host.lxc_guest(name), hidden(host, "gone", name));
+    let mut found = remove_all(&gone)?;
+    if folder.exists() {
+        fs::rename(&folder, &gone).at("remove", &folder)?;
+        found |= remove_all(&gone)?;
+    }
+    Ok(remove_all(&hidden(host, "new", name))? || found)
+}
+
+/// Names of the folders that could be guests.
+pub fn names(host: &Host) -> Vec<GuestName> {
+    let entries = fs::read_dir(host.lxc()).into_iter().flatten().flatten();
+    let mut names: Vec<GuestName> = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
+    names.sort_unstable();
+    names
+}
+
+fn hidden(host: &Host, what: &str, name: &GuestName) -> PathBuf {
+    host.lxc().join(format!(".corpus-{what}-{name}"))
+}
+
+/// A guest's root may have made files immutable, to outlive the guest.
+fn remove_all(folder: &Path) -> Result<bool, Failure> {
+    match files::remove_folder(folder) {
+        Err(Failure::Io { source, .. }) if source.kind() == std::io::ErrorKind::PermissionDenied => {
+            make_mutable(folder);
+            files::remove_folder(folder)
+        }
+        other => other,
+    }
+}
+
+fn make_mutable(path: &Path) {
+    let Ok(stat) = fs::symlink_metadata(path) else { return };
+    if !stat.is_dir() && !stat.is_file() {
+        return;
+    }
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    if let Ok(file) = rustix::fs::open(path, flags, Mode::empty()) {
+        let _ = rustix::fs::ioctl_setflags(&file, IFlags::empty());
+    }
+    if stat.is_dir() {
+        fs::read_dir(path).into_iter().flatten().flatten().for_each(|entry| make_mutable(&entry.path()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::config::render;
+    use super::super::config::tests::plan;
+    use super::*;
+    use crate::task::test::with_task;
+
+    #[test]
+    fn made_whole_and_removed_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        let host = Host::below(folder.path());
+        let plan = plan(Backing::Overlayfs);
+        let config = render(&host, &plan).unwrap();
+        let missing = with_task(&host, |task| make(task, &plan, &config)).unwrap_err();
+        assert!(matches!(missing, Failure::Missing(_)), "{missing}");
+        fs::create_dir_all(host.image(&plan.image).join("rootfs")).unwrap();
+        with_task(&host, |task| make(task, &plan, &config)).unwrap();
+        assert_eq!(names(&host), [plan.name.clone()]);
+        assert!(upper(&host, &plan.name).is_dir());
+        assert!(remove(&host, &plan.name).unwrap() && !remove(&host, &plan.name).unwrap());
+        assert_eq!(fs::read_dir(host.lxc()).unwrap().count(), 0);
+    }
+}

@@ -1,0 +1,62 @@
+//! Who listens on the ports that the proxy needs.
+
+use std::collections::BTreeSet;
+use std::fs;
+
+use corpus_protocol::Listener;
+
+use crate::host::Host;
+
+/// The ports that the proxy needs for HTTP and HTTPS.
+const PORTS: [u16; 2] = [80, 443];
+const PROXY_GROUPS: [&str; 3] = ["systemd/system.slice", "system.slice", "unified/system.slice"];
+
+/// The listeners on ports 80 and 443, and whether each is our proxy's.
+pub fn listeners(host: &Host) -> Vec<Listener> {
+    let tables =
+        ["/proc/net/tcp", "/proc/net/tcp6"].map(|path| fs::read_to_string(host.path(path)).unwrap_or_default());
+    let found: BTreeSet<(u16, u64)> = tables.iter().flat_map(|table| table.lines().filter_map(listening)).collect();
+    let ours = if found.is_empty() { BTreeSet::new() } else { proxy_sockets(host) };
+    PORTS
+        .iter()
+        .filter_map(|&port| {
+            let sockets: Vec<u64> = found.iter().filter(|(at, _)| *at == port).map(|(_, inode)| *inode).collect();
+            (!sockets.is_empty()).then(|| Listener { port, ours: sockets.iter().all(|inode| ours.contains(inode)) })
+        })
+        .collect()
+}
+
+/// Port and inode of a listening socket (state 0A) of /proc/net/tcp.
+fn listening(line: &str) -> Option<(u16, u64)> {
+    let fields: Vec<&str> = line.split_whitespace().collect();
+    let port = u16::from_str_radix(fields.get(1)?.rsplit_once(':')?.1, 16).ok()?;
+    (*fields.get(3)? == "0A" && PORTS.contains(&port)).then_some((port, fields.get(9)?.parse().ok()?))
+}
+
+fn proxy_sockets(host: &Host) -> BTreeSet<u64> {
+    let procs = PROXY_GROUPS.iter().find_map(|group| {
+        let path = format!("/sys/fs/cgroup/{group}/corpus-proxy.service/cgroup.procs");
+        fs::read_to_string(host.path(path)).ok()
+    });
+    let procs = procs.unwrap_or_default();
+    procs.lines().flat_map(|pid| sockets_of(host, pid)).collect()
+}
+
+fn sockets_of(host: &Host, pid: &str) -> Vec<u64> {
+    let files = fs::read_dir(host.path(format!("/proc/{pid}/fd"))).into_iter().flatten().flatten();
+    let links = files.filter_map(|file| fs::read_link(file.path()).ok());
+    links.filter_map(|link| link.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn listening_sockets() {
+        let line = "   0: 00000000:0050 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 4711 1 0 100 0 0 10 0";
+        assert_eq!(listening(line), Some((80, 4711)));
+        assert_eq!(listening(&line.replace(" 0A ", " 01 ")), None);
+        assert_eq!(listening("  sl  local_address rem_address   st"), None);
+    }
+}

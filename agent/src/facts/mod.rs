@@ -1,0 +1,89 @@
+//! What the host is, and how it is now; read from files, without starting a process.
+
+mod driver;
+mod listener;
+mod parse;
+
+use std::fs;
+use std::net::IpAddr;
+use std::path::Path;
+
+use corpus_domain::Bytes;
+use corpus_protocol::{Facts, Reading, Storage};
+
+use crate::drivers;
+use crate::failure::{At, Failure};
+use crate::host::Host;
+
+pub use self::listener::listeners;
+pub use self::parse::package_versions;
+
+/// What the host is.
+pub fn facts(host: &Host) -> Result<Facts, Failure> {
+    let system = rustix::system::uname();
+    let (memory, _) = memory(host)?;
+    Ok(Facts {
+        hostname: system.nodename().to_string_lossy().into_owned(),
+        os: parse::os_name(&text(host, "/etc/os-release").unwrap_or_default()),
+        kernel: system.release().to_string_lossy().into_owned(),
+        architecture: system.machine().to_string_lossy().into_owned(),
+        cpu: parse::cpu(&text(host, "/proc/cpuinfo")?),
+        memory,
+        storage: storage(host)?,
+        addresses: addresses(host),
+        drivers: driver::facts(host),
+        listeners: listeners(host),
+    })
+}
+
+/// How the host and its guests are now.
+pub fn reading(host: &Host) -> Result<Reading, Failure> {
+    let (memory_total, memory_used) = memory(host)?;
+    Ok(Reading {
+        load: parse::load(&text(host, "/proc/loadavg")?),
+        uptime_s: parse::uptime(&text(host, "/proc/uptime")?, &text(host, "/proc/1/stat")?),
+        memory_total,
+        memory_used,
+        storage: storage(host)?,
+        guests: drivers::readings(host),
+    })
+}
+
+/// The host's addresses, without loopback and link-local ones.
+pub fn addresses(host: &Host) -> Vec<IpAddr> {
+    let read = |path| text(host, path).unwrap_or_default();
+    let v4 = parse::ipv4(&read("/proc/net/fib_trie")).into_iter().map(IpAddr::from);
+    v4.chain(parse::ipv6(&read("/proc/net/if_inet6")).into_iter().map(IpAddr::from)).collect()
+}
+
+fn text(host: &Host, path: &str) -> Result<String, Failure> {
+    fs::read_to_string(host.path(path)).at("read", path)
+}
+
+/// Total and used.
+fn memory(host: &Host) -> Result<(Bytes, Bytes), Failure> {
+    Ok(parse::memory(&text(host, "/proc/meminfo")?))
+}
+
+fn storage(host: &Host) -> Result<Storage, Failure> {
+    let folder = ["/var/lib/lxc", "/var/lib"].map(|path| host.path(path)).into_iter().find(|path| path.is_dir());
+    let folder = folder.unwrap_or_else(|| Path::new("/").to_owned());
+    let disk = rustix::fs::statvfs(&folder).at("look at", &folder)?;
+    Ok(Storage {
+        total: Bytes(disk.f_blocks * disk.f_frsize),
+        used: Bytes(disk.f_blocks.saturating_sub(disk.f_bfree) * disk.f_frsize),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_host_has_facts() {
+        let facts = facts(&Host::default()).unwrap();
+        assert!(facts.cpu.count >= 1 && facts.memory > Bytes(0) && facts.storage.total > facts.storage.used);
+        let reading = reading(&Host::default()).unwrap();
+        assert!(reading.uptime_s > 0 && reading.memory_total == facts.memory);
+    }
+}

@@ -1,0 +1,105 @@
+//! Files of the host itself, written whole or not at all.
+
+use std::fs::{self, OpenOptions, Permissions};
+use std::io::{ErrorKind, Write};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use corpus_domain::Bytes;
+
+use crate::failure::{At, Failure};
+
+/// The content of a file, or nothing when there is no such file.
+pub fn read(path: &Path) -> Result<Option<String>, Failure> {
+    match fs::read_to_string(path) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error).at("read", path),
+    }
+}
+
+/// Writes a file beside the old one and renames it over; makes its folder.
+pub fn write(path: &Path, text: &str, mode: u32) -> Result<(), Failure> {
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder).at("make", folder)?;
+    }
+    let beside = beside(path);
+    let _ = fs::remove_file(&beside);
+    let written = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(&beside)
+        .and_then(|mut file| {
+            file.write_all(text.as_bytes()).and_then(|()| file.set_permissions(Permissions::from_mode(mode)))
+        })
+        .and_then(|()| fs::rename(&beside, path));
+    if written.is_err() {
+        let _ = fs::remove_file(&beside);
+    }
+    written.at("write", path)
+}
+
+/// Writes a file unless it is so already; tells whether it wrote.
+pub fn ensure(path: &Path, text: &str, mode: u32) -> Result<bool, Failure> {
+    if read(path)?.as_deref() == Some(text) {
+        return Ok(false);
+    }
+    write(path, text, mode).map(|()| true)
+}
+
+/// Removes a file; tells whether there was one.
+pub fn remove(path: &Path) -> Result<bool, Failure> {
+    match fs::remove_file(path) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error).at("remove", path),
+    }
+}
+
+/// Removes a folder and all in it; tells whether there was one.
+pub fn remove_folder(path: &Path) -> Result<bool, Failure> {
+    match fs::remove_dir_all(path) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error).at("remove", path),
+    }
+}
+
+/// Fails when fewer than `needed` bytes are free in `folder`.
+pub fn require_room(folder: &Path, needed: Bytes) -> Result<(), Failure> {
+    let disk = rustix::fs::statvfs(folder).at("look at", folder)?;
+    let free = Bytes(disk.f_bavail.saturating_mul(disk.f_frsize));
+    if free < needed { Err(Failure::NoSpace { folder: folder.to_owned(), free, needed }) } else { Ok(()) }
+}
+
+/// A name for the new file, in the same folder and not one that a service would read.
+fn beside(path: &Path) -> PathBuf {
+    let mut name = std::ffi::OsString::from(".");
+    name.push(path.file_name().unwrap_or_default());
+    name.push(".new");
+    path.with_file_name(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ensure_writes_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a/b");
+        assert!(ensure(&path, "x", 0o640).unwrap());
+        assert!(!ensure(&path, "x", 0o640).unwrap());
+        assert!(ensure(&path, "y", 0o640).unwrap());
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o640);
+        assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 1);
+        assert!(remove(&path).unwrap() && !remove(&path).unwrap());
+    }
+
+    #[test]
+    fn room_is_told_in_amounts() {
+        let error = require_room(Path::new("/tmp"), Bytes(u64::MAX)).unwrap_err();
+        assert!(error.to_string().contains("GB are free"), "{error}");
+    }
+}

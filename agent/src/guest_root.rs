@@ -1,0 +1,299 @@
+//! Files inside a guest, whose owner may be hostile.
+//!
+//! A guest's root can place symbolic links, FIFOs and mounts wherever the agent is going to
+//! read or write. So every path is resolved by the kernel as if the guest's root were `/`
+//! (`openat2` with `RESOLVE_IN_ROOT`), without magic links, and without leaving the root file
+//! system itself (`RESOLVE_NO_XDEV`): `/proc`, `/sys`, `/dev` of a running guest are out of
+//! reach. A file is written under a fresh name and renamed, so what lay at its path is
+//! replaced, never followed or opened.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{
+    AtFlags, CWD, FileType, Gid, Mode, OFlags, ResolveFlags, Stat, Uid, fchmod, fchown, fstat, mkdirat, openat,
+    openat2, renameat, unlinkat,
+};
+use rustix::io::Errno;
+use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsconfig_set_string, fsmount, fsopen};
+
+use crate::failure::{At, Failure};
+
+/// The largest file that is read from a guest, in bytes.
+const MAX_READ: u64 = 1 << 20;
+const TRIES: u32 = 16;
+
+/// The root folder of a guest, running or stopped.
+pub struct GuestRoot(OwnedFd);
+
+/// A file that was read.
+pub struct Found {
+    /// Its text.
+    pub text: String,
+    /// Its owner and permissions.
+    pub owner: Owner,
+}
+
+/// Owner and permissions of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Owner {
+    uid: u32,
+    gid: u32,
+    mode: u32,
+}
+
+impl Owner {
+    /// Root's, with these permission bits.
+    pub const fn root(mode: u32) -> Self {
+        Self { uid: 0, gid: 0, mode: mode & 0o777 }
+    }
+}
+
+impl From<&Stat> for Owner {
+    fn from(stat: &Stat) -> Self {
+        Self { uid: stat.st_uid, gid: stat.st_gid, mode: stat.st_mode & 0o7777 }
+    }
+}
+
+impl GuestRoot {
+    /// A stopped guest whose root is a folder.
+    pub fn folder(path: &Path) -> Result<Self, Failure> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        openat(CWD, path, flags, Mode::empty()).map(Self).at("open", path)
+    }
+
+    /// A running guest, by a process in it.
+    pub fn of_process(pid: i32) -> Result<Self, Failure> {
+        let path = format!("/proc/{pid}/root");
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        openat(CWD, &path, flags, Mode::empty()).map(Self).at("open", path)
+    }
+
+    /// A stopped guest whose root is an overlay: it is mounted nowhere, only this value holds it.
+    pub fn overlay(lower: &Path, upper: &Path, work: &Path) -> Result<Self, Failure> {
+        let mount = || {
+            let overlay = fsopen("overlay", FsOpenFlags::FSOPEN_CLOEXEC)?;
+            fsconfig_set_string(overlay.as_fd(), "lowerdir", lower)?;
+            fsconfig_set_string(overlay.as_fd(), "upperdir", upper)?;
+            fsconfig_set_string(overlay.as_fd(), "workdir", work)?;
+            fsconfig_create(overlay.as_fd())?;
+            fsmount(overlay.as_fd(), FsMountFlags::FSMOUNT_CLOEXEC, MountAttrFlags::empty())
+        };
+        mount().map(Self).at("lay an overlay over", upper)
+    }
+
+    /// The text of a regular file, or nothing when there is no such file.
+    pub fn read(&self, path: &GuestPath) -> Result<Option<Found>, Failure> {
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let file = match self.open(path.as_path(), flags) {
+            Ok(file) => file,
+            Err(Errno::NOENT | Errno::LOOP | Errno::NOTDIR) => return Ok(None),
+            Err(error) => return Err(error).at("open the guest's", path),
+        };
+        let stat = fstat(&file).at("look at the guest's", path)?;
+        if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+            return Ok(None);
+        }
+        let mut bytes = Vec::new();
+        File::from(file).take(MAX_READ).read_to_end(&mut bytes).at("read the guest's", path)?;
+        Ok(String::from_utf8(bytes).ok().map(|text| Found { text, owner: Owner::from(&stat) }))
+    }
+
+    /// The file is exactly so; its folders are made as root's, 0755. Tells whether it wrote.
+    pub fn ensure(&self, path: &GuestPath, text: &str, owner: Owner) -> Result<bool, Failure> {
+        if self.read(path)?.is_some_and(|found| found.text == text && found.owner == owner) {
+            return Ok(false);
+        }
+        let folder = self.ensure_folder(path.parent())?;
+        write_beside(&folder, path.name(), text, owner).at("write the guest's", path).map(|()| true)
+    }
+
+    /// The names in a folder; none when there is no such folder.
+    pub fn list(&self, path: &GuestPath) -> Result<Vec<String>, Failure> {
+        let folder = match self.open(path.as_path(), OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC) {
+            Ok(folder) => folder,
+            Err(Errno::NOENT | Errno::NOTDIR) => return Ok(vec![]),
+            Err(error) => return Err(error).at("open the guest's", path),
+        };
+        let entries = rustix::fs::Dir::read_from(&folder).at("list the guest's", path)?;
+        let names = entries.flatten().filter_map(|entry| entry.file_name().to_str().ok().map(str::to_owned));
+        Ok(names.filter(|name| name != "." && name != "..").collect())
+    }
+
+    /// There is no such file; a folder of that name is an error. Tells whether there was one.
+    pub fn remove(&self, path: &GuestPath) -> Result<bool, Failure> {
+        let folder = match self.open(path.parent(), OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC) {
+            Ok(folder) => folder,
+            Err(Errno::NOENT | Errno::NOTDIR) => return Ok(false),
+            Err(error) => return Err(error).at("open the guest's", path.parent()),
+        };
+        match unlinkat(&folder, path.name(), AtFlags::empty()) {
+            Ok(()) => Ok(true),
+            Err(Errno::NOENT) => Ok(false),
+            Err(error) => Err(error).at("remove the guest's", path),
+        }
+    }
+
+    fn open(&self, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
+        let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS | ResolveFlags::NO_XDEV;
+        // The kernel asks to try again when something was renamed while it walked.
+        for _ in 0..TRIES {
+            match openat2(&self.0, path, flags, Mode::empty(), resolve) {
+                Err(Errno::AGAIN) => {}
+                other => return other,
+            }
+        }
+        Err(Errno::AGAIN)
+    }
+
+    fn ensure_folder(&self, path: &Path) -> Result<OwnedFd, Failure> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let mut here = self.open(Path::new("/"), flags).at("open the guest's", "/")?;
+        let mut walked = PathBuf::from("/");
+        for name in path.iter().skip(1) {
+            walked.push(name);
+            here = match self.open(&walked, flags) {
+                Err(Errno::NOENT) => make_folder(&here, Path::new(name)),
+                other => other,
+            }
+            .at("make the guest's folder", &walked)?;
+        }
+        Ok(here)
+    }
+}
+
+fn make_folder(parent: &OwnedFd, name: &Path) -> Result<OwnedFd, Errno> {
+    mkdirat(parent, name, Mode::from_raw_mode(0o755))?;
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    openat(parent, name, flags, Mode::empty())
+}
+
+fn write_beside(folder: &OwnedFd, name: &Path, text: &str, owner: Owner) -> std::io::Result<()> {
+    let beside = format!(".corpus-{:016x}", fresh());
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let fd = openat(folder, &beside, flags, Mode::from_raw_mode(0o600))?;
+    let written = (|| {
+        let mut file = File::from(fd);
+        file.write_all(text.as_bytes())?;
+        let stat = fstat(&file)?;
+        if (stat.st_uid, stat.st_gid) != (owner.uid, owner.gid) {
+            fchown(&file, Some(Uid::from_raw(owner.uid)), Some(Gid::from_raw(owner.gid)))?;
+        }
+        fchmod(&file, Mode::from_raw_mode(owner.mode))?;
+        renameat(folder, &beside, folder, name)?;
+        Ok(())
+    })();
+    if written.is_err() {
+        let _ = unlinkat(folder, &beside, AtFlags::empty());
+    }
+    written
+}
+
+/// A number that a guest can't foresee: it names a file for a moment.
+fn fresh() -> u64 {
+    use std::hash::{BuildHasher, RandomState};
+    RandomState::new().hash_one(0)
+}
+
+/// An absolute path in a guest: no `..`, no empty part, no control character.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GuestPath(PathBuf);
+
+impl GuestPath {
+    fn as_path(&self) -> &Path {
+        &self.0
+    }
+
+    fn parent(&self) -> &Path {
+        self.0.parent().unwrap_or(Path::new("/"))
+    }
+
+    fn name(&self) -> &Path {
+        self.0.file_name().map_or(Path::new("."), Path::new)
+    }
+}
+
+impl AsRef<Path> for GuestPath {
+    fn as_ref(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl std::str::FromStr for GuestPath {
+    type Err = Failure;
+    fn from_str(given: &str) -> Result<Self, Failure> {
+        let parts = given.strip_prefix('/').filter(|_| given.len() < 4096 && !given.chars().any(char::is_control));
+        match parts {
+            Some(parts) if parts.split('/').all(|part| !["", ".", ".."].contains(&part)) => Ok(Self(given.into())),
+            _ => {
+                let shown: String = given.chars().take(80).collect();
+                Err(Failure::Invalid(format!("{shown:?} is no absolute path of a file without `..` and empty parts")))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    fn own(mode: u32) -> Owner {
+        Owner { uid: rustix::process::geteuid().as_raw(), gid: rustix::process::getegid().as_raw(), mode }
+    }
+
+    fn path(text: &str) -> GuestPath {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn refuses_bad_paths() {
+        for bad in ["", "/", "etc/hosts", "/etc/../x", "/etc//x", "/etc/", "/./x", "/a\nb", "/a\0b"] {
+            assert!(bad.parse::<GuestPath>().is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn writes_once_with_mode_and_folders() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = GuestRoot::folder(folder.path()).unwrap();
+        assert!(root.ensure(&path("/etc/corpus/x"), "1", own(0o640)).unwrap());
+        assert!(!root.ensure(&path("/etc/corpus/x"), "1", own(0o640)).unwrap());
+        assert!(root.ensure(&path("/etc/corpus/x"), "1", own(0o600)).unwrap());
+        let mode = fs::metadata(folder.path().join("etc/corpus/x")).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        assert_eq!(root.list(&path("/etc/corpus")).unwrap(), ["x"]);
+        assert!(root.remove(&path("/etc/corpus/x")).unwrap() && !root.remove(&path("/etc/corpus/x")).unwrap());
+    }
+
+    #[test]
+    fn hostile_links_stay_inside() {
+        let (guest, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let secret = outside.path().join("secret");
+        fs::write(&secret, "secret").unwrap();
+        symlink(outside.path(), guest.path().join("absolute")).unwrap();
+        symlink("../../../../../../..", guest.path().join("up")).unwrap();
+        symlink(&secret, guest.path().join("file")).unwrap();
+        let root = GuestRoot::folder(guest.path()).unwrap();
+        assert!(root.read(&path("/file")).unwrap().is_none());
+        assert!(root.ensure(&path("/file"), "ours", own(0o644)).unwrap());
+        assert!(root.read(&path("/absolute/secret")).unwrap().is_none());
+        assert!(root.ensure(&path("/absolute/secret"), "ours", own(0o644)).is_err());
+        assert!(root.ensure(&path("/up/etc/x"), "ours", own(0o644)).unwrap());
+        assert_eq!(fs::read_to_string(guest.path().join("etc/x")).unwrap(), "ours");
+        assert_eq!(fs::read_to_string(&secret).unwrap(), "secret");
+        assert_eq!(fs::read_dir(outside.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_pipe_does_not_block() {
+        let guest = tempfile::tempdir().unwrap();
+        rustix::fs::mknodat(CWD, guest.path().join("pipe"), FileType::Fifo, Mode::RWXU, 0).unwrap();
+        let root = GuestRoot::folder(guest.path()).unwrap();
+        assert!(root.read(&path("/pipe")).unwrap().is_none());
+        assert!(root.ensure(&path("/pipe"), "ours", own(0o644)).unwrap());
+    }
+}

@@ -1,0 +1,90 @@
+//! The images on the node: `/var/lib/corpus/images/<name>/rootfs`, and beside it the SHA-256 of
+//! what it was made from. An image is made under a hidden name and renamed when it is whole.
+
+mod archive;
+mod debootstrap;
+
+use std::fs;
+use std::path::Path;
+
+use corpus_domain::ImageName;
+use corpus_protocol::ImageSource;
+
+use crate::drivers;
+use crate::failure::{At, Failure};
+use crate::files;
+use crate::host::Host;
+use crate::task::Task;
+
+/// The image is on the node, made from this source.
+pub fn ensure(task: &Task<'_>, name: &ImageName, source: &ImageSource) -> Result<bool, Failure> {
+    match source {
+        ImageSource::Archive { path, sha256 } => archive::ensure(task, name, path, sha256),
+        ImageSource::Debootstrap { suite, mirror } => debootstrap::ensure(task, name, suite, mirror.as_deref()),
+    }
+}
+
+/// The images and what they were made from.
+pub fn list(host: &Host) -> Vec<(ImageName, String)> {
+    let entries = fs::read_dir(host.corpus().join("images")).into_iter().flatten().flatten();
+    let names = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<ImageName>().ok());
+    let mut images: Vec<_> = names.filter_map(|name| origin(host, &name).map(|origin| (name, origin))).collect();
+    images.sort();
+    images
+}
+
+/// What the image was made from, if it is on the node and whole.
+fn origin(host: &Host, name: &ImageName) -> Option<String> {
+    let folder = host.image(name);
+    let origin = fs::read_to_string(folder.join("sha256")).ok()?;
+    folder.join("rootfs").is_dir().then(|| origin.trim().to_owned())
+}
+
+/// Whether there is nothing to do: it is there already, or guests still live on an older one.
+fn is_settled(task: &Task<'_>, name: &ImageName, wanted: &str) -> bool {
+    match origin(task.host, name) {
+        Some(found) if found == wanted => true,
+        Some(_) if drivers::all().iter().any(|driver| driver.uses_image(task.host, name)) => {
+            task.note(format!("image {name} stays as it is: guests on this node use it"));
+            true
+        }
+        _ => false,
+    }
+}
+
+/// Makes the image with `make`, which fills the folder it is given; nothing is left if it fails.
+fn replace(
+    task: &Task<'_>,
+    name: &ImageName,
+    origin: &str,
+    make: impl FnOnce(&Path) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let folder = task.host.image(name);
+    let new = folder.with_file_name(format!(".new-{name}"));
+    let old = folder.with_file_name(format!(".old-{name}"));
+    files::remove_folder(&new)?;
+    files::remove_folder(&old)?;
+    let root = new.join("rootfs");
+    fs::create_dir_all(&root).at("make", &root)?;
+    let made = make(&root).and_then(|()| require_system(&root)).and_then(|()| {
+        files::write(&new.join("sha256"), &format!("{origin}\n"), 0o644)?;
+        if folder.exists() {
+            fs::rename(&folder, &old).at("replace", &folder)?;
+        }
+        fs::rename(&new, &folder).at("make", &folder)
+    });
+    if made.is_err() {
+        let _ = files::remove_folder(&new);
+    }
+    made.and_then(|()| files::remove_folder(&old).map(|_| ()))
+}
+
+/// An image without these can't become a guest that one can enter.
+fn require_system(root: &Path) -> Result<(), Failure> {
+    for path in ["etc/passwd", "etc/shadow", "sbin/init", "usr/sbin/sshd"] {
+        if fs::symlink_metadata(root.join(path)).is_err() {
+            return Err(Failure::Invalid(format!("the image has no /{path}: it is no system to make guests from")));
+        }
+    }
+    Ok(())
+}

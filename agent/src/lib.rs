@@ -1,0 +1,42 @@
+//! corpus-agent: the far end of the SSH line.
+//!
+//! The controller copies this binary to a host, starts `corpus-agent serve` over SSH and
+//! speaks [`corpus_protocol`] with it. Each request says what must be true afterwards; the
+//! agent makes it so with the host's own tools, and tells what it did. Nothing listens on
+//! the host, nothing stays when the line is closed, and nothing here ever reaches a shell:
+//! a command is an argv ([`runner`]), a name is a type of [`corpus_domain`].
+//!
+//! Guarantees, and where they are kept:
+//! - a request that is sent again changes nothing: [`drivers`], [`node`], [`image`];
+//! - one request at a time on a guest, an image, the node's network: [`lock`];
+//! - a controller that lost its lease is refused: [`record`];
+//! - a guest can't make the agent read or write outside that guest: [`guest_root`];
+//! - a refused configuration leaves the old one in force: [`node`].
+
+#![cfg_attr(
+    test,
+    allow(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::indexing_slicing,
+        reason = "tests may fail loudly"
+    )
+)]
+
+pub mod dispatch;
+pub mod drivers;
+pub mod facts;
+pub mod failure;
+pub mod files;
+pub mod guest_root;
+pub mod host;
+pub mod image;
+pub mod lock;
+pub mod node;
+pub mod packages;
+pub mod record;
+pub mod runner;
+pub mod serve;
+pub mod setup;
+pub mod task;

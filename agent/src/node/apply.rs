@@ -1,0 +1,230 @@
+//! Brings a plan into force: check what changed, swap the files, reload what reads them; back if that fails.
+
+use std::collections::HashSet;
+use std::fs;
+
+use corpus_protocol::NodePlan;
+
+use super::live::{self, inactive_units};
+use super::plan::require_sound;
+use super::{Part, Rendered, UNITS, applied_path, certificate, mark, render, seen_rules};
+use crate::drivers;
+use crate::failure::{At, Failure};
+use crate::files;
+use crate::host::Host;
+use crate::packages::require_free_ports;
+use crate::runner::Argv;
+use crate::task::Task;
+
+/// A file that is not as planned, and what it was.
+struct Change {
+    file: Rendered,
+    old: Option<String>,
+}
+
+/// Bridge, firewall, proxy and routes are as planned.
+pub fn apply(task: &Task<'_>, plan: &NodePlan) -> Result<bool, Failure> {
+    require_sound(plan)?;
+    let applied = applied(task.host)?;
+    require_successor(task.host, applied.as_ref(), plan)?;
+    ensure_certificate(task)?;
+    let changes = changes(task.host, plan)?;
+    let inactive = inactive_units(task)?;
+    let interrupted = mark(task.host).exists();
+    let flushed = !interrupted && inactive.is_empty() && applied.is_some() && !rules_are_there(task, &changes)?;
+    if !changes.is_empty() || !inactive.is_empty() || interrupted || flushed {
+        check(task, &changes)?;
+        let all = interrupted || !inactive.is_empty() || flushed;
+        swap(task, &changes, &inactive, all)?;
+    } else if applied.as_ref() == Some(plan) {
+        return Ok(false);
+    }
+    remember(task.host, plan)?;
+    Ok(!changes.is_empty() || !inactive.is_empty() || interrupted || flushed)
+}
+
+/// The plan in force, if there is one.
+pub fn applied(host: &Host) -> Result<Option<NodePlan>, Failure> {
+    Ok(files::read(&applied_path(host))?.and_then(|text| serde_json::from_str(&text).ok()))
+}
+
+/// The files that are not as planned.
+fn changes(host: &Host, plan: &NodePlan) -> Result<Vec<Change>, Failure> {
+    let mut changes = Vec::new();
+    for file in render(host, plan) {
+        let old = files::read(&file.path)?;
+        if old.as_ref() != Some(&file.text) {
+            changes.push(Change { file, old });
+        }
+    }
+    Ok(changes)
+}
+
+fn require_successor(host: &Host, applied: Option<&NodePlan>, plan: &NodePlan) -> Result<(), Failure> {
+    let Some(applied) = applied else { return Ok(()) };
+    if plan.revision < applied.revision {
+        return Err(Failure::OldPlan { given: plan.revision, applied: applied.revision });
+    }
+    let moved = (&plan.bridge, plan.network) != (&applied.bridge, applied.network);
+    if moved && !drivers::readings(host).is_empty() {
+        return Err(Failure::Invalid(format!(
+            "the node's guests live in {} on {}; destroy them before the network becomes {} on {}",
+            applied.network, applied.bridge, plan.network, plan.bridge
+        )));
+    }
+    Ok(())
+}
+
+/// Port 443 needs a certificate to be bound at all; until there is a real one, one that we signed ourselves.
+fn ensure_certificate(task: &Task<'_>) -> Result<(), Failure> {
+    let path = certificate(task.host);
+    if path.exists() {
+        return Ok(());
+    }
+    let folder = task.host.configuration();
+    fs::create_dir_all(&folder).at("make", &folder)?;
+    let (key, public) = (folder.join("default.key"), folder.join("default.crt"));
+    let argv = Argv::new("openssl").args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"]);
+    let argv = argv.args(["-noenc", "-days", "3650", "-subj", "/CN=no site of this name", "-keyout"]).arg(&key);
+    match argv.arg("-out").arg(&public).quiet().run(task) {
+        Ok(_) => {}
+        Err(Failure::Start { .. }) => {
+            task.note("no openssl on the host: port 443 stays closed until there is a certificate");
+            return Ok(());
+        }
+        Err(other) => return Err(other),
+    }
+    let read = |path| fs::read_to_string(path).at("read", path);
+    files::write(&path, &(read(&public)? + &read(&key)?), 0o600)?;
+    files::remove(&key)?;
+    files::remove(&public)?;
+    Ok(())
+}
+
+/// Something else on the host may have flushed the kernel's rules; not looked at when they are loaded anyway.
+fn rules_are_there(task: &Task<'_>, changes: &[Change]) -> Result<bool, Failure> {
+    if changes.iter().any(|change| change.file.part != Part::Maps) {
+        return Ok(true);
+    }
+    let seen = files::read(&seen_rules(&task.host.configuration()))?;
+    Ok(seen.is_some_and(|seen| live::rules(task).is_ok_and(|rules| rules == seen)))
+}
+
+/// Asks haproxy and nft what they think of the changed files, beside the old ones.
+fn check(task: &Task<'_>, changes: &[Change]) -> Result<(), Failure> {
+    for name in ["hosts.map", "ports.map"].map(|name| task.host.configuration().join(name)) {
+        if !name.exists() {
+            files::write(&name, "", 0o644)?;
+        }
+    }
+    for Change { file, .. } in changes {
+        let argv = match file.part {
+            Part::Proxy => Argv::new("haproxy").args(["-c", "-q", "-f"]),
+            Part::Firewall => Argv::new("nft").args(["-c", "-f"]),
+            Part::Unit | Part::Maps => continue,
+        };
+        let beside = file.path.with_extension("check");
+        files::write(&beside, &file.text, 0o600)?;
+        let checked = argv.arg(&beside).run(task);
+        files::remove(&beside)?;
+        checked.map_err(|failure| refused(file.part, failure))?;
+    }
+    Ok(())
+}
+
+fn refused(part: Part, failure: Failure) -> Failure {
+    let file = if part == Part::Proxy { "haproxy.cfg" } else { "firewall.nft" };
+    match failure {
+        Failure::Command { tail, .. } => Failure::CheckFailed { file, tail },
+        other => other,
+    }
+}
+
+fn swap(task: &Task<'_>, changes: &[Change], inactive: &[&'static str], all: bool) -> Result<(), Failure> {
+    files::write(&mark(task.host), "", 0o644)?;
+    let mut parts: HashSet<Part> = changes.iter().map(|change| change.file.part).collect();
+    if all {
+        parts.extend([Part::Unit, Part::Firewall, Part::Proxy, Part::Maps]);
+    }
+    let swapped = changes
+        .iter()
+        .try_for_each(|change| files::write(&change.file.path, &change.file.text, 0o644))
+        .and_then(|()| bring_into_force(task, &parts, changes, inactive));
+    if let Err(failure) = swapped {
+        task.note("that failed; the previous configuration comes back");
+        go_back(task, changes, &parts);
+        return Err(failure);
+    }
+    files::remove(&mark(task.host)).map(|_| ())
+}
+
+fn bring_into_force(
+    task: &Task<'_>,
+    parts: &HashSet<Part>,
+    changes: &[Change],
+    inactive: &[&'static str],
+) -> Result<(), Failure> {
+    let runs = |unit: &str| !inactive.contains(&unit);
+    let systemctl = |verb: &str| Argv::new("systemctl").args([verb, "--quiet"]);
+    if parts.contains(&Part::Unit) {
+        Argv::new("systemctl").arg("daemon-reload").run(task)?;
+        systemctl("enable").args(UNITS).quiet().run(task)?;
+        let network_changed = changes.iter().any(|change| change.file.path.ends_with("corpus-network.service"));
+        if network_changed && runs("corpus-network.service") {
+            systemctl("restart").arg("corpus-network.service").run(task)?;
+        }
+    }
+    if parts.contains(&Part::Firewall) {
+        let folder = task.host.configuration();
+        Argv::new("nft").arg("-f").arg(folder.join("firewall.nft")).run(task)?;
+        files::write(&seen_rules(&folder), &live::rules(task)?, 0o600)?;
+    }
+    if !runs("corpus-proxy.service") {
+        require_free_ports(task.host)?;
+    }
+    if !inactive.is_empty() {
+        systemctl("start").args(UNITS).run(task)?;
+    }
+    if !runs("corpus-proxy.service") {
+        return Ok(());
+    }
+    if parts.contains(&Part::Proxy) { live::reload_proxy(task) } else { replace_maps(task, parts, changes) }
+}
+
+fn replace_maps(task: &Task<'_>, parts: &HashSet<Part>, changes: &[Change]) -> Result<(), Failure> {
+    if !parts.contains(&Part::Maps) {
+        return Ok(());
+    }
+    let maps = changes.iter().filter(|change| change.file.part == Part::Maps);
+    maps.map(|change| live::replace_map(task.host, &change.file.path, &change.file.text)).collect()
+}
+
+/// Puts the old files back and brings them into force as far as that goes. What fails here is
+/// done again by the next request, for the mark stays.
+fn go_back(task: &Task<'_>, changes: &[Change], parts: &HashSet<Part>) {
+    // A cancelled request can start no command any more; going back is not part of it.
+    let task = &Task { host: task.host, cancel: &crate::task::Cancel::default(), events: task.events };
+    let mut old = Vec::new();
+    for Change { file, old: text } in changes {
+        match text {
+            Some(text) => {
+                let _ = files::write(&file.path, text, 0o644);
+                old.push(Change { file: Rendered { text: text.clone(), ..file.clone() }, old: None });
+            }
+            None => {
+                let _ = files::remove(&file.path);
+            }
+        }
+    }
+    if applied_path(task.host).exists() {
+        let inactive = inactive_units(task).unwrap_or_default();
+        if bring_into_force(task, parts, &old, &inactive).is_ok() {
+            let _ = files::remove(&mark(task.host));
+        }
+    }
+}
+
+fn remember(host: &Host, plan: &NodePlan) -> Result<(), Failure> {
+    let text = serde_json::to_string(plan).unwrap_or_default();
+    files::ensure(&applied_path(host), &text, 0o600).map(|_| ())
+}

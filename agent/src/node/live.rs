@@ -1,0 +1,134 @@
+//! What is in force now: the units, the kernel's rules, and the running proxy by its admin socket.
+
+use std::collections::BTreeSet;
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use super::UNITS;
+use super::proxy::SOCKET;
+use crate::failure::{At, Failure};
+use crate::host::Host;
+use crate::runner::Argv;
+use crate::task::Task;
+
+const PATIENCE: Duration = Duration::from_secs(5);
+/// haproxy takes commands of at most 16 kB.
+const CHUNK: usize = 8 << 10;
+
+/// The units that are not active.
+pub fn inactive_units(task: &Task<'_>) -> Result<Vec<&'static str>, Failure> {
+    let (_, output) = Argv::new("systemctl").arg("is-active").args(UNITS).quiet().end(task)?;
+    let states = output.stdout.lines().chain(std::iter::repeat(""));
+    Ok(UNITS.into_iter().zip(states).filter(|(_, state)| *state != "active").map(|(unit, _)| unit).collect())
+}
+
+/// Our tables as the kernel has them, without counters; empty when there are none.
+pub fn rules(task: &Task<'_>) -> Result<String, Failure> {
+    let mut text = String::new();
+    for family in ["inet", "bridge"] {
+        let argv = Argv::new("nft").args(["--stateless", "list", "table", family, "corpus"]);
+        let (status, output) = argv.quiet().end(task)?;
+        if status.success() {
+            text.push_str(&output.stdout);
+        }
+    }
+    Ok(text)
+}
+
+/// The proxy works with the configuration on disk; no connection is cut.
+pub fn reload_proxy(task: &Task<'_>) -> Result<(), Failure> {
+    let before = proxy_pid(task.host)?;
+    Argv::new("systemctl").args(["reload", "corpus-proxy.service"]).run(task)?;
+    let end = Instant::now() + PATIENCE;
+    // While the new process takes over, the socket may refuse for a moment.
+    while proxy_pid(task.host).map_or(true, |pid| pid == before) {
+        if Instant::now() > end {
+            return Err(Failure::TimedOut { program: "haproxy", limit: PATIENCE, tail: vec![] });
+        }
+        sleep(Duration::from_millis(3));
+    }
+    Ok(())
+}
+
+/// The running proxy looks up in this map what the file says; replaced as a whole.
+pub fn replace_map(host: &Host, path: &Path, text: &str) -> Result<(), Failure> {
+    let map = path.display();
+    let prepared = ask(host, &format!("prepare map {map}\n"))?;
+    let version = prepared.trim().strip_prefix("New version created: ").ok_or_else(|| refused(&prepared))?;
+    for chunk in chunks(text) {
+        expect_silence(&ask(host, &format!("add map @{version} {map} <<\n{chunk}\n"))?)?;
+    }
+    expect_silence(&ask(host, &format!("commit map @{version} {map}\n"))?)
+}
+
+/// The lines of a map in the running proxy, in no order.
+pub fn map(host: &Host, path: &Path) -> Result<BTreeSet<String>, Failure> {
+    let answer = ask(host, &format!("show map {}\n", path.display()))?;
+    // Each line begins with the entry's address in memory.
+    Ok(answer.lines().filter_map(|line| line.split_once(' ')).map(|(_, entry)| entry.to_owned()).collect())
+}
+
+fn proxy_pid(host: &Host) -> Result<String, Failure> {
+    let answer = ask(host, "show info\n")?;
+    let pid = answer.lines().find_map(|line| line.strip_prefix("Pid: "));
+    pid.map(str::to_owned).ok_or_else(|| refused(&answer))
+}
+
+fn ask(host: &Host, command: &str) -> Result<String, Failure> {
+    let path = host.path(SOCKET);
+    let talk = || {
+        let mut socket = UnixStream::connect(&path)?;
+        socket.set_read_timeout(Some(PATIENCE))?;
+        socket.set_write_timeout(Some(PATIENCE))?;
+        socket.write_all(command.as_bytes())?;
+        let mut answer = String::new();
+        socket.read_to_string(&mut answer).map(|_| answer)
+    };
+    talk().at("ask the proxy by", &path)
+}
+
+fn expect_silence(answer: &str) -> Result<(), Failure> {
+    if answer.trim().is_empty() { Ok(()) } else { Err(refused(answer)) }
+}
+
+fn refused(answer: &str) -> Failure {
+    Failure::Command {
+        program: "haproxy",
+        status: "a refusal".into(),
+        tail: vec![answer.trim().chars().take(400).collect()],
+    }
+}
+
+/// Whole lines, together at most as much as one command may carry.
+fn chunks(text: &str) -> Vec<String> {
+    let mut chunks: Vec<String> = Vec::new();
+    for line in text.lines() {
+        match chunks.last_mut().filter(|chunk| chunk.len() + line.len() < CHUNK) {
+            Some(chunk) => {
+                chunk.push_str(line);
+                chunk.push('\n');
+            }
+            None => chunks.push(format!("{line}\n")),
+        }
+    }
+    chunks
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn chunks_are_whole_lines(names in prop::collection::vec("[a-z.]{1,250}", 0..200)) {
+            let text: String = names.iter().map(|name| format!("{name} 10.5.0.10\n")).collect();
+            let chunks = chunks(&text);
+            prop_assert!(chunks.iter().all(|chunk| chunk.len() <= CHUNK && chunk.ends_with('\n')));
+            prop_assert_eq!(chunks.concat(), text);
+        }
+    }
+}

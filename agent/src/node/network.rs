@@ -1,0 +1,35 @@
+//! The bridge of the guests, as a systemd unit whose lines are argvs.
+
+use corpus_domain::MacAddress;
+use corpus_protocol::NodePlan;
+
+/// The unit: it makes the bridge at boot, before LXC starts guests on it.
+///
+/// The bridge's MAC is set: left to itself the kernel takes the lowest of its ports', so the
+/// gateway would change its MAC when a guest comes, and guests would lose it for a while.
+pub fn unit(plan: &NodePlan) -> String {
+    let (bridge, network) = (&plan.bridge, plan.network);
+    let mac = MacAddress::for_ip(network.gateway());
+    format!(
+        "\
+# Written by corpus-agent; changes are overwritten.
+[Unit]
+Description=Corpus: bridge of the guests
+After=network.target
+Before=lxc.service lxc-net.service corpus-firewall.service corpus-proxy.service
+
+[Service]
+Type=oneshot
+RemainAfterExit=yes
+ExecStart=-/sbin/ip link add name {bridge} type bridge
+ExecStart=/sbin/ip link set dev {bridge} address {mac}
+ExecStart=/sbin/ip address replace {network} dev {bridge}
+ExecStart=/sbin/ip link set dev {bridge} up
+ExecStart=/sbin/sysctl -q -w net.ipv4.ip_forward=1
+ExecStop=-/sbin/ip link delete dev {bridge}
+
+[Install]
+WantedBy=multi-user.target
+"
+    )
+}

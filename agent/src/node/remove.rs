@@ -1,0 +1,59 @@
+//! Gives the host back: nothing of ours is left but the agent's own file.
+
+use std::fs;
+
+use super::apply::applied;
+use super::{UNITS, unit_path};
+use crate::drivers;
+use crate::failure::Failure;
+use crate::files;
+use crate::runner::Argv;
+use crate::task::Task;
+
+/// Units, bridge, firewall, proxy, images and records are gone. Refused while a guest exists.
+pub fn remove(task: &Task<'_>) -> Result<bool, Failure> {
+    let guests = drivers::readings(task.host);
+    if let Some(first) = guests.first() {
+        return Err(Failure::Invalid(format!(
+            "{} guests are on the node, {} for one; destroy them first",
+            guests.len(),
+            first.name
+        )));
+    }
+    let bridge = applied(task.host)?.map(|plan| plan.bridge);
+    let units: Vec<&str> = UNITS.into_iter().filter(|unit| unit_path(task.host, unit).exists()).collect();
+    if !units.is_empty() {
+        Argv::new("systemctl").args(["disable", "--now", "--quiet"]).args(units.iter().rev()).quiet().run(task)?;
+    }
+    let mut changed = !units.is_empty();
+    for unit in units {
+        changed |= files::remove(&unit_path(task.host, unit))?;
+    }
+    if changed {
+        Argv::new("systemctl").arg("daemon-reload").run(task)?;
+    }
+    changed |= remove_leftovers(task, bridge.as_deref())?;
+    changed |= files::remove_folder(&task.host.configuration())?;
+    for folder in ["images", "upload", "jobs", "locks"] {
+        changed |= files::remove_folder(&task.host.corpus().join(folder))?;
+    }
+    Ok(changed)
+}
+
+/// What the units' own stop lines should have removed.
+fn remove_leftovers(task: &Task<'_>, bridge: Option<&str>) -> Result<bool, Failure> {
+    let mut found = false;
+    if let Some(bridge) = bridge
+        && fs::exists(task.host.path(format!("/sys/class/net/{bridge}"))).unwrap_or(false)
+    {
+        Argv::new("ip").args(["link", "delete", "dev", bridge]).run(task)?;
+        found = true;
+    }
+    if !super::live::rules(task)?.is_empty() {
+        for family in ["inet", "bridge"] {
+            Argv::new("nft").args(["delete", "table", family, "corpus"]).end(task)?;
+        }
+        found = true;
+    }
+    Ok(found)
+}

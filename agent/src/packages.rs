@@ -1,0 +1,124 @@
+//! The host's packages: what the driver, the network and the proxy need is installed.
+
+use std::path::Path;
+use std::time::Duration;
+
+use corpus_domain::Driver;
+
+use crate::drivers;
+use crate::facts::{listeners, package_versions};
+use crate::failure::{At, Failure};
+use crate::files;
+use crate::host::Host;
+use crate::runner::{Argv, Output};
+use crate::task::Task;
+
+const INSTALL: Duration = Duration::from_secs(900);
+/// openssl makes the proxy's first certificate.
+const NODE: [&str; 8] = ["haproxy", "nftables", "iproute2", "procps", "openssl", "tar", "zstd", "systemd"];
+const LXC: [&str; 2] = ["lxc", "debootstrap"];
+const LXC_NET: &str = "/etc/default/lxc-net";
+const NO_LXC_NET: &str = "# Written by corpus-agent: Corpus has a bridge of its own.\nUSE_LXC_BRIDGE=\"false\"\n";
+
+/// Everything is installed, and nothing of the host stands in the way.
+pub fn ensure(task: &Task<'_>, driver: Driver) -> Result<bool, Failure> {
+    drivers::of(driver)?;
+    require_free_ports(task.host)?;
+    let missing = missing(task.host)?;
+    if !missing.is_empty() {
+        install(task, &missing)?;
+    }
+    let stopped = stop_lxc_net(task)?;
+    Ok(stopped || !missing.is_empty())
+}
+
+fn missing(host: &Host) -> Result<Vec<&'static str>, Failure> {
+    let path = host.path("/var/lib/dpkg/status");
+    let status = files::read(&path)?
+        .ok_or_else(|| Failure::Missing("the host has no dpkg; Debian 12 or later is needed".into()))?;
+    let installed = package_versions(&status);
+    Ok(LXC.iter().chain(&NODE).copied().filter(|name| !installed.contains_key(name)).collect())
+}
+
+fn install(task: &Task<'_>, missing: &[&'static str]) -> Result<(), Failure> {
+    task.note(format!("installing {}", missing.join(", ")));
+    if apt(task, &["install", "--yes", "--no-install-recommends"], missing).is_ok() {
+        return Ok(());
+    }
+    task.go_on()?;
+    // The lists may be missing or old.
+    let again =
+        apt(task, &["update"], &[]).and_then(|_| apt(task, &["install", "--yes", "--no-install-recommends"], missing));
+    match again {
+        Err(Failure::Command { tail, .. }) => Err(Failure::Missing(format!(
+            "{} can't be installed; give the host a package source it can reach, or install them by hand: {}",
+            missing.join(", "),
+            tail.join("\n")
+        ))),
+        other => other.map(|_| ()),
+    }
+}
+
+fn apt(task: &Task<'_>, what: &[&str], packages: &[&str]) -> Result<Output, Failure> {
+    let argv = Argv::new("apt-get").args(["-q", "-o", "DPkg::Lock::Timeout=60", "-o", "Acquire::Retries=1"]);
+    argv.args(what).args(packages).env("DEBIAN_FRONTEND", "noninteractive").limit(INSTALL).run(task)
+}
+
+/// Debian's own bridge for LXC is off, unless containers that are not ours live on it.
+fn stop_lxc_net(task: &Task<'_>) -> Result<bool, Failure> {
+    let changed = !has_foreign_containers(task.host)? && files::ensure(&task.host.path(LXC_NET), NO_LXC_NET, 0o644)?;
+    if changed {
+        Argv::new("systemctl").args(["disable", "--now", "--quiet", "lxc-net.service"]).end(task)?;
+    }
+    Ok(changed)
+}
+
+fn has_foreign_containers(host: &Host) -> Result<bool, Failure> {
+    let folder = host.lxc();
+    if !folder.is_dir() {
+        return Ok(false);
+    }
+    let entries = std::fs::read_dir(&folder).at("list", &folder)?;
+    Ok(entries.flatten().any(|entry| is_foreign(&entry.path())))
+}
+
+fn is_foreign(folder: &Path) -> bool {
+    files::read(&folder.join("config")).ok().flatten().is_some_and(|config| !config.starts_with("# corpus guest"))
+}
+
+/// Fails when something else than our proxy listens where it must.
+pub fn require_free_ports(host: &Host) -> Result<(), Failure> {
+    match listeners(host).iter().find(|listener| !listener.ours) {
+        Some(taken) => Err(Failure::Invalid(format!(
+            "port {} of the host is taken by another program; stop it (haproxy, nginx, apache?) so that the proxy can have it",
+            taken.port
+        ))),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn missing_packages_are_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let host = Host::below(folder.path());
+        assert!(missing(&host).is_err());
+        let entry = |name| format!("Package: {name}\nStatus: install ok installed\nVersion: 1\n\n");
+        let status: String = LXC.iter().chain(&NODE).filter(|name| **name != "haproxy").map(entry).collect();
+        files::write(&host.path("/var/lib/dpkg/status"), &status, 0o644).unwrap();
+        assert_eq!(missing(&host).unwrap(), ["haproxy"]);
+    }
+
+    #[test]
+    fn containers_of_others_keep_their_bridge() {
+        let folder = tempfile::tempdir().unwrap();
+        let host = Host::below(folder.path());
+        files::write(&host.lxc().join("a.b/config"), "# corpus guest\n", 0o644).unwrap();
+        assert!(!has_foreign_containers(&host).unwrap());
+        files::write(&host.lxc().join("mine/config"), "lxc.arch = x\n", 0o644).unwrap();
+        assert!(has_foreign_containers(&host).unwrap());
+    }
+}

@@ -1,0 +1,152 @@
+//! What the host remembers of jobs, in `/var/lib/corpus/jobs`.
+//!
+//! Per job the highest generation seen: a controller that lost its lease carries a lower one
+//! and is refused ([`admit`]), so two controllers never act for one job. And a journal, a
+//! JSON line for each request that ended, to be read by a person after an accident. Both are
+//! forgotten a week after the job's last request.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{Read, Seek, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use corpus_protocol::{JobRef, Reply, Request};
+use rustix::fs::{FlockOperation, flock};
+use serde_json::{Value, json};
+
+use crate::failure::{At, Failure};
+use crate::host::Host;
+
+const KEPT: Duration = Duration::from_secs(7 * 24 * 3600);
+/// A journal that reaches this many bytes begins anew.
+const MAX_JOURNAL: u64 = 256 << 10;
+
+/// Records the generation, or refuses one that is lower than what was seen.
+pub fn admit(host: &Host, job: JobRef) -> Result<(), Failure> {
+    let folder = folder(host);
+    let path = folder.join(job.id.to_string());
+    fs::create_dir_all(&folder).at("make", &folder)?;
+    let mut file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .open(&path)
+        .at("open", &path)?;
+    flock(&file, FlockOperation::LockExclusive).at("lock", &path)?;
+    let mut text = String::new();
+    file.read_to_string(&mut text).at("read", &path)?;
+    let seen = text.trim().parse().unwrap_or(i64::MIN);
+    if job.generation < seen {
+        return Err(Failure::Fenced { job: job.id, given: job.generation, seen });
+    }
+    if job.generation > seen { remember(&mut file, job.generation).at("write", &path) } else { Ok(()) }
+}
+
+/// Overwrites in place: a generation has a fixed width, so no write leaves half a number behind a longer one.
+fn remember(file: &mut File, generation: i64) -> std::io::Result<()> {
+    file.rewind()?;
+    file.write_all(format!("{generation:020}\n").as_bytes())
+}
+
+/// Adds a line to the job's journal. A full disk does not fail the request that frees it.
+pub fn journal(host: &Host, job: JobRef, request: &Request, reply: &Reply) {
+    if folder(host).is_dir() {
+        let path = folder(host).join(format!("{}.log", job.id));
+        let line = journal_line(job, request, reply);
+        let long = fs::metadata(&path).is_ok_and(|file| file.len() > MAX_JOURNAL);
+        let _ = OpenOptions::new()
+            .create(true)
+            .append(!long)
+            .write(true)
+            .truncate(long)
+            .mode(0o600)
+            .open(&path)
+            .and_then(|mut file| file.write_all(line.as_bytes()));
+    }
+}
+
+fn journal_line(job: JobRef, request: &Request, reply: &Reply) -> String {
+    let kind = serde_json::to_value(request).ok();
+    let kind = kind.as_ref().and_then(|request| request.get("type")).and_then(Value::as_str).unwrap_or_default();
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let result = match reply {
+        Ok(answer) => json!({ "answer": answer }),
+        Err(error) => json!({ "error": error }),
+    };
+    format!(
+        "{}\n",
+        json!({ "unix_s": since.as_secs(), "request": kind, "generation": job.generation, "result": result })
+    )
+}
+
+/// Forgets the jobs that made no request for a week.
+pub fn prune(host: &Host) {
+    let Ok(entries) = fs::read_dir(folder(host)) else { return };
+    for path in entries.flatten().map(|entry| entry.path()) {
+        if is_old(&path) {
+            let _ = fs::remove_file(path);
+        }
+    }
+}
+
+fn is_old(path: &Path) -> bool {
+    // The journal is written with each request, the generation only when it rises.
+    let age = |path: &Path| fs::metadata(path).ok()?.modified().ok()?.elapsed().ok();
+    let journal = path.with_extension("log");
+    [path, &journal].into_iter().filter_map(age).min().is_some_and(|age| age > KEPT)
+}
+
+fn folder(host: &Host) -> PathBuf {
+    host.corpus().join("jobs")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use corpus_protocol::Answer;
+    use proptest::prelude::*;
+
+    fn job(generation: i64) -> JobRef {
+        JobRef { id: corpus_domain::JobId(uuid::Uuid::from_u128(7)), generation }
+    }
+
+    proptest! {
+        #[test]
+        fn a_generation_passes_unless_a_higher_one_did(generations in prop::collection::vec(-3_i64..1000, 1..20)) {
+            let folder = tempfile::tempdir().unwrap();
+            let host = Host::below(folder.path());
+            let mut highest = i64::MIN;
+            for generation in generations {
+                prop_assert_eq!(admit(&host, job(generation)).is_ok(), generation >= highest);
+                highest = highest.max(generation);
+            }
+        }
+    }
+
+    #[test]
+    fn the_journal_says_what_was_done_and_no_secret() {
+        let folder = tempfile::tempdir().unwrap();
+        let host = Host::below(folder.path());
+        admit(&host, job(2)).unwrap();
+        journal(&host, job(2), &Request::RemoveNode, &Ok(Answer::Done { changed: true }));
+        let text = fs::read_to_string(host.path(format!("/var/lib/corpus/jobs/{}.log", job(2).id))).unwrap();
+        assert!(text.contains(r#""request":"remove_node""#) && text.contains(r#""generation":2"#), "{text}");
+    }
+
+    #[test]
+    fn old_jobs_are_forgotten() {
+        let folder = tempfile::tempdir().unwrap();
+        let host = Host::below(folder.path());
+        admit(&host, job(2)).unwrap();
+        prune(&host);
+        assert!(admit(&host, job(1)).is_err());
+        let path = super::folder(&host).join(job(1).id.to_string());
+        let old = SystemTime::now() - KEPT - Duration::from_secs(1);
+        File::open(path).unwrap().set_modified(old).unwrap();
+        prune(&host);
+        assert!(admit(&host, job(1)).is_ok());
+    }
+}

@@ -1,0 +1,308 @@
+//! Runs the host's own tools: the only place that starts a process.
+//!
+//! A command is an argv with a fixed `PATH` and an almost empty environment, in a process
+//! group of its own, without standard input. Its output is streamed as events line by line.
+//! It has a time limit; when that is reached, or the request is cancelled, the whole group
+//! gets SIGTERM, then SIGKILL, and the call returns only when no process of it is left.
+//! The leader is reaped last, so its number can't come to mean someone else's group meanwhile.
+
+use std::collections::VecDeque;
+use std::ffi::{OsStr, OsString};
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use corpus_protocol::Stream;
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, test_kill_process_group, waitid};
+
+use crate::failure::Failure;
+use crate::task::Task;
+
+const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+/// How long a command may take unless said otherwise.
+const LIMIT: Duration = Duration::from_secs(30);
+/// How often a cancellation is looked for.
+const GLANCE: Duration = Duration::from_millis(20);
+/// What a group gets between SIGTERM and SIGKILL.
+const GRACE: Duration = Duration::from_secs(2);
+/// How long the pipes are read after the end: a daemon it started may hold them open.
+const DRAIN: Duration = Duration::from_millis(200);
+const KEPT_LINES: usize = 20;
+const KEPT_OUTPUT: usize = 1 << 20;
+const MAX_LINE: u64 = 16 << 10;
+
+/// A command that is not started yet.
+#[derive(Debug, Clone)]
+pub struct Argv {
+    program: &'static str,
+    args: Vec<OsString>,
+    env: Vec<(&'static str, &'static str)>,
+    limit: Duration,
+    quiet: bool,
+}
+
+/// What a command that ended had to say.
+#[derive(Debug, Default)]
+pub struct Output {
+    /// Its standard output, 1 MiB at most.
+    pub stdout: String,
+    /// The last lines of its standard error.
+    pub tail: Vec<String>,
+}
+
+/// What the threads around a command tell the one that waits for it.
+enum Happening {
+    Line(Stream, String),
+    Closed,
+    Exited,
+}
+
+impl Argv {
+    /// A command by the name of its program.
+    pub fn new(program: &'static str) -> Self {
+        Self { program, args: Vec::new(), env: Vec::new(), limit: LIMIT, quiet: false }
+    }
+
+    /// With one more argument.
+    pub fn arg(mut self, arg: impl AsRef<OsStr>) -> Self {
+        self.args.push(arg.as_ref().to_owned());
+        self
+    }
+
+    /// With more arguments.
+    pub fn args<S: AsRef<OsStr>>(mut self, args: impl IntoIterator<Item = S>) -> Self {
+        self.args.extend(args.into_iter().map(|arg| arg.as_ref().to_owned()));
+        self
+    }
+
+    /// With a variable in its environment.
+    pub fn env(mut self, name: &'static str, value: &'static str) -> Self {
+        self.env.push((name, value));
+        self
+    }
+
+    /// With another time limit.
+    pub fn limit(mut self, limit: Duration) -> Self {
+        self.limit = limit;
+        self
+    }
+
+    /// Its output is an answer for us, not a line for the log.
+    pub fn quiet(mut self) -> Self {
+        self.quiet = true;
+        self
+    }
+
+    /// Runs it; anything but success is an error.
+    pub fn run(self, task: &Task<'_>) -> Result<Output, Failure> {
+        let program = self.program;
+        let (status, output) = self.end(task)?;
+        if status.success() {
+            return Ok(output);
+        }
+        Err(Failure::Command { program, status: status.to_string(), tail: output.tail })
+    }
+
+    /// Runs it to its end and tells how it ended.
+    pub fn end(self, task: &Task<'_>) -> Result<(ExitStatus, Output), Failure> {
+        task.go_on()?;
+        let mut child = self.spawn()?;
+        let (tell, happenings) = channel();
+        let pipes = [
+            child.stdout.take().map(|pipe| read_lines(pipe, Stream::Out, tell.clone())),
+            child.stderr.take().map(|pipe| read_lines(pipe, Stream::Err, tell.clone())),
+        ];
+        let group = Group::of(&child);
+        group.watch(tell);
+        self.follow(task, child, &group, &happenings, pipes.iter().flatten().count())
+    }
+
+    #[expect(
+        clippy::disallowed_methods,
+        clippy::disallowed_types,
+        reason = "this is the one place that starts processes"
+    )]
+    fn spawn(&self) -> Result<Child, Failure> {
+        std::process::Command::new(self.program)
+            .args(&self.args)
+            .env_clear()
+            .env("PATH", PATH)
+            .env("LC_ALL", "C.UTF-8")
+            .env("HOME", "/root")
+            .envs(self.env.iter().copied())
+            .current_dir("/")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .process_group(0)
+            .spawn()
+            .map_err(|source| Failure::Start { program: self.program, source })
+    }
+
+    fn follow(
+        &self,
+        task: &Task<'_>,
+        mut child: Child,
+        group: &Group,
+        happenings: &Receiver<Happening>,
+        mut open: usize,
+    ) -> Result<(ExitStatus, Output), Failure> {
+        let mut end = Instant::now() + self.limit;
+        let mut heard = Heard::default();
+        let mut exited = false;
+        while !exited || open > 0 {
+            let now = Instant::now();
+            if now >= end && exited {
+                break;
+            }
+            if !exited && (now >= end || task.cancel.is_set()) {
+                group.kill(&mut child);
+                let tail = heard.tail.into();
+                return Err(match task.go_on() {
+                    Err(cancelled) => cancelled,
+                    Ok(()) => Failure::TimedOut { program: self.program, limit: self.limit, tail },
+                });
+            }
+            match happenings.recv_timeout(GLANCE.min(end.saturating_duration_since(now))) {
+                Ok(Happening::Line(stream, text)) => heard.take(task, stream, text, self.quiet),
+                Ok(Happening::Closed) => open = open.saturating_sub(1),
+                Ok(Happening::Exited) => {
+                    exited = true;
+                    end = Instant::now() + DRAIN;
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+        }
+        let status = child.wait().map_err(|source| Failure::Start { program: self.program, source })?;
+        Ok((status, Output { stdout: heard.stdout, tail: heard.tail.into() }))
+    }
+}
+
+/// What was heard of a command so far.
+#[derive(Default)]
+struct Heard {
+    stdout: String,
+    tail: VecDeque<String>,
+}
+
+impl Heard {
+    fn take(&mut self, task: &Task<'_>, stream: Stream, text: String, quiet: bool) {
+        if !quiet {
+            task.log(stream, &text);
+        }
+        if stream == Stream::Out && self.stdout.len() + text.len() < KEPT_OUTPUT {
+            self.stdout.push_str(&text);
+            self.stdout.push('\n');
+        }
+        if stream == Stream::Err {
+            if self.tail.len() == KEPT_LINES {
+                self.tail.pop_front();
+            }
+            self.tail.push_back(text);
+        }
+    }
+}
+
+/// The process group that a command leads.
+struct Group(Pid);
+
+impl Group {
+    fn of(child: &Child) -> Self {
+        Self(Pid::from_child(child))
+    }
+
+    /// Tells when the leader has exited, without reaping it.
+    fn watch(&self, tell: Sender<Happening>) {
+        let leader = self.0;
+        thread::spawn(move || {
+            while let Err(rustix::io::Errno::INTR) =
+                waitid(WaitId::Pid(leader), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT)
+            {}
+            let _ = tell.send(Happening::Exited);
+        });
+    }
+
+    /// Ends all of the group and waits until nothing of it is left.
+    fn kill(&self, child: &mut Child) {
+        let _ = kill_process_group(self.0, Signal::TERM);
+        let end = Instant::now() + GRACE;
+        while Instant::now() < end && !matches!(child.try_wait(), Ok(Some(_))) {
+            thread::sleep(Duration::from_millis(5));
+        }
+        let _ = kill_process_group(self.0, Signal::KILL);
+        let _ = child.wait();
+        let end = Instant::now() + GRACE;
+        while Instant::now() < end && test_kill_process_group(self.0).is_ok() {
+            let _ = kill_process_group(self.0, Signal::KILL);
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+/// Sends the lines of a pipe; one that is too long is told in parts.
+fn read_lines(pipe: impl Read + Send + 'static, stream: Stream, tell: Sender<Happening>) {
+    thread::spawn(move || {
+        let mut reader = BufReader::new(pipe);
+        let mut line = Vec::new();
+        while matches!(reader.by_ref().take(MAX_LINE).read_until(b'\n', &mut line), Ok(1..)) {
+            let text = String::from_utf8_lossy(&line).trim_end_matches(['\n', '\r']).to_owned();
+            if tell.send(Happening::Line(stream, text)).is_err() {
+                return;
+            }
+            line.clear();
+        }
+        let _ = tell.send(Happening::Closed);
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::Host;
+    use crate::task::Cancel;
+    use crate::task::test::with_task;
+
+    #[test]
+    fn output_and_failure() {
+        let host = Host::default();
+        with_task(&host, |task| {
+            assert_eq!(Argv::new("printf").arg("a\\nb; $(id)\\n").run(task).unwrap().stdout, "a\nb; $(id)\n");
+            let error = Argv::new("ls").arg("/nowhere").run(task).unwrap_err();
+            assert!(matches!(&error, Failure::Command { program: "ls", tail, .. } if tail.len() == 1), "{error}");
+            assert!(matches!(Argv::new("no-such-tool").run(task), Err(Failure::Start { .. })));
+        });
+    }
+
+    #[test]
+    fn a_time_limit_ends_the_whole_group() {
+        let host = Host::default();
+        let started = Instant::now();
+        let argv = Argv::new("sh").args(["-c", "trap '' TERM; sleep 61.625 & echo $! >&2; wait; sleep 61.625"]);
+        let error = with_task(&host, |task| argv.limit(Duration::from_millis(100)).run(task)).unwrap_err();
+        let Failure::TimedOut { tail, .. } = error else { panic!("{error}") };
+        assert!(started.elapsed() < Duration::from_secs(4));
+        assert!(!std::path::Path::new("/proc").join(&tail[0]).exists(), "the grandchild lives");
+    }
+
+    #[test]
+    fn cancel_is_quick() {
+        let (host, cancel) = (Host::default(), Cancel::default());
+        let task = Task { host: &host, cancel: &cancel, events: &|_| cancel.set() };
+        let started = Instant::now();
+        let result = Argv::new("sh").args(["-c", "echo up; sleep 61.5"]).run(&task);
+        assert!(matches!(result, Err(Failure::Cancelled)), "{result:?}");
+        assert!(started.elapsed() < Duration::from_millis(500));
+    }
+
+    #[test]
+    fn a_daemon_that_keeps_the_pipe_open_holds_nobody_up() {
+        let host = Host::default();
+        let started = Instant::now();
+        with_task(&host, |task| Argv::new("sh").args(["-c", "sleep 3 & echo up"]).run(task)).unwrap();
+        assert!(started.elapsed() < Duration::from_secs(1));
+    }
+}

@@ -1,0 +1,116 @@
+//! What is set inside a guest: files, host key, passwords, and the keys of the members.
+
+use corpus_protocol::{Account, AuthorizedKeys, GuestSetup, SshHostKey};
+
+use crate::failure::Failure;
+use crate::guest_root::{GuestPath, GuestRoot, Owner};
+
+const KEYS: &str = "/etc/corpus/authorized_keys";
+
+/// What setting up a guest changed.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct Changed {
+    /// Anything at all.
+    pub anything: bool,
+    /// The host key, which a running sshd has read already.
+    pub host_key: bool,
+}
+
+/// Files, host key and passwords are as given.
+pub fn apply(root: &GuestRoot, setup: &GuestSetup) -> Result<Changed, Failure> {
+    let mut changed = Changed::default();
+    for file in &setup.files {
+        changed.anything |= root.ensure(&file.path.parse()?, &file.text, Owner::root(file.mode))?;
+    }
+    if let Some(key) = &setup.host_key {
+        changed.host_key = host_key(root, key)?;
+    }
+    if !setup.accounts.is_empty() {
+        changed.anything |= accounts(root, &setup.accounts)?;
+    }
+    changed.anything |= changed.host_key;
+    Ok(changed)
+}
+
+/// The keys that Corpus keeps in a guest are exactly these.
+pub fn keys(root: &GuestRoot, keys: &AuthorizedKeys) -> Result<bool, Failure> {
+    let file = |user: &str| format!("{KEYS}/{user}").parse::<GuestPath>();
+    let mut changed = false;
+    for (user, lines) in keys.iter().filter(|(_, lines)| !lines.is_empty()) {
+        if lines.iter().any(|line| line.chars().any(char::is_control)) {
+            return Err(Failure::Invalid(format!("a key of {user} is not one line")));
+        }
+        let text = format!("# Kept by Corpus; changes are overwritten.\n{}\n", lines.join("\n"));
+        changed |= root.ensure(&file(user.as_str())?, &text, Owner::root(0o644))?;
+    }
+    for name in root.list(&KEYS.parse()?)? {
+        if !keys.iter().any(|(user, lines)| user.as_str() == name && !lines.is_empty()) {
+            changed |= root.remove(&file(&name)?)?;
+        }
+    }
+    Ok(changed)
+}
+
+fn host_key(root: &GuestRoot, key: &SshHostKey) -> Result<bool, Failure> {
+    let private = root.ensure(&"/etc/ssh/ssh_host_ed25519_key".parse()?, &key.private, Owner::root(0o600))?;
+    let public = format!("{}\n", key.public.trim_end());
+    let public = root.ensure(&"/etc/ssh/ssh_host_ed25519_key.pub".parse()?, &public, Owner::root(0o644))?;
+    Ok(private || public)
+}
+
+fn accounts(root: &GuestRoot, accounts: &[Account]) -> Result<bool, Failure> {
+    let path = "/etc/shadow".parse()?;
+    let Some(shadow) = root.read(&path)? else {
+        return Err(Failure::Missing("the guest has no /etc/shadow".into()));
+    };
+    root.ensure(&path, &with_passwords(&shadow.text, accounts)?, shadow.owner)
+}
+
+/// shadow(5) with the second field of each given account replaced.
+fn with_passwords(shadow: &str, accounts: &[Account]) -> Result<String, Failure> {
+    let mut lines: Vec<String> = shadow.lines().map(str::to_owned).collect();
+    for Account { user, password } in accounts {
+        let hash = &password.0;
+        if !hash.starts_with('$') || hash.contains(':') || hash.chars().any(char::is_control) {
+            return Err(Failure::Invalid(format!("the password of {user} is not hashed for crypt(3)")));
+        }
+        let line = lines.iter_mut().find(|line| line.split(':').next() == Some(user.as_str()));
+        let Some(line) = line else {
+            return Err(Failure::Missing(format!("the guest has no account {user}")));
+        };
+        let rest: Vec<&str> = line.splitn(3, ':').skip(2).collect();
+        *line = format!("{user}:{hash}:{}", rest.first().copied().unwrap_or(":::::"));
+    }
+    Ok(lines.join("\n") + "\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use corpus_protocol::UnixPasswordHash;
+    use proptest::prelude::*;
+
+    fn account(user: &str, hash: &str) -> Account {
+        Account { user: user.parse().unwrap(), password: UnixPasswordHash(hash.into()) }
+    }
+
+    #[test]
+    fn passwords_replace_only_their_field() {
+        let shadow = "root:*:19000:0:99999:7:::\nrooty:!:1::::::\nsysadmin:!:19000:0:99999:7:::\n";
+        let set = with_passwords(shadow, &[account("root", "$6$a$b"), account("sysadmin", "$6$c$d")]).unwrap();
+        assert_eq!(set, "root:$6$a$b:19000:0:99999:7:::\nrooty:!:1::::::\nsysadmin:$6$c$d:19000:0:99999:7:::\n");
+        assert!(with_passwords(shadow, &[account("bob", "$6$a$b")]).is_err());
+        assert!(with_passwords(shadow, &[account("root", "")]).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn no_hash_adds_a_line_or_field(hash in "\\PC*|[\\x00-\\x7f]*") {
+            let shadow = "root:*:19000:0:99999:7:::\n";
+            if let Ok(set) = with_passwords(shadow, &[account("root", &hash)]) {
+                prop_assert_eq!(set.lines().count(), 1);
+                prop_assert_eq!(set.trim_end_matches('\n').split(':').count(), 9);
+            }
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! What every driver and the node must do, on a real node over a real SSH line.
+//!
+//! Runs when `CORPUS_LAB_NODE1` (address), `CORPUS_LAB_NODE_KEY` (private key for root) and
+//! `CORPUS_LAB_IMAGE` (archive of an image) are set, as the lab's `env` prints them; else it
+//! says so and passes. `CORPUS_AGENT` is the binary that is copied over; the one of this build
+//! when unset. Times are printed.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "tests may fail loudly, and play the controller's part"
+)]
+
+#[path = "lab/line.rs"]
+mod line;
+#[path = "lab/suite.rs"]
+mod suite;
+#[path = "lab/world.rs"]
+mod world;
+
+use corpus_domain::{Backing, Driver};
+use world::World;
+
+#[test]
+fn on_a_real_node() {
+    let Some(world) = World::from_environment() else {
+        eprintln!("skipped: CORPUS_LAB_NODE1, CORPUS_LAB_NODE_KEY and CORPUS_LAB_IMAGE are not set");
+        return;
+    };
+    let mut line = world.line();
+    suite::node_is_set_up(&world, &mut line);
+    suite::node_is_checked(&world, &mut line);
+    for backing in [Backing::Overlayfs, Backing::Dir] {
+        suite::conforms(&world, &mut line, Driver::Lxc, backing);
+    }
+    suite::hostile_guest(&world, &mut line);
+    suite::fencing(&world, &mut line);
+    suite::cancel(&world, &mut line);
+    suite::cut(&world);
+    suite::node_is_given_back(&world, &mut line);
+}

@@ -1,0 +1,103 @@
+//! A line to the agent, as the controller has it.
+
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, ChildStdin, ChildStdout};
+use std::time::Instant;
+
+use corpus_domain::JobId;
+use corpus_protocol::{Answer, Event, FromAgent, JobRef, Reply, Request, ToAgent};
+
+pub struct Line {
+    child: Child,
+    input: Option<ChildStdin>,
+    output: BufReader<ChildStdout>,
+    next: u64,
+    pub job: JobRef,
+    pub log: Vec<Event>,
+}
+
+impl Line {
+    pub fn new(mut child: Child) -> Self {
+        let input = child.stdin.take();
+        let output = BufReader::new(child.stdout.take().unwrap());
+        let job = JobRef { id: JobId(uuid::Uuid::now_v7()), generation: 1 };
+        let mut line = Self { child, input, output, next: 1, job, log: vec![] };
+        assert!(matches!(line.read(), FromAgent::Hello { root: true, .. }));
+        line
+    }
+
+    pub fn send(&mut self, request: Request) -> u64 {
+        let id = self.next;
+        self.next += 1;
+        self.write(&ToAgent::Request { id, job: Some(self.job), request });
+        id
+    }
+
+    pub fn cancel(&mut self, id: u64) {
+        self.write(&ToAgent::Cancel { id });
+    }
+
+    pub fn result(&mut self, wanted: u64) -> Reply {
+        loop {
+            match self.read() {
+                FromAgent::Result { id, result } if id == wanted => return result,
+                FromAgent::Event { event, .. } => self.log.push(event),
+                other => panic!("unexpected: {other:?}"),
+            }
+        }
+    }
+
+    pub fn event(&mut self) -> Event {
+        match self.read() {
+            FromAgent::Event { event, .. } => event,
+            other => panic!("no event: {other:?}"),
+        }
+    }
+
+    pub fn ask(&mut self, request: Request) -> Reply {
+        let id = self.send(request);
+        self.result(id)
+    }
+
+    /// Sends a change twice: the first time it does something, the second time it doesn't.
+    pub fn twice(&mut self, request: &Request) {
+        assert!(self.change(request), "nothing changed: {request:?}");
+        assert!(!self.change(request), "changed again: {request:?}");
+    }
+
+    /// Sends a change and tells whether it did something; prints how long it took.
+    pub fn change(&mut self, request: &Request) -> bool {
+        let started = Instant::now();
+        let reply = self.ask(request.clone());
+        let kind = serde_json::to_value(request).unwrap()["type"].as_str().unwrap().to_owned();
+        let Ok(Answer::Done { changed }) = reply else { panic!("{kind}: {reply:?}\n{:#?}", self.log) };
+        println!("{:8.1} ms  {kind}{}", started.elapsed().as_secs_f64() * 1e3, if changed { "" } else { " again" });
+        changed
+    }
+
+    pub fn close(mut self) {
+        drop(self.input.take());
+        assert!(self.child.wait().unwrap().success());
+    }
+
+    fn write(&mut self, message: &ToAgent) {
+        let mut text = serde_json::to_vec(message).unwrap();
+        text.push(b'\n');
+        let input = self.input.as_mut().unwrap();
+        input.write_all(&text).unwrap();
+        input.flush().unwrap();
+    }
+
+    fn read(&mut self) -> FromAgent {
+        let mut text = String::new();
+        assert!(self.output.read_line(&mut text).unwrap() > 0, "the agent ended");
+        serde_json::from_str(&text).unwrap()
+    }
+}
+
+impl Drop for Line {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,169 @@
+//! The node, and what a person on it sees.
+
+use std::net::Ipv4Addr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use corpus_domain::{Backing, Driver, GuestName, GuestNetwork, ImageName, MacAddress, SizeProfile};
+use corpus_protocol::{GuestNet, GuestPlan, HttpRoute, NodePlan, SshRoute};
+
+use crate::line::Line;
+
+const AGENT: &str = "/var/lib/corpus/agent/corpus-agent-test";
+
+pub struct World {
+    pub address: String,
+    key: PathBuf,
+    pub image: PathBuf,
+    folder: tempfile::TempDir,
+}
+
+pub struct Said {
+    pub success: bool,
+    pub text: String,
+}
+
+impl World {
+    pub fn from_environment() -> Option<Self> {
+        let variable = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
+        let world = Self {
+            address: variable("CORPUS_LAB_NODE1")?,
+            key: variable("CORPUS_LAB_NODE_KEY")?.into(),
+            image: variable("CORPUS_LAB_IMAGE")?.into(),
+            folder: tempfile::tempdir().unwrap(),
+        };
+        let agent = variable("CORPUS_AGENT").unwrap_or_else(|| env!("CARGO_BIN_EXE_corpus-agent").to_owned());
+        world.must("mkdir -p /var/lib/corpus/agent /var/lib/corpus/upload");
+        world.copy(Path::new(&agent), AGENT);
+        world.must(&format!("chmod 755 {AGENT}"));
+        Some(world)
+    }
+
+    pub fn line(&self) -> Line {
+        let mut ssh = self.ssh("root", 22, &self.key);
+        Line::new(ssh.args([AGENT, "serve"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap())
+    }
+
+    fn ssh(&self, user: &str, port: u16, key: &Path) -> Command {
+        let mut ssh = Command::new("ssh");
+        for option in [
+            "IdentitiesOnly=yes",
+            "StrictHostKeyChecking=no",
+            "UserKnownHostsFile=/dev/null",
+            "LogLevel=ERROR",
+            "ConnectTimeout=2",
+            "BatchMode=yes",
+            "KexAlgorithms=curve25519-sha256",
+        ] {
+            ssh.args(["-o", option]);
+        }
+        ssh.arg("-i").arg(key).args(["-p", &port.to_string(), &format!("{user}@{}", self.address)]);
+        ssh
+    }
+
+    /// Runs a command on the node as its root.
+    pub fn on_node(&self, command: &str) -> Said {
+        said(self.ssh("root", 22, &self.key).arg(command))
+    }
+
+    pub fn must(&self, command: &str) -> String {
+        let said = self.on_node(command);
+        assert!(said.success, "{command}: {}", said.text);
+        said.text
+    }
+
+    pub fn copy(&self, from: &Path, to: &str) {
+        let file = std::fs::File::open(from).unwrap();
+        assert!(self.ssh("root", 22, &self.key).arg(format!("cat > {to}")).stdin(file).status().unwrap().success());
+    }
+
+    /// Logs in to a guest through the node's port.
+    pub fn enter(&self, user: &str, port: u16, key: &Path, command: &str) -> Said {
+        said(self.ssh(user, port, key).arg(command))
+    }
+
+    /// Logs in as soon as the guest answers.
+    pub fn enter_soon(&self, user: &str, port: u16, key: &Path, command: &str) -> Said {
+        let end = Instant::now() + Duration::from_secs(20);
+        loop {
+            let said = self.enter(user, port, key, command);
+            if said.success || Instant::now() > end {
+                return said;
+            }
+            sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// A fresh key pair: the private key's file, and the public line.
+    pub fn key_pair(&self, name: &str) -> (PathBuf, String) {
+        let file = self.folder.path().join(name);
+        let made =
+            Command::new("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "", "-C", name, "-f"]).arg(&file).status();
+        assert!(made.unwrap().success());
+        let public = std::fs::read_to_string(file.with_extension("pub")).unwrap();
+        (file, public.trim().to_owned())
+    }
+
+    pub fn http(&self, host: &str) -> Said {
+        let address = format!("http://{}/", self.address);
+        said(Command::new("curl").args([
+            "-s",
+            "-m",
+            "5",
+            "-w",
+            " %{http_code}",
+            "-H",
+            &format!("Host: {host}"),
+            &address,
+        ]))
+    }
+}
+
+fn said(command: &mut Command) -> Said {
+    let output = command.stdin(Stdio::null()).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    Said { success: output.status.success(), text }
+}
+
+pub fn image() -> ImageName {
+    "debian-12".parse().unwrap()
+}
+
+pub fn guest(name: &str, number: u8, backing: Backing) -> GuestPlan {
+    let ip = Ipv4Addr::new(10, 5, 0, number);
+    GuestPlan {
+        name: name.parse().unwrap(),
+        driver: Driver::Lxc,
+        image: image(),
+        backing,
+        size: SizeProfile::Small,
+        net: GuestNet { bridge: "lxcbr1".into(), network: GuestNetwork::DEFAULT, ip, mac: MacAddress::for_ip(ip) },
+        autostart: false,
+    }
+}
+
+/// A node's plan that leads to these guests; `revision` rises with each call.
+pub fn node(guests: &[&GuestPlan]) -> NodePlan {
+    static REVISION: std::sync::atomic::AtomicI64 = std::sync::atomic::AtomicI64::new(1);
+    let name = |guest: &GuestPlan| -> GuestName { guest.name.clone() };
+    NodePlan {
+        revision: REVISION.fetch_add(1, std::sync::atomic::Ordering::Relaxed),
+        bridge: "lxcbr1".into(),
+        network: GuestNetwork::DEFAULT,
+        ssh_routes: guests
+            .iter()
+            .map(|guest| SshRoute { guest: name(guest), port: port(guest).try_into().unwrap(), ip: guest.net.ip })
+            .collect(),
+        http_routes: guests
+            .iter()
+            .map(|guest| HttpRoute { name: guest.name.as_str().parse().unwrap(), guest: name(guest), ip: guest.net.ip })
+            .collect(),
+        firewall: vec![],
+    }
+}
+
+pub fn port(guest: &GuestPlan) -> u16 {
+    40_000 + u16::from(guest.net.ip.octets()[3])
+}

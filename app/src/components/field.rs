@@ -1,0 +1,198 @@
+//! Fields: a label, the control, a hint, and the error that belongs to it.
+//!
+//! What was typed goes before what is suggested; a password never comes back.
+
+use leptos::prelude::*;
+
+use crate::form::{FormState, sentence};
+
+/// A field of one value.
+#[derive(Debug, Clone)]
+pub struct Field {
+    name: &'static str,
+    label: String,
+    hint: Option<String>,
+    error: Option<String>,
+    value: String,
+    sent: bool,
+    kind: &'static str,
+    class: &'static str,
+    complete: &'static str,
+    required: bool,
+    mode: Option<&'static str>,
+}
+
+impl Field {
+    /// A text field with what was typed in it.
+    pub fn new(form: &FormState, name: &'static str, label: impl Into<String>) -> Self {
+        Self {
+            name,
+            label: label.into(),
+            hint: None,
+            error: form.error_at(name).map(sentence),
+            value: form.value(name).unwrap_or_default().to_owned(),
+            sent: form.was_sent(),
+            kind: "text",
+            class: "",
+            complete: "off",
+            required: false,
+            mode: None,
+        }
+    }
+
+    /// What to know before filling it in.
+    pub fn hint(mut self, text: impl Into<String>) -> Self {
+        self.hint = Some(text.into());
+        self
+    }
+
+    /// What it holds before anyone typed.
+    pub fn suggest(mut self, value: impl Into<String>) -> Self {
+        if !self.sent {
+            self.value = value.into();
+        }
+        self
+    }
+
+    /// It must be filled in.
+    pub fn required(mut self) -> Self {
+        self.required = true;
+        self
+    }
+
+    /// In the fixed-width face: for values that machines read.
+    pub fn mono(mut self) -> Self {
+        self.class = "mono";
+        self
+    }
+
+    /// Digits only, on keyboards that can.
+    pub fn number(mut self) -> Self {
+        self.mode = Some("numeric");
+        self
+    }
+
+    /// A secret; `complete` is the autocomplete word.
+    pub fn password(mut self, complete: &'static str) -> Self {
+        self.kind = "password";
+        self.complete = complete;
+        self.value = String::new();
+        self
+    }
+
+    /// What the browser may fill in.
+    pub fn complete(mut self, word: &'static str) -> Self {
+        self.complete = word;
+        self
+    }
+
+    fn id(&self) -> String {
+        format!("f-{}", self.name)
+    }
+
+    fn described(&self) -> Option<String> {
+        let ids = [self.error.as_ref().map(|_| "error"), self.hint.as_ref().map(|_| "hint")];
+        let ids: Vec<String> = ids.into_iter().flatten().map(|what| format!("f-{}-{what}", self.name)).collect();
+        (!ids.is_empty()).then(|| ids.join(" "))
+    }
+
+    fn around(&self, control: AnyView) -> AnyView {
+        let error = self.error.clone().map(|text| view! { <p class="error" id=format!("f-{}-error", self.name)>{text}</p> });
+        let hint = self.hint.clone().map(|text| view! { <p class="hint" id=format!("f-{}-hint", self.name)>{text}</p> });
+        view! {
+            <div class="field">
+                <label for=self.id()>{self.label.clone()}</label>
+                {control}
+                {error}
+                {hint}
+            </div>
+        }
+        .into_any()
+    }
+
+    /// As an input of one line.
+    pub fn input(self) -> AnyView {
+        let control = view! {
+            <input id=self.id() name=self.name type=self.kind value=self.value.clone() class=self.class
+                autocomplete=self.complete required=self.required inputmode=self.mode spellcheck="false" autocapitalize="none"
+                aria-invalid=self.error.is_some().then_some("true") aria-describedby=self.described()/>
+        }
+        .into_any();
+        self.around(control)
+    }
+
+    /// As a text of several lines.
+    pub fn lines(self, rows: u8) -> AnyView {
+        let control = view! {
+            <textarea id=self.id() name=self.name rows=rows.to_string() class=self.class autocomplete=self.complete
+                required=self.required spellcheck="false" autocapitalize="none"
+                aria-invalid=self.error.is_some().then_some("true") aria-describedby=self.described()>
+                {self.value.clone()}
+            </textarea>
+        }
+        .into_any();
+        self.around(control)
+    }
+
+    /// As a choice of one; each option is its value and its text.
+    pub fn select(self, options: Vec<(String, String)>) -> AnyView {
+        let chosen = self.value.clone();
+        let options = options
+            .into_iter()
+            .map(|(value, text)| {
+                let selected = value == chosen;
+                view! { <option value=value selected=selected>{text}</option> }
+            })
+            .collect_view();
+        let control = view! {
+            <select id=self.id() name=self.name required=self.required
+                aria-invalid=self.error.is_some().then_some("true") aria-describedby=self.described()>
+                {options}
+            </select>
+        }
+        .into_any();
+        self.around(control)
+    }
+}
+
+/// A choice of several, as check boxes under one legend.
+pub fn checks(form: &FormState, name: &'static str, legend: &'static str, hint: &'static str, options: &[(&'static str, bool)]) -> AnyView {
+    let error = form.error_at(name).map(|text| view! { <p class="error" id=format!("f-{name}-error")>{sentence(text)}</p> });
+    let described = if error.is_some() { format!("f-{name}-error f-{name}-hint") } else { format!("f-{name}-hint") };
+    let boxes = options
+        .iter()
+        .map(|(value, suggested)| {
+            let checked = if form.was_sent() { form.all(name).any(|one| one == *value) } else { *suggested };
+            view! { <label class="check"><input type="checkbox" name=name value=*value checked=checked/>{*value}</label> }
+        })
+        .collect_view();
+    view! {
+        <fieldset class="field" id=format!("f-{name}") tabindex="-1" aria-describedby=described>
+            <legend>{legend}</legend>
+            <div class="checks">{boxes}</div>
+            {error}
+            <p class="hint" id=format!("f-{name}-hint")>{hint}</p>
+        </fieldset>
+    }
+    .into_any()
+}
+
+/// One check box whose value is `yes`.
+pub fn check(form: &FormState, name: &'static str, label: &'static str, hint: &'static str, suggested: bool) -> AnyView {
+    let checked = if form.was_sent() { form.value(name) == Some("yes") } else { suggested };
+    view! {
+        <div class="field">
+            <label class="check">
+                <input type="checkbox" id=format!("f-{name}") name=name value="yes" checked=checked aria-describedby=format!("f-{name}-hint")/>
+                {label}
+            </label>
+            <p class="hint" id=format!("f-{name}-hint")>{hint}</p>
+        </div>
+    }
+    .into_any()
+}
+
+/// The options of a closed set of words, each its own text.
+pub fn picks<'a>(words: impl IntoIterator<Item = &'a str>) -> Vec<(String, String)> {
+    words.into_iter().map(|word| (word.to_owned(), word.to_owned())).collect()
+}

@@ -1,0 +1,17 @@
+//! The parts that pages are made of. Each renders on the server, from plain values.
+
+mod card;
+mod confirm;
+mod field;
+mod form;
+mod states;
+mod status;
+mod text;
+
+pub use card::{Fact, card, empty, facts, head, notice, pager};
+pub use confirm::confirm;
+pub use field::{Field, check, checks, picks};
+pub use form::{action, error_summary};
+pub use states::{guest_status, job_status, name_status, node_status};
+pub use status::{Tone, environment, environments, meter, status};
+pub use text::{age, at, code, copied, since};

@@ -1,0 +1,53 @@
+//! Times, and values to copy.
+//!
+//! A time is rendered as its age at the moment of rendering with the exact UTC time in the
+//! title; in the browser the age ticks and the title turns local (`islands::clock`).
+
+use chrono::Utc;
+use corpus_controller::views::Time;
+use leptos::prelude::*;
+
+use crate::age;
+
+const EXACT: &str = "%Y-%m-%d %H:%M:%S UTC";
+
+fn time(at: Time, kind: &'static str, text: String) -> AnyView {
+    let machine = at.to_rfc3339_opts(chrono::SecondsFormat::Millis, true);
+    view! { <time datetime=machine title=at.format(EXACT).to_string() data-time=kind>{text}</time> }.into_any()
+}
+
+fn seconds_since(at: Time) -> i64 {
+    (Utc::now() - at).num_seconds()
+}
+
+/// `4 s ago`.
+pub fn age(at: Time) -> AnyView {
+    time(at, "age", age::ago(seconds_since(at)))
+}
+
+/// `4 s`: since when something is so.
+pub fn since(at: Time) -> AnyView {
+    time(at, "since", age::span(seconds_since(at)))
+}
+
+/// `2026-11-21 10:42:31 UTC`; local in the browser.
+pub fn at(at: Time) -> AnyView {
+    time(at, "at", at.format(EXACT).to_string())
+}
+
+/// A value in the fixed-width face, `what` for tests and tools.
+pub fn code(what: &'static str, value: impl Into<String>) -> AnyView {
+    view! { <code data-value=what>{value.into()}</code> }.into_any()
+}
+
+/// A value with a button that copies it; the button shows once the browser can do it.
+pub fn copied(what: &'static str, label: &'static str, value: impl Into<String>) -> AnyView {
+    let value = value.into();
+    view! {
+        <span class="copied">
+            <code data-value=what>{value.clone()}</code>
+            <button type="button" class="copy" data-copy=value aria-label=format!("Copy {label}")>"Copy"</button>
+        </span>
+    }
+    .into_any()
+}

@@ -1,0 +1,175 @@
+//! What a form handler tells the page that answers it: what was typed, what was wrong with it.
+//!
+//! A form is never lost: a refused one comes back with every value as sent (secrets left out),
+//! each error beside its field and in a summary at the top that links to the fields.
+
+use corpus_controller::Error;
+use corpus_controller::authz::Denied;
+
+/// A form that is shown again.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FormState {
+    /// Which form of the page; empty when the page has one.
+    pub form: String,
+    /// What was typed, as sent, without secrets.
+    pub values: Vec<(String, String)>,
+    /// Field name and message.
+    pub errors: Vec<(String, String)>,
+    /// What is wrong with the whole of it.
+    pub message: Option<String>,
+    /// The status of the answer; 0 when no form was sent.
+    pub status: u16,
+}
+
+impl FormState {
+    /// A refused form, by default with the status 422.
+    pub fn new(form: impl Into<String>, values: Vec<(String, String)>) -> Self {
+        Self { form: form.into(), values, status: 422, ..Self::default() }
+    }
+
+    /// Adds an error beside a field.
+    #[must_use]
+    pub fn error(mut self, field: impl Into<String>, message: impl Into<String>) -> Self {
+        self.errors.push((field.into(), message.into()));
+        self
+    }
+
+    /// Says what is wrong with the whole.
+    #[must_use]
+    pub fn message(mut self, text: impl Into<String>) -> Self {
+        self.message = Some(text.into());
+        self
+    }
+
+    /// Sets the status of the answer.
+    #[must_use]
+    pub fn status(mut self, status: u16) -> Self {
+        self.status = status;
+        self
+    }
+
+    /// Takes over what the controller answered.
+    #[must_use]
+    pub fn with_error(self, error: &Error) -> Self {
+        let text = error.to_string();
+        match error {
+            Error::Field { field, .. } => self.error(*field, text),
+            other => self.message(text).status(status_of(other)),
+        }
+    }
+
+    /// The first value of a field.
+    pub fn value(&self, field: &str) -> Option<&str> {
+        self.values.iter().find(|(name, _)| name == field).map(|(_, value)| value.as_str())
+    }
+
+    /// All values of a field.
+    pub fn all<'a>(&'a self, field: &'a str) -> impl Iterator<Item = &'a str> {
+        self.values.iter().filter(move |(name, _)| name == field).map(|(_, value)| value.as_str())
+    }
+
+    /// The error beside a field.
+    pub fn error_at(&self, field: &str) -> Option<&str> {
+        self.errors.iter().find(|(name, _)| name == field).map(|(_, message)| message.as_str())
+    }
+
+    /// Whether a form came back, so that what was typed goes before what is suggested.
+    pub const fn was_sent(&self) -> bool {
+        self.status != 0
+    }
+
+    /// This state if it belongs to `form`, else an empty one.
+    #[must_use]
+    pub fn of(&self, form: &str) -> Self {
+        if self.form == form { self.clone() } else { Self::default() }
+    }
+}
+
+/// A page that says why there is no other page.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    /// The status of the answer.
+    pub status: u16,
+    /// The heading.
+    pub title: String,
+    /// What happened, and what to do next.
+    pub message: String,
+}
+
+impl From<&Error> for Failure {
+    fn from(error: &Error) -> Self {
+        let status = status_of(error);
+        let title = match status {
+            404 => "Not found",
+            403 => "Not permitted",
+            409 => "Not now",
+            422 => "Not accepted",
+            503 => "Something does not answer",
+            _ => "Something failed",
+        };
+        Self { status, title: title.to_owned(), message: sentence(&error.to_string()) }
+    }
+}
+
+/// The HTTP status that says the same as `error`.
+pub const fn status_of(error: &Error) -> u16 {
+    match error {
+        Error::Denied(Denied::NotFound) => 404,
+        Error::Denied(Denied::Forbidden) => 403,
+        Error::Invalid(_) | Error::Field { .. } => 422,
+        Error::Conflict(_) => 409,
+        Error::Unavailable { .. } => 503,
+        Error::Database(_) | Error::Internal { .. } => 500,
+    }
+}
+
+/// Begins with a capital letter and ends with a full stop.
+pub fn sentence(text: &str) -> String {
+    let mut letters = text.chars();
+    let mut sentence: String = letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default();
+    if !sentence.is_empty() && !sentence.ends_with(['.', '!', '?']) {
+        sentence.push('.');
+    }
+    sentence
+}
+
+/// A guest's password, shown once in the answer to the form that asked for it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Revealed(pub String);
+
+impl std::fmt::Debug for Revealed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Revealed(…)")
+    }
+}
+
+/// What one can sign in with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Realms {
+    /// Whether a directory is configured.
+    pub ldap: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_find_their_field() {
+        let state = FormState::new("", vec![("name".into(), "x".into())]).with_error(&Error::field("name", "taken"));
+        assert_eq!(state.error_at("name"), Some("taken"));
+        assert_eq!((state.status, state.message), (422, None));
+    }
+
+    #[test]
+    fn the_status_says_what_happened() {
+        let conflict = FormState::new("", vec![]).with_error(&Error::Conflict("a job is on it".into()));
+        assert_eq!((conflict.status, conflict.message.as_deref()), (409, Some("a job is on it")));
+        assert_eq!(Failure::from(&Error::Denied(Denied::NotFound)).status, 404);
+    }
+
+    #[test]
+    fn a_revealed_password_is_not_logged() {
+        assert!(!format!("{:?}", Revealed("hunter2".into())).contains("hunter2"));
+    }
+}

@@ -1,0 +1,64 @@
+//! The audit: who did what to what, when.
+
+use std::collections::HashMap;
+
+use corpus_controller::authz::Principal;
+use corpus_controller::views::AuditView;
+use corpus_controller::{Controller, Result};
+use leptos::prelude::*;
+
+use crate::components::{at, empty, head, pager};
+use crate::layout::Page;
+
+/// What the controller gives at once.
+const ROWS: usize = 50;
+
+/// Reads and shows a page of it.
+pub async fn load(controller: &Controller, principal: &Principal, query: &HashMap<String, String>) -> Result<Page> {
+    let page = query.get("page").and_then(|page| page.parse().ok()).unwrap_or(0);
+    let rows = controller.audit(principal, page).await?;
+    Ok(Page::new("audit", "Audit", audit_view(page, &rows)))
+}
+
+/// The view of plain values.
+pub fn audit_view(page: u32, rows: &[AuditView]) -> AnyView {
+    let below = view! { <span class="quiet">"Every change and every revealed secret; nothing here can be changed"</span> };
+    let body = if rows.is_empty() { empty("Nothing here", "There is no further page.".into_any()) } else { table(rows) };
+    view! {
+        {head("Audit".into_any(), below.into_any(), ().into_any())}
+        <section class="card">{body}</section>
+        {pager("/audit?page=", page, rows.len() == ROWS)}
+    }
+    .into_any()
+}
+
+fn table(rows: &[AuditView]) -> AnyView {
+    let rows = rows
+        .iter()
+        .map(|row| {
+            view! {
+                <tr>
+                    <td data-label="When" class="quiet">{at(row.at)}</td>
+                    <td data-label="Who">{row.actor.clone()}</td>
+                    <td data-label="What"><code>{row.action.clone()}</code></td>
+                    <td data-label="To what" class="wrap">{row.subject.clone()}</td>
+                    <td data-label="More" class="wrap quiet">{more(&row.detail)}</td>
+                </tr>
+            }
+        })
+        .collect_view();
+    view! {
+        <table class="rows" aria-label="Audit">
+            <thead><tr><th>"When"</th><th>"Who"</th><th>"What"</th><th>"To what"</th><th>"More"</th></tr></thead>
+            <tbody>{rows}</tbody>
+        </table>
+    }
+    .into_any()
+}
+
+/// The details as `name value`, joined by commas.
+fn more(detail: &serde_json::Value) -> String {
+    let Some(detail) = detail.as_object() else { return String::new() };
+    let word = |value: &serde_json::Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    detail.iter().map(|(name, value)| format!("{} {}", name.replace('_', " "), word(value))).collect::<Vec<_>>().join(", ")
+}

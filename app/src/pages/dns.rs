@@ -1,0 +1,93 @@
+//! DNS: the zones, and the names that lead to guests.
+
+use corpus_controller::authz::{Operation, Principal};
+use corpus_controller::views::{NameView, ZoneView};
+use corpus_controller::{Controller, Result};
+use leptos::prelude::*;
+
+use crate::components::{Field, age, card, code, confirm, empty, error_summary, head, name_status};
+use crate::form::FormState;
+use crate::layout::Page;
+
+/// Reads and shows them.
+pub async fn load(controller: &Controller, principal: &Principal, form: &FormState) -> Result<Page> {
+    let (zones, names) = tokio::try_join!(controller.zones(principal), controller.names(principal))?;
+    Ok(Page::new("dns", "DNS", dns_view(principal, &zones, &names, form)))
+}
+
+/// The view of plain values.
+pub fn dns_view(principal: &Principal, zones: &[ZoneView], names: &[NameView], form: &FormState) -> AnyView {
+    let below = view! { <span class="quiet">{format!("{} zones, {} names", zones.len(), names.len())}</span> };
+    let busy = names.iter().any(|name| name.job.is_some()).then_some("");
+    view! {
+        {head("DNS".into_any(), below.into_any(), ().into_any())}
+        {error_summary(form)}
+        <div class="cols">
+            <div class="stack" id="live-names" data-live="" data-busy=busy>{card("names", "Names", ().into_any(), name_table(names))}</div>
+            <div class="stack">{card("zones", "Zones", ().into_any(), zone_list(principal, zones, form))}</div>
+        </div>
+    }
+    .into_any()
+}
+
+fn name_table(names: &[NameView]) -> AnyView {
+    if names.is_empty() {
+        return empty("No name leads to a guest yet", view! { "Open a "<a class="link" href="/guests">"guest"</a>" and attach one." }.into_any());
+    }
+    let rows = names.iter().map(name_row).collect_view();
+    view! {
+        <table class="rows" aria-label="DNS names">
+            <thead><tr><th>"Name"</th><th>"State"</th><th>"Resolves to"</th><th>"Guest"</th><th>"Zone"</th></tr></thead>
+            <tbody>{rows}</tbody>
+        </table>
+    }
+    .into_any()
+}
+
+fn name_row(name: &NameView) -> AnyView {
+    let reason = name.state_reason.clone().map(|reason| view! { <div class="quiet wrap">{reason}</div> });
+    let answered = name.answered_at.map(|at| view! { " "<span class="quiet">"answered "{age(at)}</span> });
+    view! {
+        <tr>
+            <td data-label="Name">{name.name.to_string()}</td>
+            <td data-label="State">{name_status(name)}{reason}</td>
+            <td data-label="Resolves to">{name.target.clone().map(|target| code("target", target))}{answered}</td>
+            <td data-label="Guest"><a href=format!("/guests/{}", name.guest_id)>{name.guest.to_string()}</a></td>
+            <td data-label="Zone">{name.zone.to_string()}</td>
+        </tr>
+    }
+    .into_any()
+}
+
+fn zone_list(principal: &Principal, zones: &[ZoneView], form: &FormState) -> AnyView {
+    let may_remove = principal.may(Operation::ZoneRemove, None);
+    let items = zones.iter().map(|zone| zone_item(zone, may_remove)).collect_view();
+    let list = if zones.is_empty() {
+        empty("No zone yet", "A zone is the part of DNS that names are attached in, such as example.org.".into_any())
+    } else {
+        view! { <ul class="items">{items}</ul> }.into_any()
+    };
+    let create = principal.may(Operation::ZoneCreate, None).then(|| {
+        view! {
+            <form method="post" action="/dns" class="body row foot">
+                {Field::new(&form.of("zone"), "name", "Zone name").required().mono().hint("Held by the DNS server of this installation").input()}
+                <button class="btn">"Create the zone"</button>
+            </form>
+        }
+    });
+    view! { {list}{create} }.into_any()
+}
+
+fn zone_item(zone: &ZoneView, may_remove: bool) -> AnyView {
+    let names = if zone.names == 1 { "1 name".to_owned() } else { format!("{} names", zone.names) };
+    let remove = (may_remove && zone.names == 0).then(|| {
+        confirm("Remove", zone.name.as_str(), format!("{} is removed from the DNS server.", zone.name), format!("/dns/zones/{}/remove", zone.id))
+    });
+    view! {
+        <li>
+            <div><span class="strong">{zone.name.to_string()}</span><div class="quiet">{names}", created "{age(zone.created_at)}</div></div>
+            {remove}
+        </li>
+    }
+    .into_any()
+}

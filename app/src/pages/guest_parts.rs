@@ -1,0 +1,168 @@
+//! The cards of a guest's page.
+
+use corpus_controller::authz::{Operation, Principal};
+use corpus_controller::views::{GuestView, NameView, ZoneView};
+use corpus_domain::NameState;
+use leptos::prelude::*;
+
+use crate::components::{Fact, Field, age, card, code, confirm, copied, empty, facts, name_status};
+use crate::form::{FormState, Revealed};
+
+/// How to enter it.
+pub fn connect(principal: &Principal, guest: &GuestView, revealed: Option<&Revealed>) -> AnyView {
+    let pending = || view! { <span class="quiet">"not allocated yet"</span> }.into_any();
+    let shell = guest.ssh_command().map_or_else(pending, |command| copied("ssh", "the SSH command", command));
+    let address = guest.ip.map_or_else(pending, |ip| {
+        view! {
+            {copied("ip", "the address", format!("{ip}/{}", guest.network.prefix()))}
+            " via "{code("gateway", guest.network.gateway().to_string())}" on "{code("bridge", guest.bridge.clone())}
+        }
+        .into_any()
+    });
+    let body = facts(vec![
+        ("Shell", shell),
+        ("Address", address),
+        ("MAC", guest.mac.map_or_else(pending, |mac| copied("mac", "the MAC", mac.to_string()))),
+        ("Users", view! { <code>"sysadmin"</code>" with sudo, "<code>"root"</code> }.into_any()),
+        ("Root password", password(principal, guest, revealed)),
+        ("Host key", guest.host_fingerprint.clone().map_or_else(pending, |print| copied("host-fingerprint", "the fingerprint", print))),
+    ]);
+    if revealed.is_some() {
+        return card("connect", "Connect", ().into_any(), body);
+    }
+    view! { <div id="live-connect" data-live="">{card("connect", "Connect", ().into_any(), body)}</div> }.into_any()
+}
+
+fn password(principal: &Principal, guest: &GuestView, revealed: Option<&Revealed>) -> AnyView {
+    if let Some(Revealed(password)) = revealed {
+        return copied("password", "the password", password.clone());
+    }
+    if !guest.has_password {
+        return view! { <span class="quiet">"not set yet"</span> }.into_any();
+    }
+    let reveal = principal.may(Operation::GuestReveal, Some(guest.project_id)).then(|| {
+        view! {
+            <form method="post" action=format!("/guests/{}/reveal", guest.id) class="inline">
+                <button class="copy always">"Reveal, recorded in the audit log"</button>
+            </form>
+        }
+    });
+    view! { <code aria-label="hidden">"••••••••••••••••"</code>{reveal} }.into_any()
+}
+
+/// Its DNS names, and the form for one more.
+pub fn names(principal: &Principal, guest: &GuestView, zones: &[ZoneView], form: &FormState) -> AnyView {
+    let may_detach = principal.may(Operation::NameDetach, Some(guest.project_id));
+    let rows = guest.names.iter().map(|name| name_row(guest, name, may_detach)).collect_view();
+    let table = if guest.names.is_empty() {
+        empty("No DNS name leads here", "Attach one, and HTTP of that name goes to port 80 of this guest.".into_any())
+    } else {
+        view! {
+            <table class="rows" aria-label="DNS names">
+                <thead><tr><th>"Name"</th><th>"State"</th><th>"Resolves to"</th><th>"Zone"</th><th></th></tr></thead>
+                <tbody>{rows}</tbody>
+            </table>
+        }
+        .into_any()
+    };
+    let attach = principal.may(Operation::NameAttach, Some(guest.project_id)).then(|| attach(guest, zones, form));
+    let body = view! { <div id="live-names" data-live="">{table}</div>{attach} };
+    card("names", "DNS names", ().into_any(), body.into_any())
+}
+
+fn name_row(guest: &GuestView, name: &NameView, may_detach: bool) -> AnyView {
+    let link = format!("http://{}/", name.name);
+    let shown = if name.state == NameState::Attached {
+        view! { <a class="link" href=link>{name.name.to_string()}</a> }.into_any()
+    } else {
+        name.name.to_string().into_any()
+    };
+    let target = name.target.clone().map(|target| code("target", target));
+    let answered = name.answered_at.map(|at| view! { " "<span class="quiet">"answered "{age(at)}</span> });
+    let reason = name.state_reason.clone().map(|reason| view! { <div class="quiet wrap">{reason}</div> });
+    let detach = (may_detach && name.job.is_none() && name.state != NameState::Detaching).then(|| {
+        let question = format!("{} stops leading to {}.", name.name, guest.name);
+        confirm("Detach", name.name.as_str(), question, format!("/guests/{}/names/{}/detach", guest.id, name.id))
+    });
+    view! {
+        <tr>
+            <td data-label="Name">{shown}</td>
+            <td data-label="State">{name_status(name)}{reason}</td>
+            <td data-label="Resolves to">{target}{answered}</td>
+            <td data-label="Zone">{name.zone.to_string()}</td>
+            <td class="right">{detach}</td>
+        </tr>
+    }
+    .into_any()
+}
+
+fn attach(guest: &GuestView, zones: &[ZoneView], form: &FormState) -> AnyView {
+    if zones.is_empty() {
+        return view! { <p class="body quiet foot">"A name needs a zone, and there is none yet. "<a class="link" href="/dns">"DNS"</a></p> }.into_any();
+    }
+    let zones: Vec<String> = zones.iter().map(|zone| zone.name.to_string()).collect();
+    view! {
+        <form method="post" action=format!("/guests/{}/names", guest.id) class="body row foot">
+            {Field::new(form, "name", "DNS name").required().mono().hint(format!("In {}", zones.join(", "))).input()}
+            <button class="btn">"Attach"</button>
+        </form>
+    }
+    .into_any()
+}
+
+/// What it is.
+pub fn about(guest: &GuestView) -> AnyView {
+    let memory = guest.memory_used.map_or_else(|| view! { <span class="quiet">"not read"</span> }.into_any(), |used| used.gib().into_any());
+    let body = facts(vec![
+        ("Project", guest.project.to_string().into_any()),
+        ("Driver", format!("{}, clone of {}", guest.driver, guest.image).into_any()),
+        ("Backing", guest.backing.as_str().into_any()),
+        ("Size", format!("{}, {}", guest.size, guest.size.storage().gb()).into_any()),
+        ("Memory", memory),
+        ("Mode", guest.mode.as_str().into_any()),
+        ("Autostart", yes(guest.autostart).into_any()),
+        ("Requested", age(guest.created_at)),
+    ]);
+    let right = view! { <span class="quiet">{guest.observed_at.map(|at| view! { "read "{age(at)} })}</span> };
+    view! { <div id="live-about" data-live="">{card("guest", "Guest", right.into_any(), body)}</div> }.into_any()
+}
+
+const fn yes(yes: bool) -> &'static str {
+    if yes { "yes" } else { "no" }
+}
+
+/// Everything it was made with; what is live is marked so.
+pub fn settings(guest: &GuestView) -> AnyView {
+    let text = |value: Option<String>| value.map_or_else(|| view! { <span class="quiet">"not set"</span> }.into_any(), |value| view! { <code>{value}</code> }.into_any());
+    let plain = |value: &str| text(Some(value.to_owned()));
+    let domains: Vec<String> = guest.names.iter().map(|name| name.name.to_string()).collect();
+    let rows: Vec<Fact> = vec![
+        ("autostart", plain(yes(guest.autostart))),
+        ("backing", plain(guest.backing.as_str())),
+        ("bootstrap branch", text(None)),
+        ("bridge", plain(&guest.bridge)),
+        ("domains", text((!domains.is_empty()).then(|| domains.join(" ")))),
+        ("gateway (live)", plain(&guest.network.gateway().to_string())),
+        ("image", plain(guest.image.as_str())),
+        ("origin image", plain(guest.image.as_str())),
+        ("ip (live)", text(guest.ip.map(|ip| ip.to_string()))),
+        ("lxc conf set, unset", text(None)),
+        ("mac", text(guest.mac.map(|mac| mac.to_string()))),
+        ("master, port", text(None)),
+        ("mode", plain(guest.mode.as_str())),
+        ("name", plain(guest.name.as_str())),
+        ("netmask", plain(&guest.network.netmask().to_string())),
+        ("network", plain(&format!("{}/{}", guest.network.network(), guest.network.prefix()))),
+        ("password", plain(if guest.has_password { "sealed" } else { "not set yet" })),
+        ("profile", plain(guest.size.as_str())),
+        ("script args", text(None)),
+        ("snapshot", text(None)),
+        ("ssh gateway", plain(&guest.node_address.to_string())),
+        ("ssh reverse proxy port (live)", text(guest.ssh_port.map(|port| port.to_string()))),
+        ("ssh user", plain("sysadmin")),
+        ("sudo", plain("yes")),
+        ("users", plain("root sysadmin")),
+    ];
+    let body = view! { <details class="settings"><summary>"Show all settings"</summary>{facts(rows)}</details> };
+    card("settings", "Settings", view! { <span class="quiet">"as of creation; live ones as observed"</span> }.into_any(), body.into_any())
+}

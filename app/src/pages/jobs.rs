@@ -1,0 +1,159 @@
+//! Jobs: the list, and the parts of it that other pages show.
+
+use std::collections::HashMap;
+
+use corpus_controller::authz::Principal;
+use corpus_controller::jobs::{JobFilter, JobRow};
+use corpus_controller::{Controller, JOBS_PAGE, Result};
+use corpus_domain::{GuestId, JobState, NodeId};
+use leptos::prelude::*;
+
+use crate::age::took;
+use crate::components::{Tone, age, empty, head, job_status, notice, pager, since};
+use crate::layout::Page;
+
+/// The states of jobs that want attention.
+pub const OPEN: [JobState; 4] = [JobState::Waiting, JobState::Running, JobState::Undoing, JobState::Stuck];
+
+/// Reads and shows them.
+pub async fn load(controller: &Controller, principal: &Principal, query: &HashMap<String, String>) -> Result<Page> {
+    let chosen = query.get("state").map_or("all", String::as_str);
+    let states = match chosen {
+        "open" => OPEN.to_vec(),
+        word => word.parse().map(|state| vec![state]).unwrap_or_default(),
+    };
+    let page = query.get("page").and_then(|page| page.parse().ok()).unwrap_or(0);
+    let jobs = controller.jobs(principal, JobFilter { states, ..JobFilter::default() }, page).await?;
+    let pages = u32::try_from(jobs.total / JOBS_PAGE + i64::from(jobs.total % JOBS_PAGE > 0)).unwrap_or(u32::MAX);
+    Ok(Page::new("jobs", "Jobs", jobs_view(chosen, &jobs.items, page, pages)))
+}
+
+async fn read(controller: &Controller, principal: &Principal, filter: JobFilter) -> Result<Vec<JobRow>> {
+    Ok(controller.jobs(principal, filter, 0).await?.items)
+}
+
+/// The jobs that are not over, and the stuck ones.
+pub async fn open_jobs(controller: &Controller, principal: &Principal) -> Result<Vec<JobRow>> {
+    read(controller, principal, JobFilter { states: OPEN.to_vec(), ..JobFilter::default() }).await
+}
+
+/// The jobs of a node.
+pub async fn node_jobs(controller: &Controller, principal: &Principal, id: NodeId) -> Result<Vec<JobRow>> {
+    read(controller, principal, JobFilter { node: Some(id), ..JobFilter::default() }).await
+}
+
+/// The jobs of a guest.
+pub async fn guest_jobs(controller: &Controller, principal: &Principal, id: GuestId) -> Result<Vec<JobRow>> {
+    read(controller, principal, JobFilter { guest: Some(id), ..JobFilter::default() }).await
+}
+
+/// The view of plain values.
+pub fn jobs_view(chosen: &str, jobs: &[JobRow], page: u32, pages: u32) -> AnyView {
+    let tabs = [("all", "All"), ("open", "Open")].into_iter().chain(JobState::ALL.iter().map(|state| (state.as_str(), crate::live::look(state.as_str()).1)));
+    let tabs = tabs
+        .map(|(word, title)| view! { <a href=format!("/jobs?state={word}") aria-current=(word == chosen).then_some("page")>{title}</a> })
+        .collect_view();
+    let busy = jobs.iter().any(|job| !job.state.is_over()).then_some("");
+    let below = view! { <span class="quiet">"Every change that takes longer than a moment, with its steps and its log"</span> };
+    let nothing = if chosen == "all" { "No job yet" } else { "No job in this state" };
+    view! {
+        {head("Jobs".into_any(), below.into_any(), ().into_any())}
+        <nav class="tabs" aria-label="State">{tabs}</nav>
+        <section class="card" id="live-jobs" data-live="" data-busy=busy>{table(jobs, nothing)}</section>
+        {pager(&format!("/jobs?state={chosen}&page="), page, page + 1 < pages)}
+    }
+    .into_any()
+}
+
+fn table(jobs: &[JobRow], nothing: &'static str) -> AnyView {
+    if jobs.is_empty() {
+        return empty(nothing, "What you start shows here: linking, initializing, guests, DNS names.".into_any());
+    }
+    let rows = jobs.iter().map(row).collect_view();
+    view! {
+        <table class="rows" aria-label="Jobs">
+            <thead><tr><th>"Job"</th><th>"State"</th><th>"Waits for"</th><th>"Asked"</th><th class="num">"Took"</th></tr></thead>
+            <tbody>{rows}</tbody>
+        </table>
+    }
+    .into_any()
+}
+
+fn row(job: &JobRow) -> AnyView {
+    view! {
+        <tr>
+            <td data-label="Job"><a href=format!("/jobs/{}", job.id)>{job.title.clone()}</a></td>
+            <td data-label="State">{job_status(job.state)}</td>
+            <td data-label="Waits for" class="wrap quiet">{waits_for(job)}</td>
+            <td data-label="Asked" class="quiet">{age(job.created_at)}</td>
+            <td data-label="Took" class="num quiet">{duration(job)}</td>
+        </tr>
+    }
+    .into_any()
+}
+
+/// What a job waits for and since when.
+pub fn waits_for(job: &JobRow) -> Option<AnyView> {
+    let what = job.waiting_for.clone().filter(|_| !job.state.is_over())?;
+    let blocker = job.blocked_by.map(|id| view! { " "<a class="link" href=format!("/jobs/{id}")>"Open that job"</a> });
+    let since = job.waiting_since.map(|at| view! { ", for "{since(at)} });
+    Some(view! { {what}{since}{blocker} }.into_any())
+}
+
+/// How long it took, or runs.
+pub fn duration(job: &JobRow) -> AnyView {
+    match (job.started_at, job.ended_at) {
+        (Some(start), Some(end)) => took((end - start).num_milliseconds()).into_any(),
+        (Some(start), None) => since(start),
+        _ => ().into_any(),
+    }
+}
+
+/// A short list: what, how far, since when.
+pub fn list(jobs: &[JobRow], nothing: &'static str) -> AnyView {
+    if jobs.is_empty() {
+        return view! { <p class="body quiet">{nothing}</p> }.into_any();
+    }
+    let items = jobs
+        .iter()
+        .take(12)
+        .map(|job| {
+            let when = if job.state.is_over() { age(job.ended_at.unwrap_or(job.created_at)) } else { duration(job) };
+            view! {
+                <li>
+                    <div><a class="strong" href=format!("/jobs/{}", job.id)>{job.title.clone()}</a><div class="quiet">{job_status(job.state)}" "{waits_for(job)}</div></div>
+                    <span class="quiet nowrap">{when}</span>
+                </li>
+            }
+        })
+        .collect_view();
+    view! { <ul class="items">{items}</ul> }.into_any()
+}
+
+/// What was done with a thing.
+pub fn history(jobs: &[JobRow]) -> AnyView {
+    list(jobs, "Nothing was done with it yet")
+}
+
+/// The job that is on a thing now, for the top of its page; else why the last one failed.
+pub fn progress(jobs: &[JobRow]) -> Option<AnyView> {
+    let open = |job: &&JobRow| !job.state.is_over() || job.state == JobState::Stuck;
+    let notices: Vec<AnyView> = jobs.iter().filter(open).map(job_notice).collect();
+    let last = jobs.first().filter(|job| job.state == JobState::Undone).map(job_notice);
+    (!notices.is_empty() || last.is_some()).then(|| view! { {notices}{last} }.into_any())
+}
+
+fn job_notice(job: &JobRow) -> AnyView {
+    let tone = match job.state {
+        JobState::Stuck | JobState::Undone => Tone::Fail,
+        JobState::Waiting => Tone::Warn,
+        _ => Tone::Busy,
+    };
+    let word = crate::live::look(job.state.as_str()).1;
+    let error = job.error.clone().filter(|_| tone == Tone::Fail);
+    let more = view! {
+        <span class="quiet">{error}{waits_for(job)}</span>
+        <a class="link" href=format!("/jobs/{}", job.id)>"Follow the job"</a>
+    };
+    notice(tone, format!("{}: {}", job.title, word.to_lowercase()), more.into_any())
+}

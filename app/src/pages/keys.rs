@@ -1,0 +1,87 @@
+//! The member's own SSH keys.
+
+use corpus_controller::authz::Principal;
+use corpus_controller::views::KeyView;
+use corpus_controller::{Controller, Result};
+use leptos::prelude::*;
+
+use crate::components::{Field, age, card, code, confirm, empty, error_summary, head};
+use crate::form::FormState;
+use crate::layout::Page;
+
+/// Reads and shows them.
+pub async fn load(controller: &Controller, principal: &Principal, form: &FormState) -> Result<Page> {
+    let keys = controller.my_keys(principal).await?;
+    Ok(Page::new("keys", "SSH keys", keys_view(&keys, form)))
+}
+
+/// The view of plain values.
+pub fn keys_view(keys: &[KeyView], form: &FormState) -> AnyView {
+    let below = view! { <span class="quiet">"They open every guest that you may enter, as sysadmin and root, and are gone from them when removed here"</span> };
+    let add = view! {
+        <form method="post" action="/keys" class="body form">
+            {Field::new(form, "line", "Public key").required().mono()
+                .hint("The line of a .pub file, such as ~/.ssh/id_ed25519.pub: ed25519, ecdsa, or rsa of 3072 bits and more. Never the private key.").lines(4)}
+            <div><button class="btn primary">"Add the key"</button></div>
+        </form>
+    };
+    view! {
+        {head("SSH keys".into_any(), below.into_any(), ().into_any())}
+        {error_summary(form)}
+        <div class="cols">
+            <div class="stack">{card("keys", "Your keys", ().into_any(), table(keys))}</div>
+            <div class="stack">{card("add", "Add a key", ().into_any(), add.into_any())}</div>
+        </div>
+    }
+    .into_any()
+}
+
+fn table(keys: &[KeyView]) -> AnyView {
+    if keys.is_empty() {
+        let next = view! { "Make one with "<code>"ssh-keygen -t ed25519"</code>" and paste the line of its .pub file here." };
+        return empty("No key yet, so no guest lets you in", next.into_any());
+    }
+    let rows = keys.iter().map(row).collect_view();
+    view! {
+        <table class="rows" aria-label="SSH keys">
+            <thead><tr><th>"Comment"</th><th>"Fingerprint"</th><th>"Type"</th><th>"Added"</th><th></th></tr></thead>
+            <tbody>{rows}</tbody>
+        </table>
+    }
+    .into_any()
+}
+
+fn row(key: &KeyView) -> AnyView {
+    let name = if key.comment.is_empty() { "without comment".to_owned() } else { key.comment.clone() };
+    let question = "It is taken from every guest.";
+    view! {
+        <tr>
+            <td data-label="Comment" class="wrap">{name.clone()}</td>
+            <td data-label="Fingerprint" class="wrap">{code("key-fingerprint", key.fingerprint.clone())}</td>
+            <td data-label="Type">{key.algorithm.clone()}" "<span class="quiet">{format!("{} bit", key.bits)}</span></td>
+            <td data-label="Added" class="quiet">{age(key.created_at)}</td>
+            <td class="right">{confirm("Remove", &name, question, format!("/keys/{}/remove", key.id))}</td>
+        </tr>
+    }
+    .into_any()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hostile_comment_stays_text() {
+        let key = KeyView {
+            id: corpus_domain::SshKeyId(uuid::Uuid::nil()),
+            algorithm: "ssh-ed25519".into(),
+            bits: 256,
+            fingerprint: "SHA256:abc".into(),
+            comment: "<img src=x onerror=alert(1)>\" onclick=\"x".into(),
+            created_at: chrono::Utc::now(),
+        };
+        let html = Owner::new().with(|| keys_view(&[key], &FormState::default()).to_html());
+        assert!(!html.contains("<img"), "{html}");
+        assert!(!html.contains("\" onclick=\"x"), "{html}");
+    }
+}

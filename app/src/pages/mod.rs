@@ -1,0 +1,70 @@
+//! The pages: each reads what it shows from the controller, then a pure function of plain
+//! values makes the view, so that what a page says can be tested without a controller.
+
+pub mod audit;
+pub mod destroy;
+pub mod dns;
+pub mod error;
+pub mod guest;
+pub mod guest_parts;
+pub mod guests;
+pub mod job;
+pub mod jobs;
+pub mod keys;
+pub mod link;
+pub mod login;
+pub mod node;
+pub mod nodes;
+pub mod overview;
+pub mod request;
+pub mod unlink;
+
+use std::collections::HashMap;
+
+use corpus_controller::authz::Principal;
+use corpus_controller::{Controller, Result};
+
+use crate::form::{Failure, FormState, Revealed};
+use crate::layout::Page;
+use crate::place::Place;
+
+/// What a page is asked with, besides its path.
+#[derive(Debug, Default)]
+pub struct Asked {
+    /// The query of the URL.
+    pub query: HashMap<String, String>,
+    /// The form that is shown again.
+    pub form: FormState,
+    /// The password that was just revealed.
+    pub revealed: Option<Revealed>,
+}
+
+/// Reads what a page shows, and makes it.
+pub async fn load(place: Place, controller: &Controller, principal: &Principal, asked: Asked) -> Result<Page> {
+    match place {
+        Place::Login => Ok(error::page(&signed_in_already())),
+        Place::Overview => overview::load(controller, principal).await,
+        Place::Nodes => nodes::load(controller, principal).await,
+        Place::LinkNode => link::load(controller, principal, &asked.form).await,
+        Place::Node(id) => node::load(controller, principal, id, &asked.form).await,
+        Place::UnlinkNode(id) => unlink::load(controller, principal, id, &asked.form).await,
+        Place::Guests => guests::load(controller, principal).await,
+        Place::RequestGuest => request::load(controller, principal, &asked.form).await,
+        Place::Guest(id) => guest::load(controller, principal, id, &asked).await,
+        Place::DestroyGuest(id) => destroy::load(controller, principal, id, &asked.form).await,
+        Place::Dns => dns::load(controller, principal, &asked.form).await,
+        Place::Jobs => jobs::load(controller, principal, &asked.query).await,
+        Place::Job(id) => job::load(controller, principal, id, &asked.form).await,
+        Place::Keys => keys::load(controller, principal, &asked.form).await,
+        Place::Audit => audit::load(controller, principal, &asked.query).await,
+        Place::Unknown => Ok(error::page(&nowhere())),
+    }
+}
+
+fn nowhere() -> Failure {
+    Failure { status: 404, title: "Not found".to_owned(), message: "There is no page at this address.".to_owned() }
+}
+
+fn signed_in_already() -> Failure {
+    Failure { status: 200, title: "Signed in".to_owned(), message: "You are signed in already.".to_owned() }
+}

@@ -1,0 +1,93 @@
+//! Requesting a guest: four values, and all the others for who wants them.
+
+use corpus_controller::authz::{Operation, Principal};
+use corpus_controller::views::{NodeView, ProjectView};
+use corpus_controller::{Controller, Error, Result};
+use corpus_controller::authz::Denied;
+use corpus_domain::{Environment, SizeProfile};
+use leptos::prelude::*;
+
+use super::guests::may_request;
+use crate::components::{Field, card, check, empty, error_summary, head, picks};
+use crate::form::FormState;
+use crate::layout::Page;
+
+/// The optional fields: when one of them is wrong, they are shown open.
+const OPTIONAL: [&str; 10] = ["node", "image", "driver", "backing", "mode", "ip", "mac", "password", "names", "autostart"];
+
+/// Reads what there is to choose from, and asks.
+pub async fn load(controller: &Controller, principal: &Principal, form: &FormState) -> Result<Page> {
+    if !may_request(principal) {
+        return Err(Error::Denied(Denied::Forbidden));
+    }
+    let (nodes, mut projects) = tokio::try_join!(controller.nodes(principal), controller.projects(principal))?;
+    projects.retain(|project| principal.may(Operation::GuestRequest, Some(project.id)));
+    let form_id = form.value("form_id").map_or_else(form_id, str::to_owned);
+    Ok(Page::new("request-guest", "Request a guest", request_view(&nodes, &projects, form, &form_id)).under("Guests", "/guests"))
+}
+
+/// A new id, so that the same form sent twice is one request.
+fn form_id() -> String {
+    uuid::Uuid::new_v4().to_string()
+}
+
+/// The view of plain values.
+pub fn request_view(nodes: &[NodeView], projects: &[ProjectView], form: &FormState, form_id: &str) -> AnyView {
+    let free: u32 = nodes.iter().filter(|node| node.takes_guests()).map(NodeView::free_slots).sum();
+    let below = view! { <span class="quiet">{format!("{free} slots free")}</span> };
+    let body = match (projects.is_empty(), free) {
+        (true, _) => empty("You are maintainer of no project", "Projects and their members come from the directory's groups.".into_any()),
+        (_, 0) => empty("No compute node takes guests now", view! { "Initialize one, or free a slot. "<a class="link" href="/nodes">"Compute nodes"</a> }.into_any()),
+        _ => fields(nodes, projects, form, form_id),
+    };
+    view! {
+        {head("Request a guest".into_any(), below.into_any(), ().into_any())}
+        {error_summary(form)}
+        {card("request", "The guest", ().into_any(), body)}
+    }
+    .into_any()
+}
+
+fn fields(nodes: &[NodeView], projects: &[ProjectView], form: &FormState, form_id: &str) -> AnyView {
+    let projects = projects.iter().map(|project| (project.id.to_string(), project.name.to_string())).collect();
+    let sizes = SizeProfile::ALL.iter().map(|size| (size.as_str().to_owned(), format!("{size}, {}", size.storage().gb()))).collect();
+    let wrong = OPTIONAL.iter().any(|field| form.error_at(field).is_some());
+    view! {
+        <form method="post" action="/guests/new" class="form body">
+            <input type="hidden" name="form_id" value=form_id.to_owned()/>
+            <div class="grid two">
+                {Field::new(form, "name", "Name").required().mono().hint("A full host name, such as www.example.org; also the guest's own host name").input()}
+                {Field::new(form, "project", "Project").required().select(projects)}
+                {Field::new(form, "environment", "Environment").suggest("dev").required().select(picks(Environment::ALL.iter().map(|one| one.as_str())))}
+                {Field::new(form, "size", "Size").suggest("small").required().hint("How much storage it may fill").select(sizes)}
+            </div>
+            <details class="more" open=wrong>
+                <summary>"Optional values; what is left empty is chosen"</summary>
+                {optional(nodes, form)}
+            </details>
+            <div class="submit"><button class="btn primary">"Request the guest"</button><span class="quiet">"Ready to enter in seconds"</span></div>
+        </form>
+    }
+    .into_any()
+}
+
+fn optional(nodes: &[NodeView], form: &FormState) -> AnyView {
+    let any = (String::new(), "any".to_owned());
+    let named = nodes.iter().filter(|node| node.takes_guests()).map(|node| (node.id.to_string(), format!("{}, {} free", node.address, node.free_slots())));
+    let nodes = std::iter::once(any).chain(named).collect();
+    view! {
+        <div class="grid two">
+            {Field::new(form, "node", "Compute node").select(nodes)}
+            {Field::new(form, "image", "Image").suggest("debian-12").mono().input()}
+            {Field::new(form, "driver", "Driver").suggest("lxc").select(picks(["lxc"]))}
+            {Field::new(form, "backing", "Backing").suggest("overlayfs").hint("overlayfs is there at once; dir is a full copy").select(picks(["overlayfs", "dir"]))}
+            {Field::new(form, "mode", "Mode").suggest("masterless").select(picks(["masterless"]))}
+            {Field::new(form, "ip", "Address").mono().hint("Inside the node's guest network").input()}
+            {Field::new(form, "mac", "MAC").mono().hint("00:16:3e:xx:xx:xx").input()}
+            {Field::new(form, "password", "Root password").password("new-password").hint("12 to 128 characters; empty: a generated one").input()}
+            {Field::new(form, "names", "DNS names").mono().hint("One a line, attached when it runs").lines(2)}
+            {check(form, "autostart", "Autostart", "Starts when its node boots", true)}
+        </div>
+    }
+    .into_any()
+}

@@ -1,0 +1,136 @@
+//! The document: its head, and the app in its body.
+//!
+//! The response of every page is decided here: its status, and a content security policy that
+//! allows scripts by nonce and from this origin only, and no inline style.
+
+use axum::http::{HeaderName, HeaderValue, StatusCode, header, request::Parts};
+use corpus_controller::Controller;
+use corpus_controller::authz::Principal;
+use leptos::nonce::use_nonce;
+use leptos::prelude::*;
+use leptos_axum::ResponseOptions;
+use leptos_meta::{HashedStylesheet, MetaTags, Title, provide_meta_context};
+
+use crate::form::{Failure, FormState, Realms, Revealed};
+use crate::layout::{Page, alone, framed};
+use crate::pages::{self, Asked};
+use crate::place::Place;
+
+/// The whole document, with the page that the request's path names.
+pub fn shell(options: LeptosOptions) -> impl IntoView {
+    document(options, || view! { <App/> }.into_any())
+}
+
+/// The whole document around any body.
+pub fn document(options: LeptosOptions, body: impl FnOnce() -> AnyView) -> AnyView {
+    provide_meta_context();
+    set_policy();
+    let body = body();
+    view! {
+        <!DOCTYPE html>
+        <html lang="en" data-theme=theme()>
+            <head>
+                <meta charset="utf-8"/>
+                <meta name="viewport" content="width=device-width, initial-scale=1"/>
+                <link rel="icon" href="/favicon.svg" type="image/svg+xml"/>
+                <HashedStylesheet options=options.clone()/>
+                <HydrationScripts options islands=true/>
+                <MetaTags/>
+            </head>
+            <body>{body}</body>
+        </html>
+    }
+    .into_any()
+}
+
+/// The page that the request's path names.
+#[component]
+pub fn App() -> impl IntoView {
+    let asked = asked();
+    Suspend::new(async move {
+        let (title, status, view) = answer(asked).await;
+        set_status(status);
+        view! { <Title text=title/>{view} }
+    })
+}
+
+/// What the server gave along, and where to.
+struct Request {
+    path: String,
+    place: Place,
+    controller: Option<Controller>,
+    principal: Option<Principal>,
+    failure: Option<Failure>,
+    asked: Asked,
+    realms: Realms,
+}
+
+fn asked() -> Request {
+    let uri = use_context::<Parts>().map(|parts| parts.uri).unwrap_or_default();
+    let query = axum::extract::Query::try_from_uri(&uri).map(|axum::extract::Query(query)| query).unwrap_or_default();
+    Request {
+        path: uri.path_and_query().map_or_else(|| uri.path().to_owned(), ToString::to_string),
+        place: Place::of(uri.path()),
+        controller: use_context(),
+        principal: use_context::<Option<Principal>>().flatten(),
+        failure: use_context(),
+        asked: Asked { query, form: use_context::<FormState>().unwrap_or_default(), revealed: use_context::<Revealed>() },
+        realms: use_context().unwrap_or(Realms { ldap: true }),
+    }
+}
+
+async fn answer(request: Request) -> (String, u16, AnyView) {
+    let Request { path, place, controller, principal, failure, asked, realms } = request;
+    let sent = asked.form.status;
+    let (Some(controller), Some(principal)) = (controller, principal) else {
+        let page = match failure {
+            Some(failure) => pages::error::page(&failure),
+            None => pages::login::page(&asked, realms),
+        };
+        return (page.title(), if sent == 0 { page.status } else { sent }, alone(page));
+    };
+    let (page, counts) = tokio::join!(load(place, failure, &controller, &principal, asked), controller.counts(&principal));
+    let status = if page.status == 200 && sent != 0 { sent } else { page.status };
+    (page.title(), status, framed(page, place, &path, &principal, &counts.unwrap_or_default()))
+}
+
+async fn load(place: Place, failure: Option<Failure>, controller: &Controller, principal: &Principal, asked: Asked) -> Page {
+    if let Some(failure) = failure {
+        return pages::error::page(&failure);
+    }
+    pages::load(place, controller, principal, asked).await.unwrap_or_else(|error| {
+        let failure = Failure::from(&error);
+        if failure.status >= 500 {
+            tracing::error!(error = &error as &dyn std::error::Error, "a page could not be read");
+        }
+        pages::error::page(&failure)
+    })
+}
+
+fn set_status(status: u16) {
+    if let (Some(response), Ok(status)) = (use_context::<ResponseOptions>(), StatusCode::from_u16(status)) {
+        response.set_status(status);
+    }
+}
+
+fn set_policy() {
+    let (Some(response), Some(nonce)) = (use_context::<ResponseOptions>(), use_nonce()) else { return };
+    let policy = format!(
+        "default-src 'none'; script-src 'self' 'nonce-{nonce}' 'wasm-unsafe-eval'; style-src 'self'; font-src 'self'; \
+         img-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    );
+    if let Ok(policy) = HeaderValue::from_str(&policy) {
+        response.insert_header(HeaderName::from_static("content-security-policy"), policy);
+    }
+}
+
+/// The colours that the person chose; the system's when none.
+fn theme() -> Option<&'static str> {
+    let parts = use_context::<Parts>()?;
+    let cookies = parts.headers.get_all(header::COOKIE).iter().filter_map(|line| line.to_str().ok());
+    cookies.flat_map(|line| line.split(';')).find_map(|pair| match pair.trim() {
+        "theme=light" => Some("light"),
+        "theme=dark" => Some("dark"),
+        _ => None,
+    })
+}

@@ -1,0 +1,324 @@
+//! The client of one agent process: many requests at once over one channel.
+//!
+//! Guarantees: ids rise; each call gets exactly one end; a call that is dropped, cancelled or
+//! late sends `cancel`, so that nothing goes on running on the host unwatched; when the line
+//! ends, every open call ends with it at once.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use corpus_protocol::{Answer, Event, FromAgent, JobRef, MAX_LINE, Reply, Request, ToAgent, VERSION};
+use russh::ChannelMsg;
+use russh::{ChannelReadHalf, ChannelWriteHalf};
+use tokio::sync::mpsc;
+use tokio::time::{sleep, timeout};
+use tokio_util::sync::CancellationToken;
+
+use super::command::Command;
+use super::connection::Connection;
+use super::error::NodeError;
+use super::lines::{Lines, Tail, excerpt};
+use super::privilege::Privilege;
+use super::sha256::Sha256;
+
+/// How long an agent may take to say hello.
+const HELLO_LIMIT: Duration = Duration::from_secs(10);
+/// How long the result of a cancelled request is waited for.
+const CANCEL_LIMIT: Duration = Duration::from_secs(5);
+
+/// A request with its circumstances.
+#[derive(Debug, Clone)]
+pub struct Call {
+    job: Option<JobRef>,
+    request: Request,
+    limit: Duration,
+    cancel: CancellationToken,
+}
+
+impl Call {
+    /// A request that may take `limit` on the host.
+    pub fn new(request: Request, limit: Duration) -> Self {
+        Self { job: None, request, limit, cancel: CancellationToken::new() }
+    }
+
+    /// On behalf of a job, so that the host can refuse it when the job's lease was lost.
+    #[must_use]
+    pub fn of_job(self, job: JobRef) -> Self {
+        Self { job: Some(job), ..self }
+    }
+
+    /// Cancelled on the host when the token is.
+    #[must_use]
+    pub fn cancelled_by(self, cancel: CancellationToken) -> Self {
+        Self { cancel, ..self }
+    }
+
+    pub(super) fn token(&self) -> CancellationToken {
+        self.cancel.clone()
+    }
+}
+
+/// A running agent on a node. Its process ends when the last clone is dropped.
+#[derive(Debug, Clone)]
+pub struct Agent(Arc<Line>);
+
+#[derive(Debug)]
+struct Line {
+    host: Arc<str>,
+    out: mpsc::UnboundedSender<Bytes>,
+    calls: Arc<Calls>,
+}
+
+#[derive(Debug, Default)]
+struct Calls(Mutex<Open>);
+
+#[derive(Debug, Default)]
+struct Open {
+    last_id: u64,
+    waiting: HashMap<u64, mpsc::UnboundedSender<News>>,
+    ended: Option<NodeError>,
+}
+
+#[derive(Debug)]
+enum News {
+    Event(Event),
+    Result(Reply),
+    Ended(NodeError),
+}
+
+impl Calls {
+    fn lock(&self) -> MutexGuard<'_, Open> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn end(&self, error: &NodeError) {
+        let mut open = self.lock();
+        open.ended.get_or_insert_with(|| error.clone());
+        for (_, call) in open.waiting.drain() {
+            drop(call.send(News::Ended(error.clone())));
+        }
+    }
+
+    /// Brings a line to its call. Lines for calls that were dropped are of no interest.
+    fn deliver(&self, line: &[u8]) -> Result<(), String> {
+        let message = serde_json::from_slice(line).map_err(|error| format!("{error} in {:?}", excerpt(line)))?;
+        let mut open = self.lock();
+        let (id, news) = match message {
+            FromAgent::Hello { .. } => return Err("a second hello".to_owned()),
+            FromAgent::Event { id, event } => (id, News::Event(event)),
+            FromAgent::Result { id, result } => (id, News::Result(result)),
+        };
+        if id > open.last_id {
+            return Err(format!("an answer to request {id}, which was never sent"));
+        }
+        let call = match news {
+            News::Event(_) => open.waiting.get(&id).cloned(),
+            _ => open.waiting.remove(&id),
+        };
+        if let Some(call) = call {
+            drop(call.send(news));
+        }
+        Ok(())
+    }
+}
+
+impl Agent {
+    /// Starts the agent of this sum and waits for its hello.
+    pub(super) async fn start(on: &Connection, by: Privilege, sum: Sha256) -> Result<Self, NodeError> {
+        let command = Command::Serve(by, sum).to_string();
+        let channel = on.channel().await?;
+        channel.exec(true, command).await.map_err(|source| on.lost(&source))?;
+        let (incoming, outgoing) = channel.split();
+        let mut source = Source::new(incoming, on.host().into());
+        let late = |_| NodeError::NoAnswer {
+            host: on.host().to_owned(),
+            doing: "waiting for the agent's hello",
+            limit: HELLO_LIMIT,
+        };
+        let first = timeout(HELLO_LIMIT, source.next()).await.map_err(late)??;
+        source.check_hello(&first, on.user())?;
+
+        let (out, queue) = mpsc::unbounded_channel();
+        let calls = Arc::new(Calls::default());
+        let writer = tokio::spawn(write(outgoing, queue)).abort_handle();
+        let read_calls = Arc::clone(&calls);
+        tokio::spawn(async move {
+            let error = source.deliver_all(&read_calls).await;
+            read_calls.end(&error);
+            writer.abort();
+        });
+        Ok(Self(Arc::new(Line { host: on.host().into(), out, calls })))
+    }
+
+    /// Whether the agent has ended.
+    pub fn is_ended(&self) -> bool {
+        self.0.calls.lock().ended.is_some()
+    }
+
+    /// Sends a request and waits for its result; `events` sees what happens meanwhile.
+    /// Dropping the future cancels the request on the host.
+    pub async fn call(&self, call: Call, mut events: impl FnMut(Event) + Send) -> Result<Answer, NodeError> {
+        let (limit, cancel) = (call.limit, call.token());
+        let mut running = self.send(call)?;
+        let host = || self.0.host.to_string();
+        let why = tokio::select! {
+            biased;
+            end = running.end(&mut events) => return end,
+            () = cancel.cancelled() => NodeError::Cancelled { host: host() },
+            () = sleep(limit) => NodeError::TimedOut { host: host(), limit },
+        };
+        running.cancel();
+        match timeout(CANCEL_LIMIT, running.end(&mut events)).await {
+            Ok(Ok(answer)) => Ok(answer),
+            Ok(Err(NodeError::Remote(error))) if error.kind != corpus_protocol::ErrorKind::Cancelled => {
+                Err(NodeError::Remote(error))
+            }
+            _ => Err(why),
+        }
+    }
+
+    fn send(&self, call: Call) -> Result<Running, NodeError> {
+        let (news, incoming) = mpsc::unbounded_channel();
+        let mut open = self.0.calls.lock();
+        if let Some(error) = &open.ended {
+            return Err(error.clone());
+        }
+        let id = open.last_id + 1;
+        let line = encode(&ToAgent::Request { id, job: call.job, request: call.request }, &self.0.host)?;
+        open.last_id = id;
+        open.waiting.insert(id, news);
+        // Still under the lock, so that ids rise on the line too.
+        drop(self.0.out.send(line));
+        drop(open);
+        Ok(Running { id, line: Arc::clone(&self.0), incoming })
+    }
+}
+
+fn encode(message: &ToAgent, host: &str) -> Result<Bytes, NodeError> {
+    let too_long = |size| NodeError::TooLong { host: host.to_owned(), size };
+    let mut line = serde_json::to_vec(message).map_err(|_| too_long(0))?;
+    if line.len() >= MAX_LINE {
+        return Err(too_long(line.len()));
+    }
+    line.push(b'\n');
+    Ok(line.into())
+}
+
+/// A request on its way; cancels itself when dropped before its end.
+struct Running {
+    id: u64,
+    line: Arc<Line>,
+    incoming: mpsc::UnboundedReceiver<News>,
+}
+
+impl Running {
+    async fn end(&mut self, events: &mut (impl FnMut(Event) + Send)) -> Result<Answer, NodeError> {
+        loop {
+            match self.incoming.recv().await {
+                Some(News::Event(event)) => events(event),
+                Some(News::Result(result)) => return result.map_err(NodeError::Remote),
+                Some(News::Ended(error)) => return Err(error),
+                None => return Err(NodeError::Cancelled { host: self.line.host.to_string() }),
+            }
+        }
+    }
+
+    fn cancel(&self) {
+        if let Ok(line) = encode(&ToAgent::Cancel { id: self.id }, &self.line.host) {
+            drop(self.line.out.send(line));
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if self.line.calls.lock().waiting.remove(&self.id).is_some() {
+            self.cancel();
+        }
+    }
+}
+
+async fn write(to: ChannelWriteHalf<russh::client::Msg>, mut queue: mpsc::UnboundedReceiver<Bytes>) {
+    while let Some(line) = queue.recv().await {
+        if to.data_bytes(line).await.is_err() {
+            return;
+        }
+    }
+    drop(to.eof().await);
+    drop(to.close().await);
+}
+
+/// The agent's side of the channel.
+struct Source {
+    incoming: ChannelReadHalf,
+    host: Arc<str>,
+    lines: Lines,
+    stderr: Tail,
+    end: Option<String>,
+}
+
+impl Source {
+    fn new(incoming: ChannelReadHalf, host: Arc<str>) -> Self {
+        Self { incoming, host, lines: Lines::default(), stderr: Tail::default(), end: None }
+    }
+
+    /// The next line. What comes after an exit status is still read; only a closed channel ends it.
+    async fn next(&mut self) -> Result<Bytes, NodeError> {
+        loop {
+            if let Some(line) = self.lines.next_line().map_err(|_| self.protocol("a line without end".to_owned()))? {
+                return Ok(line);
+            }
+            match self.incoming.wait().await {
+                Some(ChannelMsg::Data { data }) => self.lines.push(&data),
+                Some(ChannelMsg::ExtendedData { data, .. }) => self.stderr.push(&data),
+                Some(ChannelMsg::ExitStatus { exit_status }) => self.end = Some(format!("exit status {exit_status}")),
+                Some(ChannelMsg::ExitSignal { signal_name, .. }) => {
+                    self.end = Some(format!("killed by {signal_name:?}"));
+                }
+                Some(ChannelMsg::Failure) => self.end = Some("sshd refused to start it".to_owned()),
+                Some(_) => {}
+                None => return Err(self.ended()),
+            }
+        }
+    }
+
+    async fn deliver_all(&mut self, calls: &Calls) -> NodeError {
+        loop {
+            match self.next().await {
+                Ok(line) => {
+                    if let Err(what) = calls.deliver(&line) {
+                        return self.protocol(what);
+                    }
+                }
+                Err(error) => return error,
+            }
+        }
+    }
+
+    fn check_hello(&mut self, line: &[u8], user: &str) -> Result<(), NodeError> {
+        match serde_json::from_slice(line) {
+            Ok(FromAgent::Hello { version: VERSION, root: true }) => Ok(()),
+            Ok(FromAgent::Hello { version: VERSION, root: false }) => {
+                Err(NodeError::NoRoot { host: self.host.to_string(), user: user.to_owned() })
+            }
+            Ok(FromAgent::Hello { version, .. }) => {
+                Err(self.protocol(format!("it speaks version {version}, this controller {VERSION}")))
+            }
+            _ => Err(self.protocol(format!("{:?} instead of hello", excerpt(line)))),
+        }
+    }
+
+    fn ended(&mut self) -> NodeError {
+        let host = self.host.to_string();
+        match self.end.take() {
+            Some(reason) => NodeError::AgentEnded { host, reason, stderr: self.stderr.take() },
+            None => NodeError::Disconnected { host, reason: "the line was cut".to_owned() },
+        }
+    }
+
+    fn protocol(&mut self, what: String) -> NodeError {
+        NodeError::Protocol { host: self.host.to_string(), what, stderr: self.stderr.take() }
+    }
+}

@@ -1,0 +1,249 @@
+//! One connection and one agent a node, shared by everybody who wants something of it.
+//!
+//! The connection is made when it is first needed and again after it was lost. All who wait
+//! for it share one attempt; a node that just failed is left alone for a moment and the
+//! remembered failure is answered instead; a node that shows another host key is blocked
+//! until [`Pool::repin`]. An agent that is missing on the node or of another build is
+//! replaced on the way, so a new release of the controller needs no step of its own.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use corpus_domain::NodeId;
+use corpus_protocol::{Answer, Event};
+use futures::FutureExt;
+use futures::future::{BoxFuture, Shared};
+
+use super::agent::{Agent, Call};
+use super::backoff::Backoff;
+use super::connection::{Connection, connect};
+use super::credential::Credential;
+use super::endpoint::NodeEndpoint;
+use super::error::NodeError;
+use super::install::{AgentBinary, install_agent};
+use super::key::ControlKey;
+use super::privilege::{Privilege, privilege};
+use super::upload::{UploadName, Uploaded, upload};
+
+/// The connections to all nodes. Clones share them.
+#[derive(Clone)]
+pub struct Pool(Arc<Inner>);
+
+struct Inner {
+    key: ControlKey,
+    agent: AgentBinary,
+    attempts: AtomicU64,
+    slots: Mutex<HashMap<NodeId, Slot>>,
+}
+
+struct Slot {
+    endpoint: NodeEndpoint,
+    state: State,
+    backoff: Backoff,
+}
+
+enum State {
+    Idle,
+    Connecting(u64, Attempt),
+    Up(Line),
+    Blocked(NodeError),
+}
+
+type Attempt = Shared<BoxFuture<'static, Result<Line, NodeError>>>;
+
+/// A node that is connected and whose agent has said hello.
+#[derive(Debug, Clone)]
+pub struct Line {
+    /// The SSH connection.
+    pub connection: Connection,
+    /// How root's work is done there.
+    pub privilege: Privilege,
+    /// The agent.
+    pub agent: Agent,
+}
+
+impl Line {
+    fn is_up(&self) -> bool {
+        !self.connection.is_closed() && !self.agent.is_ended()
+    }
+}
+
+impl Slot {
+    fn new(endpoint: NodeEndpoint) -> Self {
+        Self { endpoint, state: State::Idle, backoff: Backoff::default() }
+    }
+}
+
+impl Pool {
+    /// An empty pool that enters nodes with this key and gives them this agent.
+    pub fn new(key: ControlKey, agent: AgentBinary) -> Self {
+        Self(Arc::new(Inner { key, agent, attempts: AtomicU64::new(0), slots: Mutex::default() }))
+    }
+
+    /// The key that the pool enters nodes with.
+    pub fn key(&self) -> &ControlKey {
+        &self.0.key
+    }
+
+    /// The agent that the pool gives to nodes.
+    pub fn agent_binary(&self) -> &AgentBinary {
+        &self.0.agent
+    }
+
+    /// Sends a request to a node's agent, connecting first if need be. The call's time limit
+    /// begins when the node is connected; its token also ends the waiting for that.
+    pub async fn call(
+        &self,
+        node: &NodeEndpoint,
+        call: Call,
+        events: impl FnMut(Event) + Send,
+    ) -> Result<Answer, NodeError> {
+        let cancel = call.token();
+        let line = tokio::select! {
+            line = self.line(node) => line?,
+            () = cancel.cancelled() => return Err(NodeError::Cancelled { host: node.host() }),
+        };
+        line.agent.call(call, events).await
+    }
+
+    /// Copies a file of the controller to [`Uploaded::path`] on the node, unless it is there already.
+    pub async fn upload(
+        &self,
+        node: &NodeEndpoint,
+        local: &Path,
+        name: &UploadName,
+        mut progress: impl FnMut(u64, u64) + Send,
+    ) -> Result<Uploaded, NodeError> {
+        let line = self.line(node).await?;
+        upload(&line.connection, line.privilege, local, name, &mut progress).await
+    }
+
+    /// The node's line, made if need be. Dropping the future does not stop the attempt.
+    pub async fn line(&self, node: &NodeEndpoint) -> Result<Line, NodeError> {
+        let attempt = {
+            let mut slots = self.slots();
+            let slot = slots.entry(node.id).or_insert_with(|| Slot::new(node.clone()));
+            if slot.endpoint != *node {
+                retire(std::mem::replace(slot, Slot::new(node.clone())).state);
+            }
+            match &slot.state {
+                State::Up(line) if line.is_up() => return Ok(line.clone()),
+                State::Blocked(error) => return Err(error.clone()),
+                State::Connecting(_, attempt) => attempt.clone(),
+                State::Up(_) | State::Idle => {
+                    if let Some(error) = slot.backoff.holds(Instant::now()) {
+                        return Err(error);
+                    }
+                    let (number, attempt) = self.attempt(node.clone());
+                    retire(std::mem::replace(&mut slot.state, State::Connecting(number, attempt.clone())));
+                    attempt
+                }
+            }
+        };
+        attempt.await
+    }
+
+    /// Connects to the node in the background, so that the next call finds it ready.
+    pub fn warm(&self, node: &NodeEndpoint) {
+        let (pool, node) = (self.clone(), node.clone());
+        tokio::spawn(async move {
+            if let Err(error) = pool.line(&node).await {
+                tracing::debug!(node.id = %node.id, %error, "not warmed");
+            }
+        });
+    }
+
+    /// Closes the node's line and forgets all about the node; its open calls fail.
+    pub fn forget(&self, node: NodeId) {
+        if let Some(slot) = self.slots().remove(&node) {
+            retire(slot.state);
+        }
+    }
+
+    /// Takes a newly confirmed host key (or the old one again): a block and remembered
+    /// failures are lifted.
+    pub fn repin(&self, node: &NodeEndpoint) {
+        if let Some(old) = self.slots().insert(node.id, Slot::new(node.clone())) {
+            retire(old.state);
+        }
+    }
+
+    fn slots(&self) -> MutexGuard<'_, HashMap<NodeId, Slot>> {
+        self.0.slots.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn attempt(&self, node: NodeEndpoint) -> (u64, Attempt) {
+        let number = self.0.attempts.fetch_add(1, Ordering::Relaxed);
+        let pool = self.clone();
+        let task = tokio::spawn(async move {
+            let host = node.host();
+            let result = pool.open(&node).await;
+            pool.settle(node.id, number, result).ok_or(NodeError::Forgotten { host })?
+        });
+        let ended = async move {
+            task.await.unwrap_or_else(|error| {
+                Err(NodeError::Disconnected { host: String::new(), reason: error.to_string() })
+            })
+        };
+        (number, ended.boxed().shared())
+    }
+
+    async fn open(&self, node: &NodeEndpoint) -> Result<Line, NodeError> {
+        let began = Instant::now();
+        let connection = connect(node, &Credential::Key(self.0.key.clone())).await?;
+        let privilege = match connection.user() {
+            "root" => Privilege::Root,
+            _ => privilege(&connection).await?,
+        };
+        let agent = self.start_agent(&connection, privilege).await?;
+        let elapsed_ms = began.elapsed().as_millis();
+        tracing::debug!(node.id = %node.id, host = connection.host(), elapsed_ms, "connected");
+        Ok(Line { connection, privilege, agent })
+    }
+
+    /// Starts the agent; if it can't be started, brings it there first.
+    async fn start_agent(&self, on: &Connection, by: Privilege) -> Result<Agent, NodeError> {
+        let sum = self.0.agent.sum();
+        match Agent::start(on, by, sum).await {
+            Err(failed @ NodeError::AgentEnded { .. }) => {
+                let installed = install_agent(on, by, &self.0.agent).await?;
+                if installed.copied { Agent::start(on, by, sum).await } else { Err(failed) }
+            }
+            other => other,
+        }
+    }
+
+    /// Records the result of an attempt, unless the node was forgotten or changed meanwhile.
+    fn settle(&self, id: NodeId, number: u64, result: Result<Line, NodeError>) -> Option<Result<Line, NodeError>> {
+        let mut slots = self.slots();
+        let current = slots.get_mut(&id).filter(|slot| matches!(slot.state, State::Connecting(n, _) if n == number));
+        let Some(slot) = current else {
+            if let Ok(line) = result {
+                retire(State::Up(line));
+            }
+            return None;
+        };
+        slot.state = match &result {
+            Ok(line) => {
+                slot.backoff = Backoff::default();
+                State::Up(line.clone())
+            }
+            Err(error @ NodeError::HostKeyChanged { .. }) => State::Blocked(error.clone()),
+            Err(error) => {
+                slot.backoff.failed(Instant::now(), error.clone());
+                State::Idle
+            }
+        };
+        Some(result)
+    }
+}
+
+/// Closes a line that nobody will be given any more.
+fn retire(state: State) {
+    if let State::Up(line) = state {
+        tokio::spawn(async move { line.connection.close().await });
+    }
+}

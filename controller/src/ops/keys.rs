@@ -1,0 +1,61 @@
+//! Members' SSH keys: they reach every guest that the member may enter, and leave it.
+
+use corpus_domain::SshKeyId;
+use serde_json::json;
+use sqlx::PgTransaction;
+
+use crate::authz::{Denied, Operation, Principal};
+use crate::sagas::keys_sync;
+use crate::ssh_keys::{KeyRefused, MemberKey};
+use crate::store::{audit, keys};
+use crate::views::KeyView;
+use crate::{Controller, Error, Result};
+
+impl Controller {
+    /// The principal's keys.
+    pub async fn my_keys(&self, principal: &Principal) -> Result<Vec<KeyView>> {
+        let _permit = principal.permit(Operation::KeyOwn)?;
+        let mut conn = self.services.db.acquire().await?;
+        Ok(keys::of_user(&mut conn, principal.id).await?)
+    }
+
+    /// Adds a public key, given as a line of a `.pub` file.
+    pub async fn add_key(&self, principal: &Principal, line: &str) -> Result<SshKeyId> {
+        let _permit = principal.permit(Operation::KeyOwn)?;
+        let key: MemberKey = line.parse().map_err(|error: KeyRefused| Error::field("line", error.to_string()))?;
+        let mut tx = self.services.db.begin().await?;
+        let id = keys::insert(&mut tx, principal.id, &key).await.map_err(|error| {
+            Error::taken(error, "line", "This key has been added already, by you or another member.")
+        })?;
+        self.key_changed(&mut tx, principal, "key.add", id, key.fingerprint()).await?;
+        tx.commit().await?;
+        Ok(id)
+    }
+
+    /// Removes one of the principal's keys.
+    pub async fn remove_key(&self, principal: &Principal, id: SshKeyId) -> Result<()> {
+        let _permit = principal.permit(Operation::KeyOwn)?;
+        let mut tx = self.services.db.begin().await?;
+        let fingerprint = keys::delete(&mut tx, principal.id, id).await?.ok_or(Denied::NotFound)?;
+        self.key_changed(&mut tx, principal, "key.remove", id, &fingerprint).await?;
+        Ok(tx.commit().await?)
+    }
+
+    /// Audits the change, and queues a job on each node whose guests it concerns.
+    async fn key_changed(
+        &self,
+        tx: &mut PgTransaction<'_>,
+        principal: &Principal,
+        action: &'static str,
+        id: SshKeyId,
+        fingerprint: &str,
+    ) -> Result<()> {
+        let entry = audit::Entry { action, subject: fingerprint, subject_id: Some(id.0), detail: json!({}) };
+        audit::write(tx, principal, entry).await?;
+        for node in keys::nodes_of_user(tx, principal.id).await? {
+            let address = crate::store::nodes::get(tx, node).await?.map(|node| node.address.to_string());
+            self.submit(tx, principal, keys_sync::job(node, &address.unwrap_or_default())).await?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,16 @@
+//! The operations: each takes the acting principal, asks for the permit, makes one change
+//! with its audit row (and its job) in one transaction, and answers typed.
+
+mod dns;
+mod guests;
+mod jobs;
+mod keys;
+mod nodes;
+mod overview;
+mod people;
+
+pub use guests::RequestGuest;
+pub use nodes::LinkNode;
+
+pub(crate) use jobs::jobs_error;
+pub use jobs::{JOBS_PAGE, may_decide};

@@ -1,0 +1,36 @@
+//! The jobs of Corpus, one file each: parameters, steps in order, and beside each step what
+//! takes it back. The words of kinds and steps are stored and stay the same across releases.
+
+mod node_calls;
+
+pub mod guest_create;
+pub mod guest_destroy;
+pub mod guest_power;
+pub mod keys_sync;
+pub mod name_attach;
+pub mod name_detach;
+pub mod node_initialize;
+pub mod node_link;
+pub mod node_unlink;
+
+use crate::controller::Services;
+use crate::jobs::Registry;
+
+/// All kinds of jobs.
+pub fn registry() -> Registry<Services> {
+    Registry::new()
+        .with(node_link::steps())
+        .with(node_initialize::steps())
+        .with(node_unlink::steps())
+        .with(guest_create::steps())
+        .with(guest_power::start_steps())
+        .with(guest_power::stop_steps())
+        .with(guest_power::restart_steps())
+        .with(guest_destroy::steps())
+        .with(name_attach::steps())
+        .with(name_detach::steps())
+        .with(keys_sync::steps())
+}
+
+#[cfg(test)]
+mod tests;

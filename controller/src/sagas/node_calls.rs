@@ -1,0 +1,90 @@
+//! What steps ask of nodes, and how failures of nodes become failures of steps.
+
+use std::time::Duration;
+
+use corpus_domain::{GuestId, GuestName, NodeId};
+use corpus_protocol::{Answer, AuthorizedKeys, Request};
+use tokio_util::sync::CancellationToken;
+
+use crate::controller::Services;
+use crate::jobs::{JobParams, StepContext, StepError};
+use crate::nodes::{Call, NodeEndpoint, NodeError};
+use crate::store::{keys, nodes, plan};
+use crate::views::NodeView;
+
+/// How long a node may take for what is normally done in a blink.
+pub const SHORT: Duration = Duration::from_secs(30);
+
+/// The node's row.
+pub async fn node<P: JobParams>(ctx: &StepContext<Services, P>, id: NodeId) -> Result<NodeView, StepError> {
+    let mut conn = ctx.services().db.acquire().await?;
+    nodes::get(&mut conn, id).await?.ok_or_else(|| StepError::permanent("the node is not linked any more"))
+}
+
+/// Where the node answers and by what it is recognised.
+pub async fn endpoint<P: JobParams>(ctx: &StepContext<Services, P>, id: NodeId) -> Result<NodeEndpoint, StepError> {
+    node(ctx, id)
+        .await?
+        .endpoint()
+        .map_err(|error| StepError::permanent("the pinned host key can't be read").caused_by(error))
+}
+
+/// Asks the node for something in the name of the job; its log lines go to the job's log. A
+/// cancel goes on to the node, and what it ran there has ended when this returns.
+pub async fn ask<P: JobParams>(
+    ctx: &StepContext<Services, P>,
+    id: NodeId,
+    request: Request,
+    limit: Duration,
+) -> Result<Answer, StepError> {
+    let endpoint = endpoint(ctx, id).await?;
+    let cancel = CancellationToken::new();
+    let call = Call::new(request, limit).of_job(ctx.job()).cancelled_by(cancel.clone());
+    let answer = ctx.services().nodes.call(&endpoint, call, |event| ctx.report(&event));
+    tokio::pin!(answer);
+    let answered = tokio::select! {
+        answered = &mut answer => answered,
+        () = ctx.cancelled() => {
+            cancel.cancel();
+            answer.await
+        }
+    };
+    answered.map_err(|error| failed(&endpoint, error))
+}
+
+/// A failure at a node as a failure of the step, with what is waited for.
+pub fn failed(endpoint: &NodeEndpoint, error: NodeError) -> StepError {
+    let message = error.to_string();
+    match error {
+        NodeError::Remote(error) => error.into(),
+        NodeError::Cancelled { .. } => StepError::cancelled(),
+        error if error.is_transient() || error.is_in_doubt() => StepError::transient(message)
+            .while_waiting_for(format!("node {} to answer", endpoint.address))
+            .caused_by(error),
+        error => StepError::permanent(message).caused_by(error),
+    }
+}
+
+/// Brings the node to the plan that the rows say now.
+pub async fn apply<P: JobParams>(ctx: &StepContext<Services, P>, id: NodeId) -> Result<(), StepError> {
+    let mut tx = ctx.services().db.begin().await?;
+    let plan = plan::next(&mut tx, id).await?;
+    tx.commit().await?;
+    ask(ctx, id, Request::ApplyNode { plan: Box::new(plan) }, SHORT).await.map(drop)
+}
+
+/// Brings to a guest exactly the keys of the members who may enter it; root is the controller's.
+pub async fn bring_keys<P: JobParams>(
+    ctx: &StepContext<Services, P>,
+    node: NodeId,
+    guest: GuestId,
+    name: &GuestName,
+) -> Result<(), StepError> {
+    let mut conn = ctx.services().db.acquire().await?;
+    let members = keys::lines_for_guest(&mut conn, guest).await?;
+    drop(conn);
+    let account = |name: &str| name.parse().map_err(|error| StepError::permanent("no account name").caused_by(error));
+    let control = vec![ctx.services().control_public_line.clone()];
+    let keys = AuthorizedKeys::from([(account("root")?, control), (account("sysadmin")?, members)]);
+    ask(ctx, node, Request::EnsureKeys { name: name.clone(), keys }, SHORT).await.map(drop)
+}

@@ -1,0 +1,101 @@
+//! Unlinking a node: everything of ours leaves the host, then it is forgotten.
+
+use std::time::Duration;
+
+use corpus_domain::{JobKind, NodeId, NodeState};
+use corpus_protocol::Request;
+use serde::{Deserialize, Serialize};
+
+use super::node_calls::{ask, endpoint, failed};
+use crate::controller::Services;
+use crate::jobs::{Job, JobParams, Lock, NewJob, Retry, Step, StepContext, StepError};
+use crate::nodes::{Credential, connect, privilege, remove_agent, revoke};
+use crate::store::nodes;
+use crate::views::NodeView;
+
+/// What the job is about.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Params {
+    node: NodeId,
+    /// Forget it even when it can't be reached.
+    force: bool,
+}
+
+impl JobParams for Params {
+    const KIND: JobKind = JobKind::NodeUnlink;
+}
+
+type Ctx = StepContext<Services, Params>;
+
+/// The job for a node whose state was set to unlinking.
+pub fn job(node: &NodeView, force: bool) -> NewJob<Params> {
+    NewJob::new(format!("Unlink node {}", node.address), Params { node: node.id, force })
+        .node(node.id)
+        .locks([Lock::node(node.id)])
+}
+
+/// The steps. There is no way back; a failure leaves the node `failed`, to be unlinked again.
+pub fn steps() -> Job<Services, Params> {
+    Job::new()
+        .step(Step::new("mark", "Mark as unlinking", mark).undo(mark_failed))
+        .step(
+            Step::new("clear", "Remove bridge, firewall, proxy and images", clear)
+                .limit(Duration::from_mins(2))
+                .retry(Retry::times(4)),
+        )
+        .step(Step::new("agent", "Remove the agent and the controller's key", leave).retry(Retry::times(4)))
+        .step(Step::new("forget", "Forget the node", forget).not_cancellable())
+}
+
+async fn mark(ctx: Ctx) -> Result<(), StepError> {
+    let mut conn = ctx.services().db.acquire().await?;
+    nodes::set_state(&mut conn, ctx.params().node, NodeState::ALL, NodeState::Unlinking, None).await?;
+    Ok(())
+}
+
+async fn mark_failed(ctx: Ctx) -> Result<(), StepError> {
+    let reason = "it was not unlinked completely; unlink it again, or forget it without reaching it";
+    let mut conn = ctx.services().db.acquire().await?;
+    nodes::set_state(&mut conn, ctx.params().node, &[NodeState::Unlinking], NodeState::Failed, Some(reason)).await?;
+    Ok(())
+}
+
+async fn clear(ctx: Ctx) -> Result<(), StepError> {
+    let cleared = ask(&ctx, ctx.params().node, Request::RemoveNode, Duration::from_mins(2)).await.map(drop);
+    forgiven(&ctx, cleared)
+}
+
+async fn leave(ctx: Ctx) -> Result<(), StepError> {
+    ctx.services().nodes.forget(ctx.params().node);
+    let left = take_leave(&ctx).await;
+    forgiven(&ctx, left)
+}
+
+async fn take_leave(ctx: &Ctx) -> Result<(), StepError> {
+    let endpoint = endpoint(ctx, ctx.params().node).await?;
+    let credential = Credential::Key(ctx.services().control_key.clone());
+    let work = async {
+        let connection = connect(&endpoint, &credential).await?;
+        let by = privilege(&connection).await?;
+        remove_agent(&connection, by).await?;
+        revoke(&connection, &ctx.services().control_key).await.map(drop)
+    };
+    ctx.or_cancelled(async { work.await.map_err(|error| failed(&endpoint, error)) }).await
+}
+
+/// With `force` a failure is only noted.
+fn forgiven(ctx: &Ctx, result: Result<(), StepError>) -> Result<(), StepError> {
+    match result {
+        Err(error) if ctx.params().force => {
+            ctx.log(format!("{error}; going on, as asked"));
+            Ok(())
+        }
+        other => other,
+    }
+}
+
+async fn forget(ctx: Ctx) -> Result<(), StepError> {
+    ctx.services().nodes.forget(ctx.params().node);
+    let mut conn = ctx.services().db.acquire().await?;
+    Ok(nodes::delete(&mut conn, ctx.params().node).await?)
+}

@@ -1,0 +1,110 @@
+//! Create, power, destroy.
+
+use corpus_domain::{GuestState, JobState};
+use sqlx::PgPool;
+
+use super::world::{World, faults};
+use crate::jobs::testing::Fault;
+
+const CREATE: [&str; 10] =
+    ["ids", "allocate", "spawn", "hostsfile", "sshkeys", "initial_setup", "start", "routes", "ping", "ready"];
+const DESTROY: [&str; 5] = ["mark", "routes", "names", "absent", "forget"];
+const NAME: &str = "www.trial.corpus.test";
+
+#[sqlx::test(migrations = "../migrations")]
+#[ignore = "needs the lab"]
+async fn create_fails_and_repeats_at_every_step(db: PgPool) {
+    let world = World::new(db).await;
+    let node = world.ready_node().await;
+    for fault in faults(&CREATE) {
+        let (guest, job) = world.ask_guest(NAME).await;
+        let ended = world.run(job, fault.clone()).await;
+        if matches!(fault, Fault::Repeat(_)) {
+            assert_eq!(ended.state(), JobState::Done, "{fault:?}: {}", ended.story());
+            let job = world.controller.destroy_guest(&world.member, guest).await.unwrap();
+            world.done(job).await;
+        } else {
+            assert_eq!(ended.state(), JobState::Undone, "{fault:?}: {}", ended.story());
+        }
+        world.assert_no_guest(NAME).await;
+        assert!(world.controller.guests(&world.ops).await.unwrap().is_empty(), "{fault:?} left a row");
+    }
+    world.leave(node).await;
+}
+
+#[sqlx::test(migrations = "../migrations")]
+#[ignore = "needs the lab"]
+async fn create_survives_the_death_of_the_server(db: PgPool) {
+    let world = World::new(db).await;
+    let node = world.ready_node().await;
+    let (guest, job) = world.ask_guest(NAME).await;
+    let events = world.run(job, Fault::None).await.events;
+    let job = world.controller.destroy_guest(&world.member, guest).await.unwrap();
+    world.done(job).await;
+    for at in (0..events).step_by(3) {
+        let (guest, job) = world.ask_guest(NAME).await;
+        let ended = world.run(job, Fault::KillAt(at)).await;
+        assert_eq!(ended.state(), JobState::Done, "killed at event {at}: {}", ended.story());
+        assert_eq!(world.controller.guest(&world.member, guest).await.unwrap().state, GuestState::Running);
+        let job = world.controller.destroy_guest(&world.member, guest).await.unwrap();
+        world.done(job).await;
+        world.assert_no_guest(NAME).await;
+    }
+    world.leave(node).await;
+}
+
+#[sqlx::test(migrations = "../migrations")]
+#[ignore = "needs the lab"]
+async fn destroy_fails_and_repeats_at_every_step(db: PgPool) {
+    let world = World::new(db).await;
+    let node = world.ready_node().await;
+    for fault in faults(&DESTROY) {
+        let (guest, job) = world.ask_guest(NAME).await;
+        world.done(job).await;
+        let job = world.controller.destroy_guest(&world.member, guest).await.unwrap();
+        let ended = world.run(job, fault.clone()).await;
+        if ended.state() != JobState::Done && world.controller.guest(&world.member, guest).await.is_ok() {
+            let state = world.controller.guest(&world.member, guest).await.unwrap().state;
+            assert_eq!(state, GuestState::Failed, "{fault:?}: {}", ended.story());
+            let job = world.controller.destroy_guest(&world.member, guest).await.unwrap();
+            world.done(job).await;
+        }
+        world.assert_no_guest(NAME).await;
+        assert!(world.controller.guests(&world.ops).await.unwrap().is_empty(), "{fault:?} left a row");
+    }
+    world.leave(node).await;
+}
+
+#[sqlx::test(migrations = "../migrations")]
+#[ignore = "needs the lab"]
+async fn power_and_keys(db: PgPool) {
+    let world = World::new(db).await;
+    let node = world.ready_node().await;
+    let (guest, job) = world.ask_guest(NAME).await;
+    world.done(job).await;
+    let state = async || world.controller.guest(&world.member, guest).await.unwrap().state;
+    for step in ["stop", "stopped"] {
+        let job = world.controller.stop_guest(&world.member, guest).await.unwrap();
+        let ended = world.run(job, Fault::Repeat(step.to_owned())).await;
+        assert_eq!((ended.state(), state().await), (JobState::Done, GuestState::Stopped), "{}", ended.story());
+        let job = world.controller.start_guest(&world.member, guest).await.unwrap();
+        world.done(job).await;
+        assert_eq!(state().await, GuestState::Running);
+    }
+    let job = world.controller.restart_guest(&world.member, guest).await.unwrap();
+    world.done(job).await;
+    assert_eq!(state().await, GuestState::Running);
+
+    let line = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl mia@trial";
+    let key = world.controller.add_key(&world.member, line).await.unwrap();
+    let keys = "lxc-attach -n www.trial.corpus.test -- cat /etc/corpus/authorized_keys/sysadmin";
+    world.run_open_jobs().await;
+    assert!(world.on_node(keys).await.contains("mia@trial"), "the key did not arrive");
+    world.controller.remove_key(&world.member, key).await.unwrap();
+    world.run_open_jobs().await;
+    assert!(!world.on_node(keys).await.contains("mia@trial"), "the key did not leave");
+
+    let job = world.controller.destroy_guest(&world.member, guest).await.unwrap();
+    world.done(job).await;
+    world.leave(node).await;
+}

@@ -1,0 +1,262 @@
+//! The world of a trial: a controller on a database of its own, a node of the lab, its DNS
+//! server; and what is looked at afterwards from outside, by plain `ssh`.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use corpus_domain::{
+    Backing, DnsName, Driver, Environment, GuestId, JobId, JobState, Mode, NodeId, ProjectName, ProjectRole,
+    Reachability, SizeProfile,
+};
+use secrecy::SecretString;
+use sqlx::PgPool;
+
+use crate::authz::Principal;
+use crate::dns::{PowerDns, PowerDnsSettings};
+use crate::jobs::JobDetail;
+use crate::jobs::testing::{Fault, Faults, Trial};
+use crate::seal::SealKeys;
+use crate::store::nodes;
+use crate::{Controller, LinkNode, Parts, RequestGuest, Settings, SignIn};
+
+/// A fact of the lab, by its variable.
+pub fn fact(name: &str) -> String {
+    std::env::var(name).unwrap_or_else(|_| panic!("{name} is not set: run this by scripts/test, which starts the lab"))
+}
+
+/// A controller with ops and a project's maintainer signed in.
+pub struct World {
+    pub controller: Controller,
+    pub ops: Principal,
+    pub member: Principal,
+    pub node_address: String,
+    _files: tempfile::TempDir,
+}
+
+/// How a job ended.
+pub struct Ended {
+    pub detail: JobDetail,
+    pub events: usize,
+}
+
+impl Ended {
+    pub fn state(&self) -> JobState {
+        self.detail.job.state
+    }
+
+    /// The state, and why, for a message of a failed assertion.
+    pub fn story(&self) -> String {
+        let steps = self.detail.steps.iter();
+        let steps: Vec<_> =
+            steps.map(|step| format!("{} {} {:?} {:?}", step.name, step.state, step.error, step.undo_error)).collect();
+        format!("{} {:?}\n{}", self.detail.job.state, self.detail.job.error, steps.join("\n"))
+    }
+}
+
+impl World {
+    /// On the lab's first node.
+    pub async fn new(db: PgPool) -> Self {
+        let files = tempfile::tempdir().unwrap();
+        let dns = PowerDns::new(PowerDnsSettings {
+            api_url: fact("CORPUS_LAB_DNS_API").parse().unwrap(),
+            api_key: SecretString::from(fact("CORPUS_LAB_DNS_API_KEY")),
+            server_id: "localhost".to_owned(),
+            nameservers: vec!["ns1.corpus.test".parse().unwrap()],
+        });
+        let settings = Settings {
+            name: "test".to_owned(),
+            network: "10.5.0.1/16".parse().unwrap(),
+            bridge: "lxcbr1".to_owned(),
+            agent_binary: PathBuf::from(fact("CORPUS_TEST_AGENT")),
+            image_folder: PathBuf::from(fact("CORPUS_TEST_IMAGES")),
+            authority: fact("CORPUS_LAB_DNS").parse().unwrap(),
+        };
+        let seal = SealKeys::load_or_create(&files.path().join("seal.key")).unwrap();
+        let parts = Parts { db, settings, dns: Some(Arc::new(dns.unwrap())), seal };
+        let controller = Controller::open(parts).await.unwrap();
+        let ops = sign_in(&controller, "olga", true, &[]).await;
+        let atlas: ProjectName = "atlas".parse().unwrap();
+        let member = sign_in(&controller, "mia", false, &[(atlas, ProjectRole::Maintainer)]).await;
+        Self { controller, ops, member, node_address: fact("CORPUS_LAB_NODE1"), _files: files }
+    }
+
+    /// Runs jobs with one fault until this one is over; a server that dies is followed by another.
+    pub async fn run(&self, job: JobId, fault: Fault) -> Ended {
+        let faults = Arc::new(Faults::new(fault));
+        let engine = self.controller.engine(&Trial::<crate::controller::Services>::config(Arc::clone(&faults)));
+        let over = async {
+            loop {
+                let detail = self.controller.job(&self.ops, job).await.unwrap();
+                if detail.job.state.is_over() {
+                    return Ended { detail, events: faults.events() };
+                }
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        let ended = tokio::time::timeout(Duration::from_mins(2), over).await;
+        faults.clear();
+        engine.shutdown(Duration::from_secs(5)).await;
+        match ended {
+            Ok(ended) => ended,
+            Err(_) => panic!("the job hangs: {:#?}", self.controller.job(&self.ops, job).await),
+        }
+    }
+
+    /// Runs a job that must succeed.
+    pub async fn done(&self, job: JobId) {
+        let ended = self.run(job, Fault::None).await;
+        assert_eq!(ended.state(), JobState::Done, "{}", ended.story());
+    }
+
+    /// Runs until no job is open.
+    pub async fn run_open_jobs(&self) {
+        let engine = self.controller.engine(&Trial::<crate::controller::Services>::config(Arc::default()));
+        for _ in 0..6000 {
+            if self.controller.counts(&self.ops).await.unwrap().jobs == 0 {
+                return engine.shutdown(Duration::from_secs(5)).await;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        panic!("jobs are still open after a minute");
+    }
+
+    /// Gives the node another number of slots than it counted.
+    pub async fn set_slots(&self, node: NodeId, slots: u32) {
+        let mut conn = self.controller.services.db.acquire().await.unwrap();
+        nodes::set_slots(&mut conn, node, slots).await.unwrap();
+    }
+
+    /// Asks to link the node, by the one-time password.
+    pub async fn ask_link(&self) -> (NodeId, JobId) {
+        let address = self.node_address.parse().unwrap();
+        let seen = self.controller.probe_node(&self.ops, &address, 22).await.unwrap();
+        let wanted = LinkNode {
+            address,
+            port: 22,
+            user: "root".parse().unwrap(),
+            host_key: seen.public,
+            password: Some(SecretString::from(fact("CORPUS_LAB_NODE_PASSWORD"))),
+            environments: vec![Environment::Dev, Environment::Prod],
+            network: None,
+        };
+        self.controller.link_node(&self.ops, wanted).await.unwrap()
+    }
+
+    /// A node that takes guests.
+    pub async fn ready_node(&self) -> NodeId {
+        let (node, job) = self.ask_link().await;
+        self.done(job).await;
+        let job = self.controller.initialize_node(&self.ops, node).await.unwrap();
+        self.done(job).await;
+        let mut conn = self.controller.services.db.acquire().await.unwrap();
+        nodes::set_reachability(&mut conn, node, Reachability::Reachable, None).await.unwrap();
+        node
+    }
+
+    /// What a member asks for, with nothing special about it.
+    pub async fn plain_request(&self, name: &str) -> RequestGuest {
+        RequestGuest {
+            name: name.parse().unwrap(),
+            project: self.controller.projects(&self.member).await.unwrap()[0].id,
+            environment: Environment::Dev,
+            node: None,
+            size: SizeProfile::Small,
+            backing: Backing::Overlayfs,
+            driver: Driver::Lxc,
+            image: "debian-12".parse().unwrap(),
+            mode: Mode::Masterless,
+            ip: None,
+            mac: None,
+            password: None,
+            names: Vec::new(),
+            autostart: true,
+            form_id: None,
+        }
+    }
+
+    /// Asks for a guest.
+    pub async fn ask_guest(&self, name: &str) -> (GuestId, JobId) {
+        let wanted = self.plain_request(name).await;
+        self.controller.request_guest(&self.member, wanted).await.unwrap()
+    }
+
+    /// A zone for the names of a test.
+    pub async fn zone(&self) -> DnsName {
+        let zone: DnsName = "trial.corpus.test".parse().unwrap();
+        self.controller.create_zone(&self.ops, zone.clone()).await.unwrap();
+        zone
+    }
+
+    /// Takes the node out again, so that the next test begins with a bare host.
+    pub async fn leave(&self, node: NodeId) {
+        let job = self.controller.unlink_node(&self.ops, node, false).await.unwrap();
+        self.done(job).await;
+        self.assert_host_bare().await;
+    }
+
+    /// A command on the node, from outside Corpus.
+    #[expect(clippy::disallowed_methods, reason = "the test looks at the node from outside, by the plain ssh command")]
+    pub async fn on_node(&self, command: &str) -> String {
+        let output = tokio::process::Command::new("ssh")
+            .args([
+                "-i",
+                &fact("CORPUS_LAB_NODE_KEY"),
+                "-o",
+                "StrictHostKeyChecking=no",
+                "-o",
+                "UserKnownHostsFile=/dev/null",
+            ])
+            .args(["-o", "LogLevel=ERROR", "-o", "KexAlgorithms=curve25519-sha256", "-o", "ConnectTimeout=5"])
+            .arg(format!("root@{}", self.node_address))
+            .arg(command)
+            .output()
+            .await
+            .unwrap();
+        String::from_utf8_lossy(&output.stdout).trim().to_owned()
+    }
+
+    /// Nothing of ours is on the node: no agent, key, unit, bridge, rule, proxy, image.
+    pub async fn assert_host_bare(&self) {
+        let left = self
+            .on_node(
+                "ls -d /etc/corpus /var/lib/corpus/* /etc/systemd/system/corpus-* /sys/class/net/lxcbr1 2>/dev/null; \
+                 grep -h corpus@ /root/.ssh/authorized_keys 2>/dev/null; nft list tables | grep corpus; pgrep -a haproxy",
+            )
+            .await;
+        assert_eq!(left, "", "left on the node");
+    }
+
+    /// Nothing of a guest is on the node.
+    pub async fn assert_no_guest(&self, name: &str) {
+        let left = self
+            .on_node(&format!(
+                "ls -d /var/lib/lxc/{name} 2>/dev/null; grep -l {name} /etc/corpus/* 2>/dev/null; lxc-ls -1 | grep -x {name}; \
+                 find /sys/fs/cgroup -maxdepth 2 -name '*{name}*'; ls /sys/class/net | grep -v -e lo -e eth0 -e lxcbr1"
+            ))
+            .await;
+        assert_eq!(left, "", "left of {name}");
+    }
+}
+
+async fn sign_in(controller: &Controller, login: &str, ops: bool, roles: &[(ProjectName, ProjectRole)]) -> Principal {
+    let who = SignIn {
+        realm: "ldap",
+        login: login.parse().unwrap(),
+        display_name: login.to_owned(),
+        mail: None,
+        ops,
+        roles: roles.to_vec(),
+    };
+    let id = controller.sign_in(who, "127.0.0.1").await.unwrap();
+    controller.principal(id).await.unwrap().unwrap()
+}
+
+/// Each step with each of the faults that a step can have.
+pub fn faults(steps: &[&str]) -> Vec<Fault> {
+    let of = |step: &&str| {
+        let step = (*step).to_owned();
+        [Fault::FailBefore(step.clone()), Fault::FailAfter(step.clone()), Fault::Repeat(step)]
+    };
+    steps.iter().flat_map(of).collect()
+}

@@ -1,0 +1,278 @@
+//! Guests: what was requested, what was allocated, and the state they are in.
+
+use std::collections::HashSet;
+use std::net::Ipv4Addr;
+
+use corpus_domain::{
+    Backing, Driver, Environment, GuestId, GuestName, GuestNetwork, GuestState, ImageName, MacAddress, Mode, NodeId,
+    ProjectId, SSH_PORTS, SizeProfile, SshPort, UserId,
+};
+use corpus_protocol::{GuestReading, Reading};
+use sqlx::PgConnection;
+
+use super::{fingerprint, json_opt, number, word, word_opt};
+use crate::views::{GuestView, Time};
+
+/// A guest that is requested; what is not given is allocated later.
+#[derive(Debug)]
+pub struct NewGuest<'a> {
+    /// Its id, chosen by the caller.
+    pub id: GuestId,
+    /// Its name.
+    pub name: &'a GuestName,
+    /// The node it goes to.
+    pub node: NodeId,
+    /// Its project.
+    pub project: ProjectId,
+    /// Its environment.
+    pub environment: Environment,
+    /// What makes it.
+    pub driver: Driver,
+    /// What it is a clone of.
+    pub image: &'a ImageName,
+    /// Where its root file system lives.
+    pub backing: Backing,
+    /// Its size profile.
+    pub size: SizeProfile,
+    /// How its configuration is managed.
+    pub mode: Mode,
+    /// The address asked for.
+    pub ip: Option<Ipv4Addr>,
+    /// The MAC asked for.
+    pub mac: Option<MacAddress>,
+    /// The password asked for, sealed.
+    pub password_sealed: Option<&'a [u8]>,
+    /// Whether the node starts it at boot.
+    pub autostart: bool,
+}
+
+/// Keeps a requested guest; a name, address or MAC that is there already breaks a unique rule.
+pub async fn insert(conn: &mut PgConnection, guest: &NewGuest<'_>, by: UserId) -> sqlx::Result<()> {
+    sqlx::query!(
+        "insert into guests (id, name, node_id, project_id, environment, driver, image, backing, size, mode, ip, mac,
+             password_sealed, autostart, state, created_by)
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, 'creating', $15)",
+        guest.id.0,
+        guest.name.as_str(),
+        guest.node.0,
+        guest.project.0,
+        guest.environment.as_str(),
+        guest.driver.as_str(),
+        guest.image.as_str(),
+        guest.backing.as_str(),
+        guest.size.as_str(),
+        guest.mode.as_str(),
+        guest.ip.map(|ip| ip.to_string()),
+        guest.mac.map(|mac| mac.to_string()),
+        guest.password_sealed,
+        guest.autostart,
+        by.0,
+    )
+    .execute(conn)
+    .await
+    .map(drop)
+}
+
+/// Which guests to list.
+#[derive(Debug, Clone, Copy)]
+pub enum Of<'a> {
+    /// Of these projects; of all when none are given.
+    Projects(Option<&'a [ProjectId]>),
+    /// On one node.
+    Node(NodeId),
+    /// One guest.
+    Guest(GuestId),
+}
+
+/// The guests, by name, without their DNS names.
+pub async fn list(conn: &mut PgConnection, of: Of<'_>) -> sqlx::Result<Vec<GuestView>> {
+    let (projects, node, guest) = match of {
+        Of::Projects(projects) => (projects.map(|ids| ids.iter().map(|id| id.0).collect::<Vec<_>>()), None, None),
+        Of::Node(id) => (None, Some(id.0), None),
+        Of::Guest(id) => (None, None, Some(id.0)),
+    };
+    let rows = sqlx::query!(
+        "select g.id, g.name, g.node_id, n.address, n.reachability, n.reading, n.reading_at, n.network, n.bridge,
+                g.project_id, p.name as project, g.environment, g.driver, g.image, g.backing, g.size, g.mode, g.ip,
+                g.mac, g.ssh_port, g.autostart, g.password_sealed is not null as \"has_password!\", g.host_key,
+                g.state, g.state_reason, g.state_since, g.created_at
+         from guests g join nodes n on n.id = g.node_id join projects p on p.id = g.project_id
+         where ($1::uuid[] is null or g.project_id = any($1)) and ($2::uuid is null or g.node_id = $2)
+           and ($3::uuid is null or g.id = $3)
+         order by g.name",
+        projects.as_deref(),
+        node,
+        guest,
+    )
+    .fetch_all(conn)
+    .await?;
+    rows.into_iter()
+        .map(|row| {
+            let name: GuestName = word(&row.name)?;
+            let observed = json_opt::<Reading>(row.reading)?.and_then(|reading| observed(reading, &name));
+            Ok(GuestView {
+                id: GuestId(row.id),
+                node_id: NodeId(row.node_id),
+                node_address: word(&row.address)?,
+                node_reachability: word(&row.reachability)?,
+                project_id: ProjectId(row.project_id),
+                project: word(&row.project)?,
+                environment: word(&row.environment)?,
+                driver: word(&row.driver)?,
+                image: word(&row.image)?,
+                backing: word(&row.backing)?,
+                size: word(&row.size)?,
+                mode: word(&row.mode)?,
+                ip: word_opt(row.ip.as_deref())?,
+                mac: word_opt(row.mac.as_deref())?,
+                ssh_port: row.ssh_port.map(ssh_port).transpose()?,
+                network: word(&row.network)?,
+                bridge: row.bridge,
+                autostart: row.autostart,
+                has_password: row.has_password,
+                host_fingerprint: row.host_key.as_deref().map(fingerprint).transpose()?,
+                state: word(&row.state)?,
+                state_reason: row.state_reason,
+                state_since: row.state_since,
+                uptime_s: observed.as_ref().and_then(|guest| guest.uptime_s),
+                memory_used: observed.as_ref().and_then(|guest| guest.memory_used),
+                observed_at: observed.is_some().then_some(row.reading_at).flatten(),
+                created_at: row.created_at,
+                job: None,
+                names: Vec::new(),
+                name,
+            })
+        })
+        .collect()
+}
+
+fn observed(reading: Reading, name: &GuestName) -> Option<GuestReading> {
+    reading.guests.into_iter().find(|guest| guest.name == *name)
+}
+
+fn ssh_port(port: i32) -> sqlx::Result<SshPort> {
+    number::<u16>(port)?.try_into().map_err(|error| sqlx::Error::Decode(Box::new(error)))
+}
+
+/// The one guest, without its DNS names.
+pub async fn get(conn: &mut PgConnection, id: GuestId) -> sqlx::Result<Option<GuestView>> {
+    Ok(list(conn, Of::Guest(id)).await?.pop())
+}
+
+/// Gives the guest the lowest free address and SSH port of its node, and the MAC of the address,
+/// where it has none yet. The node's row is locked meanwhile; the unique rules hold it in any case.
+pub async fn allocate(
+    conn: &mut PgConnection,
+    id: GuestId,
+    node: NodeId,
+    network: GuestNetwork,
+) -> sqlx::Result<Option<(Ipv4Addr, MacAddress, SshPort)>> {
+    super::nodes::lock(conn, node).await?;
+    let rows = sqlx::query!("select id, ip, mac, ssh_port from guests where node_id = $1", node.0)
+        .fetch_all(&mut *conn)
+        .await?;
+    let Some(own) = rows.iter().find(|row| row.id == id.0) else { return Ok(None) };
+    let ips: HashSet<&str> = rows.iter().filter_map(|row| row.ip.as_deref()).collect();
+    let ports: HashSet<i32> = rows.iter().filter_map(|row| row.ssh_port).collect();
+    let ip = match word_opt(own.ip.as_deref())? {
+        Some(ip) => Some(ip),
+        None => network.guest_addresses().find(|ip| !ips.contains(ip.to_string().as_str())),
+    };
+    let port = own.ssh_port.or_else(|| SSH_PORTS.map(i32::from).find(|port| !ports.contains(port)));
+    let (Some(ip), Some(port)) = (ip, port) else { return Ok(None) };
+    let mac = word_opt(own.mac.as_deref())?.unwrap_or_else(|| MacAddress::for_ip(ip));
+    sqlx::query!(
+        "update guests set ip = $2, mac = $3, ssh_port = $4 where id = $1",
+        id.0,
+        ip.to_string(),
+        mac.to_string(),
+        port,
+    )
+    .execute(conn)
+    .await?;
+    Ok(Some((ip, mac, ssh_port(port)?)))
+}
+
+/// Moves the guest to a state if it is in one of `from`; tells whether it was.
+pub async fn set_state(
+    conn: &mut PgConnection,
+    id: GuestId,
+    from: &[GuestState],
+    to: GuestState,
+    reason: Option<&str>,
+) -> sqlx::Result<bool> {
+    let from: Vec<String> = from.iter().map(ToString::to_string).collect();
+    sqlx::query!(
+        "update guests set state = $3, state_reason = $4, state_since = now() where id = $1 and state = any($2)",
+        id.0,
+        &from,
+        to.as_str(),
+        reason,
+    )
+    .execute(conn)
+    .await
+    .map(|done| done.rows_affected() == 1)
+}
+
+/// Takes over the observed states of a node's guests, of those that no job is working on and
+/// whose state is older than the moment `asked` at which the reading was asked for.
+pub async fn observe(conn: &mut PgConnection, node: NodeId, reading: &Reading, asked: Time) -> sqlx::Result<()> {
+    let names: Vec<String> = reading.guests.iter().map(|guest| guest.name.to_string()).collect();
+    let states: Vec<String> = reading.guests.iter().map(|guest| guest.state.to_string()).collect();
+    sqlx::query!(
+        "update guests g set state = o.state, state_since = now(), state_reason = null
+         from unnest($2::text[], $3::text[]) as o (name, state)
+         where g.node_id = $1 and g.name = o.name and g.state <> o.state and g.state in ('running', 'stopped')
+           and g.state_since < $4",
+        node.0,
+        &names,
+        &states,
+        asked,
+    )
+    .execute(&mut *conn)
+    .await?;
+    sqlx::query!(
+        "update guests set state = 'failed', state_since = now(),
+             state_reason = 'it is not on its node any more; destroy it to free its name'
+         where node_id = $1 and state in ('running', 'stopped') and not (name = any($2)) and state_since < $3",
+        node.0,
+        &names,
+        asked,
+    )
+    .execute(conn)
+    .await
+    .map(drop)
+}
+
+/// Sets whether the node should route the guest's SSH port.
+pub async fn set_routed(conn: &mut PgConnection, id: GuestId, routed: bool) -> sqlx::Result<()> {
+    sqlx::query!("update guests set routed = $2 where id = $1", id.0, routed).execute(conn).await.map(drop)
+}
+
+/// Keeps the guest's public host key.
+pub async fn set_host_key(conn: &mut PgConnection, id: GuestId, host_key: &str) -> sqlx::Result<()> {
+    sqlx::query!("update guests set host_key = $2 where id = $1", id.0, host_key).execute(conn).await.map(drop)
+}
+
+/// The guest's public host key.
+pub async fn host_key(conn: &mut PgConnection, id: GuestId) -> sqlx::Result<Option<String>> {
+    Ok(sqlx::query_scalar!("select host_key from guests where id = $1", id.0).fetch_optional(conn).await?.flatten())
+}
+
+/// Keeps the sealed password.
+pub async fn set_password(conn: &mut PgConnection, id: GuestId, sealed: &[u8]) -> sqlx::Result<()> {
+    sqlx::query!("update guests set password_sealed = $2 where id = $1", id.0, sealed).execute(conn).await.map(drop)
+}
+
+/// The sealed password.
+pub async fn password(conn: &mut PgConnection, id: GuestId) -> sqlx::Result<Option<Vec<u8>>> {
+    Ok(sqlx::query_scalar!("select password_sealed from guests where id = $1", id.0)
+        .fetch_optional(conn)
+        .await?
+        .flatten())
+}
+
+/// Forgets a guest; a DNS name still on it breaks the foreign key.
+pub async fn delete(conn: &mut PgConnection, id: GuestId) -> sqlx::Result<()> {
+    sqlx::query!("delete from guests where id = $1", id.0).execute(conn).await.map(drop)
+}

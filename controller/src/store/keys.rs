@@ -1,0 +1,85 @@
+//! Members' SSH keys, and which of them enter which guest.
+
+use corpus_domain::{GuestId, NodeId, SshKeyId, UserId};
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use super::number;
+use crate::ssh_keys::MemberKey;
+use crate::views::KeyView;
+
+/// A member's keys, oldest first.
+pub async fn of_user(conn: &mut PgConnection, user: UserId) -> sqlx::Result<Vec<KeyView>> {
+    let rows = sqlx::query!(
+        "select id, algorithm, bits, fingerprint, comment, created_at from ssh_keys where user_id = $1 order by created_at",
+        user.0,
+    )
+    .fetch_all(conn)
+    .await?;
+    rows.into_iter()
+        .map(|row| {
+            Ok(KeyView {
+                id: SshKeyId(row.id),
+                algorithm: row.algorithm,
+                bits: number(row.bits)?,
+                fingerprint: row.fingerprint,
+                comment: row.comment,
+                created_at: row.created_at,
+            })
+        })
+        .collect()
+}
+
+/// Keeps a key; a fingerprint that is there already breaks the unique rule.
+pub async fn insert(conn: &mut PgConnection, user: UserId, key: &MemberKey) -> sqlx::Result<SshKeyId> {
+    let id = SshKeyId(Uuid::now_v7());
+    sqlx::query!(
+        "insert into ssh_keys (id, user_id, line, algorithm, bits, fingerprint, comment) values ($1, $2, $3, $4, $5, $6, $7)",
+        id.0,
+        user.0,
+        key.line(),
+        key.algorithm().as_str(),
+        i32::try_from(key.bits()).unwrap_or(i32::MAX),
+        key.fingerprint(),
+        key.comment(),
+    )
+    .execute(conn)
+    .await?;
+    Ok(id)
+}
+
+/// Removes a member's own key; tells its fingerprint, or none when it was not the member's.
+pub async fn delete(conn: &mut PgConnection, user: UserId, id: SshKeyId) -> sqlx::Result<Option<String>> {
+    sqlx::query_scalar!("delete from ssh_keys where id = $1 and user_id = $2 returning fingerprint", id.0, user.0)
+        .fetch_optional(conn)
+        .await
+}
+
+/// The lines of all members who may enter a guest: developers and maintainers of its project, and ops.
+pub async fn lines_for_guest(conn: &mut PgConnection, guest: GuestId) -> sqlx::Result<Vec<String>> {
+    sqlx::query_scalar!(
+        "select k.line from ssh_keys k
+         join users u on u.id = k.user_id and u.disabled_at is null
+         where u.ops or exists (
+             select 1 from guests g join memberships m on m.project_id = g.project_id
+             where g.id = $1 and m.user_id = u.id and m.role in ('developer', 'maintainer'))
+         order by k.line",
+        guest.0,
+    )
+    .fetch_all(conn)
+    .await
+}
+
+/// The nodes with guests that the member may enter.
+pub async fn nodes_of_user(conn: &mut PgConnection, user: UserId) -> sqlx::Result<Vec<NodeId>> {
+    let rows = sqlx::query_scalar!(
+        "select distinct g.node_id from guests g
+         where exists (select 1 from users u where u.id = $1 and u.ops)
+            or exists (select 1 from memberships m where m.user_id = $1 and m.project_id = g.project_id
+                       and m.role in ('developer', 'maintainer'))",
+        user.0,
+    )
+    .fetch_all(conn)
+    .await?;
+    Ok(rows.into_iter().map(NodeId).collect())
+}

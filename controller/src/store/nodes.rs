@@ -1,0 +1,191 @@
+//! Compute nodes: what is wanted of them and what was last observed.
+
+use corpus_domain::{Environment, GuestNetwork, NodeAddress, NodeId, NodeState, Reachability, UnixUser, UserId};
+use corpus_protocol::{Facts, Reading};
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use super::{fingerprint, json_opt, number, word};
+use crate::views::NodeView;
+
+/// A host that is about to become a node.
+#[derive(Debug)]
+pub struct NewNode<'a> {
+    /// Its id, chosen by the caller.
+    pub id: NodeId,
+    /// Where it answers SSH.
+    pub address: &'a NodeAddress,
+    /// Its SSH port.
+    pub ssh_port: u16,
+    /// The account on it.
+    pub ssh_user: &'a UnixUser,
+    /// The confirmed host key, `algorithm base64`.
+    pub host_key: &'a str,
+    /// The environments that it takes guests of.
+    pub environments: &'a [Environment],
+    /// The guests' network.
+    pub network: GuestNetwork,
+    /// The bridge.
+    pub bridge: &'a str,
+}
+
+/// Keeps a node that is being linked; an address and port that are there already break the unique rule.
+pub async fn insert(conn: &mut PgConnection, node: &NewNode<'_>, by: UserId) -> sqlx::Result<()> {
+    let environments: Vec<String> = node.environments.iter().map(ToString::to_string).collect();
+    sqlx::query!(
+        "insert into nodes (id, address, ssh_port, ssh_user, host_key, environments, state, network, bridge, created_by)
+         values ($1, $2, $3, $4, $5, $6, 'linking', $7, $8, $9)",
+        node.id.0,
+        node.address.to_string(),
+        i32::from(node.ssh_port),
+        node.ssh_user.as_str(),
+        node.host_key,
+        &environments,
+        node.network.to_string(),
+        node.bridge,
+        by.0,
+    )
+    .execute(conn)
+    .await
+    .map(drop)
+}
+
+/// All nodes, or the one; by address.
+pub async fn list(conn: &mut PgConnection, only: Option<NodeId>) -> sqlx::Result<Vec<NodeView>> {
+    let rows = sqlx::query!(
+        "select n.*, (select count(*) from guests g where g.node_id = n.id) as \"guests!\"
+         from nodes n where $1::uuid is null or n.id = $1 order by n.address, n.ssh_port",
+        only.map(|id| id.0),
+    )
+    .fetch_all(conn)
+    .await?;
+    rows.into_iter()
+        .map(|row| {
+            Ok(NodeView {
+                id: NodeId(row.id),
+                address: word(&row.address)?,
+                ssh_port: number(row.ssh_port)?,
+                ssh_user: word(&row.ssh_user)?,
+                fingerprint: fingerprint(&row.host_key)?,
+                host_key: row.host_key,
+                public_ip: row.public_ip,
+                environments: row.environments.iter().map(|text| word(text)).collect::<sqlx::Result<_>>()?,
+                state: word(&row.state)?,
+                state_reason: row.state_reason,
+                reachability: word(&row.reachability)?,
+                reachability_since: row.reachability_since,
+                reachability_reason: row.reachability_reason,
+                network: word(&row.network)?,
+                bridge: row.bridge,
+                slots: number(row.slots)?,
+                guests: number(row.guests)?,
+                facts: json_opt(row.facts)?,
+                facts_at: row.facts_at,
+                reading: json_opt(row.reading)?,
+                reading_at: row.reading_at,
+                job: None,
+            })
+        })
+        .collect()
+}
+
+/// The one node.
+pub async fn get(conn: &mut PgConnection, id: NodeId) -> sqlx::Result<Option<NodeView>> {
+    Ok(list(conn, Some(id)).await?.pop())
+}
+
+/// Holds the node's row until the transaction ends, so that slots are counted by one at a time.
+pub async fn lock(conn: &mut PgConnection, id: NodeId) -> sqlx::Result<Option<Uuid>> {
+    sqlx::query_scalar!("select id from nodes where id = $1 for update", id.0).fetch_optional(conn).await
+}
+
+/// Moves the node to a state if it is in one of `from`; tells whether it was.
+pub async fn set_state(
+    conn: &mut PgConnection,
+    id: NodeId,
+    from: &[NodeState],
+    to: NodeState,
+    reason: Option<&str>,
+) -> sqlx::Result<bool> {
+    let from: Vec<String> = from.iter().map(ToString::to_string).collect();
+    sqlx::query!(
+        "update nodes set state = $3, state_reason = $4 where id = $1 and state = any($2)",
+        id.0,
+        &from,
+        to.as_str(),
+        reason,
+    )
+    .execute(conn)
+    .await
+    .map(|done| done.rows_affected() == 1)
+}
+
+/// Keeps what the host is, and where names of its guests point to.
+pub async fn set_facts(conn: &mut PgConnection, id: NodeId, facts: &Facts, public_ip: &str) -> sqlx::Result<()> {
+    sqlx::query!(
+        "update nodes set facts = $2, facts_at = now(), public_ip = $3 where id = $1",
+        id.0,
+        serde_json::to_value(facts).map_err(|error| sqlx::Error::Encode(Box::new(error)))?,
+        public_ip,
+    )
+    .execute(conn)
+    .await
+    .map(drop)
+}
+
+/// Keeps a reading: the node answers.
+pub async fn set_reading(conn: &mut PgConnection, id: NodeId, reading: &Reading) -> sqlx::Result<()> {
+    sqlx::query!(
+        "update nodes set reading = $2, reading_at = now() where id = $1",
+        id.0,
+        serde_json::to_value(reading).map_err(|error| sqlx::Error::Encode(Box::new(error)))?,
+    )
+    .execute(conn)
+    .await
+    .map(drop)
+}
+
+/// Keeps whether the node answers; `reachability_since` moves only with a change.
+pub async fn set_reachability(
+    conn: &mut PgConnection,
+    id: NodeId,
+    reachability: Reachability,
+    reason: Option<&str>,
+) -> sqlx::Result<()> {
+    sqlx::query!(
+        "update nodes set reachability_since = case when reachability = $2 then reachability_since else now() end,
+             reachability = $2, reachability_reason = $3 where id = $1",
+        id.0,
+        reachability.as_str(),
+        reason,
+    )
+    .execute(conn)
+    .await
+    .map(drop)
+}
+
+/// Pins another host key, after a person confirmed it.
+pub async fn set_host_key(conn: &mut PgConnection, id: NodeId, host_key: &str) -> sqlx::Result<()> {
+    sqlx::query!(
+        "update nodes set host_key = $2, reachability = 'unknown', reachability_since = now(),
+             reachability_reason = null where id = $1",
+        id.0,
+        host_key,
+    )
+    .execute(conn)
+    .await
+    .map(drop)
+}
+
+/// Sets how many guests the node has room for.
+pub async fn set_slots(conn: &mut PgConnection, id: NodeId, slots: u32) -> sqlx::Result<()> {
+    sqlx::query!("update nodes set slots = $2 where id = $1", id.0, i32::try_from(slots).unwrap_or(i32::MAX))
+        .execute(conn)
+        .await
+        .map(drop)
+}
+
+/// Forgets a node; a guest still on it breaks the foreign key.
+pub async fn delete(conn: &mut PgConnection, id: NodeId) -> sqlx::Result<()> {
+    sqlx::query!("delete from nodes where id = $1", id.0).execute(conn).await.map(drop)
+}

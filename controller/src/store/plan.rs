@@ -1,0 +1,50 @@
+//! What a node should look like, from the rows: the one source of its bridge, firewall and routes.
+
+use corpus_domain::NodeId;
+use corpus_protocol::{HttpRoute, NodePlan, SshRoute};
+use sqlx::PgConnection;
+
+use super::{number, word};
+
+/// Raises the node's revision and reads its plan, both in the caller's transaction: the row
+/// lock that the update takes puts concurrent plans of one node in order, so the plan with
+/// the highest revision holds what every earlier one held.
+pub async fn next(conn: &mut PgConnection, node: NodeId) -> sqlx::Result<NodePlan> {
+    let row = sqlx::query!(
+        "update nodes set plan_revision = plan_revision + 1 where id = $1 returning plan_revision, network, bridge",
+        node.0,
+    )
+    .fetch_one(&mut *conn)
+    .await?;
+    let guests = sqlx::query!(
+        "select name, ip as \"ip!\", ssh_port as \"ssh_port!\" from guests
+         where node_id = $1 and routed and ip is not null and ssh_port is not null order by ssh_port",
+        node.0,
+    )
+    .fetch_all(&mut *conn)
+    .await?;
+    let names = sqlx::query!(
+        "select n.name, g.name as guest, g.ip as \"ip!\" from dns_names n join guests g on g.id = n.guest_id
+         where g.node_id = $1 and n.routed and g.ip is not null order by n.name",
+        node.0,
+    )
+    .fetch_all(conn)
+    .await?;
+    let mut ssh_routes = Vec::with_capacity(guests.len());
+    for guest in guests {
+        let port = number::<u16>(guest.ssh_port)?.try_into().map_err(|error| sqlx::Error::Decode(Box::new(error)))?;
+        ssh_routes.push(SshRoute { guest: word(&guest.name)?, port, ip: word(&guest.ip)? });
+    }
+    let mut http_routes = Vec::with_capacity(names.len());
+    for name in names {
+        http_routes.push(HttpRoute { name: word(&name.name)?, guest: word(&name.guest)?, ip: word(&name.ip)? });
+    }
+    Ok(NodePlan {
+        revision: row.plan_revision,
+        bridge: row.bridge,
+        network: word(&row.network)?,
+        ssh_routes,
+        http_routes,
+        firewall: Vec::new(),
+    })
+}

@@ -1,0 +1,96 @@
+// Chromium, and the rule of all tests in it: an error on the console, a script's exception, a
+// failed subresource or an answer of 5xx fails the test, wherever it happens.
+import assert from 'node:assert/strict'
+import { mkdirSync } from 'node:fs'
+import path from 'node:path'
+import { chromium } from 'playwright-core'
+import { out } from './server.mjs'
+
+// The dead proxy keeps the browser itself off the network; the lab is reached directly.
+const FLAGS = ['--no-sandbox', '--disable-dev-shm-usage', '--disable-gpu', '--disable-background-networking',
+  '--disable-component-update', '--no-first-run', '--proxy-server=http://127.0.0.1:9',
+  '--proxy-bypass-list=127.0.0.1;localhost;10.0.0.0/8;*.corpus.test']
+
+export const launch = () => chromium.launch({ executablePath: '/usr/bin/chromium', args: FLAGS })
+
+/** Whether a console message only repeats that the page itself was answered by a 4xx, as refused forms are. */
+const isRefusedPage = (message, page) =>
+  /status of 4\d\d/.test(message.text()) && message.location().url.split('?')[0] === page.url().split('?')[0]
+
+export class Visitor {
+  constructor(server, context) {
+    this.server = server
+    this.context = context
+    this.faults = []
+    /** Statuses of 5xx that the test itself provoked. */
+    this.expected = new Set()
+    context.on('page', page => this.watch(page))
+  }
+
+  /** A browser of its own for one person: own cookies, own faults. */
+  static async open(browser, server, options = {}) {
+    const context = await browser.newContext({ baseURL: server.url, viewport: { width: 1440, height: 900 }, ...options })
+    context.setDefaultTimeout(15_000)
+    const visitor = new Visitor(server, context)
+    visitor.page = await context.newPage()
+    return visitor
+  }
+
+  watch(page) {
+    page.on('console', message => {
+      const provoked = [...this.expected].some(status => message.text().includes(`status of ${status}`))
+      if (message.type() === 'error' && !isRefusedPage(message, page) && !provoked) {
+        this.faults.push(`console at ${page.url()}: ${message.text()} (${message.location().url})`)
+      }
+    })
+    page.on('pageerror', error => this.faults.push(`exception at ${page.url()}: ${error.stack ?? error}`))
+    page.on('response', response => {
+      const status = response.status()
+      if (status >= 500 && !this.expected.has(status)) this.faults.push(`${status} from ${response.url()}`)
+    })
+    page.on('requestfailed', request => {
+      const why = request.failure()?.errorText
+      // A page that is left ends its own requests.
+      if (why !== 'net::ERR_ABORTED') this.faults.push(`${request.method()} ${request.url()}: ${why}`)
+    })
+  }
+
+  /** Fails if anything of the rule was broken since the last check. */
+  check() {
+    const faults = this.faults.splice(0)
+    assert.deepEqual(faults, [], 'the browser reported faults')
+  }
+
+  async signIn(login, password, realm) {
+    const { page } = this
+    await page.goto('/login')
+    await page.getByLabel('Login name').fill(login)
+    await page.getByLabel('Password', { exact: true }).fill(password)
+    if (realm) await page.getByLabel('Sign in with').selectOption(realm)
+    await page.getByRole('button', { name: 'Sign in' }).click()
+  }
+
+  /** Signs in, and is on the overview afterwards. */
+  async enter(login, password) {
+    await this.signIn(login, password)
+    await this.page.getByRole('heading', { level: 1, name: 'Overview' }).waitFor()
+    return this
+  }
+
+  async screenshot(name, options = {}) {
+    mkdirSync(out, { recursive: true })
+    await this.page.screenshot({ path: path.join(out, `${name}.png`), fullPage: true, ...options })
+  }
+
+  /** A page as the server renders it now, without leaving the open one. */
+  async read(pathname) {
+    const answer = await this.context.request.get(pathname)
+    const status = answer.status()
+    if (status >= 500 && !this.expected.has(status)) this.faults.push(`${status} from ${pathname}`)
+    return { status, html: await answer.text() }
+  }
+
+  close() {
+    return this.context.close()
+  }
+}

@@ -1,0 +1,59 @@
+// How a page looks and can be used: no overflow, nothing for axe to report, everything
+// reachable by the keyboard with its focus visible.
+import { readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+
+const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+
+/** What axe-core reports, a line each. */
+export async function violations(page) {
+  // By the debugger, which the page's Content-Security-Policy does not concern.
+  await page.evaluate(axe)
+  const found = await page.evaluate(() => window.axe.run(document, { resultTypes: ['violations'] }))
+  return found.violations.flatMap(({ id, help, nodes }) => nodes.map(node => `${id} (${help}): ${node.target.join(' ')} ${node.html.slice(0, 160)}`))
+}
+
+/** The elements that are wider than the page, if the page can be scrolled sideways. */
+export const overflow = page => page.evaluate(() => {
+  const root = document.documentElement
+  if (root.scrollWidth <= root.clientWidth) return []
+  const wide = [...document.querySelectorAll('body *')].filter(element => element.getBoundingClientRect().right > root.clientWidth + 0.5)
+  return [`${root.scrollWidth} > ${root.clientWidth}`, ...wide.slice(-5).map(element => element.outerHTML.slice(0, 120))]
+})
+
+/** The controls that Tab does not reach, or on which the focus can't be seen. */
+export async function unreachable(page) {
+  const count = await page.evaluate(mark)
+  const seen = new Set()
+  const invisible = []
+  // The document's own start and end each take a press.
+  for (let presses = 0; presses < count + 5 && seen.size < count; presses += 1) {
+    await page.keyboard.press('Tab')
+    const focus = await page.evaluate(focused)
+    if (!focus) continue
+    if (!seen.has(focus.index) && !focus.visible) invisible.push(`focus not visible: ${focus.html}`)
+    seen.add(focus.index)
+  }
+  const missed = await page.evaluate(found => [...document.querySelectorAll('[data-tab]')]
+    .filter(element => !found.includes(Number(element.dataset.tab))).map(element => `not reached: ${element.outerHTML.slice(0, 120)}`), [...seen])
+  return [...missed, ...invisible]
+}
+
+/** Numbers what the keyboard should reach, in the page. */
+function mark() {
+  const controls = 'a[href], button:not(:disabled), input:not([type=hidden]):not(:disabled), select, textarea, summary'
+  const shown = element => element.checkVisibility({ visibilityProperty: true }) && element.getClientRects().length > 0
+  const all = [...document.querySelectorAll(controls)].filter(shown).filter(element => element.tabIndex >= 0)
+  all.forEach((element, index) => (element.dataset.tab = index))
+  document.activeElement?.blur()
+  return all.length
+}
+
+/** What has the focus, and whether one can see that, in the page. */
+function focused() {
+  const element = document.activeElement
+  if (!element?.dataset.tab) return null
+  const style = getComputedStyle(element)
+  const outlined = style.outlineStyle !== 'none' && parseFloat(style.outlineWidth) > 0
+  return { index: Number(element.dataset.tab), visible: outlined || style.boxShadow !== 'none', html: element.outerHTML.slice(0, 120) }
+}

@@ -1,0 +1,45 @@
+// Programs that tests run: always an argv with a time limit, never a shell on this side.
+import { execFile } from 'node:child_process'
+import { setTimeout as sleep } from 'node:timers/promises'
+
+/** Runs a program; resolves with its standard output, rejects with what it wrote when it fails. */
+export function run(program, args, { input, timeout = 60_000, env } = {}) {
+  return new Promise((resolve, reject) => {
+    const child = execFile(program, args, { timeout, env, maxBuffer: 16 << 20 }, (error, stdout, stderr) => {
+      if (!error) return resolve(stdout)
+      const why = error.killed ? `no end after ${timeout} ms` : `exit ${error.code}`
+      reject(new Error(`${program} ${args.join(' ')}: ${why}\n${stdout}${stderr}`))
+    })
+    child.stdin.on('error', () => {})
+    child.stdin.end(input ?? '')
+  })
+}
+
+/** Whether a program succeeds. */
+export const succeeds = (program, args, options) => run(program, args, options).then(() => true, () => false)
+
+/**
+ * Polls until `check` gives something true, and returns that. Errors of `check` count as "not yet";
+ * the last one is the cause when the time is over.
+ */
+export async function until(what, check, { limit = 30_000, pause = 50 } = {}) {
+  const end = performance.now() + limit
+  let last
+  for (;;) {
+    try {
+      const found = await check()
+      if (found) return found
+    } catch (error) {
+      last = error
+    }
+    if (performance.now() > end) throw new Error(`waited ${limit} ms for ${what}`, { cause: last })
+    await sleep(pause)
+  }
+}
+
+/** The milliseconds that `work` takes, and what it gives. */
+export async function timed(work) {
+  const begin = performance.now()
+  const result = await work()
+  return [performance.now() - begin, result]
+}

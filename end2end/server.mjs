@@ -1,0 +1,160 @@
+// A Corpus server for one test file: its own folder, port, database and seal key, the lab's
+// directory and DNS. What it logs is kept, and errors in it fail the test.
+import { spawn } from 'node:child_process'
+import { chmodSync, closeSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import net from 'node:net'
+import os from 'node:os'
+import path from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { lab } from './lab.mjs'
+import { until } from './process.mjs'
+
+const root = fileURLToPath(new URL('..', import.meta.url))
+const built = name => path.join(root, 'target/corpus', name)
+const { CORPUS_TEST_SERVER, CORPUS_TEST_SITE, CORPUS_TEST_AGENT, CORPUS_TEST_IMAGES } = process.env
+
+/** Where tests leave what a person may want to look at. */
+export const out = path.join(root, 'end2end/out')
+
+function configuration(folder, data, port, changes) {
+  const { env } = lab
+  const settings = {
+    '': {
+      listen: `127.0.0.1:${port}`,
+      public_url: `http://127.0.0.1:${port}`,
+      site_folder: CORPUS_TEST_SITE ?? built('site'),
+      agent_binary: CORPUS_TEST_AGENT ?? built('agent/corpus-agent-x86_64'),
+      image_folder: CORPUS_TEST_IMAGES ?? path.dirname(env.CORPUS_LAB_IMAGE),
+      data_folder: data,
+      seal_key_file: path.join(folder, 'seal.key'),
+    },
+    log: { format: 'json' },
+    ldap: {
+      url: env.CORPUS_LAB_LDAPS_URL,
+      ca_file: env.CORPUS_LAB_LDAP_CA,
+      bind_dn: env.CORPUS_LAB_LDAP_BIND_DN,
+      bind_password: env.CORPUS_LAB_LDAP_BIND_PASSWORD,
+      people_base: env.CORPUS_LAB_LDAP_PEOPLE_BASE,
+      people_filter: env.CORPUS_LAB_LDAP_USER_FILTER,
+      disabled_filter: env.CORPUS_LAB_LDAP_DISABLED_FILTER,
+      groups_base: env.CORPUS_LAB_LDAP_GROUP_BASE,
+      groups_filter: env.CORPUS_LAB_LDAP_GROUP_FILTER,
+      ops_group: 'corpus-ops',
+      project_group_pattern: 'project-{project}-{role}s',
+    },
+    dns: {
+      api_url: env.CORPUS_LAB_DNS_API,
+      api_key: env.CORPUS_LAB_DNS_API_KEY,
+      server: env.CORPUS_LAB_DNS,
+      nameservers: [`ns1.${lab.zone}`],
+      server_id: 'localhost',
+    },
+  }
+  const table = ([name, own]) => {
+    const values = Object.entries({ ...own, ...changes[name] })
+    return [name && `\n[${name}]`, ...values.map(([key, value]) => `${key} = ${JSON.stringify(value)}`)].filter(Boolean)
+  }
+  return `${Object.entries(settings).flatMap(table).join('\n')}\n`
+}
+
+function freePort() {
+  return new Promise((resolve, reject) => {
+    const probe = net.createServer().on('error', reject)
+    probe.listen(0, '127.0.0.1', () => {
+      const { port } = probe.address()
+      probe.close(() => resolve(port))
+    })
+  })
+}
+
+export class Server {
+  constructor(folder, data, port) {
+    this.folder = folder
+    this.data = data
+    this.url = `http://127.0.0.1:${port}`
+    this.log = path.join(folder, 'corpus.log')
+    this.starts = 0
+  }
+
+  /** Starts a server of its own; `changes` are settings by table, such as `{ dns: { api_url } }`. */
+  static async start(name, changes = {}) {
+    const folder = path.join(out, name)
+    rmSync(folder, { recursive: true, force: true })
+    mkdirSync(folder, { recursive: true })
+    // Its PostgreSQL runs as another user, who must reach its folder.
+    const data = mkdtempSync(path.join(os.tmpdir(), `corpus-${name}-`))
+    chmodSync(data, 0o755)
+    const port = await freePort()
+    writeFileSync(path.join(folder, 'corpus.toml'), configuration(folder, data, port, changes), { mode: 0o600 })
+    const server = new Server(folder, data, port)
+    await server.run()
+    return server
+  }
+
+  /** Starts the process, and waits until it is ready. */
+  async run() {
+    const log = openSync(this.log, 'a')
+    // The variables of scripts and of other tests are no settings of this server.
+    const env = Object.fromEntries(Object.entries(process.env).filter(([key]) => !/^(CORPUS_|DATABASE_URL$)/.test(key)))
+    this.process = spawn(CORPUS_TEST_SERVER ?? built('corpus-server'), ['--config', path.join(this.folder, 'corpus.toml')], {
+      env,
+      stdio: ['ignore', log, log],
+    })
+    closeSync(log)
+    this.starts += 1
+    this.ended = new Promise(resolve => this.process.once('exit', resolve))
+    this.process.once('exit', () => (this.gone = true))
+    this.gone = false
+    await until('the server to be ready', async () => {
+      if (this.gone) return true
+      return (await fetch(`${this.url}/readyz`)).ok
+    }, { limit: 60_000 })
+    if (this.gone) throw new Error(`the server ended at its start, its log: ${this.log}\n${this.text().slice(-2000)}`)
+  }
+
+  /** Everything logged so far. */
+  text() {
+    return readFileSync(this.log, 'utf8')
+  }
+
+  /** The lines logged as errors, and panics. */
+  errors() {
+    return this.text().split('\n').filter(line => /"level":\s*"ERROR"/.test(line) || line.includes('panicked at'))
+  }
+
+  /** The password of the local administrator, which is printed once at the first start. */
+  administrator() {
+    const line = this.text().split('\n').find(found => /administrator/i.test(found) && /password/i.test(found))
+    return line && /password[^A-Za-z0-9]+(?:is\s+)?([A-Za-z0-9]{12,})/i.exec(line)?.[1]
+  }
+
+  /** Resident memory in bytes. */
+  resident() {
+    const pages = readFileSync(`/proc/${this.process.pid}/status`, 'utf8')
+    return Number(/^VmRSS:\s+(\d+) kB/m.exec(pages)[1]) * 1024
+  }
+
+  /** Processor time used so far, in clock ticks. */
+  ticks() {
+    const fields = readFileSync(`/proc/${this.process.pid}/stat`, 'utf8').split(') ')[1].split(' ')
+    return Number(fields[11]) + Number(fields[12])
+  }
+
+  /** Kills it as a power cut would. */
+  async kill() {
+    this.process.kill('SIGKILL')
+    await this.ended
+  }
+
+  /** Asks it to end, and insists after a while. After a failure its log and database are kept. */
+  async stop() {
+    if (!this.gone) {
+      this.process.kill('SIGTERM')
+      const insist = setTimeout(() => this.process.kill('SIGKILL'), 30_000)
+      await this.ended
+      clearTimeout(insist)
+    }
+    if (this.failed) console.log(`kept: the log ${this.log}, the database in ${this.data}`)
+    else rmSync(this.data, { recursive: true, force: true })
+  }
+}

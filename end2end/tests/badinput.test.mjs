@@ -1,0 +1,358 @@
+// Bad input and bad luck, as they reach a person at the browser: a clear error at the right
+// place, nothing lost of what was typed, nothing left behind.
+import assert from 'node:assert/strict'
+import path from 'node:path'
+import test from 'node:test'
+import { Visitor, launch } from '../browser.mjs'
+import * as lab from '../lab.mjs'
+import * as pages from '../pages.mjs'
+import { until } from '../process.mjs'
+import { Relay } from '../relay.mjs'
+import { Server } from '../server.mjs'
+import { story } from '../steps.mjs'
+
+const NODE = 'node1'
+const OTHER = 'node2'
+const zone = `bad.${lab.lab.zone}`
+const { env } = lab.lab
+
+/** By login name or surname: the lab has two people whose surname is Twin. */
+const AMBIGUOUS = '(&(objectClass=inetOrgPerson)(|(uid={login})(sn={login})))'
+
+/** What is no host name, and what a line of text can hold of it. */
+const NO_NAMES = ['www;reboot.example.org', '$(reboot).example.org', '`id`.example.org', 'a b.example.org', '-a.example.org',
+  'a-.example.org', 'a..example.org', `${'a'.repeat(300)}.org`, 'www.ex\u0430mple.org', '\uFB00.example.org', 'a_b.example.org', '../etc', '10.0.0.1']
+
+test('bad input and bad luck', async t => {
+  await lab.cleanLab()
+  const ldap = await Relay.open(env.CORPUS_LAB_LDAPS_URL)
+  const dns = await Relay.open(env.CORPUS_LAB_DNS_API)
+  const server = await Server.start('badinput', {
+    ldap: { url: ldap.url, people_filter: AMBIGUOUS },
+    dns: { api_url: dns.url },
+  })
+  const browser = await launch()
+  const visitors = []
+  t.after(async () => {
+    await browser.close()
+    await server.stop()
+    await Promise.all([ldap.down(), dns.down()])
+    await lab.fault('heal', NODE)
+  })
+  const step = story(t, visitors, server)
+  let alice, bob, node, guest
+
+  /** A fresh visitor who is not signed in. */
+  async function stranger(options) {
+    const visitor = await Visitor.open(browser, server, options)
+    visitors.push(visitor)
+    return visitor
+  }
+
+  /** The page says why, says it as an error, and says something of `words`. */
+  async function refused(visitor, words, field) {
+    await pages.summary(visitor).waitFor()
+    const text = await (field ? pages.errorAt(visitor, field) : pages.summary(visitor)).innerText()
+    assert.match(text, words)
+    assert.doesNotMatch(text, /undefined|panicked|Error \{|Some\(/, 'the text is for a person')
+  }
+
+  /** The job that a form has started fails, and what it had done is undone. */
+  async function undone(visitor, words) {
+    await visitor.page.goto('/jobs?state=all')
+    const job = await visitor.page.locator('main a[href^="/jobs/"]:not([href*="?"])').first().getAttribute('href')
+    const html = await pages.jobEnds(visitor, job, 'Undone')
+    assert.match(html.replace(/<[^>]*>/g, ' '), words)
+  }
+
+  await step('sign-in: wrong and unknown get the same answer, disabled and ambiguous a reason', async () => {
+    const answers = {}
+    for (const [login, password] of [['bob', 'wrong'], ['nobody', lab.lab.password], ['erin', lab.lab.password], ['twin', lab.lab.password]]) {
+      const visitor = await stranger()
+      await visitor.signIn(login, password)
+      await pages.summary(visitor).waitFor()
+      answers[login] = await pages.summary(visitor).innerText()
+      assert.equal(await visitor.page.getByLabel('Login name').inputValue(), login, 'the name is kept')
+      await visitor.close()
+    }
+    assert.equal(answers.bob, answers.nobody)
+    assert.match(answers.erin, /disabled/)
+    assert.match(answers.twin, /more than one/i)
+  })
+
+  await step('sign-in: an empty password is refused', async () => {
+    const visitor = await stranger()
+    await visitor.page.goto('/login')
+    await visitor.page.locator('form.login').evaluate(form => (form.noValidate = true))
+    await visitor.page.getByLabel('Login name').fill('bob')
+    await visitor.page.getByRole('button', { name: 'Sign in' }).click()
+    await pages.summary(visitor).waitFor()
+    await visitor.close()
+  })
+
+  await step('alice and bob sign in', async () => {
+    alice = await stranger()
+    await alice.enter('alice', lab.lab.password)
+    bob = await stranger()
+    await bob.enter('bob', lab.lab.password)
+  })
+
+  await step('a form from another site is refused', async () => {
+    const answer = await bob.context.request.post('/keys', { form: { line: 'x' }, headers: { origin: 'https://evil.example', 'sec-fetch-site': 'cross-site' } })
+    assert.equal(answer.status(), 403)
+  })
+
+  await step('what bob may not do, he can\'t', async () => {
+    for (const place of ['/nodes/link', '/audit']) assert.equal((await bob.page.goto(place)).status(), 403, place)
+    const answer = await bob.context.request.post('/dns', { form: { name: zone }, headers: { origin: server.url } })
+    assert.equal(answer.status(), 403)
+    assert.equal(await lab.zoneRecords(zone), null)
+  })
+
+  await step('zones: names that are none', async () => {
+    for (const name of NO_NAMES) {
+      await pages.createZone(alice, name)
+      await refused(alice, /DNS name|host name|zone/i, 'name')
+      assert.equal(await alice.page.getByLabel('Zone name').inputValue(), name, 'what was typed is kept')
+    }
+  })
+
+  await step('zones: PowerDNS down is said, and it works when it is up again', async () => {
+    await dns.down()
+    alice.expected.add(503)
+    await pages.createZone(alice, zone)
+    await refused(alice, /DNS server/i)
+    assert.equal(await alice.page.getByLabel('Zone name').inputValue(), zone)
+    await dns.up()
+    await alice.page.getByRole('button', { name: 'Create the zone' }).click()
+    await until('the zone', async () => lab.zoneRecords(zone))
+    alice.expected.delete(503)
+    await pages.createZone(alice, zone)
+    await refused(alice, /already|taken/i, 'name')
+  })
+
+  await step('SSH keys: a private key, a weak one, options, garbage, the same twice', async () => {
+    const key = await lab.makeKey(path.join(server.folder, 'key'))
+    const weak = await lab.makeKey(path.join(server.folder, 'weak'), ['-t', 'rsa', '-b', '2048'])
+    await pages.addKey(bob, key.private)
+    await refused(bob, /private key[\s\S]*not stored[\s\S]*\.pub/i, 'line')
+    const secret = key.private.split('\n')[2]
+    assert.ok(!(await bob.page.content()).includes(secret), 'the page does not show it')
+    assert.ok(!server.text().includes(secret), 'no log holds it')
+    for (const [line, words] of [[weak.line, /2048/], [`command="reboot" ${key.line}`, /options/i], ['hello', /public key/i], [`${key.line}\n${weak.line}`, /one key|lines/i]]) {
+      await pages.addKey(bob, line)
+      await refused(bob, words, 'line')
+    }
+    await pages.addKey(bob, key.line)
+    await bob.page.locator('code[data-value=key-fingerprint]').waitFor()
+    await pages.addKey(bob, key.line)
+    await refused(bob, /already/i, 'line')
+    await bob.page.goto('/keys')
+    assert.equal(await bob.page.locator('code[data-value=key-fingerprint]').count(), 1)
+  })
+
+  await step('link: addresses that are none, that do not answer, ports that are none', async () => {
+    for (const address of ['10.0.0.256', 'a;b', '$(reboot)', 'x'.repeat(300)]) {
+      await pages.probe(alice, { address })
+      await refused(alice, /address|host name/i, 'address')
+    }
+    await pages.probe(alice, { address: lab.lab.nodes[NODE], port: 99999 })
+    await refused(alice, /port/i, 'port')
+    await pages.probe(alice, { address: lab.lab.nodes[NODE], user: 'a b' })
+    await refused(alice, /user/i, 'user')
+    await pages.probe(alice, { address: lab.lab.nodes[NODE], network: '8.8.8.8/16' })
+    await refused(alice, /network/i, 'network')
+    await pages.probe(alice, { address: lab.lab.nowhere })
+    await refused(alice, /answer|reach/i, 'address')
+    await pages.probe(alice, { address: lab.lab.nodes[NODE], port: 23 })
+    await refused(alice, /refused|answer|reach/i, 'address')
+    assert.equal(await alice.page.getByLabel('Host name or address').inputValue(), lab.lab.nodes[NODE])
+  })
+
+  await step('link: a wrong password, no password and no key, a user without sudo', async () => {
+    const attempts = [
+      [{ password: 'wrong' }, /password/i],
+      [{ password: '' }, /key|password/i],
+      [{ user: 'nosudo' }, /root|sudo/i],
+    ]
+    for (const [options, words] of attempts) {
+      await pages.probe(alice, { address: lab.lab.nodes[OTHER], ...options })
+      await alice.page.locator('code[data-value=fingerprint]').waitFor()
+      await pages.confirmHost(alice, options.password ?? lab.lab.nodePassword)
+      await alice.page.locator('#error-summary, main[data-page=node]').waitFor()
+      if (await pages.summary(alice).count()) await refused(alice, words)
+      else await undone(alice, words)
+    }
+    assert.deepEqual(await lab.traces(OTHER), {})
+    await alice.page.goto('/nodes')
+    assert.equal(await alice.page.getByText(lab.lab.nodes[OTHER], { exact: true }).count(), 0)
+  })
+
+  await step('link: by a user with sudo; the same host twice is refused', async () => {
+    node = await pages.readyNode(alice, NODE, { user: 'admin' })
+    await pages.probe(alice, { address: lab.lab.nodes[NODE] })
+    await alice.page.locator('code[data-value=fingerprint], #error-summary').first().waitFor()
+    if (!await pages.summary(alice).count()) await pages.confirmHost(alice, lab.lab.nodePassword)
+    await refused(alice, /already/i)
+  })
+
+  await step('guests: names that are none keep the whole form', async () => {
+    for (const name of NO_NAMES) {
+      await pages.fillRequest(bob, { name, environment: 'staging', size: 'medium' })
+      await bob.page.getByRole('button', { name: 'Request the guest' }).click()
+      await refused(bob, /name/i, 'name')
+      assert.equal(await bob.page.locator('[name=name]').inputValue(), name)
+      assert.equal(await bob.page.locator('[name=size]').inputValue(), 'medium')
+      assert.equal(await bob.page.locator('[name=environment]').inputValue(), 'staging')
+    }
+  })
+
+  await step('guests: a line break smuggled past the browser is refused', async () => {
+    await pages.fillRequest(bob, { name: `www.${zone}` })
+    const form = await bob.page.locator('main form[action="/guests/new"]').evaluate(element => Object.fromEntries(new FormData(element)))
+    const answer = await bob.context.request.post('/guests/new', { form: { ...form, name: 'a.example.org\nreboot' }, headers: { origin: server.url } })
+    assert.equal(answer.status(), 422)
+  })
+
+  await step('guests: addresses, MACs and passwords that are none', async () => {
+    const wrong = { ip: ['8.8.8.8', '10.5.0.1', '10.5.0.0', 'x'], mac: ['00:11:22:33:44:55', 'x'], password: ['short'], names: ['no;name', 'www.example.com'] }
+    for (const [field, values] of Object.entries(wrong)) {
+      for (const value of values) {
+        await pages.fillRequest(bob, { name: `www.${zone}`, [field]: value })
+        await bob.page.getByRole('button', { name: 'Request the guest' }).click()
+        await refused(bob, /\w{4}/, field)
+      }
+    }
+  })
+
+  await step('guests: two browsers ask for one name at once, and one of them gets it', async () => {
+    const other = await stranger()
+    await other.enter('bob', lab.lab.password)
+    const name = `www.${zone}`
+    await Promise.all([bob, other].map(visitor => pages.fillRequest(visitor, { name, size: 'xxsmall' })))
+    await Promise.all([bob, other].map(visitor => visitor.page.getByRole('button', { name: 'Request the guest' }).click()))
+    const outcomes = await Promise.all([bob, other].map(async visitor => {
+      await visitor.page.locator('main[data-page=guest], #error-summary').first().waitFor()
+      return pages.here(visitor)
+    }))
+    assert.deepEqual(outcomes.map(place => place.startsWith('/guests/new')).sort(), [false, true], outcomes.join())
+    await refused(outcomes[0].startsWith('/guests/new') ? bob : other, /already|taken/i, 'name')
+    guest = outcomes.find(place => !place.startsWith('/guests/new'))
+    await pages.untilStatus(bob, guest, 'Running')
+  })
+
+  await step('guests: an address that is taken', async () => {
+    const ip = pages.valueIn((await bob.read(guest)).html, 'ip').split('/')[0]
+    await pages.fillRequest(bob, { name: `second.${zone}`, ip })
+    await bob.page.getByRole('button', { name: 'Request the guest' }).click()
+    await refused(bob, /taken|already|use/i, 'ip')
+  })
+
+  await step('guests: a form sent twice is one request', async () => {
+    await pages.fillRequest(bob, { name: `twice.${zone}`, size: 'xxsmall' })
+    const form = await bob.page.locator('main form[action="/guests/new"]').evaluate(element => Object.fromEntries(new FormData(element)))
+    const send = () => bob.context.request.post('/guests/new', { form, headers: { origin: server.url }, maxRedirects: 0 })
+    const answers = await Promise.all([send(), send(), send()])
+    const places = new Set(answers.map(answer => answer.headers().location))
+    assert.deepEqual(answers.map(answer => answer.status()), [303, 303, 303])
+    assert.equal(places.size, 1, [...places].join())
+    const [place] = places
+    await pages.untilStatus(bob, place, 'Running')
+    await pages.jobEnds(bob, await pages.destroy(bob, place, `twice.${zone}`))
+  })
+
+  await step('names: outside every zone, taken, PowerDNS down', async () => {
+    const name = `site.${zone}`
+    await pages.attach(bob, guest, 'www.example.com')
+    await refused(bob, /zone/i, 'name')
+    await pages.attach(bob, guest, name)
+    await pages.nameIs(bob, guest, name, 'Attached')
+    await pages.attach(bob, guest, name)
+    await refused(bob, /already|taken/i, 'name')
+    await dns.down()
+    await pages.attach(bob, guest, `later.${zone}`)
+    await dns.up()
+    await pages.nameIs(bob, guest, `later.${zone}`, 'Attached', { limit: 60_000 })
+  })
+
+  await step('LDAP down: a clear page, the local realm still works, who is signed in stays', async () => {
+    await ldap.down()
+    const visitor = await stranger()
+    visitor.expected.add(503)
+    await visitor.signIn('bob', lab.lab.password)
+    await refused(visitor, /directory|LDAP/i)
+    await visitor.signIn('admin', server.administrator(), 'local')
+    await visitor.page.getByRole('heading', { level: 1, name: 'Overview' }).waitFor()
+    await bob.page.goto('/guests')
+    await bob.page.getByRole('heading', { level: 1, name: 'Guests' }).waitFor()
+    await ldap.up()
+    const again = await stranger()
+    await again.enter('carol', lab.lab.password)
+  })
+
+  await step('the node is cut while a guest is made: the job says what it waits for, and goes on when it is healed', async () => {
+    await pages.fillRequest(bob, { name: `cut.${zone}`, size: 'xxsmall' })
+    await lab.fault('cut', NODE)
+    await bob.page.getByRole('button', { name: 'Request the guest' }).click()
+    await bob.page.waitForURL(/\/guests\/[0-9a-f-]{36}$/)
+    const place = pages.here(bob)
+    // A page never waits for a node.
+    await until('a word about the node', async () => {
+      const { html } = await bob.read(place)
+      return /wait|answer|reach/i.test(html.replace(/<[^>]*>/g, ' '))
+    }, { limit: 30_000 })
+    await lab.fault('heal', NODE)
+    await pages.untilStatus(bob, place, 'Running', { limit: 120_000 })
+    await pages.jobEnds(bob, await pages.destroy(bob, place, `cut.${zone}`))
+  })
+
+  await step('the server is killed while a guest is made, and started again: the guest is made', async () => {
+    await pages.fillRequest(bob, { name: `killed.${zone}`, size: 'xxsmall' })
+    await bob.page.getByRole('button', { name: 'Request the guest' }).click()
+    await bob.page.waitForURL(/\/guests\/[0-9a-f-]{36}$/)
+    const place = pages.here(bob)
+    // The open page loses its server for a while, and says nothing of that on the console but failed loads.
+    await bob.page.goto('about:blank')
+    for (const visitor of visitors) if (visitor !== bob) await visitor.page.goto('about:blank').catch(() => {})
+    await server.kill()
+    await server.run()
+    await pages.untilStatus(bob, place, 'Running', { limit: 120_000 })
+    await pages.jobEnds(bob, await pages.destroy(bob, place, `killed.${zone}`))
+  })
+
+  await step('a node that shows another host key is blocked, and says so until a person confirms', async () => {
+    const other = await pages.link(alice, OTHER)
+    await pages.untilStatus(alice, other, 'Linked')
+    await lab.onNode(OTHER, 'cd /etc/ssh && mkdir kept && mv ssh_host_* kept/ && ssh-keygen -q -t ed25519 -N "" -f ssh_host_ed25519_key && systemctl restart ssh')
+    await lab.onNode(OTHER, 'pkill -f "^sshd: root" || true').catch(() => {})
+    await pages.untilStatus(alice, other, 'Host key changed', { limit: 60_000 })
+    await alice.page.goto(other)
+    await alice.page.getByText('another key').first().waitFor()
+    await alice.page.getByRole('button', { name: 'Read the host key again' }).click()
+    const shown = (await alice.page.locator('code[data-value=fingerprint]').textContent()).trim()
+    assert.ok((await lab.fingerprints(OTHER)).includes(shown))
+    await alice.page.getByRole('button', { name: 'This is the host: trust the new key' }).click()
+    await pages.untilStatus(alice, other, 'Linked', { never: [] })
+    await pages.jobEnds(alice, await pages.unlink(alice, other, lab.lab.nodes[OTHER]))
+    await lab.onNode(OTHER, 'cd /etc/ssh && mv kept/* . && rmdir kept && systemctl restart ssh')
+  })
+
+  await step('a node with a guest is not unlinked; a wrong confirmation is asked for again', async () => {
+    await alice.page.goto(`${node}/unlink`)
+    await alice.page.getByLabel(`Type ${lab.lab.nodes[NODE]} to confirm`).fill('something else')
+    await alice.page.getByRole('button', { name: 'Unlink this node' }).click()
+    await refused(alice, /confirm|type/i, 'confirm')
+    await alice.page.getByLabel(`Type ${lab.lab.nodes[NODE]} to confirm`).fill(lab.lab.nodes[NODE])
+    await alice.page.getByRole('button', { name: 'Unlink this node' }).click()
+    await refused(alice, /guest/i)
+  })
+
+  await step('everything is taken away again', async () => {
+    await pages.jobEnds(bob, await pages.destroy(bob, guest, `www.${zone}`))
+    await pages.jobEnds(alice, await pages.unlink(alice, node, lab.lab.nodes[NODE]))
+    const records = await lab.zoneRecords(zone)
+    assert.deepEqual(records.map(set => set.type).sort(), ['NS', 'SOA'])
+    await pages.removeZone(alice, zone)
+    for (const name of [NODE, OTHER]) assert.deepEqual(await lab.traces(name), {}, name)
+  })
+})

@@ -1,0 +1,123 @@
+// Every page, at 1440 and 390 pixels, light and dark: no overflow, nothing for axe to report,
+// usable by the keyboard. Leaves a picture of each in end2end/out.
+import assert from 'node:assert/strict'
+import path from 'node:path'
+import test from 'node:test'
+import { Visitor, launch } from '../browser.mjs'
+import * as lab from '../lab.mjs'
+import * as look from '../look.mjs'
+import * as pages from '../pages.mjs'
+import { Server } from '../server.mjs'
+import { story } from '../steps.mjs'
+
+const NODE = 'node1'
+const zone = `look.${lab.lab.zone}`
+const guestName = `www.${zone}`
+const WIDTHS = [1440, 390]
+const SCHEMES = ['light', 'dark']
+
+test('how every page looks', async t => {
+  await lab.cleanLab()
+  const server = await Server.start('look')
+  const browser = await launch()
+  const visitors = []
+  t.after(async () => {
+    await browser.close()
+    await server.stop()
+  })
+  const step = story(t, visitors, server)
+  let alice, node, guest, job, key
+
+  await step('something to look at: a node, a guest, a name, keys, jobs', async () => {
+    alice = await Visitor.open(browser, server)
+    visitors.push(alice)
+    await alice.enter('alice', lab.lab.password)
+    await pages.createZone(alice, zone)
+    key = await lab.makeKey(path.join(server.folder, 'alice'))
+    await pages.addKey(alice, key.line)
+    node = await pages.readyNode(alice, NODE)
+    guest = await pages.requestGuest(alice, { name: guestName, project: 'atlas', environment: 'prod', size: 'medium' })
+    await pages.untilStatus(alice, guest, 'Running')
+    await pages.attach(alice, guest, `site.${zone}`)
+    await pages.nameIs(alice, guest, `site.${zone}`, 'Attached')
+    await alice.page.goto('/jobs?state=all')
+    job = await alice.page.locator('main a[href^="/jobs/"]').first().getAttribute('href')
+  })
+
+  const places = () => ({
+    overview: '/', nodes: '/nodes', link: '/nodes/link', node, unlink: `${node}/unlink`, guests: '/guests', request: '/guests/new',
+    guest, destroy: `${guest}/destroy`, dns: '/dns', jobs: '/jobs?state=all', job, keys: '/keys', audit: '/audit', missing: '/no-such-page',
+  })
+
+  for (const width of WIDTHS) {
+    for (const colorScheme of SCHEMES) {
+      await step(`${width} pixels, ${colorScheme}`, async () => {
+        const faults = await survey({ width, colorScheme })
+        assert.deepEqual(faults, [])
+      })
+    }
+  }
+
+  /** Visits every page at one size in one scheme; returns what is wrong with them. */
+  async function survey({ width, colorScheme }) {
+    const options = { viewport: { width, height: 900 }, colorScheme, storageState: await alice.context.storageState() }
+    const visitor = await Visitor.open(browser, server, options)
+    visitors.push(visitor)
+    const faults = []
+    for (const [name, place] of Object.entries(places())) {
+      await visitor.page.goto(place)
+      faults.push(...await judge(visitor, name, width, colorScheme))
+    }
+    const stranger = await Visitor.open(browser, server, { ...options, storageState: undefined })
+    visitors.push(stranger)
+    await stranger.page.goto('/login')
+    faults.push(...await judge(stranger, 'login', width, colorScheme))
+    await stranger.signIn('alice', 'wrong')
+    await pages.summary(stranger).waitFor()
+    faults.push(...await judge(stranger, 'login-refused', width, colorScheme))
+    await pages.probe(visitor, { address: lab.lab.nodes.node2 })
+    await visitor.page.locator('code[data-value=fingerprint]').waitFor()
+    faults.push(...await judge(visitor, 'link-confirm', width, colorScheme))
+    await pages.fillRequest(visitor, { name: 'not;a;name', ip: '1.2.3.4' })
+    await visitor.page.getByRole('button', { name: 'Request the guest' }).click()
+    await pages.summary(visitor).waitFor()
+    faults.push(...await judge(visitor, 'request-refused', width, colorScheme))
+    return faults
+  }
+
+  async function judge(visitor, name, width, colorScheme) {
+    const { page } = visitor
+    await page.evaluate(() => document.fonts.ready)
+    const dark = await page.evaluate(() => {
+      const [r, g, b] = getComputedStyle(document.body).backgroundColor.match(/[\d.]+/g).map(Number)
+      return r + g + b < 3 * 128
+    })
+    const found = [...await look.overflow(page), ...await look.violations(page)]
+    if (dark !== (colorScheme === 'dark')) found.push(`the page is ${dark ? 'dark' : 'light'}`)
+    await visitor.screenshot(`look-${name}-${width}-${colorScheme}`)
+    if (colorScheme === 'light') found.push(...await look.unreachable(page))
+    return found.map(fault => `${name}: ${fault}`)
+  }
+
+  await step('a chosen theme goes before the system\'s', async () => {
+    const visitor = await Visitor.open(browser, server, { colorScheme: 'light', storageState: await alice.context.storageState() })
+    visitors.push(visitor)
+    await visitor.page.goto('/')
+    await visitor.page.getByRole('button', { name: 'Dark', exact: true }).click()
+    await visitor.page.waitForFunction(() => {
+      const [r, g, b] = getComputedStyle(document.body).backgroundColor.match(/[\d.]+/g).map(Number)
+      return r + g + b < 3 * 128
+    })
+  })
+
+  await step('everything is taken away again', async () => {
+    await pages.jobEnds(alice, await pages.destroy(alice, guest, guestName))
+    await pages.jobEnds(alice, await pages.unlink(alice, node, lab.lab.nodes[NODE]))
+    await pages.removeZone(alice, zone)
+    assert.deepEqual(await lab.traces(NODE), {})
+  })
+
+  await step('the server logged no error', async () => {
+    assert.deepEqual(server.errors(), [])
+  })
+})

@@ -1,0 +1,134 @@
+//! Every key of the configuration, in one table: what it takes, and whether it is a secret.
+//!
+//! The reader takes its messages from here, the environment its variable names, and a test
+//! holds `corpus.example.toml` to it, so that no key is undocumented.
+
+/// The shape of a key's value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A string.
+    Text,
+    /// `true` or `false`.
+    Switch,
+    /// A whole number.
+    Number,
+    /// A list of strings; in the environment joined by commas.
+    List,
+}
+
+/// One key.
+#[derive(Debug, Clone, Copy)]
+pub struct Key {
+    /// The name with its section: `ldap.url`.
+    pub name: &'static str,
+    /// The shape of the value.
+    pub kind: Kind,
+    /// Whether the value must never be shown.
+    pub secret: bool,
+    /// What is accepted, as a person reads it.
+    pub expected: &'static str,
+}
+
+const fn key(name: &'static str, kind: Kind, expected: &'static str) -> Key {
+    Key { name, kind, secret: false, expected }
+}
+
+const fn secret(name: &'static str, expected: &'static str) -> Key {
+    Key { name, kind: Kind::Text, secret: true, expected }
+}
+
+/// All keys, in the order of `corpus.example.toml`.
+pub const KEYS: &[Key] = &[
+    key("listen", Kind::Text, "an address and a port, such as 127.0.0.1:8080"),
+    key("public_url", Kind::Text, "http:// or https://, a host, and no path, such as https://corpus.example.org"),
+    key("trusted_proxies", Kind::List, "IP addresses, such as [\"127.0.0.1\"]"),
+    key("site_folder", Kind::Text, "a folder"),
+    key("data_folder", Kind::Text, "a folder that the server may write"),
+    key("agent_binary", Kind::Text, "a file"),
+    key("image_folder", Kind::Text, "a folder"),
+    secret("database_url", "postgres://USER:PASSWORD@HOST/DATABASE"),
+    key("seal_key_file", Kind::Text, "a file"),
+    key("session_hours", Kind::Number, "a whole number of hours, 1 to 720"),
+    key("log.format", Kind::Text, "\"pretty\" or \"json\""),
+    key("log.filter", Kind::Text, "tracing directives, such as \"info,corpus_server=debug\""),
+    key("ldap.url", Kind::Text, "ldaps://HOST[:PORT], or ldap://HOST[:PORT] with starttls = true"),
+    key("ldap.starttls", Kind::Switch, "true (with ldap://) or false (with ldaps://)"),
+    key("ldap.ca_file", Kind::Text, "a file with certificates in PEM form"),
+    key("ldap.bind_dn", Kind::Text, "the DN of the account that searches"),
+    secret("ldap.bind_password", "the password of bind_dn, not empty"),
+    key("ldap.bind_password_file", Kind::Text, "a file that holds the password of bind_dn"),
+    key("ldap.people_base", Kind::Text, "the DN below which people are"),
+    key("ldap.people_filter", Kind::Text, "an LDAP filter in parentheses with {login} in it"),
+    key("ldap.disabled_filter", Kind::Text, "an LDAP filter in parentheses"),
+    key("ldap.groups_base", Kind::Text, "the DN below which groups are"),
+    key("ldap.groups_filter", Kind::Text, "an LDAP filter in parentheses with {dn} or {login} in it"),
+    key("ldap.ops_group", Kind::Text, "the cn of a group"),
+    key("ldap.project_group_pattern", Kind::Text, "text with {project} and {role} once each"),
+    key("dns.api_url", Kind::Text, "http:// or https:// and a host, such as http://127.0.0.1:8081"),
+    secret("dns.api_key", "the key of the PowerDNS API, not empty"),
+    key("dns.api_key_file", Kind::Text, "a file that holds the key of the PowerDNS API"),
+    key("dns.server", Kind::Text, "an address and a port, such as 127.0.0.1:53"),
+    key("dns.server_id", Kind::Text, "the PowerDNS server id, not empty"),
+    key("dns.nameservers", Kind::List, "host names, such as [\"ns1.example.org\"]"),
+    key("guests.network", Kind::Text, "the gateway's address and a prefix of 8 to 28, such as 10.5.0.1/16"),
+    key("guests.bridge", Kind::Text, "an interface name: letters, digits and hyphens, 15 characters at most"),
+];
+
+impl Key {
+    /// The key of that name.
+    pub fn named(name: &str) -> Option<&'static Self> {
+        KEYS.iter().find(|key| key.name == name)
+    }
+
+    /// The environment variable that overrides it: `CORPUS_LDAP__URL`.
+    pub fn variable(&self) -> String {
+        format!("CORPUS_{}", self.name.replace('.', "__").to_uppercase())
+    }
+}
+
+/// The known name closest to `given`, unless none is close.
+pub fn closest<'a>(given: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    known
+        .map(|name| (distance(given, name), name))
+        .min()
+        .filter(|(distance, name)| *distance <= name.len().max(given.len()) / 2)
+        .map(|(_, name)| name)
+}
+
+/// The Levenshtein distance.
+fn distance(a: &str, b: &str) -> usize {
+    let mut row: Vec<usize> = (0..=b.chars().count()).collect();
+    for (i, x) in a.chars().enumerate() {
+        let mut diagonal = i;
+        let mut left = i + 1;
+        for (y, cell) in b.chars().zip(row.iter_mut().skip(1)) {
+            let best = (diagonal + usize::from(x != y)).min(left + 1).min(*cell + 1);
+            diagonal = std::mem::replace(cell, best);
+            left = best;
+        }
+        if let Some(first) = row.first_mut() {
+            *first = i + 1;
+        }
+    }
+    row.last().copied().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn distances() {
+        for (a, b, expected) in [("", "", 0), ("kitten", "sitting", 3), ("listn", "listen", 1), ("abc", "", 3)] {
+            assert_eq!(distance(a, b), expected, "{a} {b}");
+        }
+    }
+
+    #[test]
+    fn the_closest_is_named() {
+        let names = || KEYS.iter().map(|key| key.name);
+        assert_eq!(closest("lisen", names()), Some("listen"));
+        assert_eq!(closest("ldap.people_bases", names()), Some("ldap.people_base"));
+        assert_eq!(closest("zzzzzzzzzzzz", names()), None);
+    }
+}

@@ -1,0 +1,328 @@
+//! The configuration: one TOML file, overridden by the environment, read into types at start.
+//!
+//! A value that is not what its key takes stops the start, and so does a key nobody knows.
+//! Keys are documented in `corpus.example.toml`; `CORPUS_SECTION__KEY` overrides `section.key`.
+
+mod keys;
+mod read;
+#[cfg(test)]
+mod tests;
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
+
+use corpus_domain::{GuestNetwork, HostName, ProjectName, ProjectRole};
+use secrecy::SecretString;
+use thiserror::Error;
+use tracing_subscriber::EnvFilter;
+use url::Url;
+
+use read::Reader;
+
+/// The whole configuration.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Where the server listens.
+    pub listen: SocketAddr,
+    /// What a browser's address bar shows, without a path.
+    pub public_url: Url,
+    /// Proxies whose `X-Forwarded-For` is believed.
+    pub trusted_proxies: Vec<IpAddr>,
+    /// The folder of `pkg/`, `fonts/` and `hash.txt`.
+    pub site_folder: PathBuf,
+    /// The folder for what the server keeps.
+    pub data_folder: PathBuf,
+    /// The agent that is copied to nodes.
+    pub agent_binary: PathBuf,
+    /// The folder of `<image name>.tar.zst`.
+    pub image_folder: PathBuf,
+    /// The database; `None` asks for a private PostgreSQL.
+    pub database_url: Option<SecretString>,
+    /// The file of the key that seals secrets in the database.
+    pub seal_key_file: PathBuf,
+    /// How long a browser stays signed in.
+    pub session_hours: u16,
+    /// The form of the log.
+    pub log: Log,
+    /// The directory, if there is one.
+    pub ldap: Option<Ldap>,
+    /// The DNS server, if there is one.
+    pub dns: Option<Dns>,
+    /// What guests get when a node says nothing else.
+    pub guests: Guests,
+}
+
+/// The form of the log.
+#[derive(Debug, Clone)]
+pub struct Log {
+    /// JSON lines instead of lines for people.
+    pub json: bool,
+    /// What is logged, as tracing directives.
+    pub filter: String,
+}
+
+/// The directory of members.
+#[derive(Debug, Clone)]
+pub struct Ldap {
+    /// `ldaps://…` or `ldap://…`.
+    pub url: Url,
+    /// Whether the connection is upgraded by StartTLS; without it the URL is `ldaps://`.
+    pub starttls: bool,
+    /// The authorities that vouch for the directory's certificate; `None` means those of the system.
+    pub ca_file: Option<PathBuf>,
+    /// The account that searches.
+    pub bind_dn: String,
+    /// Its password.
+    pub bind_password: SecretString,
+    /// Where people are.
+    pub people_base: String,
+    /// Finds a person by `{login}`.
+    pub people_filter: String,
+    /// Matches people who may not sign in.
+    pub disabled_filter: Option<String>,
+    /// Where groups are.
+    pub groups_base: String,
+    /// Finds the groups of a person by `{dn}` or `{login}`.
+    pub groups_filter: String,
+    /// The group of the operators.
+    pub ops_group: String,
+    /// How the groups of a project are called.
+    pub project_group_pattern: GroupPattern,
+}
+
+/// How the group of a project's role is called: text with `{project}` and `{role}` in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GroupPattern(String);
+
+impl std::str::FromStr for GroupPattern {
+    type Err = ();
+    fn from_str(given: &str) -> Result<Self, ()> {
+        let once = |word| given.matches(word).count() == 1;
+        if once("{project}") && once("{role}") { Ok(Self(given.to_owned())) } else { Err(()) }
+    }
+}
+
+impl GroupPattern {
+    /// The project and role that a group of this name gives.
+    pub fn role(&self, group: &str) -> Option<(ProjectName, ProjectRole)> {
+        ProjectRole::ALL.iter().find_map(|role| {
+            let wanted = self.0.replace("{role}", role.as_str());
+            let (head, tail) = wanted.split_once("{project}")?;
+            let project = group.strip_prefix(head)?.strip_suffix(tail)?;
+            Some((project.parse().ok()?, *role))
+        })
+    }
+}
+
+/// The DNS server.
+#[derive(Debug, Clone)]
+pub struct Dns {
+    /// The PowerDNS HTTP API.
+    pub api_url: Url,
+    /// Its key.
+    pub api_key: SecretString,
+    /// Where the authoritative server answers queries.
+    pub server: SocketAddr,
+    /// The server id in the API.
+    pub server_id: String,
+    /// The names of the name servers of new zones.
+    pub nameservers: Vec<HostName>,
+}
+
+/// What guests get by default.
+#[derive(Debug, Clone)]
+pub struct Guests {
+    /// The network of guests on a node.
+    pub network: GuestNetwork,
+    /// The bridge on a node.
+    pub bridge: String,
+}
+
+/// The configuration can't be used.
+#[derive(Debug, Error)]
+pub enum ConfigError {
+    /// The named file is not there or not readable.
+    #[error("the configuration file {path} can't be read: {source}")]
+    Unreadable {
+        /// Which file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The file is not TOML.
+    #[error("{path} is not TOML: {message}")]
+    Syntax {
+        /// Which file.
+        path: PathBuf,
+        /// Where and what.
+        message: String,
+    },
+    /// Values or keys are wrong; one line each.
+    #[error("the configuration can't be used:\n  {}", .0.join("\n  "))]
+    Faults(Vec<String>),
+}
+
+const PLACES: [&str; 2] = ["corpus.toml", "/etc/corpus/corpus.toml"];
+
+impl Settings {
+    /// Reads the named file, or the first there is of `./corpus.toml` and
+    /// `/etc/corpus/corpus.toml`, then the environment.
+    pub fn load(named: Option<&Path>) -> Result<Self, ConfigError> {
+        let path = named.or_else(|| PLACES.iter().map(Path::new).find(|path| path.exists()));
+        let file = path.map(|path| read_file(path).map(|table| (path, table))).transpose()?;
+        Self::from_parts(file, std::env::vars())
+    }
+
+    /// Builds the settings from a file's table and variables.
+    pub fn from_parts(
+        file: Option<(&Path, toml::Table)>,
+        variables: impl Iterator<Item = (String, String)>,
+    ) -> Result<Self, ConfigError> {
+        let mut reader = Reader::default();
+        if let Some((path, table)) = file {
+            reader.file(path, table);
+        }
+        reader.environment(variables);
+        let settings = read_all(&mut reader);
+        let faults = reader.into_faults();
+        match settings {
+            Some(settings) if faults.is_empty() => Ok(settings),
+            _ => Err(ConfigError::Faults(faults)),
+        }
+    }
+
+    /// Whether browsers come by https.
+    pub fn is_https(&self) -> bool {
+        self.public_url.scheme() == "https"
+    }
+}
+
+fn read_file(path: &Path) -> Result<toml::Table, ConfigError> {
+    let text =
+        std::fs::read_to_string(path).map_err(|source| ConfigError::Unreadable { path: path.to_owned(), source })?;
+    text.parse()
+        .map_err(|error: toml::de::Error| ConfigError::Syntax { path: path.to_owned(), message: error.to_string() })
+}
+
+/// Reads every section, so that all faults are found at once.
+fn read_all(r: &mut Reader) -> Option<Settings> {
+    let listen = r.optional("listen").unwrap_or(SocketAddr::from(([127, 0, 0, 1], 8080)));
+    let public_url = r.checked("public_url", web_root).or_else(|| Url::parse(&format!("http://{listen}")).ok());
+    let data_folder = r.optional("data_folder").unwrap_or_else(|| PathBuf::from("/var/lib/corpus"));
+    let ldap = r.has_section("ldap").then(|| read_ldap(r));
+    let dns = r.has_section("dns").then(|| read_dns(r));
+    Some(Settings {
+        listen,
+        public_url: public_url?,
+        trusted_proxies: r.list("trusted_proxies"),
+        site_folder: r.optional("site_folder").unwrap_or_else(|| PathBuf::from("/usr/share/corpus/site")),
+        agent_binary: r.optional("agent_binary").unwrap_or_else(|| PathBuf::from("/usr/lib/corpus/corpus-agent")),
+        image_folder: r.optional("image_folder").unwrap_or_else(|| data_folder.join("images")),
+        database_url: r.checked("database_url", |text| is_postgres(text).then(|| text.into())),
+        seal_key_file: r.optional("seal_key_file").unwrap_or_else(|| data_folder.join("seal.key")),
+        session_hours: r
+            .checked("session_hours", |text| text.parse().ok().filter(|hours| (1..=720).contains(hours)))
+            .unwrap_or(12),
+        log: read_log(r),
+        ldap: ldap.flatten(),
+        dns: dns.flatten(),
+        guests: read_guests(r)?,
+        data_folder,
+    })
+}
+
+fn read_log(r: &mut Reader) -> Log {
+    let json = r.checked("log.format", |text| match text {
+        "json" => Some(true),
+        "pretty" => Some(false),
+        _ => None,
+    });
+    let filter = r.checked("log.filter", |text| EnvFilter::try_new(text).ok().map(|_| text.to_owned()));
+    Log { json: json.unwrap_or(false), filter: filter.unwrap_or_else(|| "info".to_owned()) }
+}
+
+fn read_ldap(r: &mut Reader) -> Option<Ldap> {
+    let starttls = r.optional("ldap.starttls").unwrap_or(false);
+    let url = r.checked("ldap.url", |text| directory_url(text, starttls));
+    let url = r.required("ldap.url", url);
+    let bind_dn = r.checked("ldap.bind_dn", filled);
+    let bind_dn = r.required("ldap.bind_dn", bind_dn);
+    let bind_password = r.secret("ldap.bind_password", "ldap.bind_password_file");
+    if bind_password.is_none() {
+        r.fault("ldap.bind_password or ldap.bind_password_file is needed".to_owned());
+    }
+    let people_base = r.checked("ldap.people_base", filled);
+    let people_base = r.required("ldap.people_base", people_base);
+    let groups_base = r.checked("ldap.groups_base", filled);
+    let groups_base = r.required("ldap.groups_base", groups_base);
+    let people_filter = r.checked("ldap.people_filter", |text| filter_with(text, &["{login}"]));
+    let groups_filter = r.checked("ldap.groups_filter", |text| filter_with(text, &["{dn}", "{login}"]));
+    let disabled_filter = r.checked("ldap.disabled_filter", |text| filter_with(text, &[""]));
+    let ops_group = r.checked("ldap.ops_group", filled);
+    let pattern = r.optional("ldap.project_group_pattern");
+    Some(Ldap {
+        url: url?,
+        starttls,
+        ca_file: r.optional("ldap.ca_file"),
+        bind_dn: bind_dn?,
+        bind_password: bind_password?,
+        people_base: people_base?,
+        people_filter: people_filter.unwrap_or_else(|| "(&(objectClass=inetOrgPerson)(uid={login}))".to_owned()),
+        disabled_filter,
+        groups_base: groups_base?,
+        groups_filter: groups_filter.unwrap_or_else(|| "(&(objectClass=groupOfNames)(member={dn}))".to_owned()),
+        ops_group: ops_group.unwrap_or_else(|| "corpus-ops".to_owned()),
+        project_group_pattern: pattern.unwrap_or_else(|| GroupPattern("project-{project}-{role}s".to_owned())),
+    })
+}
+
+fn read_dns(r: &mut Reader) -> Option<Dns> {
+    let api_url = r.checked("dns.api_url", web_root);
+    let api_url = r.required("dns.api_url", api_url);
+    let api_key = r.secret("dns.api_key", "dns.api_key_file");
+    if api_key.is_none() {
+        r.fault("dns.api_key or dns.api_key_file is needed".to_owned());
+    }
+    let server = r.optional("dns.server");
+    let server = r.required("dns.server", server);
+    let server_id = r.checked("dns.server_id", filled).unwrap_or_else(|| "localhost".to_owned());
+    let nameservers = r.list("dns.nameservers");
+    if nameservers.is_empty() {
+        r.required("dns.nameservers", None::<()>);
+    }
+    Some(Dns { api_url: api_url?, api_key: api_key?, server: server?, server_id, nameservers })
+}
+
+fn read_guests(r: &mut Reader) -> Option<Guests> {
+    let network = r.optional("guests.network").or_else(|| "10.5.0.1/16".parse().ok());
+    let bridge = r.checked("guests.bridge", |text| {
+        let fits = (1..=15).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
+        fits.then(|| text.to_owned())
+    });
+    Some(Guests { network: network?, bridge: bridge.unwrap_or_else(|| "lxcbr1".to_owned()) })
+}
+
+fn filled(text: &str) -> Option<String> {
+    (!text.trim().is_empty()).then(|| text.to_owned())
+}
+
+fn web_root(text: &str) -> Option<Url> {
+    let url = Url::parse(text).ok()?;
+    let bare = url.path() == "/" && url.query().is_none() && url.fragment().is_none() && url.username().is_empty();
+    (matches!(url.scheme(), "http" | "https") && url.has_host() && bare).then_some(url)
+}
+
+fn directory_url(text: &str, starttls: bool) -> Option<Url> {
+    let url = Url::parse(text).ok()?;
+    let wanted = if starttls { "ldap" } else { "ldaps" };
+    (url.scheme() == wanted && url.host_str().is_some_and(|host| !host.is_empty())).then_some(url)
+}
+
+fn filter_with(text: &str, one_of: &[&str]) -> Option<String> {
+    let shaped = text.starts_with('(') && text.ends_with(')');
+    (shaped && one_of.iter().any(|word| text.contains(word))).then(|| text.to_owned())
+}
+
+fn is_postgres(text: &str) -> bool {
+    Url::parse(text).is_ok_and(|url| matches!(url.scheme(), "postgres" | "postgresql"))
+}

@@ -1,0 +1,188 @@
+//! Gathers the values of all keys from the file and the environment, and reads them typed.
+//!
+//! Nothing is taken half: every fault of the whole configuration is collected, and each says
+//! the key, where its value came from, the value (unless secret) and what is expected.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use secrecy::SecretString;
+use toml::{Table, Value};
+
+use super::keys::{KEYS, Key, Kind, closest};
+
+/// Where a value came from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Source {
+    /// The configuration file.
+    File(PathBuf),
+    /// An environment variable.
+    Variable(String),
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(path) => write!(f, "in {}", path.display()),
+            Self::Variable(name) => write!(f, "from the environment variable {name}"),
+        }
+    }
+}
+
+/// The given values by key, and the faults met on the way.
+#[derive(Debug, Default)]
+pub struct Reader {
+    values: BTreeMap<&'static str, (Value, Source)>,
+    faults: Vec<String>,
+}
+
+impl Reader {
+    /// Takes every value of a file.
+    pub fn file(&mut self, path: &std::path::Path, table: Table) {
+        for (name, value) in table {
+            match value {
+                Value::Table(section) => {
+                    for (inner, value) in section {
+                        self.put(&format!("{name}.{inner}"), value, Source::File(path.to_owned()));
+                    }
+                }
+                value => self.put(&name, value, Source::File(path.to_owned())),
+            }
+        }
+    }
+
+    fn put(&mut self, name: &str, value: Value, source: Source) {
+        match Key::named(name) {
+            Some(key) => {
+                self.values.insert(key.name, (value, source));
+            }
+            None => self.unknown(name, closest(name, KEYS.iter().map(|key| key.name)).map(str::to_owned), &source),
+        }
+    }
+
+    fn unknown(&mut self, name: &str, close: Option<String>, source: &Source) {
+        let hint = close.map_or_else(String::new, |close| format!("; did you mean {close}?"));
+        self.faults.push(format!("unknown key {name} {source}{hint}"));
+    }
+
+    /// Takes every value of the environment; `DATABASE_URL` stands for `CORPUS_DATABASE_URL`.
+    /// An empty variable counts as not set.
+    pub fn environment(&mut self, variables: impl Iterator<Item = (String, String)>) {
+        let known: BTreeMap<String, &Key> = KEYS.iter().map(|key| (key.variable(), key)).collect();
+        for (name, value) in variables.filter(|(_, value)| !value.is_empty()) {
+            let wanted = if name == "DATABASE_URL" { "CORPUS_DATABASE_URL" } else { name.as_str() };
+            if let Some(key) = known.get(wanted) {
+                self.values.insert(key.name, (from_text(key.kind, value), Source::Variable(name)));
+            } else if let Some(rest) = name.strip_prefix("CORPUS_").filter(|rest| !OTHERS.contains(rest)) {
+                let close = closest(&format!("CORPUS_{rest}"), known.keys().map(String::as_str)).map(str::to_owned);
+                self.unknown(&name, close, &Source::Variable(name.clone()));
+            }
+        }
+    }
+
+    /// Whether any key of a section was given.
+    pub fn has_section(&self, section: &str) -> bool {
+        self.values.keys().any(|name| name.split_once('.').is_some_and(|(head, _)| head == section))
+    }
+
+    /// The value of a key, if given; a fault is kept, and counts as not given.
+    pub fn optional<T: FromStr>(&mut self, name: &'static str) -> Option<T> {
+        self.checked(name, |text| text.parse().ok())
+    }
+
+    /// Like [`Self::optional`], with a check of one's own.
+    pub fn checked<T>(&mut self, name: &'static str, check: impl FnOnce(&str) -> Option<T>) -> Option<T> {
+        let (value, _) = self.values.get(name)?;
+        let taken = match value {
+            Value::String(text) => check(text),
+            Value::Boolean(_) | Value::Integer(_) if kind(name) != Kind::Text => check(&value.to_string()),
+            _ => None,
+        };
+        if taken.is_none() {
+            self.refuse(name);
+        }
+        taken
+    }
+
+    /// A list of values; not given is empty.
+    pub fn list<T: FromStr>(&mut self, name: &'static str) -> Vec<T> {
+        let Some((value, _)) = self.values.get(name) else { return Vec::new() };
+        let parsed: Option<Vec<T>> = value
+            .as_array()
+            .and_then(|items| items.iter().map(|item| item.as_str().and_then(|text| text.parse().ok())).collect());
+        parsed.unwrap_or_else(|| {
+            self.refuse(name);
+            Vec::new()
+        })
+    }
+
+    /// A required value; the fault is kept when it is missing.
+    pub fn required<T>(&mut self, name: &'static str, value: Option<T>) -> Option<T> {
+        if value.is_none() && !self.values.contains_key(name) {
+            self.faults.push(format!("{name} is missing: expected {}", expected(name)));
+        }
+        value
+    }
+
+    /// A secret given as a value or as a file that holds it (its last line end cut off), not both.
+    pub fn secret(&mut self, name: &'static str, file: &'static str) -> Option<SecretString> {
+        let path: Option<PathBuf> = self.optional(file);
+        if path.is_some() && self.values.contains_key(name) {
+            self.fault(format!("{name} and {file} are both given: leave one out"));
+        }
+        let direct = self.checked(name, |text| (!text.is_empty()).then(|| SecretString::from(text)));
+        let Some(path) = path else { return direct };
+        match std::fs::read_to_string(&path) {
+            Ok(text) if !text.trim_end().is_empty() => Some(text.trim_end_matches(['\r', '\n']).into()),
+            Ok(_) => {
+                self.fault(format!("{file}: {} is empty", path.display()));
+                None
+            }
+            Err(error) => {
+                self.fault(format!("{file}: {} can't be read: {error}", path.display()));
+                None
+            }
+        }
+    }
+
+    /// Keeps the fault that the value of a key is not what it takes.
+    pub fn refuse(&mut self, name: &'static str) {
+        let Some((value, source)) = self.values.get(name) else { return };
+        let shown = match Key::named(name) {
+            Some(key) if !key.secret => value.to_string(),
+            _ => "(a secret, not shown)".to_owned(),
+        };
+        self.faults.push(format!("{name} = {shown} {source}: expected {}", expected(name)));
+    }
+
+    /// Keeps a fault that concerns more than one key.
+    pub fn fault(&mut self, fault: String) {
+        self.faults.push(fault);
+    }
+
+    /// All faults.
+    pub fn into_faults(self) -> Vec<String> {
+        self.faults
+    }
+}
+
+/// Variables that begin with `CORPUS_` and belong to scripts, not to the server.
+const OTHERS: &[&str] = &["LAB", "CONFIG"];
+
+fn kind(name: &str) -> Kind {
+    Key::named(name).map_or(Kind::Text, |key| key.kind)
+}
+
+fn expected(name: &str) -> &'static str {
+    Key::named(name).map_or("", |key| key.expected)
+}
+
+/// A variable's text as the value a file would hold; what doesn't fit stays text and is refused when read.
+fn from_text(kind: Kind, text: String) -> Value {
+    match kind {
+        Kind::List => Value::Array(text.split(',').map(|item| Value::String(item.trim().to_owned())).collect()),
+        Kind::Text | Kind::Switch | Kind::Number => Value::String(text),
+    }
+}

@@ -1,0 +1,133 @@
+use super::keys::{KEYS, Kind};
+use super::*;
+
+fn load(text: &str, variables: &[(&str, &str)]) -> Result<Settings, String> {
+    let table = text.parse().unwrap();
+    let variables = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+    Settings::from_parts(Some((Path::new("corpus.toml"), table)), variables).map_err(|error| error.to_string())
+}
+
+const LDAP: &str = "[ldap]\nurl = 'ldaps://dir.example.org'\nbind_dn = 'cn=corpus'\nbind_password = 'hush-hush'\n\
+                    people_base = 'ou=people'\ngroups_base = 'ou=groups'\n";
+
+#[test]
+fn an_empty_file_is_enough() {
+    let settings = load("", &[]).unwrap();
+    assert_eq!(settings.listen.to_string(), "127.0.0.1:8080");
+    assert_eq!(settings.public_url.as_str(), "http://127.0.0.1:8080/");
+    assert!(settings.ldap.is_none() && settings.dns.is_none() && settings.database_url.is_none());
+}
+
+#[test]
+fn the_environment_overrides_the_file() {
+    let settings = load(
+        &format!("listen = '127.0.0.1:1'\n{LDAP}"),
+        &[
+            ("CORPUS_LISTEN", "127.0.0.1:9"),
+            ("CORPUS_LDAP__OPS_GROUP", "admins"),
+            ("CORPUS_TRUSTED_PROXIES", "10.0.0.1, 10.0.0.2"),
+            ("CORPUS_SESSION_HOURS", "3"),
+            ("CORPUS_LDAP__STARTTLS", "false"),
+            ("CORPUS_LAB", "0"),
+            ("DATABASE_URL", "postgres://a@b/c"),
+        ],
+    )
+    .unwrap();
+    assert_eq!(settings.listen.port(), 9);
+    assert_eq!(settings.ldap.unwrap().ops_group, "admins");
+    assert_eq!(settings.trusted_proxies.len(), 2);
+    assert_eq!(settings.session_hours, 3);
+    assert!(settings.database_url.is_some());
+}
+
+/// Each fault names the key, the value, where it came from and what is expected; secrets are not shown.
+#[test]
+fn faults_say_what_to_do() {
+    let table: &[(&str, &[(&str, &str)], &[&str])] = &[
+        ("listen = 'here'", &[], &["listen = \"here\" in corpus.toml: expected an address and a port"]),
+        ("", &[("CORPUS_LISTEN", "here")], &["from the environment variable CORPUS_LISTEN", "\"here\""]),
+        ("lisen = 'x'", &[], &["unknown key lisen in corpus.toml; did you mean listen?"]),
+        ("[ldpa]\nurl = 'x'", &[], &["unknown key ldpa.url in corpus.toml; did you mean ldap.url?"]),
+        ("", &[("CORPUS_LISTN", "x")], &["CORPUS_LISTN", "did you mean CORPUS_LISTEN?"]),
+        ("listen = 8080", &[], &["listen = 8080", "expected an address and a port"]),
+        ("public_url = 'https://a/b'", &[], &["public_url = \"https://a/b\"", "no path"]),
+        ("public_url = 'ftp://a'", &[], &["public_url", "http:// or https://"]),
+        ("session_hours = 0", &[], &["session_hours = 0", "1 to 720"]),
+        ("session_hours = -1", &[], &["session_hours = -1", "1 to 720"]),
+        ("trusted_proxies = ['localhost']", &[], &["trusted_proxies", "IP addresses"]),
+        ("[log]\nformat = 'xml'", &[], &["log.format = \"xml\"", "\"pretty\" or \"json\""]),
+        ("[log]\nfilter = 'a=b=c'", &[], &["log.filter", "tracing directives"]),
+        ("database_url = 'mysql://root:s3cret@h/d'", &[], &["database_url = (a secret, not shown)", "postgres://"]),
+        ("[ldap]\nurl = 'ldap://h'", &[], &["ldap.url = \"ldap://h\"", "starttls = true", "ldap.bind_dn is missing"]),
+        ("[ldap]\nurl = 'ldaps://h'\nstarttls = true", &[], &["ldap.url", "ldap://HOST[:PORT] with starttls"]),
+        ("[ldap]\nurl = 'ldaps://h'", &[("CORPUS_LDAP__STARTTLS", "yes")], &["ldap.starttls = \"yes\"", "true"]),
+        ("[ldap]\npeople_filter = '(uid=*)'", &[], &["ldap.people_filter", "{login}"]),
+        ("[ldap]\nproject_group_pattern = 'x-{project}'", &[], &["ldap.project_group_pattern", "{role}"]),
+        ("[ldap]\nbind_password = ''", &[], &["ldap.bind_password = (a secret, not shown)"]),
+        ("[ldap]\nbind_password_file = '/nowhere'", &[], &["ldap.bind_password_file: /nowhere can't be read"]),
+        ("[dns]\napi_url = 'http://h'", &[], &["dns.api_key", "dns.server is missing", "dns.nameservers is missing"]),
+        ("[dns]\nnameservers = ['-x']", &[], &["dns.nameservers", "host names"]),
+        ("[guests]\nnetwork = '10.5.0.0/16'", &[], &["guests.network = \"10.5.0.0/16\"", "10.5.0.1/16"]),
+        ("[guests]\nbridge = 'a b'", &[], &["guests.bridge = \"a b\"", "interface name"]),
+    ];
+    for (text, variables, parts) in table {
+        let error = load(text, variables).expect_err(text);
+        for part in *parts {
+            assert!(error.contains(part), "{text}\ngave\n{error}\nwithout {part:?}");
+        }
+        assert!(!error.contains("s3cret"), "{error}");
+    }
+}
+
+#[test]
+fn all_faults_are_told_at_once() {
+    let error = load("listen = 'x'\npublic_url = 'y'\nzzzzzzzzzzzzz = 1", &[]).unwrap_err();
+    assert_eq!(error.lines().count(), 4, "{error}");
+}
+
+#[test]
+fn secrets_are_not_printed() {
+    let settings = load(LDAP, &[]).unwrap();
+    assert!(!format!("{settings:?}").contains("hush"));
+}
+
+#[test]
+fn groups_give_roles() {
+    let pattern: GroupPattern = "project-{project}-{role}s".parse().unwrap();
+    let (project, role) = pattern.role("project-shop-front-developers").unwrap();
+    assert_eq!((project.as_str(), role), ("shop-front", ProjectRole::Developer));
+    assert_eq!(pattern.role("project-shop-owners"), None);
+    assert_eq!(pattern.role("project--viewers"), None);
+    assert_eq!(pattern.role("shop-viewers"), None);
+}
+
+/// The example names every key, and with every line of it uncommented it loads.
+#[test]
+fn the_example_documents_every_key() {
+    let text = include_str!("../../../corpus.example.toml");
+    let uncommented: String = text
+        .lines()
+        .map(|line| format!("{}\n", line.strip_prefix("#").filter(|l| !l.starts_with(' ')).unwrap_or(line)))
+        .collect();
+    let mut table: toml::Table = uncommented.parse().unwrap();
+    for key in KEYS {
+        let value = match key.name.split_once('.') {
+            Some((section, name)) => table.get(section).and_then(|section| section.get(name)),
+            None => table.get(key.name),
+        };
+        let value = value.unwrap_or_else(|| panic!("{} is not in the example", key.name));
+        let fits = match key.kind {
+            Kind::Text => value.is_str(),
+            Kind::Switch => value.is_bool(),
+            Kind::Number => value.is_integer(),
+            Kind::List => value.is_array(),
+        };
+        assert!(fits, "{} = {value}", key.name);
+    }
+    for (section, file) in [("ldap", "bind_password_file"), ("dns", "api_key_file")] {
+        table.get_mut(section).unwrap().as_table_mut().unwrap().remove(file).unwrap();
+    }
+    Settings::from_parts(Some((Path::new("corpus.example.toml"), table)), std::iter::empty()).unwrap();
+    let as_given: toml::Table = text.parse().unwrap();
+    Settings::from_parts(Some((Path::new("corpus.example.toml"), as_given)), std::iter::empty()).unwrap();
+}

@@ -1,0 +1,78 @@
+//! The way to the database: the given one, or a private PostgreSQL, with all migrations applied.
+
+use secrecy::ExposeSecret;
+use sqlx::PgPool;
+use sqlx::migrate::Migrator;
+use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
+use std::time::Duration;
+use thiserror::Error;
+
+use crate::config::Settings;
+use crate::postgres::{PostgresError, Private};
+
+/// The migrations, compiled in.
+pub static MIGRATIONS: Migrator = sqlx::migrate!("../migrations");
+
+/// The database can't be used.
+#[derive(Debug, Error)]
+pub enum DatabaseError {
+    /// The private one.
+    #[error(transparent)]
+    Private(#[from] PostgresError),
+    /// No connection. The URL is not shown: it holds a password.
+    #[error("the database of database_url can't be reached")]
+    Connect(#[source] sqlx::Error),
+    /// A migration failed.
+    #[error("the database could not be brought up to date")]
+    Migrate(#[from] sqlx::migrate::MigrateError),
+}
+
+/// An open database.
+#[derive(Debug, Clone)]
+pub struct Database {
+    /// Its connections.
+    pub pool: PgPool,
+    private: Option<Private>,
+}
+
+impl Database {
+    /// Opens the database, starting the private one if none is given, and applies migrations.
+    pub async fn open(settings: &Settings) -> Result<Self, DatabaseError> {
+        let (options, private) = match &settings.database_url {
+            Some(url) => {
+                let parsed = url.expose_secret().parse::<PgConnectOptions>();
+                (parsed.map_err(DatabaseError::Connect)?, None)
+            }
+            None => {
+                let private = Private::start(&settings.data_folder).await?;
+                (private.options(), Some(private))
+            }
+        };
+        let pool = PgPoolOptions::new()
+            .max_connections(20)
+            .acquire_timeout(Duration::from_secs(5))
+            .connect_with(options)
+            .await
+            .map_err(DatabaseError::Connect)?;
+        MIGRATIONS.run(&pool).await?;
+        Ok(Self { pool, private })
+    }
+
+    /// Closes all connections, and stops the private PostgreSQL unless it was running before.
+    pub async fn leave(mut self) {
+        self.private = self.private.filter(|private| !private.was_running());
+        self.close().await;
+    }
+
+    /// Closes all connections, then stops the private PostgreSQL.
+    pub async fn close(self) {
+        if tokio::time::timeout(Duration::from_secs(5), self.pool.close()).await.is_err() {
+            tracing::warn!("some database connections were still in use at the end");
+        }
+        if let Some(private) = self.private
+            && let Err(error) = private.stop().await
+        {
+            tracing::warn!(%error, "the private PostgreSQL did not stop; the next start will use it");
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! Signing in and out.
+
+use axum::http::HeaderValue;
+use axum::http::header::RETRY_AFTER;
+use axum::response::Response;
+use corpus_controller::SignIn;
+use tower_sessions::Session;
+
+use super::Posted;
+use super::sent::see_other;
+use crate::login::{Person, Realm, Refusal};
+use crate::member::local_path;
+use crate::sessions;
+
+/// Signs a member in: 303 to where they were going, or the login page with why not.
+pub async fn sign_in(session: Session, posted: Posted) -> Response {
+    let login = posted.fields.raw("login").trim();
+    let password = posted.fields.secret("password");
+    let (Some(password), false) = (password, login.is_empty()) else {
+        return incomplete(&posted).await;
+    };
+    let realm = match posted.fields.raw("realm") {
+        "local" => Some(Realm::Local),
+        "ldap" => Some(Realm::Ldap),
+        _ => None,
+    };
+    match posted.web.login.sign_in(login, &password, realm, posted.address).await {
+        Ok(person) => enter(&session, &posted, person).await,
+        Err(refusal) => refuse(&posted, login, &refusal).await,
+    }
+}
+
+async fn enter(session: &Session, posted: &Posted, person: Person) -> Response {
+    let Person { realm, login, display_name, mail, ops, roles } = person;
+    let who = SignIn { realm: realm.as_str(), login, display_name, mail, ops, roles };
+    let id = match posted.web.controller.sign_in(who, &posted.address.to_string()).await {
+        Ok(id) => id,
+        Err(error) => {
+            crate::pages::log_failure(&error);
+            return posted.show("/login", posted.state("").with_error(&error)).await;
+        }
+    };
+    if let Err(error) = sessions::sign_in(session, id).await {
+        tracing::error!(%error, "a session could not be kept");
+        return posted.show("/login", posted.state("").message("The database does not answer.").status(503)).await;
+    }
+    see_other(local_path(posted.fields.raw("next")))
+}
+
+async fn incomplete(posted: &Posted) -> Response {
+    let mut state = posted.state("");
+    for field in ["login", "password"] {
+        if posted.fields.text(field).is_none() {
+            state = state.error(field, "This field is needed.");
+        }
+    }
+    posted.show("/login", state).await
+}
+
+async fn refuse(posted: &Posted, login: &str, refusal: &Refusal) -> Response {
+    log(posted, login, refusal);
+    if let Ok(name) = login.parse() {
+        let address = posted.address.to_string();
+        if let Err(error) = posted.web.controller.sign_in_failed(&name, &address, refusal.reason()).await {
+            tracing::error!(error = &error as &dyn std::error::Error, "a refused login could not be recorded");
+        }
+    }
+    let state = posted.state("").message(refusal.to_string()).status(status_of(refusal));
+    with_patience(posted.show("/login", state).await, refusal)
+}
+
+fn log(posted: &Posted, login: &str, refusal: &Refusal) {
+    let cause = std::error::Error::source(refusal);
+    tracing::warn!(login, address = %posted.address, reason = refusal.reason(), cause, "refused a login");
+}
+
+const fn status_of(refusal: &Refusal) -> u16 {
+    match refusal {
+        Refusal::WrongPassword => 401,
+        Refusal::Disabled | Refusal::Ambiguous => 403,
+        Refusal::TooMany(_) => 429,
+        Refusal::DirectoryDown(_) | Refusal::Misconfigured(_) | Refusal::Local(_) => 503,
+    }
+}
+
+/// Says how long to wait when there were too many attempts.
+fn with_patience(mut response: Response, refusal: &Refusal) -> Response {
+    if let Refusal::TooMany(wait) = refusal {
+        response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(wait.as_secs() + 1));
+    }
+    response
+}
+
+/// Ends the session.
+pub async fn sign_out(session: Session, posted: Posted) -> Response {
+    if let Some(who) = &posted.who
+        && let Err(error) = posted.web.controller.sign_out(who).await
+    {
+        tracing::error!(error = &error as &dyn std::error::Error, "a logout could not be recorded");
+    }
+    if let Err(error) = session.flush().await {
+        tracing::error!(%error, "a session could not be deleted");
+        return posted.show("/login", posted.state("").message("The database does not answer.").status(503)).await;
+    }
+    see_other("/login")
+}

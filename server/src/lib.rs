@@ -1,0 +1,31 @@
+//! corpus-server: configuration, login, sessions, live events; serves the pages.
+//!
+//! It only wires. What Corpus decides and does is in the controller; what a page looks like
+//! is in the app. Here a request becomes a principal and typed values, one call, and an answer.
+
+#![cfg_attr(
+    test,
+    allow(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::indexing_slicing,
+        reason = "tests may fail loudly"
+    )
+)]
+
+mod assets;
+pub mod config;
+pub mod database;
+mod forms;
+mod health;
+mod live;
+pub mod login;
+mod member;
+mod pages;
+pub mod postgres;
+mod security;
+pub mod serve;
+pub mod sessions;
+pub mod trace;
+pub mod web;

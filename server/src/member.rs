@@ -1,0 +1,128 @@
+//! Who asks: the principal of a request, read anew for each from the id in the session.
+//!
+//! Who is not signed in sees the login page and nothing else: a page sends them there and
+//! remembers the way back, anything else answers 401. Whether a signed-in member may do what
+//! is asked is not decided here but in the controller.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+use axum::extract::{ConnectInfo, Request, State};
+use axum::http::{Extensions, HeaderMap, Method, StatusCode, Uri, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Redirect, Response};
+use corpus_app::Failure;
+use corpus_controller::Error;
+use corpus_controller::authz::Principal;
+use tower_sessions::Session;
+use url::form_urlencoded;
+
+use crate::config::Settings;
+use crate::pages::{self, Extra};
+use crate::sessions;
+use crate::web::Web;
+
+/// What can be asked without being signed in, besides health and static files.
+const PUBLIC: [&str; 3] = ["/login", "/logout", "/theme"];
+
+/// The principal of a request, if signed in; [`admit`] puts it among the request's extensions.
+#[derive(Debug, Clone)]
+pub struct Who(pub Option<Principal>);
+
+impl Who {
+    /// The principal that [`admit`] found.
+    pub fn of(extensions: &Extensions) -> Option<Principal> {
+        extensions.get::<Self>().and_then(|who| who.0.clone())
+    }
+}
+
+/// Finds out who asks, and lets only the public paths through for nobody.
+pub async fn admit(State(web): State<Web>, session: Session, mut request: Request, next: Next) -> Response {
+    let who = match principal(&web, &session).await {
+        Ok(who) => who,
+        Err(error) => {
+            pages::log_failure(&error);
+            let failure = Failure::from(&error);
+            return pages::render(&web, request.headers(), request.uri(), None, Extra::failure(failure)).await;
+        }
+    };
+    if who.is_none() && !PUBLIC.contains(&request.uri().path()) {
+        return to_login(request.method(), request.uri(), request.headers());
+    }
+    if who.is_some() && request.method() == Method::GET && request.uri().path() == "/login" {
+        return Redirect::to("/").into_response();
+    }
+    request.extensions_mut().insert(Who(who));
+    next.run(request).await
+}
+
+async fn principal(web: &Web, session: &Session) -> corpus_controller::Result<Option<Principal>> {
+    let member = sessions::member(session).await.map_err(|error| Error::Unavailable {
+        message: "The database does not answer. Try again in a moment.".to_owned(),
+        source: Box::new(error),
+    })?;
+    match member {
+        Some(id) => web.controller.principal(id).await,
+        None => Ok(None),
+    }
+}
+
+fn to_login(method: &Method, uri: &Uri, headers: &HeaderMap) -> Response {
+    let accepts = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let is_page = method == Method::GET || method == Method::HEAD || method == Method::POST;
+    if !is_page || accepts.contains("text/event-stream") || accepts.contains("json") || uri.path().ends_with("/events")
+    {
+        return (StatusCode::UNAUTHORIZED, "Sign in first.").into_response();
+    }
+    let back = uri.path_and_query().map_or("/", |path| path.as_str());
+    if method == Method::POST || back == "/" {
+        return Redirect::to("/login").into_response();
+    }
+    let next: String = form_urlencoded::byte_serialize(back.as_bytes()).collect();
+    Redirect::to(&format!("/login?next={next}")).into_response()
+}
+
+/// `next` if it leads to a page of ours, else the overview: never to another site.
+/// A browser takes `//host` and `/\host` for another host, and drops tabs and newlines.
+pub fn local_path(next: &str) -> &str {
+    let plain = next.bytes().all(|b| b.is_ascii_graphic() && b != b'\\');
+    if plain && next.starts_with('/') && !next.starts_with("//") { next } else { "/" }
+}
+
+/// The address that a request comes from: the peer's, or what a trusted proxy says it is.
+pub fn address(settings: &Settings, extensions: &Extensions, headers: &HeaderMap) -> IpAddr {
+    let peer = extensions.get::<ConnectInfo<SocketAddr>>().map_or(Ipv4Addr::UNSPECIFIED.into(), |info| info.0.ip());
+    if !settings.trusted_proxies.contains(&peer.to_canonical()) {
+        return peer;
+    }
+    let forwarded = headers.get_all("x-forwarded-for").iter().next_back().and_then(|value| value.to_str().ok());
+    forwarded.and_then(|value| value.rsplit(',').next()?.trim().parse().ok()).unwrap_or(peer)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn next_never_leaves_the_site() {
+        for good in ["/", "/nodes", "/jobs?state=all", "/guests/new#x"] {
+            assert_eq!(local_path(good), good);
+        }
+        for bad in ["", "nodes", "//evil.example", "/\\evil.example", "https://evil.example", "/\t/evil", "/a\nb", "/é"]
+        {
+            assert_eq!(local_path(bad), "/", "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn only_a_trusted_proxy_is_believed() {
+        let proxy = SocketAddr::from(([10, 0, 0, 1], 5));
+        let mut extensions = Extensions::new();
+        extensions.insert(ConnectInfo(proxy));
+        let mut headers = HeaderMap::new();
+        headers.insert("x-forwarded-for", "1.1.1.1, 192.0.2.7".parse().unwrap());
+        let mut settings = Settings::from_parts(None, std::iter::empty()).unwrap();
+        assert_eq!(address(&settings, &extensions, &headers), proxy.ip());
+        settings.trusted_proxies.push(proxy.ip());
+        assert_eq!(address(&settings, &extensions, &headers), IpAddr::from([192, 0, 2, 7]));
+    }
+}

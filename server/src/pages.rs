@@ -1,0 +1,134 @@
+//! Pages: leptos renders them, with what the request gives as context.
+//!
+//! One function renders all of them, for a GET as well as for the answer to a form that was
+//! refused. The path picks the page; the app decides the status unless a form or failure does.
+
+use std::any::Any;
+use std::panic::AssertUnwindSafe;
+use std::path::Path;
+
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use corpus_app::{Failure, FormState, Realms, Revealed};
+use corpus_controller::authz::Principal;
+use futures::FutureExt;
+use leptos::config::LeptosOptions;
+use leptos::prelude::provide_context;
+
+use crate::member::Who;
+use crate::web::Web;
+
+/// What a page gets besides the controller and the principal.
+#[derive(Debug, Clone, Default)]
+pub struct Extra {
+    form: Option<FormState>,
+    revealed: Option<Revealed>,
+    failure: Option<Failure>,
+}
+
+impl Extra {
+    /// A form that is shown again.
+    pub fn form(form: FormState) -> Self {
+        Self { form: Some(form), ..Self::default() }
+    }
+
+    /// A failure instead of the page.
+    pub fn failure(failure: Failure) -> Self {
+        Self { failure: Some(failure), ..Self::default() }
+    }
+
+    /// A secret to show this once.
+    pub fn revealed(secret: String) -> Self {
+        Self { revealed: Some(Revealed(secret)), ..Self::default() }
+    }
+}
+
+/// The page of the request's path; the app answers 404 for what is none.
+pub async fn page(State(web): State<Web>, request: Request) -> Response {
+    let who = Who::of(request.extensions());
+    let extra = if matches!(*request.method(), Method::GET | Method::HEAD) {
+        Extra::default()
+    } else {
+        let message = "Nothing takes a form at this address.".to_owned();
+        Extra::failure(Failure { status: 404, title: "Not found".to_owned(), message })
+    };
+    render(&web, request.headers(), request.uri(), who, extra).await
+}
+
+/// Renders the page of `uri` for `who`.
+pub async fn render(web: &Web, headers: &HeaderMap, uri: &Uri, who: Option<Principal>, extra: Extra) -> Response {
+    let mut request = Request::new(Body::empty());
+    *request.uri_mut() = relative(uri);
+    *request.headers_mut() = headers.clone();
+    let (controller, options) = (web.controller.clone(), web.leptos.clone());
+    let realms = Realms { ldap: web.login.has_directory() };
+    let render = leptos_axum::render_app_async_with_context(
+        move || {
+            provide_context(controller.clone());
+            provide_context(who.clone());
+            provide_context(realms);
+            let Extra { form, revealed, failure } = extra.clone();
+            form.map(provide_context);
+            revealed.map(provide_context);
+            failure.map(provide_context);
+        },
+        move || corpus_app::shell(options.clone()),
+    );
+    let mut response = render(request).await;
+    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
+
+/// The path and query alone: leptos wants no scheme and host.
+fn relative(uri: &Uri) -> Uri {
+    uri.path_and_query().and_then(|path| path.as_str().parse().ok()).unwrap_or_else(|| Uri::from_static("/"))
+}
+
+/// Turns a panic below into a page that says so, and a line in the log.
+pub async fn for_a_panic(State(web): State<Web>, request: Request, next: Next) -> Response {
+    let (headers, uri) = (request.headers().clone(), request.uri().clone());
+    let panic = match AssertUnwindSafe(next.run(request)).catch_unwind().await {
+        Ok(response) => return response,
+        Err(panic) => panic,
+    };
+    tracing::error!(path = uri.path(), panic = text_of(panic.as_ref()), "a request panicked");
+    let message = "Corpus failed while it answered. It is in the server's log.".to_owned();
+    let failure = Failure { status: 500, title: "Something failed".to_owned(), message };
+    let root = Uri::from_static("/");
+    let page = render(&web, &headers, &root, None, Extra::failure(failure));
+    let page = AssertUnwindSafe(page).catch_unwind().await;
+    page.unwrap_or_else(|_| (StatusCode::INTERNAL_SERVER_ERROR, "Corpus failed while it answered.").into_response())
+}
+
+fn text_of(panic: &(dyn Any + Send)) -> &str {
+    let owned = panic.downcast_ref::<String>().map(String::as_str);
+    owned.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message")
+}
+
+/// Logs, once and with its causes, an error that is the server's own.
+pub fn log_failure(error: &corpus_controller::Error) {
+    if corpus_app::status_of(error) >= 500 {
+        tracing::error!(error = error as &dyn std::error::Error, "an operation failed");
+    }
+}
+
+/// Where leptos finds the files that the browser loads. It would look for `hash.txt` beside
+/// the executable; an absolute path makes it look in the site folder instead.
+pub fn leptos_options(site_folder: &Path) -> LeptosOptions {
+    let site = std::path::absolute(site_folder).unwrap_or_else(|_| site_folder.to_owned());
+    let hash_file = site.join("hash.txt");
+    let hashed = hash_file.exists();
+    if !hashed {
+        tracing::warn!(file = %hash_file.display(), "no hash.txt: the names of scripts and styles carry no hash");
+    }
+    LeptosOptions::builder()
+        .output_name("corpus")
+        .site_root(site.display().to_string())
+        .site_pkg_dir("pkg")
+        .hash_file(hash_file.display().to_string().into())
+        .hash_files(hashed)
+        .build()
+}

@@ -1,0 +1,214 @@
+//! Who is signed in: sessions of tower-sessions, kept in PostgreSQL.
+//!
+//! The store is ours because the published one does not fit the versions used here. A session
+//! holds the id of the member and nothing else: roles are read anew for each request. The
+//! cookie says `Secure` and is bound to the host (`__Host-`) whenever browsers come by https.
+
+use async_trait::async_trait;
+use axum::extract::Request;
+use axum::http::HeaderValue;
+use axum::http::header::SET_COOKIE;
+use axum::middleware::Next;
+use axum::response::Response;
+use corpus_domain::UserId;
+use sqlx::PgPool;
+use std::time::Duration;
+use time::OffsetDateTime;
+use tower_sessions::cookie::SameSite;
+use tower_sessions::session::{Id, Record};
+use tower_sessions::session_store::{Error, Result};
+use tower_sessions::{Expiry, Session, SessionManagerLayer, SessionStore, session};
+
+use crate::config::Settings;
+
+const MEMBER: &str = "member";
+
+/// Sessions in the table `tower_sessions`.
+#[derive(Debug, Clone)]
+pub struct Store {
+    pool: PgPool,
+}
+
+impl Store {
+    /// The sessions of this database.
+    pub fn new(pool: PgPool) -> Self {
+        Self { pool }
+    }
+
+    /// Deletes what has expired; answers how many.
+    pub async fn delete_expired(&self) -> std::result::Result<u64, sqlx::Error> {
+        let done = sqlx::query!("delete from tower_sessions where expiry_date <= now()").execute(&self.pool).await?;
+        Ok(done.rows_affected())
+    }
+
+    /// Deletes what has expired every ten minutes, for ever.
+    pub async fn keep_clean(self) {
+        let mut tick = tokio::time::interval(Duration::from_secs(600));
+        loop {
+            tick.tick().await;
+            match self.delete_expired().await {
+                Ok(count) => tracing::debug!(count, "deleted expired sessions"),
+                Err(error) => tracing::warn!(%error, "expired sessions could not be deleted"),
+            }
+        }
+    }
+}
+
+#[async_trait]
+impl SessionStore for Store {
+    async fn create(&self, record: &mut Record) -> Result<()> {
+        for _ in 0..3 {
+            let (id, json, expires) = columns(record)?;
+            let done = sqlx::query!(
+                "insert into tower_sessions (id, data, expiry_date) values ($1, $2, $3) on conflict do nothing",
+                id,
+                json,
+                expires
+            )
+            .execute(&self.pool)
+            .await
+            .map_err(backend)?;
+            if done.rows_affected() == 1 {
+                return Ok(());
+            }
+            record.id = Id::default();
+        }
+        Err(Error::Backend("no free session id found".to_owned()))
+    }
+
+    /// Changes a session that is there: one that was deleted meanwhile (a logout elsewhere) stays deleted.
+    async fn save(&self, record: &Record) -> Result<()> {
+        let (id, json, expires) = columns(record)?;
+        let saving =
+            sqlx::query!("update tower_sessions set data = $2, expiry_date = $3 where id = $1", id, json, expires);
+        saving.execute(&self.pool).await.map(drop).map_err(backend)
+    }
+
+    async fn load(&self, id: &Id) -> Result<Option<Record>> {
+        let loading = sqlx::query!(
+            "select data, expiry_date from tower_sessions where id = $1 and expiry_date > now()",
+            id.to_string()
+        );
+        let Some(row) = loading.fetch_optional(&self.pool).await.map_err(backend)? else { return Ok(None) };
+        let data = serde_json::from_value(row.data).map_err(|error| Error::Decode(error.to_string()))?;
+        let expiry_date = OffsetDateTime::from_unix_timestamp(row.expiry_date.timestamp())
+            .map_err(|error| Error::Decode(error.to_string()))?;
+        Ok(Some(Record { id: *id, data, expiry_date }))
+    }
+
+    async fn delete(&self, id: &Id) -> Result<()> {
+        let deleting = sqlx::query!("delete from tower_sessions where id = $1", id.to_string());
+        deleting.execute(&self.pool).await.map(drop).map_err(backend)
+    }
+}
+
+fn columns(record: &Record) -> Result<(String, serde_json::Value, chrono::DateTime<chrono::Utc>)> {
+    let json = serde_json::to_value(&record.data).map_err(|error| Error::Encode(error.to_string()))?;
+    let expires = chrono::DateTime::from_timestamp(record.expiry_date.unix_timestamp(), 0)
+        .ok_or_else(|| Error::Encode("the expiry date is out of range".to_owned()))?;
+    Ok((record.id.to_string(), json, expires))
+}
+
+fn backend(error: sqlx::Error) -> Error {
+    Error::Backend(error.to_string())
+}
+
+/// The layer that gives each request its session.
+pub fn layer(store: Store, settings: &Settings) -> SessionManagerLayer<Store> {
+    SessionManagerLayer::new(store)
+        .with_name(cookie_name(settings))
+        .with_secure(settings.is_https())
+        .with_http_only(true)
+        .with_same_site(SameSite::Lax)
+        .with_path("/")
+        .with_expiry(Expiry::OnInactivity(time::Duration::hours(settings.session_hours.into())))
+}
+
+/// The name of the session cookie.
+pub fn cookie_name(settings: &Settings) -> &'static str {
+    if settings.is_https() { "__Host-corpus" } else { "corpus" }
+}
+
+/// Completes the cookie that ends a session: browsers take a `__Host-` cookie only with
+/// `Secure`, which tower-sessions leaves out when it removes one.
+pub async fn secure_removal(request: Request, next: Next) -> Response {
+    let mut response = next.run(request).await;
+    let cookies: Vec<HeaderValue> = response.headers().get_all(SET_COOKIE).iter().map(with_secure).collect();
+    response.headers_mut().remove(SET_COOKIE);
+    for cookie in cookies {
+        response.headers_mut().append(SET_COOKIE, cookie);
+    }
+    response
+}
+
+fn with_secure(cookie: &HeaderValue) -> HeaderValue {
+    match cookie.to_str() {
+        Ok(text) if text.starts_with("__Host-") && !text.contains("; Secure") => {
+            HeaderValue::try_from(format!("{text}; Secure")).unwrap_or_else(|_| cookie.clone())
+        }
+        _ => cookie.clone(),
+    }
+}
+
+/// The member of a session.
+pub async fn member(session: &Session) -> std::result::Result<Option<UserId>, session::Error> {
+    session.get(MEMBER).await
+}
+
+/// Signs a member in: the session gets a new id, so that one planted before is worth nothing.
+pub async fn sign_in(session: &Session, member: UserId) -> std::result::Result<(), session::Error> {
+    session.cycle_id().await?;
+    session.insert(MEMBER, member).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(expires_in: i64) -> Record {
+        let data = [("member".to_owned(), serde_json::json!("x"))].into_iter().collect();
+        let expiry_date =
+            OffsetDateTime::now_utc().replace_nanosecond(0).unwrap() + time::Duration::seconds(expires_in);
+        Record { id: Id::default(), data, expiry_date }
+    }
+
+    #[sqlx::test(migrations = "../migrations")]
+    async fn created_saved_loaded_deleted(pool: PgPool) {
+        let store = Store::new(pool);
+        let mut one = record(60);
+        store.create(&mut one).await.unwrap();
+        assert_eq!(store.load(&one.id).await.unwrap().as_ref(), Some(&one));
+        one.data.insert("n".to_owned(), 1.into());
+        store.save(&one).await.unwrap();
+        assert_eq!(store.load(&one.id).await.unwrap().as_ref(), Some(&one));
+        let mut same = one.clone();
+        store.create(&mut same).await.unwrap();
+        assert_ne!(same.id, one.id, "an id in use is not taken over");
+        store.delete(&one.id).await.unwrap();
+        assert_eq!(store.load(&one.id).await.unwrap(), None);
+        store.save(&one).await.unwrap();
+        assert_eq!(store.load(&one.id).await.unwrap(), None, "a deleted session does not come back");
+    }
+
+    #[sqlx::test(migrations = "../migrations")]
+    async fn expired_ones_are_not_loaded_and_are_deleted(pool: PgPool) {
+        let store = Store::new(pool);
+        let (mut old, mut new) = (record(-1), record(60));
+        store.create(&mut old).await.unwrap();
+        store.create(&mut new).await.unwrap();
+        assert_eq!(store.load(&old.id).await.unwrap(), None);
+        assert_eq!(store.delete_expired().await.unwrap(), 1);
+        assert!(store.load(&new.id).await.unwrap().is_some());
+    }
+
+    #[test]
+    fn the_removal_of_a_host_cookie_is_secure() {
+        let header = |text| HeaderValue::from_static(text);
+        assert_eq!(
+            with_secure(&header("__Host-corpus=; Path=/; Max-Age=0")),
+            "__Host-corpus=; Path=/; Max-Age=0; Secure"
+        );
+        assert_eq!(with_secure(&header("__Host-corpus=x; Secure; Path=/")), "__Host-corpus=x; Secure; Path=/");
+        assert_eq!(with_secure(&header("theme=dark")), "theme=dark");
+    }
+}

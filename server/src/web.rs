@@ -1,0 +1,102 @@
+//! What a request's handler has at hand, and the router with everything around it.
+//!
+//! From the outside in: request id, log line, a page for a panic, security headers, the body
+//! limit, the check against cross-site requests; then, for pages, forms and events only, the
+//! session and who is signed in. Health and static files need none of the latter.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::http::HeaderName;
+use axum::middleware::{from_fn, from_fn_with_state};
+use axum::routing::{get, post};
+use corpus_controller::Controller;
+use leptos::config::LeptosOptions;
+use sqlx::PgPool;
+use tokio_util::sync::CancellationToken;
+use tower_http::limit::RequestBodyLimitLayer;
+use tower_http::request_id::{MakeRequestUuid, PropagateRequestIdLayer, SetRequestIdLayer};
+
+use crate::config::Settings;
+use crate::login::Login;
+use crate::{assets, forms, health, live, member, pages, security, sessions, trace};
+
+/// The largest body of a request: no form comes near it.
+const BODY_LIMIT: usize = 256 * 1024;
+
+/// The header with the id of a request, in answers and in the log.
+pub const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// What a handler has at hand.
+#[derive(Clone)]
+pub struct Web {
+    /// Everything that Corpus does.
+    pub controller: Controller,
+    /// The configuration.
+    pub settings: Arc<Settings>,
+    /// The realms.
+    pub login: Arc<Login>,
+    /// The database, for sessions and readiness.
+    pub pool: PgPool,
+    /// Where leptos finds its files.
+    pub leptos: LeptosOptions,
+    /// Cancelled when the server is about to end.
+    pub stopping: CancellationToken,
+}
+
+/// The whole router.
+pub fn router(web: Web) -> Router {
+    let open = Router::new()
+        .route("/healthz", get(health::alive))
+        .route("/readyz", get(health::ready))
+        .merge(assets::router(&web.settings.site_folder));
+    members(&web)
+        .merge(open)
+        .layer(from_fn_with_state(web.clone(), security::refuse_cross_site))
+        .layer(RequestBodyLimitLayer::new(BODY_LIMIT))
+        .layer(from_fn_with_state(web.clone(), pages::for_a_panic))
+        .layer(from_fn_with_state(web.clone(), security::headers))
+        .layer(trace::layer())
+        .layer(PropagateRequestIdLayer::new(REQUEST_ID))
+        .layer(SetRequestIdLayer::new(REQUEST_ID, MakeRequestUuid))
+        .with_state(web)
+}
+
+/// Pages, forms and events: what needs to know who asks.
+fn members(web: &Web) -> Router<Web> {
+    let store = sessions::Store::new(web.pool.clone());
+    forms()
+        .route("/jobs/{id}/events", get(live::events))
+        .method_not_allowed_fallback(pages::page)
+        .fallback(pages::page)
+        .layer(from_fn_with_state(web.clone(), member::admit))
+        .layer(sessions::layer(store, &web.settings))
+        .layer(from_fn(sessions::secure_removal))
+}
+
+fn forms() -> Router<Web> {
+    use forms::{dns, guests, jobs, keys, login, nodes, theme};
+    Router::new()
+        .route("/login", post(login::sign_in))
+        .route("/logout", post(login::sign_out))
+        .route("/theme", post(theme::choose))
+        .route("/nodes/link", post(nodes::link))
+        .route("/nodes/{id}/initialize", post(nodes::initialize))
+        .route("/nodes/{id}/host-key", post(nodes::host_key))
+        .route("/nodes/{id}/unlink", post(nodes::unlink))
+        .route("/guests/new", post(guests::request))
+        .route("/guests/{id}/start", post(guests::start))
+        .route("/guests/{id}/stop", post(guests::stop))
+        .route("/guests/{id}/restart", post(guests::restart))
+        .route("/guests/{id}/destroy", post(guests::destroy))
+        .route("/guests/{id}/reveal", post(guests::reveal))
+        .route("/guests/{id}/names", post(dns::attach))
+        .route("/guests/{id}/names/{name_id}/detach", post(dns::detach))
+        .route("/dns", post(dns::create_zone))
+        .route("/dns/zones/{id}/remove", post(dns::remove_zone))
+        .route("/keys", post(keys::add))
+        .route("/keys/{id}/remove", post(keys::remove))
+        .route("/jobs/{id}/cancel", post(jobs::cancel))
+        .route("/jobs/{id}/retry", post(jobs::retry))
+        .route("/jobs/{id}/abandon", post(jobs::abandon))
+}

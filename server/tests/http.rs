@@ -1,0 +1,216 @@
+//! What a browser meets: login, sessions, refusals, headers, files, health.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests may fail loudly")]
+
+mod support;
+
+use sqlx::PgPool;
+use support::{Running, cookie_of, header, set_cookies};
+
+#[sqlx::test(migrations = "../migrations")]
+async fn who_is_not_signed_in_is_sent_to_the_login_page(pool: PgPool) {
+    let server = Running::start(&pool, "").await;
+    let answer = server.get("/nodes?x=1", "").await;
+    assert_eq!((answer.status().as_u16(), header(&answer, "location")), (303, "/login?next=%2Fnodes%3Fx%3D1"));
+    let stream = server.get("/jobs/01890000-0000-7000-8000-000000000000/events", "").await;
+    assert_eq!(stream.status().as_u16(), 401);
+    let posted = server.post("/keys", "", &[("line", "x")]).await;
+    assert_eq!((posted.status().as_u16(), header(&posted, "location")), (303, "/login"));
+    assert_eq!(server.get("/login", "").await.status().as_u16(), 200);
+    server.stop().await;
+}
+
+#[sqlx::test(migrations = "../migrations")]
+async fn signing_in_makes_a_new_session_and_signing_out_ends_it(pool: PgPool) {
+    let server = Running::start(&pool, "").await;
+    let first = server.sign_in("", "admin", &server.admin).await;
+    assert_eq!((first.status().as_u16(), header(&first, "location")), (303, "/nodes"));
+    let flags = set_cookies(&first).remove(0);
+    for flag in ["corpus=", "HttpOnly", "SameSite=Lax", "Path=/"] {
+        assert!(flags.contains(flag), "{flags}");
+    }
+    assert!(!flags.contains("Secure") && !flags.contains("Domain"), "{flags}");
+
+    let planted = cookie_of(&first);
+    assert_eq!(server.get("/", &planted).await.status().as_u16(), 200);
+    let second = cookie_of(&server.sign_in(&planted, "admin", &server.admin).await);
+    assert_ne!(planted, second, "the id changes at login");
+    assert_eq!(server.get("/", &planted).await.status().as_u16(), 303, "the id from before is worth nothing");
+    assert_eq!(server.get("/", &second).await.status().as_u16(), 200);
+
+    let out = server.post("/logout", &second, &[]).await;
+    assert_eq!((out.status().as_u16(), header(&out, "location")), (303, "/login"));
+    assert_eq!(server.get("/", &second).await.status().as_u16(), 303);
+    let made_up = server.sign_in("corpus=AAAAAAAAAAAAAAAAAAAAAA", "admin", &server.admin).await;
+    assert_ne!(cookie_of(&made_up), "corpus=AAAAAAAAAAAAAAAAAAAAAA");
+    server.stop().await;
+}
+
+#[sqlx::test(migrations = "../migrations")]
+async fn over_https_the_cookie_is_bound_to_the_host(pool: PgPool) {
+    let server = Running::start(&pool, "public_url = 'https://corpus.example.org'\n").await;
+    let answer = server.sign_in("", "admin", &server.admin).await;
+    let cookie = set_cookies(&answer).remove(0);
+    assert!(cookie.starts_with("__Host-corpus=") && cookie.contains("Secure"), "{cookie}");
+    assert_eq!(header(&answer, "strict-transport-security"), "max-age=31536000");
+    let out = server.post("/logout", &cookie_of(&answer), &[]).await;
+    let removal = set_cookies(&out).remove(0);
+    assert!(removal.contains("Max-Age=0") && removal.contains("Secure"), "{removal}");
+    server.stop().await;
+}
+
+#[sqlx::test(migrations = "../migrations")]
+async fn a_wrong_password_is_refused_and_not_shown_again(pool: PgPool) {
+    let server = Running::start(&pool, "").await;
+    let wrong = server.sign_in("", "admin", "s3cret-wrong").await;
+    assert_eq!(wrong.status().as_u16(), 401);
+    assert!(set_cookies(&wrong).is_empty());
+    let page = wrong.text().await.unwrap();
+    assert!(page.contains("not right") && page.contains("admin") && !page.contains("s3cret-wrong"), "{page}");
+    let unknown = server.sign_in("", "nobody", "s3cret-wrong").await;
+    assert_eq!(unknown.status().as_u16(), 401);
+    assert!(unknown.text().await.unwrap().contains("not right"));
+    assert_eq!(server.sign_in("", "admin", "").await.status().as_u16(), 422);
+    let audited: i64 =
+        sqlx::query_scalar("select count(*) from audit where action = 'login.refused'").fetch_one(&pool).await.unwrap();
+    assert_eq!(audited, 2);
+    server.stop().await;
+}
+
+#[sqlx::test(migrations = "../migrations")]
+async fn too_many_attempts_wait(pool: PgPool) {
+    let server = Running::start(&pool, "").await;
+    for _ in 0..5 {
+        assert_eq!(server.sign_in("", "admin", "wrong").await.status().as_u16(), 401);
+    }
+    let refused = server.sign_in("", "admin", &server.admin).await;
+    assert_eq!(refused.status().as_u16(), 429);
+    let wait: u64 = header(&refused, "retry-after").parse().unwrap();
+    assert!((1..=12).contains(&wait), "{wait}");
+    assert!(refused.text().await.unwrap().contains("Too many attempts"));
+    server.stop().await;
+}
+
+#[sqlx::test(migrations = "../migrations")]
+async fn a_form_of_another_site_is_refused(pool: PgPool) {
+    let server = Running::start(&pool, "").await;
+    let cookie = server.as_admin().await;
+    let send = |name: &'static str, value: &'static str| {
+        let request = server.client.post(format!("{}/keys", server.url)).header("cookie", &cookie);
+        request.header(name, value).body("line=x").send()
+    };
+    for (name, value) in [
+        ("origin", "https://evil.example"),
+        ("origin", "null"),
+        ("sec-fetch-site", "cross-site"),
+        ("sec-fetch-site", "same-site"),
+        ("x-nothing", "said"),
+    ] {
+        let answer = send(name, value).await.unwrap();
+        assert_eq!(answer.status().as_u16(), 403, "{name}: {value}");
+    }
+    assert_ne!(send("sec-fetch-site", "same-origin").await.unwrap().status().as_u16(), 403);
+    server.stop().await;
+}
+
+#[sqlx::test(migrations = "../migrations")]
+async fn every_answer_has_the_security_headers(pool: PgPool) {
+    let server = Running::start(&pool, "").await;
+    for path in ["/login", "/healthz", "/pkg/corpus.css", "/pkg/none.js", "/nodes"] {
+        let answer = server.get(path, "").await;
+        assert_eq!(header(&answer, "x-content-type-options"), "nosniff", "{path}");
+        assert_eq!(header(&answer, "referrer-policy"), "same-origin", "{path}");
+        assert!(header(&answer, "content-security-policy").contains("frame-ancestors 'none'"), "{path}");
+        assert!(!header(&answer, "content-security-policy").contains("script-src 'unsafe-inline'"), "{path}");
+        assert!(!header(&answer, "permissions-policy").is_empty(), "{path}");
+        assert!(!header(&answer, "x-request-id").is_empty(), "{path}");
+    }
+    server.stop().await;
+}
+
+#[sqlx::test(migrations = "../migrations")]
+async fn files_are_served_compressed_and_kept(pool: PgPool) {
+    let server = Running::start(&pool, "").await;
+    let get = server.client.get(format!("{}/pkg/corpus.0123456789.js", server.url));
+    let answer = get.header("accept-encoding", "br").send().await.unwrap();
+    assert_eq!(header(&answer, "content-encoding"), "br");
+    assert_eq!(header(&answer, "content-type"), "text/javascript");
+    assert!(header(&answer, "cache-control").contains("immutable"));
+    let plain = server.get("/pkg/corpus.css", "").await;
+    assert!(!header(&plain, "cache-control").contains("immutable"));
+    assert_eq!(server.get("/pkg/../data/seal.key", "").await.status().as_u16(), 303, "no way out of the folder");
+    assert_eq!(server.get("/pkg/%2e%2e/%2e%2e/data/seal.key", "").await.status().as_u16(), 404);
+    let page = server.get("/login", "").await.text().await.unwrap();
+    assert!(page.contains("/pkg/corpus.0123456789.js"), "the names of hash.txt are used: {page}");
+    server.stop().await;
+}
+
+#[sqlx::test(migrations = "../migrations")]
+async fn unknown_pages_and_ids_are_404(pool: PgPool) {
+    let server = Running::start(&pool, "").await;
+    let cookie = server.as_admin().await;
+    for path in ["/nowhere", "/nodes/01890000-0000-7000-8000-000000000000", "/jobs/x/events"] {
+        assert_eq!(server.get(path, &cookie).await.status().as_u16(), 404, "{path}");
+    }
+    for path in ["/nowhere", "/guests/no-id/start", "/guests/01890000-0000-7000-8000-000000000000/stop"] {
+        assert_eq!(server.post(path, &cookie, &[]).await.status().as_u16(), 404, "{path}");
+    }
+    server.stop().await;
+}
+
+#[sqlx::test(migrations = "../migrations")]
+async fn a_large_body_is_refused(pool: PgPool) {
+    let server = Running::start(&pool, "").await;
+    let cookie = server.as_admin().await;
+    let answer = server.post("/keys", &cookie, &[("line", &"x".repeat(300 * 1024))]).await;
+    assert_eq!(answer.status().as_u16(), 413);
+    server.stop().await;
+}
+
+#[sqlx::test(migrations = "../migrations")]
+async fn a_refused_form_comes_back_with_its_values(pool: PgPool) {
+    let server = Running::start(&pool, "").await;
+    let cookie = server.as_admin().await;
+    let form = [("step", "probe"), ("address", "a;b"), ("port", "70000"), ("password", "hush-hush")];
+    let answer = server.post("/nodes/link", &cookie, &form).await;
+    assert_eq!(answer.status().as_u16(), 422);
+    let page = answer.text().await.unwrap();
+    assert!(page.contains("a;b") && page.contains("70000") && !page.contains("hush-hush"), "{page}");
+    let key = "-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXktdjEAAAAA";
+    let answer = server.post("/keys", &cookie, &[("line", key)]).await;
+    assert_eq!(answer.status().as_u16(), 422);
+    assert!(!answer.text().await.unwrap().contains("b3BlbnNzaC1rZXktdjEAAAAA"), "a private key is never shown again");
+    server.stop().await;
+}
+
+#[sqlx::test(migrations = "../migrations")]
+async fn a_key_is_added_by_the_form(pool: PgPool) {
+    let server = Running::start(&pool, "").await;
+    let cookie = server.as_admin().await;
+    let line = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJeZ0C1Jb2kFTGtzMxYhCDeV0Zy0nWQ6m5nM8cC7XyQk someone@example.org";
+    let answer = server.post("/keys", &cookie, &[("line", line)]).await;
+    assert_eq!((answer.status().as_u16(), header(&answer, "location")), (303, "/keys"));
+    assert_eq!(server.post("/keys", &cookie, &[("line", line)]).await.status().as_u16(), 422, "twice");
+    server.stop().await;
+}
+
+#[sqlx::test(migrations = "../migrations")]
+async fn health_tells_life_from_readiness(pool: PgPool) {
+    let server = Running::start(&pool, "").await;
+    assert_eq!(server.get("/healthz", "").await.status().as_u16(), 200);
+    assert_eq!(server.get("/readyz", "").await.text().await.unwrap(), r#"{"ready":true,"reasons":[]}"#);
+    sqlx::query("delete from _sqlx_migrations where version = 1").execute(&pool).await.unwrap();
+    let unready = server.get("/readyz", "").await;
+    assert_eq!(unready.status().as_u16(), 503);
+    assert!(unready.text().await.unwrap().contains("migrations are missing"));
+    assert_eq!(server.get("/healthz", "").await.status().as_u16(), 200);
+    server.stop().await;
+}
+
+#[sqlx::test(migrations = "../migrations")]
+async fn the_theme_is_kept_and_leads_nowhere_else(pool: PgPool) {
+    let server = Running::start(&pool, "").await;
+    let answer = server.post("/theme", "", &[("theme", "dark"), ("next", "//evil.example")]).await;
+    assert_eq!((answer.status().as_u16(), header(&answer, "location")), (303, "/"));
+    assert!(set_cookies(&answer).remove(0).starts_with("theme=dark;"));
+    server.stop().await;
+}
