@@ -122,11 +122,10 @@ impl Failure {
             Self::Busy(_) => ErrorKind::Busy,
             Self::Cancelled => ErrorKind::Cancelled,
             Self::Start { source, .. } if source.kind() == io::ErrorKind::NotFound => ErrorKind::Missing,
-            Self::Start { .. } => ErrorKind::Command,
             Self::Command { tail, .. } if tail.iter().any(|line| line.contains("No space left on device")) => {
                 ErrorKind::NoSpace
             }
-            Self::Command { .. } => ErrorKind::Command,
+            Self::Start { .. } | Self::Command { .. } => ErrorKind::Command,
             Self::TimedOut { .. } => ErrorKind::TimedOut,
             Self::CheckFailed { .. } => ErrorKind::CheckFailed,
             Self::NoSpace { .. } => ErrorKind::NoSpace,

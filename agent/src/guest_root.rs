@@ -17,7 +17,9 @@ use rustix::fs::{
     openat2, renameat, unlinkat,
 };
 use rustix::io::Errno;
-use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsconfig_set_string, fsmount, fsopen};
+use rustix::mount::{
+    FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsconfig_set_flag, fsconfig_set_string, fsmount, fsopen,
+};
 
 use crate::failure::{At, Failure};
 
@@ -72,12 +74,16 @@ impl GuestRoot {
     }
 
     /// A stopped guest whose root is an overlay: it is mounted nowhere, only this value holds it.
+    ///
+    /// `volatile` keeps the kernel from writing the whole disk back when the overlay goes, which
+    /// took 0.4 s on a busy one. It marks `work`, which so must be none that the guest is started with.
     pub fn overlay(lower: &Path, upper: &Path, work: &Path) -> Result<Self, Failure> {
         let mount = || {
             let overlay = fsopen("overlay", FsOpenFlags::FSOPEN_CLOEXEC)?;
             fsconfig_set_string(overlay.as_fd(), "lowerdir", lower)?;
             fsconfig_set_string(overlay.as_fd(), "upperdir", upper)?;
             fsconfig_set_string(overlay.as_fd(), "workdir", work)?;
+            fsconfig_set_flag(overlay.as_fd(), "volatile")?;
             fsconfig_create(overlay.as_fd())?;
             fsmount(overlay.as_fd(), FsMountFlags::FSMOUNT_CLOEXEC, MountAttrFlags::empty())
         };

@@ -13,7 +13,7 @@ use crate::host::Host;
 use crate::runner::{Argv, Output};
 use crate::task::Task;
 
-const INSTALL: Duration = Duration::from_secs(900);
+const INSTALL: Duration = Duration::from_mins(15);
 /// openssl makes the proxy's first certificate.
 const NODE: [&str; 8] = ["haproxy", "nftables", "iproute2", "procps", "openssl", "tar", "zstd", "systemd"];
 const LXC: [&str; 2] = ["lxc", "debootstrap"];

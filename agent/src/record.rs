@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use crate::failure::{At, Failure};
 use crate::host::Host;
 
-const KEPT: Duration = Duration::from_secs(7 * 24 * 3600);
+const KEPT: Duration = Duration::from_hours(7 * 24);
 /// A journal that reaches this many bytes begins anew.
 const MAX_JOURNAL: u64 = 256 << 10;
 
@@ -114,6 +114,7 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(32))]
         #[test]
         fn a_generation_passes_unless_a_higher_one_did(generations in prop::collection::vec(-3_i64..1000, 1..20)) {
             let folder = tempfile::tempdir().unwrap();

@@ -67,30 +67,35 @@ impl Argv {
     }
 
     /// With one more argument.
+    #[must_use]
     pub fn arg(mut self, arg: impl AsRef<OsStr>) -> Self {
         self.args.push(arg.as_ref().to_owned());
         self
     }
 
     /// With more arguments.
+    #[must_use]
     pub fn args<S: AsRef<OsStr>>(mut self, args: impl IntoIterator<Item = S>) -> Self {
         self.args.extend(args.into_iter().map(|arg| arg.as_ref().to_owned()));
         self
     }
 
     /// With a variable in its environment.
+    #[must_use]
     pub fn env(mut self, name: &'static str, value: &'static str) -> Self {
         self.env.push((name, value));
         self
     }
 
     /// With another time limit.
+    #[must_use]
     pub fn limit(mut self, limit: Duration) -> Self {
         self.limit = limit;
         self
     }
 
     /// Its output is an answer for us, not a line for the log.
+    #[must_use]
     pub fn quiet(mut self) -> Self {
         self.quiet = true;
         self
@@ -120,11 +125,7 @@ impl Argv {
         self.follow(task, child, &group, &happenings, pipes.iter().flatten().count())
     }
 
-    #[expect(
-        clippy::disallowed_methods,
-        clippy::disallowed_types,
-        reason = "this is the one place that starts processes"
-    )]
+    #[expect(clippy::disallowed_methods, reason = "this is the one place that starts processes")]
     fn spawn(&self) -> Result<Child, Failure> {
         std::process::Command::new(self.program)
             .args(&self.args)
@@ -295,7 +296,7 @@ mod tests {
         let started = Instant::now();
         let result = Argv::new("sh").args(["-c", "echo up; sleep 61.5"]).run(&task);
         assert!(matches!(result, Err(Failure::Cancelled)), "{result:?}");
-        assert!(started.elapsed() < Duration::from_millis(500));
+        assert!(started.elapsed() < GRACE);
     }
 
     #[test]

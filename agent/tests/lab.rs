@@ -11,7 +11,6 @@
     clippy::panic,
     clippy::indexing_slicing,
     clippy::disallowed_methods,
-    clippy::disallowed_types,
     reason = "tests may fail loudly, and play the controller's part"
 )]
 

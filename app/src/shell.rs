@@ -23,6 +23,8 @@ pub fn shell(options: LeptosOptions) -> impl IntoView {
 
 /// The whole document around any body.
 pub fn document(options: LeptosOptions, body: impl FnOnce() -> AnyView) -> AnyView {
+    // Rendering needs an executor; only the first call sets it.
+    let _ = any_spawner::Executor::init_tokio();
     provide_meta_context();
     set_policy();
     let body = body();

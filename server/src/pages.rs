@@ -115,6 +115,12 @@ pub fn log_failure(error: &corpus_controller::Error) {
     }
 }
 
+/// Lets leptos spawn on tokio. It does so by itself only when it lists the routes of an app,
+/// so it is given one without routes.
+pub fn init() {
+    drop(leptos_axum::generate_route_list(|| ()));
+}
+
 /// Where leptos finds the files that the browser loads. It would look for `hash.txt` beside
 /// the executable; an absolute path makes it look in the site folder instead.
 pub fn leptos_options(site_folder: &Path) -> LeptosOptions {

@@ -46,6 +46,7 @@ pub struct Web {
 
 /// The whole router.
 pub fn router(web: Web) -> Router {
+    pages::init();
     let open = Router::new()
         .route("/healthz", get(health::alive))
         .route("/readyz", get(health::ready))

@@ -47,7 +47,7 @@ pub fn uptime(uptime: &str, init_stat: &str) -> u64 {
     whole.saturating_sub(started / 100)
 }
 
-/// The local addresses of /proc/net/fib_trie, in which a leaf `|-- ADDRESS` is followed by its kinds.
+/// The local addresses of `/proc/net/fib_trie`, in which a leaf `|-- ADDRESS` is followed by its kinds.
 pub fn ipv4(text: &str) -> Vec<Ipv4Addr> {
     let mut leaf = None;
     let mut found = Vec::new();
@@ -63,7 +63,7 @@ pub fn ipv4(text: &str) -> Vec<Ipv4Addr> {
     found
 }
 
-/// The global addresses of /proc/net/if_inet6: 32 hexadecimal digits, index, prefix, scope 00.
+/// The global addresses of `/proc/net/if_inet6`: 32 hexadecimal digits, index, prefix, scope 00.
 pub fn ipv6(text: &str) -> Vec<Ipv6Addr> {
     let global = text.lines().filter(|line| line.split_whitespace().nth(3) == Some("00"));
     let address = |line: &str| u128::from_str_radix(line.split_whitespace().next()?, 16).ok();

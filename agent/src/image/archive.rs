@@ -1,5 +1,6 @@
 //! An image from an archive that was uploaded: checked by its hash, then unpacked.
 
+use std::fmt::Write;
 use std::fs::{self, File};
 use std::io::Read;
 use std::path::{Component, Path, PathBuf};
@@ -15,7 +16,7 @@ use crate::host::Host;
 use crate::runner::Argv;
 use crate::task::Task;
 
-const UNPACK: Duration = Duration::from_secs(600);
+const UNPACK: Duration = Duration::from_mins(10);
 const CHUNK: usize = 1 << 20;
 /// A system is about three times as large as its zstd archive; tar says so itself if it is more.
 const EXPANSION: u64 = 3;
@@ -63,7 +64,7 @@ fn hash(task: &Task<'_>, path: &Path) -> Result<String, Failure> {
         task.go_on()?;
         let read = file.read(&mut chunk).at("read", path)?;
         if read == 0 {
-            return Ok(digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect());
+            return Ok(hexadecimal(&digest.finalize()));
         }
         digest.update(chunk.get(..read).unwrap_or_default());
         done += read as u64;
@@ -71,6 +72,13 @@ fn hash(task: &Task<'_>, path: &Path) -> Result<String, Failure> {
             task.progress(done, total);
         }
     }
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
 }
 
 fn unpack(task: &Task<'_>, archive: &Path, root: &Path) -> Result<(), Failure> {

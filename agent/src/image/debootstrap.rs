@@ -14,7 +14,7 @@ use crate::host::Host;
 use crate::runner::Argv;
 use crate::task::Task;
 
-const BUILD: Duration = Duration::from_secs(1800);
+const BUILD: Duration = Duration::from_mins(30);
 /// What a build needs at its largest, packages and system together.
 const ROOM: Bytes = Bytes(1_500_000_000);
 const PACKAGES: &str =

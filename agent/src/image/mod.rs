@@ -66,17 +66,17 @@ fn replace(
     files::remove_folder(&old)?;
     let root = new.join("rootfs");
     fs::create_dir_all(&root).at("make", &root)?;
-    let made = make(&root).and_then(|()| require_system(&root)).and_then(|()| {
+    let finished = make(&root).and_then(|()| require_system(&root)).and_then(|()| {
         files::write(&new.join("sha256"), &format!("{origin}\n"), 0o644)?;
         if folder.exists() {
             fs::rename(&folder, &old).at("replace", &folder)?;
         }
         fs::rename(&new, &folder).at("make", &folder)
     });
-    if made.is_err() {
+    if finished.is_err() {
         let _ = files::remove_folder(&new);
     }
-    made.and_then(|()| files::remove_folder(&old).map(|_| ()))
+    finished.and_then(|()| files::remove_folder(&old).map(|_| ()))
 }
 
 /// An image without these can't become a guest that one can enter.

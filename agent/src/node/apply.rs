@@ -195,8 +195,8 @@ fn replace_maps(task: &Task<'_>, parts: &HashSet<Part>, changes: &[Change]) -> R
     if !parts.contains(&Part::Maps) {
         return Ok(());
     }
-    let maps = changes.iter().filter(|change| change.file.part == Part::Maps);
-    maps.map(|change| live::replace_map(task.host, &change.file.path, &change.file.text)).collect()
+    let mut maps = changes.iter().filter(|change| change.file.part == Part::Maps);
+    maps.try_for_each(|change| live::replace_map(task.host, &change.file.path, &change.file.text))
 }
 
 /// Puts the old files back and brings them into force as far as that goes. What fails here is

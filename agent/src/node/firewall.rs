@@ -26,7 +26,7 @@ pub fn rules(plan: &NodePlan) -> String {
     rules.dedup();
     let (near, far): (Vec<&FirewallRule>, Vec<&FirewallRule>) =
         rules.into_iter().partition(|rule| plan.network.takes(rule.from));
-    let to_guests: String = far.iter().map(|rule| format!("\t\t{}\n", let_in(rule))).collect();
+    let to_guests: String = far.iter().map(|rule| indented(&let_in(rule))).collect();
     let between: String = near.iter().map(|rule| let_between(rule)).collect();
     format!(
         "\
@@ -72,6 +72,10 @@ table bridge corpus {{
 }}
 "
     )
+}
+
+fn indented(rule: &str) -> String {
+    format!("\t\t{rule}\n")
 }
 
 fn let_in(rule: &FirewallRule) -> String {

@@ -125,7 +125,7 @@ mod tests {
     proptest! {
         #[test]
         fn chunks_are_whole_lines(names in prop::collection::vec("[a-z.]{1,250}", 0..200)) {
-            let text: String = names.iter().map(|name| format!("{name} 10.5.0.10\n")).collect();
+            let text = names.iter().fold(String::new(), |text, name| text + name + " 10.5.0.10\n");
             let chunks = chunks(&text);
             prop_assert!(chunks.iter().all(|chunk| chunk.len() <= CHUNK && chunk.ends_with('\n')));
             prop_assert_eq!(chunks.concat(), text);

@@ -97,10 +97,9 @@ mod tests {
     #[test]
     fn the_files_of_a_node() {
         let host = Host::below("/nowhere");
-        let text: String = render(&host, &plan::tests::plan())
+        let text = render(&host, &plan::tests::plan())
             .iter()
-            .map(|file| format!("==> {}\n{}\n", file.path.display(), file.text))
-            .collect();
+            .fold(String::new(), |text, file| text + &format!("==> {}\n{}\n", file.path.display(), file.text));
         insta::assert_snapshot!(text.replace("/nowhere", ""));
     }
 }

@@ -29,16 +29,16 @@ pub struct Offers {
 /// The lines of `hosts.map`: name, address.
 pub fn hosts(plan: &NodePlan) -> String {
     let routes: BTreeMap<_, _> = plan.http_routes.iter().map(|route| (route.name.as_str(), route.ip)).collect();
-    lines(routes)
+    lines(&routes)
 }
 
 /// The lines of `ports.map`: port, address.
 pub fn ports(plan: &NodePlan) -> String {
     let routes: BTreeMap<_, _> = plan.ssh_routes.iter().map(|route| (route.port.get(), route.ip)).collect();
-    lines(routes)
+    lines(&routes)
 }
 
-fn lines<K: std::fmt::Display, V: std::fmt::Display>(routes: BTreeMap<K, V>) -> String {
+fn lines<K: std::fmt::Display, V: std::fmt::Display>(routes: &BTreeMap<K, V>) -> String {
     routes.iter().fold(String::new(), |mut text, (key, value)| {
         let _ = writeln!(text, "{key} {value}");
         text
@@ -100,6 +100,7 @@ backend http_guest
     option forwardfor
     # No connection to one guest is ever used for a request to another.
     option http-server-close
+    retries 1
     http-reuse never
     http-request set-dst var(txn.guest)
     server guest 0.0.0.0:80
@@ -116,6 +117,8 @@ backend ssh_guest
     mode tcp
     timeout server 24h
     option srvtcpka
+    # A guest that still boots refuses; haproxy would keep the caller waiting a second before it tries again.
+    retries 0
     server guest 0.0.0.0:22
 "
     )

@@ -34,8 +34,12 @@ pub fn remove(task: &Task<'_>) -> Result<bool, Failure> {
     }
     changed |= remove_leftovers(task, bridge.as_deref())?;
     changed |= files::remove_folder(&task.host.configuration())?;
-    for folder in ["images", "upload", "jobs", "locks"] {
+    for folder in ["images", "upload"] {
         changed |= files::remove_folder(&task.host.corpus().join(folder))?;
+    }
+    // This very request made these again, so they don't tell whether there was anything to do.
+    for folder in ["jobs", "locks"] {
+        files::remove_folder(&task.host.corpus().join(folder))?;
     }
     Ok(changed)
 }

@@ -83,8 +83,8 @@ fn setup(world: &World, name: &str) -> GuestSetup {
     let file = |path: &str, text: String| GuestFile { path: path.into(), text, mode: 0o644 };
     GuestSetup {
         files: vec![
-            file("/etc/hosts", format!("127.0.0.1 localhost\n127.0.1.1 {name}\n")),
-            file("/etc/hostname", format!("{name}\n")),
+            file("/etc/hosts", "127.0.0.1 localhost\n127.0.1.1 one.lab.test\n".to_owned()),
+            file("/etc/hostname", "one.lab.test\n".to_owned()),
             file("/srv/deep/er/file", "x\n".into()),
         ],
         host_key: Some(SshHostKey { private: std::fs::read_to_string(private).unwrap(), public }),
@@ -279,7 +279,7 @@ pub fn cut(world: &World) {
     line.send(Request::EnsureGuest { plan: Box::new(plan.clone()) });
     let _ = line.event();
     drop(line);
-    let end = Instant::now() + Duration::from_secs(60);
+    let end = Instant::now() + Duration::from_mins(1);
     let mut after = world.line();
     while state(&mut after, &plan).is_none() {
         assert!(Instant::now() < end, "the copy did not go on");

@@ -9,9 +9,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use corpus_protocol::{Answer, Event, FromAgent, JobRef, MAX_LINE, Reply, Request, ToAgent, VERSION};
-use russh::ChannelMsg;
-use russh::{ChannelReadHalf, ChannelWriteHalf};
+use corpus_protocol::{Answer, Event, FromAgent, JobRef, MAX_LINE, Reply, Request, ToAgent};
+use russh::ChannelWriteHalf;
 use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
@@ -19,9 +18,10 @@ use tokio_util::sync::CancellationToken;
 use super::command::Command;
 use super::connection::Connection;
 use super::error::NodeError;
-use super::lines::{Lines, Tail, excerpt};
+use super::lines::excerpt;
 use super::privilege::Privilege;
 use super::sha256::Sha256;
+use super::source::Source;
 
 /// How long an agent may take to say hello.
 const HELLO_LIMIT: Duration = Duration::from_secs(10);
@@ -145,7 +145,7 @@ impl Agent {
         let writer = tokio::spawn(write(outgoing, queue)).abort_handle();
         let read_calls = Arc::clone(&calls);
         tokio::spawn(async move {
-            let error = source.deliver_all(&read_calls).await;
+            let error = deliver_all(&mut source, &read_calls).await;
             read_calls.end(&error);
             writer.abort();
         });
@@ -158,7 +158,8 @@ impl Agent {
     }
 
     /// Sends a request and waits for its result; `events` sees what happens meanwhile.
-    /// Dropping the future cancels the request on the host.
+    /// Dropping the future cancels the request on the host. After the time limit or the token the
+    /// result is waited for up to 5 s more: a request that succeeded after all is a success.
     pub async fn call(&self, call: Call, mut events: impl FnMut(Event) + Send) -> Result<Answer, NodeError> {
         let (limit, cancel) = (call.limit, call.token());
         let mut running = self.send(call)?;
@@ -250,75 +251,15 @@ async fn write(to: ChannelWriteHalf<russh::client::Msg>, mut queue: mpsc::Unboun
     drop(to.close().await);
 }
 
-/// The agent's side of the channel.
-struct Source {
-    incoming: ChannelReadHalf,
-    host: Arc<str>,
-    lines: Lines,
-    stderr: Tail,
-    end: Option<String>,
-}
-
-impl Source {
-    fn new(incoming: ChannelReadHalf, host: Arc<str>) -> Self {
-        Self { incoming, host, lines: Lines::default(), stderr: Tail::default(), end: None }
-    }
-
-    /// The next line. What comes after an exit status is still read; only a closed channel ends it.
-    async fn next(&mut self) -> Result<Bytes, NodeError> {
-        loop {
-            if let Some(line) = self.lines.next_line().map_err(|_| self.protocol("a line without end".to_owned()))? {
-                return Ok(line);
-            }
-            match self.incoming.wait().await {
-                Some(ChannelMsg::Data { data }) => self.lines.push(&data),
-                Some(ChannelMsg::ExtendedData { data, .. }) => self.stderr.push(&data),
-                Some(ChannelMsg::ExitStatus { exit_status }) => self.end = Some(format!("exit status {exit_status}")),
-                Some(ChannelMsg::ExitSignal { signal_name, .. }) => {
-                    self.end = Some(format!("killed by {signal_name:?}"));
+async fn deliver_all(source: &mut Source, calls: &Calls) -> NodeError {
+    loop {
+        match source.next().await {
+            Ok(line) => {
+                if let Err(what) = calls.deliver(&line) {
+                    return source.protocol(what);
                 }
-                Some(ChannelMsg::Failure) => self.end = Some("sshd refused to start it".to_owned()),
-                Some(_) => {}
-                None => return Err(self.ended()),
             }
+            Err(error) => return error,
         }
-    }
-
-    async fn deliver_all(&mut self, calls: &Calls) -> NodeError {
-        loop {
-            match self.next().await {
-                Ok(line) => {
-                    if let Err(what) = calls.deliver(&line) {
-                        return self.protocol(what);
-                    }
-                }
-                Err(error) => return error,
-            }
-        }
-    }
-
-    fn check_hello(&mut self, line: &[u8], user: &str) -> Result<(), NodeError> {
-        match serde_json::from_slice(line) {
-            Ok(FromAgent::Hello { version: VERSION, root: true }) => Ok(()),
-            Ok(FromAgent::Hello { version: VERSION, root: false }) => {
-                Err(NodeError::NoRoot { host: self.host.to_string(), user: user.to_owned() })
-            }
-            Ok(FromAgent::Hello { version, .. }) => {
-                Err(self.protocol(format!("it speaks version {version}, this controller {VERSION}")))
-            }
-            _ => Err(self.protocol(format!("{:?} instead of hello", excerpt(line)))),
-        }
-    }
-
-    fn ended(&mut self) -> NodeError {
-        let host = self.host.to_string();
-        match self.end.take() {
-            Some(reason) => NodeError::AgentEnded { host, reason, stderr: self.stderr.take() },
-            None => NodeError::Disconnected { host, reason: "the line was cut".to_owned() },
-        }
-    }
-
-    fn protocol(&mut self, what: String) -> NodeError {
-        NodeError::Protocol { host: self.host.to_string(), what, stderr: self.stderr.take() }
     }
 }

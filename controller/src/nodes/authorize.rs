@@ -1,4 +1,4 @@
-//! The controller's line in an account's authorized_keys(5).
+//! The controller's line in an account's `authorized_keys(5)`.
 //!
 //! Added by appending, removed by writing a new file and moving it over the old one, so that
 //! a cut line never costs a person their own key.

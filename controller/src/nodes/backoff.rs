@@ -19,11 +19,8 @@ pub(super) struct Backoff {
 impl Backoff {
     /// Remembers a failure; each one in a row doubles the pause.
     pub(super) fn failed(&mut self, now: Instant, error: NodeError) {
-        let pause = if error.is_transient() {
-            FIRST.saturating_mul(1 << self.failures.min(10)).min(LONGEST)
-        } else {
-            LASTING
-        };
+        let pause =
+            if error.is_transient() { FIRST.saturating_mul(1 << self.failures.min(10)).min(LONGEST) } else { LASTING };
         self.failures = self.failures.saturating_add(1);
         self.last = Some((now + pause, error));
     }

@@ -45,7 +45,7 @@ pub(super) enum HostPath<'a> {
     UploadPart(&'a UploadName),
     /// The same where an account that is not root puts it first.
     UploadCached(&'a UploadName),
-    /// The account's authorized_keys(5).
+    /// The account's `authorized_keys(5)`.
     AuthorizedKeys,
     /// The same before it is complete.
     AuthorizedKeysPart,

@@ -18,7 +18,7 @@ use super::host_key::{HostKey, SeenHostKey};
 /// Silence after which a keepalive is sent; three without an answer end the line.
 const KEEPALIVE: Duration = Duration::from_secs(5);
 /// Silence after which a line is given up whatever the keepalives say.
-const INACTIVITY: Duration = Duration::from_secs(60);
+const INACTIVITY: Duration = Duration::from_mins(1);
 
 /// Which host key is good.
 #[derive(Debug, Clone)]

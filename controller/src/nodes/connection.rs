@@ -157,11 +157,8 @@ impl Connection {
     }
 
     pub(super) async fn channel(&self) -> Result<Channel<Msg>, NodeError> {
-        let late = |_| NodeError::NoAnswer {
-            host: self.host.to_string(),
-            doing: "opening a channel",
-            limit: CHANNEL_LIMIT,
-        };
+        let late =
+            |_| NodeError::NoAnswer { host: self.host.to_string(), doing: "opening a channel", limit: CHANNEL_LIMIT };
         timeout(CHANNEL_LIMIT, self.handle.channel_open_session())
             .await
             .map_err(late)?
@@ -201,4 +198,3 @@ impl std::fmt::Debug for Connection {
         write!(f, "Connection({}@{})", self.user, self.host)
     }
 }
-

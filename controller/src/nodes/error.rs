@@ -38,7 +38,9 @@ pub enum NodeError {
         source: Arc<io::Error>,
     },
     /// The host did not answer in time.
-    #[error("{host}: no answer within {limit:?} while {doing}; check that the host is up and that no firewall drops this")]
+    #[error(
+        "{host}: no answer within {limit:?} while {doing}; check that the host is up and that no firewall drops this"
+    )]
     NoAnswer {
         /// `address:port`.
         host: String,
@@ -83,7 +85,9 @@ pub enum NodeError {
         advice: &'static str,
     },
     /// The account can't become root.
-    #[error("{host}: {user} is neither root nor may it run `sudo -n`; link with root, or give {user} sudo without a password")]
+    #[error(
+        "{host}: {user} is neither root nor may it run `sudo -n`; link with root, or give {user} sudo without a password"
+    )]
     NoRoot {
         /// `address:port`.
         host: String,
@@ -224,7 +228,10 @@ impl NodeError {
 
     /// Whether a request may have been carried out, so that it must be sent again or undone.
     pub fn is_in_doubt(&self) -> bool {
-        matches!(self, Self::Disconnected { .. } | Self::AgentEnded { .. } | Self::TimedOut { .. } | Self::Protocol { .. })
+        matches!(
+            self,
+            Self::Disconnected { .. } | Self::AgentEnded { .. } | Self::TimedOut { .. } | Self::Protocol { .. }
+        )
     }
 
     pub(super) fn connecting(host: &str, source: io::Error) -> Self {

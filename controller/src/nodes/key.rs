@@ -35,7 +35,7 @@ impl ControlKey {
         Ok(SecretString::from(self.0.to_openssh(LineEnding::LF)?.to_string()))
     }
 
-    /// The line for authorized_keys(5), with the comment.
+    /// The line for `authorized_keys(5)`, with the comment.
     pub fn public_line(&self) -> Result<String, InvalidControlKey> {
         Ok(self.0.public_key().to_openssh()?)
     }

@@ -33,6 +33,7 @@ mod login;
 mod pool;
 mod privilege;
 mod sha256;
+mod source;
 mod supervisor;
 mod upload;
 

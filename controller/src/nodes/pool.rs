@@ -184,9 +184,8 @@ impl Pool {
             pool.settle(node.id, number, result).ok_or(NodeError::Forgotten { host })?
         });
         let ended = async move {
-            task.await.unwrap_or_else(|error| {
-                Err(NodeError::Disconnected { host: String::new(), reason: error.to_string() })
-            })
+            task.await
+                .unwrap_or_else(|error| Err(NodeError::Disconnected { host: String::new(), reason: error.to_string() }))
         };
         (number, ended.boxed().shared())
     }

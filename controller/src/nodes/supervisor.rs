@@ -21,9 +21,9 @@ use super::hysteresis::{Hysteresis, Sign};
 use super::pool::Pool;
 
 /// How long one reading may take, with connecting.
-const READ_LIMIT: Duration = Duration::from_secs(4);
+const READ_LIMIT: Duration = Duration::from_secs(3);
 /// Between readings of a node that misses them.
-const RETRY: Duration = Duration::from_secs(2);
+const RETRY: Duration = Duration::from_secs(1);
 
 /// What became of one reading of one node.
 #[derive(Debug, Clone)]

@@ -20,7 +20,7 @@ use super::install::has;
 use super::privilege::Privilege;
 use super::sha256::Sha256;
 
-const LIMIT: Duration = Duration::from_secs(60);
+const LIMIT: Duration = Duration::from_mins(1);
 /// Read at once; SFTP cuts it into packets and keeps 64 of them on their way.
 const CHUNK: usize = 1 << 20;
 

@@ -2,7 +2,7 @@
 //!
 //! A generic cell rate algorithm: a burst of attempts, then one per period. An attempt is
 //! taken before the password is tried, so that many at once don't slip through, and given
-//! back when it was right, so that only wrong ones count.
+//! back unless the login or password was wrong, so that only those count.
 
 use std::collections::HashMap;
 use std::hash::Hash;

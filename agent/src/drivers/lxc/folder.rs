@@ -17,7 +17,7 @@ use crate::host::Host;
 use crate::runner::Argv;
 use crate::task::Task;
 
-const COPY: Duration = Duration::from_secs(600);
+const COPY: Duration = Duration::from_mins(10);
 
 /// Makes the guest's folder under a hidden name and renames it when it is whole.
 pub fn make(task: &Task<'_>, plan: &GuestPlan, config: &str) -> Result<(), Failure> {
@@ -58,10 +58,13 @@ fn layers(image: &Path, folder: &Path) -> Result<(), Failure> {
 /// The files of a stopped guest.
 pub fn open(host: &Host, name: &GuestName, made: &Made) -> Result<GuestRoot, Failure> {
     let folder = host.lxc_guest(name);
-    match made.backing {
-        Backing::Dir => GuestRoot::folder(&folder.join("rootfs")),
-        _ => GuestRoot::overlay(&host.image(&made.image).join("rootfs"), &upper(host, name), &folder.join("olwork")),
+    if made.backing == Backing::Dir {
+        return GuestRoot::folder(&folder.join("rootfs"));
     }
+    let work = folder.join("setup-work");
+    files::remove_folder(&work)?;
+    fs::create_dir(&work).at("make", &work)?;
+    GuestRoot::overlay(&host.image(&made.image).join("rootfs"), &upper(host, name), &work)
 }
 
 /// Removes the guest's folder and what an earlier cut left of it. Tells whether there was any.
@@ -108,7 +111,9 @@ fn make_mutable(path: &Path) {
         let _ = rustix::fs::ioctl_setflags(&file, IFlags::empty());
     }
     if stat.is_dir() {
-        fs::read_dir(path).into_iter().flatten().flatten().for_each(|entry| make_mutable(&entry.path()));
+        for entry in fs::read_dir(path).into_iter().flatten().flatten() {
+            make_mutable(&entry.path());
+        }
     }
 }
 
@@ -129,7 +134,7 @@ mod tests {
         assert!(matches!(missing, Failure::Missing(_)), "{missing}");
         fs::create_dir_all(host.image(&plan.image).join("rootfs")).unwrap();
         with_task(&host, |task| make(task, &plan, &config)).unwrap();
-        assert_eq!(names(&host), [plan.name.clone()]);
+        assert_eq!(names(&host), std::slice::from_ref(&plan.name));
         assert!(upper(&host, &plan.name).is_dir());
         assert!(remove(&host, &plan.name).unwrap() && !remove(&host, &plan.name).unwrap());
         assert_eq!(fs::read_dir(host.lxc()).unwrap().count(), 0);

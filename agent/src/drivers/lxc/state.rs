@@ -85,7 +85,7 @@ fn is_init_status(status: &str) -> bool {
     alive && numbers.is_some_and(|numbers| numbers.split_whitespace().skip(1).eq(["1"]))
 }
 
-/// Field 22 of proc_pid_stat(5), counted after the name, which may hold anything.
+/// Field 22 of `proc_pid_stat(5)`, counted after the name, which may hold anything.
 fn started_ticks(stat: &str) -> Option<u64> {
     stat.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse().ok()
 }
@@ -97,7 +97,9 @@ fn folders(group: &Path) -> Vec<PathBuf> {
 
 fn remove_empty(group: &Path, depth: u32) {
     if depth < MAX_DEPTH {
-        folders(group).iter().for_each(|child| remove_empty(child, depth + 1));
+        for child in folders(group) {
+            remove_empty(&child, depth + 1);
+        }
     }
     // The kernel refuses to remove a group that has processes.
     let _ = fs::remove_dir(group);

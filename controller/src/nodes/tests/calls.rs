@@ -95,7 +95,11 @@ async fn a_cut_line_fails_its_calls_at_once_and_is_made_again() {
         let calls = join_all((0..3).map(|_| pool.call(&node, order("hang"), drop)));
         let (ended, cut) = tokio::join!(calls, async {
             tokio::time::sleep(Duration::from_millis(100)).await;
-            if by_proxy { proxy.cut() } else { sshd.cut() }
+            if by_proxy {
+                proxy.cut();
+            } else {
+                sshd.cut();
+            }
             Instant::now()
         });
         assert!(cut.elapsed() < Duration::from_millis(500), "{:?}", cut.elapsed());
@@ -175,4 +179,15 @@ async fn a_forgotten_node_is_disconnected() {
         pool.forget(node.id);
     });
     assert!(matches!(ended, Err(NodeError::Disconnected { .. })), "{ended:?}");
+}
+
+#[tokio::test]
+async fn a_dropped_pool_leaves_nothing_on_the_host() {
+    let sshd = start();
+    sshd.let_in("root");
+    let pool = sshd.pool().await;
+    pool.call(&sshd.endpoint("root"), read(), drop).await.unwrap();
+    assert_eq!(sshd.connections().len(), 1);
+    drop(pool);
+    until("the connection is closed", || sshd.connections().is_empty()).await;
 }

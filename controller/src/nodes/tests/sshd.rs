@@ -35,7 +35,7 @@ pub struct Sshd {
     host_key: PrivateKey,
 }
 
-/// What the server's namespace looks like; `$1` is the folder of the test, `$2` its sshd_config.
+/// What the server's namespace looks like; `$1` is the folder of the test, `$2` its `sshd_config`.
 const NAMESPACE: &str = "
 mount -t tmpfs -o mode=755 tmpfs /var/lib
 mount -t tmpfs -o mode=755 tmpfs /run
@@ -91,7 +91,8 @@ fn accounts(dir: &Path) {
         format!("{name}:x:{uid}:{uid}::{}:/bin/sh\n", home.display())
     };
     let passwd = [home("root", 0), home("admin", 60001), home("nosudo", 60002)].concat();
-    let others = "nobody:x:65534:65534::/nonexistent:/usr/sbin/nologin\nsshd:x:101:65534::/run/sshd:/usr/sbin/nologin\n";
+    let others =
+        "nobody:x:65534:65534::/nonexistent:/usr/sbin/nologin\nsshd:x:101:65534::/run/sshd:/usr/sbin/nologin\n";
     write(&dir.join("passwd"), &(passwd + others), 0o644);
     let shadow: String = ["root", "admin", "nosudo"].map(|name| format!("{name}:{HASH}:20000::::::\n")).concat();
     write(&dir.join("shadow"), &shadow, 0o600);
@@ -156,8 +157,8 @@ impl Sshd {
         self.wait();
     }
 
-    /// The processes of the connections; the newest sshd also has a listener child of them.
-    fn connections(&self) -> Vec<u32> {
+    /// The processes of the connections that are open now.
+    pub fn connections(&self) -> Vec<u32> {
         let path = format!("/proc/{0}/task/{0}/children", self.child.id());
         let children = fs::read_to_string(path).unwrap_or_default();
         children.split_whitespace().filter_map(|pid| pid.parse().ok()).collect()

@@ -68,8 +68,8 @@ impl World {
             name: "test".to_owned(),
             network: "10.5.0.1/16".parse().unwrap(),
             bridge: "lxcbr1".to_owned(),
-            agent_binary: PathBuf::from(fact("CORPUS_TEST_AGENT")),
-            image_folder: PathBuf::from(fact("CORPUS_TEST_IMAGES")),
+            agent_binary: PathBuf::from(fact("CORPUS_AGENT_BINARY")),
+            image_folder: PathBuf::from(fact("CORPUS_IMAGE_FOLDER")),
             authority: fact("CORPUS_LAB_DNS").parse().unwrap(),
         };
         let seal = SealKeys::load_or_create(&files.path().join("seal.key")).unwrap();
