@@ -5,7 +5,7 @@ import { lab, onNode, resolved, httpGet } from './lab.mjs'
 import { run, timed, until } from './process.mjs'
 
 const { env } = lab
-const AGENT = process.env.CORPUS_TEST_AGENT ?? new URL('../target/corpus/agent/corpus-agent-x86_64', import.meta.url).pathname
+const AGENT = process.env.CORPUS_AGENT_BINARY ?? new URL('../target/corpus/agent/corpus-agent-x86_64', import.meta.url).pathname
 const scp = (node, from, to) =>
   run('scp', ['-q', '-i', env.CORPUS_LAB_NODE_KEY, '-o', 'StrictHostKeyChecking=no', '-o', 'UserKnownHostsFile=/dev/null',
     '-o', 'LogLevel=ERROR', '-o', 'KexAlgorithms=curve25519-sha256', from, `root@${lab.nodes[node]}:${to}`])

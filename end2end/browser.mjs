@@ -32,6 +32,7 @@ export class Visitor {
     const context = await browser.newContext({ baseURL: server.url, viewport: { width: 1440, height: 900 }, ...options })
     context.setDefaultTimeout(15_000)
     const visitor = new Visitor(server, context)
+    visitor.scripts = options.javaScriptEnabled !== false
     visitor.page = await context.newPage()
     return visitor
   }
@@ -50,8 +51,9 @@ export class Visitor {
     })
     page.on('requestfailed', request => {
       const why = request.failure()?.errorText
-      // A page that is left ends its own requests.
-      if (why !== 'net::ERR_ABORTED') this.faults.push(`${request.method()} ${request.url()}: ${why}`)
+      // A page that is left ends its own requests; with JavaScript off a script is named and not fetched.
+      const wanted = why === 'net::ERR_ABORTED' || (!this.scripts && request.resourceType() === 'script')
+      if (!wanted) this.faults.push(`${request.method()} ${request.url()}: ${why}`)
     })
   }
 

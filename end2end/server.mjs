@@ -11,7 +11,7 @@ import { until } from './process.mjs'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const built = name => path.join(root, 'target/corpus', name)
-const { CORPUS_TEST_SERVER, CORPUS_TEST_SITE, CORPUS_TEST_AGENT, CORPUS_TEST_IMAGES } = process.env
+const { CORPUS_TEST_SERVER, CORPUS_SITE_FOLDER, CORPUS_AGENT_BINARY, CORPUS_IMAGE_FOLDER } = process.env
 
 /** Where tests leave what a person may want to look at. */
 export const out = path.join(root, 'end2end/out')
@@ -22,9 +22,9 @@ function configuration(folder, data, port, changes) {
     '': {
       listen: `127.0.0.1:${port}`,
       public_url: `http://127.0.0.1:${port}`,
-      site_folder: CORPUS_TEST_SITE ?? built('site'),
-      agent_binary: CORPUS_TEST_AGENT ?? built('agent/corpus-agent-x86_64'),
-      image_folder: CORPUS_TEST_IMAGES ?? path.dirname(env.CORPUS_LAB_IMAGE),
+      site_folder: CORPUS_SITE_FOLDER ?? built('site'),
+      agent_binary: CORPUS_AGENT_BINARY ?? built('agent/corpus-agent-x86_64'),
+      image_folder: CORPUS_IMAGE_FOLDER ?? path.dirname(env.CORPUS_LAB_IMAGE),
       data_folder: data,
       seal_key_file: path.join(folder, 'seal.key'),
     },
