@@ -31,6 +31,7 @@ const GRACE: Duration = Duration::from_secs(2);
 /// How long the pipes are read after the end: a daemon it started may hold them open.
 const DRAIN: Duration = Duration::from_millis(200);
 const KEPT_LINES: usize = 20;
+const KEPT_COMPLAINT: usize = 5;
 const KEPT_OUTPUT: usize = 1 << 20;
 const MAX_LINE: u64 = 16 << 10;
 
@@ -108,7 +109,11 @@ impl Argv {
         if status.success() {
             return Ok(output);
         }
-        Err(Failure::Command { program, status: status.to_string(), tail: output.tail })
+        // Some tools complain on their standard output.
+        let said = output.stdout.lines().rev().take(KEPT_COMPLAINT).map(str::to_owned);
+        let tail =
+            if output.tail.is_empty() { said.collect::<Vec<_>>().into_iter().rev().collect() } else { output.tail };
+        Err(Failure::Command { program, status: status.to_string(), tail })
     }
 
     /// Runs it to its end and tells how it ended.
@@ -237,11 +242,30 @@ impl Group {
         let _ = kill_process_group(self.0, Signal::KILL);
         let _ = child.wait();
         let end = Instant::now() + GRACE;
-        while Instant::now() < end && test_kill_process_group(self.0).is_ok() {
+        while Instant::now() < end && self.lives() {
             let _ = kill_process_group(self.0, Signal::KILL);
             thread::sleep(Duration::from_millis(5));
         }
     }
+}
+
+impl Group {
+    /// Whether a process of it still runs. Those that ended and were not reaped by the host's init don't count.
+    fn lives(&self) -> bool {
+        let group = self.0.as_raw_nonzero().to_string();
+        let stats = || std::fs::read_dir("/proc").into_iter().flatten().flatten();
+        test_kill_process_group(self.0).is_ok()
+            && stats().any(|entry| {
+                std::fs::read_to_string(entry.path().join("stat")).is_ok_and(|stat| runs_in(&stat, &group))
+            })
+    }
+}
+
+/// State and group of `proc_pid_stat(5)`, counted after the name, which may hold anything.
+fn runs_in(stat: &str, group: &str) -> bool {
+    let mut fields = stat.rsplit_once(')').map_or("", |(_, rest)| rest).split_whitespace();
+    let alive = fields.next().is_some_and(|state| !["Z", "X"].contains(&state));
+    alive && fields.nth(1) == Some(group)
 }
 
 /// Sends the lines of a pipe; one that is too long is told in parts.
@@ -279,6 +303,14 @@ mod tests {
     }
 
     #[test]
+    fn the_dead_are_not_counted() {
+        assert!(runs_in("12 (a) b) S 1 12 12 0", "12"));
+        for other in ["12 (a) Z 1 12 12 0", "12 (a) S 1 13 12 0", "12 (a) S 12 1 12 0", ""] {
+            assert!(!runs_in(other, "12"), "{other}");
+        }
+    }
+
+    #[test]
     fn a_time_limit_ends_the_whole_group() {
         let host = Host::default();
         let started = Instant::now();
@@ -286,7 +318,8 @@ mod tests {
         let error = with_task(&host, |task| argv.limit(Duration::from_millis(100)).run(task)).unwrap_err();
         let Failure::TimedOut { tail, .. } = error else { panic!("{error}") };
         assert!(started.elapsed() < Duration::from_secs(4));
-        assert!(!std::path::Path::new("/proc").join(&tail[0]).exists(), "the grandchild lives");
+        let grandchild = std::fs::read_to_string(format!("/proc/{}/stat", tail[0])).unwrap_or_default();
+        assert!(grandchild.is_empty() || grandchild.contains(") Z "), "the grandchild lives: {grandchild}");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The style gallery: every page with sample values, on a loopback port, without a controller.
 //!
 //! `cargo run -p corpus-app --features ssr --example gallery`, then open http://127.0.0.1:8090/.
+//! A folder with the built `corpus.js` and `corpus_bg.wasm` as its argument brings the islands to life.
 //! It is for looking at the pages; what they do is tested against the real parts.
 
 #[path = "gallery/samples.rs"]
@@ -25,7 +26,12 @@ async fn main() -> std::io::Result<()> {
     let options = LeptosOptions::builder().output_name("corpus").build();
     let render = leptos_axum::render_app_async_with_context(|| (), move || document(options.clone(), || view! { <Gallery/> }.into_any()));
     let style = || async { ([(CONTENT_TYPE, "text/css")], std::fs::read_to_string("style/corpus.css").unwrap_or_default()) };
-    let app = Router::new().route("/pkg/corpus.css", get(style)).fallback(render);
+    let folder = std::env::args().nth(1).unwrap_or_default();
+    let built = move |axum::extract::Path(file): axum::extract::Path<String>| async move {
+        let kind = if file.ends_with(".wasm") { "application/wasm" } else { "text/javascript" };
+        ([(CONTENT_TYPE, kind)], std::fs::read(format!("{folder}/{file}")).unwrap_or_default())
+    };
+    let app = Router::new().route("/pkg/corpus.css", get(style)).route("/pkg/{file}", get(built)).fallback(render);
     axum::serve(tokio::net::TcpListener::bind(ADDRESS).await?, app).await
 }
 

@@ -123,10 +123,12 @@ pub const fn status_of(error: &Error) -> u16 {
     }
 }
 
-/// Begins with a capital letter and ends with a full stop.
+/// Begins with a capital letter, unless with a name or a number, and ends with a full stop.
 pub fn sentence(text: &str) -> String {
+    let plain = text.split_whitespace().next().is_some_and(|word| word.chars().all(char::is_alphabetic));
     let mut letters = text.chars();
-    let mut sentence: String = letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default();
+    let first = letters.next().filter(|_| plain);
+    let mut sentence = first.map_or_else(|| text.to_owned(), |first| first.to_uppercase().chain(letters).collect());
     if !sentence.is_empty() && !sentence.ends_with(['.', '!', '?']) {
         sentence.push('.');
     }
@@ -166,6 +168,13 @@ mod tests {
         let conflict = FormState::new("", vec![]).with_error(&Error::Conflict("a job is on it".into()));
         assert_eq!((conflict.status, conflict.message.as_deref()), (409, Some("a job is on it")));
         assert_eq!(Failure::from(&Error::Denied(Denied::NotFound)).status, 404);
+    }
+
+    #[test]
+    fn sentences_leave_names_alone() {
+        assert_eq!(sentence("the node is cut"), "The node is cut.");
+        assert_eq!(sentence("node-07.example.net did not answer"), "node-07.example.net did not answer.");
+        assert_eq!(sentence(""), "");
     }
 
     #[test]

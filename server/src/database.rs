@@ -38,15 +38,12 @@ pub struct Database {
 impl Database {
     /// Opens the database, starting the private one if none is given, and applies migrations.
     pub async fn open(settings: &Settings) -> Result<Self, DatabaseError> {
-        let (options, private) = match &settings.database_url {
-            Some(url) => {
-                let parsed = url.expose_secret().parse::<PgConnectOptions>();
-                (parsed.map_err(DatabaseError::Connect)?, None)
-            }
-            None => {
-                let private = Private::start(&settings.data_folder).await?;
-                (private.options(), Some(private))
-            }
+        let (options, private) = if let Some(url) = &settings.database_url {
+            let parsed = url.expose_secret().parse::<PgConnectOptions>();
+            (parsed.map_err(DatabaseError::Connect)?, None)
+        } else {
+            let private = Private::start(&settings.data_folder).await?;
+            (private.options(), Some(private))
         };
         let pool = PgPoolOptions::new()
             .max_connections(20)

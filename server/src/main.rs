@@ -1,7 +1,7 @@
 //! corpus-server: parses its arguments, loads the configuration, and serves or does one task.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
@@ -43,7 +43,7 @@ fn main() -> ExitCode {
             println!("corpus-server {}", env!("CARGO_PKG_VERSION"));
             Ok(())
         }
-        command => run(command, config),
+        command => run(command, config.as_deref()),
     });
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -77,8 +77,8 @@ fn parse(mut args: impl Iterator<Item = OsString>) -> anyhow::Result<(Command, O
     Ok((command.unwrap_or(Command::Serve), config))
 }
 
-fn run(command: Command, config: Option<PathBuf>) -> anyhow::Result<()> {
-    let settings = Settings::load(config.as_deref())?;
+fn run(command: Command, config: Option<&Path>) -> anyhow::Result<()> {
+    let settings = Settings::load(config)?;
     if command == Command::CheckConfig {
         println!("The configuration is good.");
         return Ok(());

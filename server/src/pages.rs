@@ -71,15 +71,21 @@ pub async fn render(web: &Web, headers: &HeaderMap, uri: &Uri, who: Option<Princ
             provide_context(who.clone());
             provide_context(realms);
             let Extra { form, revealed, failure } = extra.clone();
-            form.map(provide_context);
-            revealed.map(provide_context);
-            failure.map(provide_context);
+            provide_if(form);
+            provide_if(revealed);
+            provide_if(failure);
         },
         move || corpus_app::shell(options.clone()),
     );
     let mut response = render(request).await;
     response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response
+}
+
+fn provide_if<T: Send + Sync + 'static>(value: Option<T>) {
+    if let Some(value) = value {
+        provide_context(value);
+    }
 }
 
 /// The path and query alone: leptos wants no scheme and host.

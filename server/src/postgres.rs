@@ -204,7 +204,7 @@ impl Private {
 
     /// Waits until it answers: after a crash it replays its journal first.
     async fn wait(&self, mut child: Option<&mut Child>) -> Result<()> {
-        let limit = Instant::now() + Duration::from_secs(60);
+        let limit = Instant::now() + Duration::from_mins(1);
         while Instant::now() < limit {
             if self.answers().await {
                 return Ok(());

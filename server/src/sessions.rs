@@ -43,7 +43,7 @@ impl Store {
 
     /// Deletes what has expired every ten minutes, for ever.
     pub async fn keep_clean(self) {
-        let mut tick = tokio::time::interval(Duration::from_secs(600));
+        let mut tick = tokio::time::interval(Duration::from_mins(10));
         loop {
             tick.tick().await;
             match self.delete_expired().await {
@@ -109,6 +109,7 @@ fn columns(record: &Record) -> Result<(String, serde_json::Value, chrono::DateTi
     Ok((record.id.to_string(), json, expires))
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "it is given to map_err")]
 fn backend(error: sqlx::Error) -> Error {
     Error::Backend(error.to_string())
 }

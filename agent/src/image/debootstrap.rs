@@ -110,7 +110,7 @@ pub fn ensure(task: &Task<'_>, name: &ImageName, suite: &str, mirror: Option<&st
     }
     let mirror = match mirror {
         Some(given) => given.to_owned(),
-        None => own_mirror(task.host)
+        None => own_mirror(task.host, suite)
             .ok_or_else(|| Failure::Missing("the host has no Debian source to build an image from".into()))?,
     };
     require_url(&mirror)?;
@@ -172,20 +172,33 @@ fn link(target: &str, path: &Path) -> Result<(), Failure> {
     symlink(target, path).at("link", path)
 }
 
-/// The first source of binary packages that apt knows, in either of its formats.
-fn own_mirror(host: &Host) -> Option<String> {
+/// Where the host's own apt finds this suite, in either of its formats; a mirror of Debian
+/// itself (its path ends so) rather than someone's additions to it.
+fn own_mirror(host: &Host, suite: &str) -> Option<String> {
     let folder = fs::read_dir(host.path("/etc/apt/sources.list.d")).into_iter().flatten().flatten();
-    let paths = [host.path("/etc/apt/sources.list")].into_iter().chain(folder.map(|entry| entry.path()));
-    paths.filter_map(|path| fs::read_to_string(path).ok()).find_map(|text| first_source(&text))
+    let more = folder
+        .map(|entry| entry.path())
+        .filter(|path| path.extension().is_some_and(|end| end == "list" || end == "sources"));
+    let paths = [host.path("/etc/apt/sources.list")].into_iter().chain(more);
+    let texts = paths.filter_map(|path| fs::read_to_string(path).ok());
+    let mut mirrors: Vec<String> = texts.flat_map(|text| sources(&text, suite)).collect();
+    mirrors.sort_by_key(|mirror| !mirror.trim_end_matches('/').ends_with("debian"));
+    mirrors.into_iter().next()
 }
 
-fn first_source(text: &str) -> Option<String> {
-    text.lines().find_map(|line| {
-        let mut words = line.split_whitespace();
-        let kind = words.next()?;
-        let source = (kind == "deb" || kind == "URIs:").then(|| words.find(|word| word.contains("://")));
-        source?.map(str::to_owned)
-    })
+/// The mirrors of a suite in a file of apt's.
+fn sources(text: &str, suite: &str) -> Vec<String> {
+    let lines = text.lines().filter_map(|line| {
+        let mut words = line.strip_prefix("deb ")?.split_whitespace().skip_while(|word| !word.contains("://"));
+        let mirror = words.next()?;
+        (words.next()? == suite).then(|| mirror.to_owned())
+    });
+    let stanzas = text.split("\n\n").filter_map(|stanza| {
+        let words = |key| stanza.lines().find_map(|line| line.strip_prefix(key)).map(str::split_whitespace);
+        words("Suites:")?.any(|word| word == suite).then_some(())?;
+        words("URIs:")?.next().map(str::to_owned)
+    });
+    lines.chain(stanzas).collect()
 }
 
 fn require_suite(suite: &str) -> Result<(), Failure> {
@@ -207,10 +220,10 @@ mod tests {
 
     #[test]
     fn the_hosts_own_mirror() {
-        let old = "# deb http://no/\ndeb [signed-by=/x arch=amd64] http://deb.example.org/debian bookworm main\n";
-        assert_eq!(first_source(old).unwrap(), "http://deb.example.org/debian");
-        let new = "Types: deb\nURIs: https://deb.example.org/debian\nSuites: bookworm\n";
-        assert_eq!(first_source(new).unwrap(), "https://deb.example.org/debian");
+        let old = "# deb http://no/\ndeb [signed-by=/x arch=amd64] http://deb.example.org/debian bookworm main\ndeb http://x.org/y trixie main\n";
+        assert_eq!(sources(old, "bookworm"), ["http://deb.example.org/debian"]);
+        let new = "Types: deb\nURIs: https://deb.example.org/debian\nSuites: bookworm bookworm-updates\n\nURIs: http://x.org/\nSuites: sid\n";
+        assert_eq!(sources(new, "bookworm"), ["https://deb.example.org/debian"]);
         assert!(require_suite("bookworm; reboot").is_err() && require_url("--x http://").is_err());
     }
 }

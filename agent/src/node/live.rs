@@ -22,7 +22,9 @@ const CHUNK: usize = 8 << 10;
 pub fn inactive_units(task: &Task<'_>) -> Result<Vec<&'static str>, Failure> {
     let (_, output) = Argv::new("systemctl").arg("is-active").args(UNITS).quiet().end(task)?;
     let states = output.stdout.lines().chain(std::iter::repeat(""));
-    Ok(UNITS.into_iter().zip(states).filter(|(_, state)| *state != "active").map(|(unit, _)| unit).collect())
+    // For a moment after a reload the proxy is `reloading`, and serves.
+    let works = |state: &str| ["active", "reloading"].contains(&state);
+    Ok(UNITS.into_iter().zip(states).filter(|(_, state)| !works(state)).map(|(unit, _)| unit).collect())
 }
 
 /// Our tables as the kernel has them, without counters; empty when there are none.

@@ -121,13 +121,14 @@ impl Field {
         self.around(control)
     }
 
-    /// As a text of several lines.
+    /// As a text of several lines; its content is set as a whole, since a marker of the
+    /// renderer would show in it.
     pub fn lines(self, rows: u8) -> AnyView {
         let control = view! {
             <textarea id=self.id() name=self.name rows=rows.to_string() class=self.class autocomplete=self.complete
                 required=self.required spellcheck="false" autocapitalize="none"
-                aria-invalid=self.error.is_some().then_some("true") aria-describedby=self.described()>
-                {self.value.clone()}
+                aria-invalid=self.error.is_some().then_some("true") aria-describedby=self.described()
+                inner_html=self.value.replace('&', "&amp;").replace('<', "&lt;")>
             </textarea>
         }
         .into_any();

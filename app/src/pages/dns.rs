@@ -45,8 +45,8 @@ fn name_table(names: &[NameView]) -> AnyView {
 }
 
 fn name_row(name: &NameView) -> AnyView {
-    let reason = name.state_reason.clone().map(|reason| view! { <div class="quiet wrap">{reason}</div> });
-    let answered = name.answered_at.map(|at| view! { " "<span class="quiet">"answered "{age(at)}</span> });
+    let reason = name.state_reason.clone().map(|reason| view! { <div class="quiet reason">{reason}</div> });
+    let answered = name.answered_at.map(|at| view! { <div class="quiet small">"answered "{age(at)}</div> });
     view! {
         <tr>
             <td data-label="Name">{name.name.to_string()}</td>

@@ -78,8 +78,8 @@ fn name_row(guest: &GuestView, name: &NameView, may_detach: bool) -> AnyView {
         name.name.to_string().into_any()
     };
     let target = name.target.clone().map(|target| code("target", target));
-    let answered = name.answered_at.map(|at| view! { " "<span class="quiet">"answered "{age(at)}</span> });
-    let reason = name.state_reason.clone().map(|reason| view! { <div class="quiet wrap">{reason}</div> });
+    let answered = name.answered_at.map(|at| view! { <div class="quiet small">"answered "{age(at)}</div> });
+    let reason = name.state_reason.clone().map(|reason| view! { <div class="quiet reason">{reason}</div> });
     let detach = (may_detach && name.job.is_none() && name.state != NameState::Detaching).then(|| {
         let question = format!("{} stops leading to {}.", name.name, guest.name);
         confirm("Detach", name.name.as_str(), question, format!("/guests/{}/names/{}/detach", guest.id, name.id))

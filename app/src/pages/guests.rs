@@ -26,7 +26,7 @@ pub fn guests_view(principal: &Principal, guests: &[GuestView]) -> AnyView {
     let running = guests.iter().filter(|guest| guest.state == GuestState::Running).count();
     let below = view! { <span class="quiet">{format!("{} in all, {running} running", guests.len())}</span> };
     let busy = guests.iter().any(|guest| guest.job.is_some()).then_some("");
-    let body = if guests.is_empty() { none(principal) } else { table(guests) };
+    let body = if guests.is_empty() { none(principal) } else { table(guests, true) };
     view! {
         {head("Guests".into_any(), below.into_any(), request.into_any())}
         <section class="card" id="live-guests" data-live="" data-busy=busy>{body}</section>
@@ -43,13 +43,15 @@ fn none(principal: &Principal) -> AnyView {
     empty("No guest yet", next)
 }
 
-/// The table of guests, also for a node's page.
-pub fn table(guests: &[GuestView]) -> AnyView {
-    let rows = guests.iter().map(row).collect_view();
+/// The table of guests, on a node's page without what is the same for all of them.
+pub fn table(guests: &[GuestView], everywhere: bool) -> AnyView {
+    let rows = guests.iter().map(|guest| row(guest, everywhere)).collect_view();
+    let node = everywhere.then(|| view! { <th>"Node"</th> });
+    let size = everywhere.then(|| view! { <th>"Size"</th> });
     view! {
         <table class="rows" aria-label="Guests">
             <thead><tr>
-                <th>"Guest"</th><th>"State"</th><th>"Project"</th><th>"Environment"</th><th>"Node"</th><th>"Address"</th><th>"SSH port"</th><th>"Size"</th>
+                <th>"Guest"</th><th>"State"</th><th>"Project"</th><th>"Environment"</th>{node}<th>"Address"</th><th>"SSH port"</th>{size}
             </tr></thead>
             <tbody>{rows}</tbody>
         </table>
@@ -57,17 +59,21 @@ pub fn table(guests: &[GuestView]) -> AnyView {
     .into_any()
 }
 
-fn row(guest: &GuestView) -> AnyView {
+fn row(guest: &GuestView, everywhere: bool) -> AnyView {
+    let node = everywhere.then(|| {
+        view! { <td data-label="Node"><a href=format!("/nodes/{}", guest.node_id)>{guest.node_address.to_string()}</a></td> }
+    });
+    let size = everywhere.then(|| view! { <td data-label="Size">{guest.size.as_str()}</td> });
     view! {
         <tr>
             <td data-label="Guest"><a href=format!("/guests/{}", guest.id)>{guest.name.to_string()}</a></td>
             <td data-label="State">{guest_status(guest)}" "{last_known(guest)}</td>
             <td data-label="Project">{guest.project.to_string()}</td>
             <td data-label="Environment">{environment(guest.environment)}</td>
-            <td data-label="Node"><a href=format!("/nodes/{}", guest.node_id)>{guest.node_address.to_string()}</a></td>
+            {node}
             <td data-label="Address"><code>{guest.ip.map_or_else(|| "-".to_owned(), |ip| ip.to_string())}</code></td>
             <td data-label="SSH port"><code>{guest.ssh_port.map_or_else(|| "-".to_owned(), |port| port.to_string())}</code></td>
-            <td data-label="Size">{guest.size.as_str()}</td>
+            {size}
         </tr>
     }
     .into_any()

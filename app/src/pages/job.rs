@@ -89,12 +89,12 @@ fn step(step: &StepRow) -> Step {
 
 fn took(job: &JobRow) -> Option<AnyView> {
     let word = if job.ended_at.is_some() { ", took " } else { ", runs for " };
-    job.started_at.map(|_| view! { {word}{duration(job)} }.into_any())
+    job.started_at.filter(|_| job.ended_at.is_some() || !job.state.is_over()).map(|_| view! { {word}{duration(job)} }.into_any())
 }
 
 fn waiting(job: &JobRow) -> Option<AnyView> {
     let stop = if job.cancel_requested_at.is_some() { "Its cancel was asked for." } else { "To stop it, cancel the job." };
-    waits_for(job).map(|what| notice(Tone::Warn, "Waits", view! { <span>{what}</span><span class="quiet">{stop}</span> }.into_any()))
+    waits_for(job).map(|what| notice(Tone::Warn, "Waits", view! { <span>"for "{what}</span><span class="quiet">{stop}</span> }.into_any()))
 }
 
 fn outcome(job: &JobRow) -> Option<AnyView> {

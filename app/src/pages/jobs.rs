@@ -96,7 +96,7 @@ fn row(job: &JobRow) -> AnyView {
 pub fn waits_for(job: &JobRow) -> Option<AnyView> {
     let what = job.waiting_for.clone().filter(|_| !job.state.is_over())?;
     let blocker = job.blocked_by.map(|id| view! { " "<a class="link" href=format!("/jobs/{id}")>"Open that job"</a> });
-    let since = job.waiting_since.map(|at| view! { ", for "{since(at)} });
+    let since = job.waiting_since.map(|at| view! { ", "{since(at)}" so far" });
     Some(view! { {what}{since}{blocker} }.into_any())
 }
 
@@ -121,7 +121,7 @@ pub fn list(jobs: &[JobRow], nothing: &'static str) -> AnyView {
             let when = if job.state.is_over() { age(job.ended_at.unwrap_or(job.created_at)) } else { duration(job) };
             view! {
                 <li>
-                    <div><a class="strong" href=format!("/jobs/{}", job.id)>{job.title.clone()}</a><div class="quiet">{job_status(job.state)}" "{waits_for(job)}</div></div>
+                    <div><a class="strong" href=format!("/jobs/{}", job.id)>{job.title.clone()}</a><div class="quiet">{job_status(job.state)}{waits_for(job).map(|what| view! { " for "{what} })}</div></div>
                     <span class="quiet nowrap">{when}</span>
                 </li>
             }
@@ -150,9 +150,10 @@ fn job_notice(job: &JobRow) -> AnyView {
         _ => Tone::Busy,
     };
     let word = crate::live::look(job.state.as_str()).1;
-    let error = job.error.clone().filter(|_| tone == Tone::Fail);
+    let error = job.error.clone().filter(|_| tone == Tone::Fail).map(|error| view! { <span class="quiet">{error}</span> });
+    let waits = waits_for(job).map(|what| view! { <span class="quiet">"for "{what}</span> });
     let more = view! {
-        <span class="quiet">{error}{waits_for(job)}</span>
+        {error}{waits}
         <a class="link" href=format!("/jobs/{}", job.id)>"Follow the job"</a>
     };
     notice(tone, format!("{}: {}", job.title, word.to_lowercase()), more.into_any())

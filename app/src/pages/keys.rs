@@ -71,6 +71,13 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_refused_line_comes_back_as_it_was() {
+        let form = FormState::new("", vec![("line".into(), "ssh-dss <&AAAA</textarea>".into())]).error("line", "no");
+        let html = Owner::new().with(|| keys_view(&[], &form).to_html());
+        assert!(html.contains(">ssh-dss &lt;&amp;AAAA&lt;/textarea></textarea>"), "{html}");
+    }
+
+    #[test]
     fn a_hostile_comment_stays_text() {
         let key = KeyView {
             id: corpus_domain::SshKeyId(uuid::Uuid::nil()),
@@ -82,6 +89,6 @@ mod tests {
         };
         let html = Owner::new().with(|| keys_view(&[key], &FormState::default()).to_html());
         assert!(!html.contains("<img"), "{html}");
-        assert!(!html.contains("\" onclick=\"x"), "{html}");
+        assert!(html.contains("aria-label=\"Remove &lt;img src=x onerror=alert(1)&gt;&quot; onclick"), "{html}");
     }
 }

@@ -67,12 +67,12 @@ fn confirm(form: &FormState) -> AnyView {
         <form method="post" action="/nodes/link" class="form">
             {hidden}{environments}
             <dl class="facts">
-                <dt>"Host"</dt><dd><code>{format!("{}@{} port {}", value("user"), value("address"), value("port"))}</code></dd>
-                <dt>"It shows"</dt><dd>{code("fingerprint", value("fingerprint"))}" "<span class="quiet">{value("algorithm")}</span></dd>
+                <dt>"Host"</dt><dd id="f-address" tabindex="-1"><code>{format!("{}@{} port {}", value("user"), value("address"), value("port"))}</code></dd>
+                <dt>"It shows"</dt><dd id="f-host_key" tabindex="-1">{code("fingerprint", value("fingerprint"))}" "<span class="quiet">{value("algorithm")}</span></dd>
                 <dt>"Compare with"</dt><dd>{copied("compare", "the command", compare(&value("algorithm")))}
                     <p class="hint">"Run it on the host itself: the same fingerprint means that nobody stands between."</p></dd>
             </dl>
-            <div class="body form">
+            <div class="body form foot">
                 {Field::new(form, "password", "One-time password (optional)").password("off")
                     .hint("Of the user above, used once to add Corpus' key and never stored. Not needed when the line at the right was pasted.").input()}
                 <div class="submit">

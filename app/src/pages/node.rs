@@ -34,7 +34,7 @@ pub fn node_view(principal: &Principal, node: &NodeView, guests: &[GuestView], j
             <span class="quiet">{seen(node)}</span>
         </span>
     };
-    let guests_card = if guests.is_empty() { no_guests(node) } else { super::guests::table(guests) };
+    let guests_card = if guests.is_empty() { no_guests(node) } else { super::guests::table(guests, false) };
     view! {
         {head(view! { {node.address.to_string()}" "{environments(&node.environments)} }.into_any(), below.into_any(), actions(principal, node))}
         {error_summary(form)}
@@ -176,7 +176,7 @@ fn host(node: &NodeView) -> AnyView {
     facts(vec![
         ("Host name", hostname.into_any()),
         ("System", os.into_any()),
-        ("Kernel", format!("{kernel} {architecture}").into_any()),
+        ("Kernel", view! { <code>{format!("{kernel} {architecture}")}</code> }.into_any()),
         ("Processors", format!("{} × {}", cpu.count, cpu.model).into_any()),
         ("Memory", memory.gib().into_any()),
         ("Storage", storage.total.gb().into_any()),

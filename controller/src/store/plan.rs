@@ -8,10 +8,13 @@ use super::{number, word};
 
 /// Raises the node's revision and reads its plan, both in the caller's transaction: the row
 /// lock that the update takes puts concurrent plans of one node in order, so the plan with
-/// the highest revision holds what every earlier one held.
+/// the highest revision holds what every earlier one held. Revisions follow the clock, so that
+/// they rise too on a host that was forgotten and is linked again.
 pub async fn next(conn: &mut PgConnection, node: NodeId) -> sqlx::Result<NodePlan> {
     let row = sqlx::query!(
-        "update nodes set plan_revision = plan_revision + 1 where id = $1 returning plan_revision, network, bridge",
+        "update nodes set plan_revision =
+             greatest(plan_revision + 1, (extract(epoch from clock_timestamp()) * 1000)::bigint)
+         where id = $1 returning plan_revision, network, bridge",
         node.0,
     )
     .fetch_one(&mut *conn)

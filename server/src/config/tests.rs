@@ -43,7 +43,8 @@ fn the_environment_overrides_the_file() {
 /// Each fault names the key, the value, where it came from and what is expected; secrets are not shown.
 #[test]
 fn faults_say_what_to_do() {
-    let table: &[(&str, &[(&str, &str)], &[&str])] = &[
+    type Row = (&'static str, &'static [(&'static str, &'static str)], &'static [&'static str]);
+    let table: &[Row] = &[
         ("listen = 'here'", &[], &["listen = \"here\" in corpus.toml: expected an address and a port"]),
         ("", &[("CORPUS_LISTEN", "here")], &["from the environment variable CORPUS_LISTEN", "\"here\""]),
         ("lisen = 'x'", &[], &["unknown key lisen in corpus.toml; did you mean listen?"]),

@@ -67,7 +67,9 @@ async fn kill_at_each_event_of_the_way_back(pool: PgPool) {
 async fn kill_in_the_middle_of_an_effect(pool: PgPool) {
     let trial = trial(&pool);
     let opens = async {
-        tokio::time::sleep(Duration::from_millis(200)).await;
+        while trial.services.count("middle") < 2 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
         trial.services.gate.add_permits(1);
     };
     let fault = Fault::KillDuring("middle".into(), Duration::from_millis(20));

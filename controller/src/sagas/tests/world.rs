@@ -20,6 +20,9 @@ use crate::seal::SealKeys;
 use crate::store::nodes;
 use crate::{Controller, LinkNode, Parts, RequestGuest, Settings, SignIn};
 
+/// The zone and domain of the tests.
+pub const ZONE: &str = "trial.corpus.test";
+
 /// A fact of the lab, by its variable.
 pub fn fact(name: &str) -> String {
     std::env::var(name).unwrap_or_else(|_| panic!("{name} is not set: run this by scripts/test, which starts the lab"))
@@ -78,7 +81,27 @@ impl World {
         let ops = sign_in(&controller, "olga", true, &[]).await;
         let atlas: ProjectName = "atlas".parse().unwrap();
         let member = sign_in(&controller, "mia", false, &[(atlas, ProjectRole::Maintainer)]).await;
-        Self { controller, ops, member, node_address: fact("CORPUS_LAB_NODE1"), _files: files }
+        let world = Self { controller, ops, member, node_address: fact("CORPUS_LAB_NODE1"), _files: files };
+        world.scrub().await;
+        world
+    }
+
+    /// Takes from the node and the DNS server what an earlier test that failed has left.
+    async fn scrub(&self) {
+        self.on_node(
+            "for guest in $(lxc-ls -1); do lxc-stop -k -n $guest; rm -rf /var/lib/lxc/$guest; done; \
+             systemctl disable --now corpus-proxy corpus-firewall corpus-network; ip link del lxcbr1; \
+             nft delete table inet corpus; nft delete table bridge corpus; \
+             rm -rf /etc/corpus /etc/systemd/system/corpus-* /var/lib/corpus/*; systemctl daemon-reload; \
+             sed -i '/ corpus@/d' /root/.ssh/authorized_keys",
+        )
+        .await;
+        let provider = self.controller.services.dns.as_ref().unwrap();
+        let zone: DnsName = ZONE.parse().unwrap();
+        for name in ["www", "shop", "a"] {
+            let _ = provider.remove_record(&zone, &format!("{name}.{ZONE}").parse().unwrap()).await;
+        }
+        let _ = provider.remove_zone(&zone).await;
     }
 
     /// Runs jobs with one fault until this one is over; a server that dies is followed by another.
@@ -183,7 +206,7 @@ impl World {
 
     /// A zone for the names of a test.
     pub async fn zone(&self) -> DnsName {
-        let zone: DnsName = "trial.corpus.test".parse().unwrap();
+        let zone: DnsName = ZONE.parse().unwrap();
         self.controller.create_zone(&self.ops, zone.clone()).await.unwrap();
         zone
     }

@@ -1,0 +1,112 @@
+//! What pages say, from plain values: text is escaped, states have their words, and what may
+//! not be done has no button. The values are those of the gallery.
+#![cfg(feature = "ssr")]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests may fail loudly")]
+
+#[path = "../examples/gallery/samples.rs"]
+#[allow(dead_code, missing_docs, reason = "each user needs a part of them")]
+mod samples;
+
+use corpus_app::pages::guest::{Shown, guest_view};
+use corpus_app::pages::{job, nodes, overview, request};
+use corpus_app::{FormState, Revealed};
+use corpus_controller::authz::Principal;
+use corpus_domain::{GuestState, ProjectRole};
+use leptos::prelude::*;
+
+fn html(view: impl FnOnce() -> AnyView) -> String {
+    let owner = Owner::new_root(Some(std::sync::Arc::new(hydration_context::SsrSharedContext::new_islands())));
+    // The renderer marks where texts end.
+    owner.with(|| view().to_html()).replace("<!>", "")
+}
+
+fn viewer() -> Principal {
+    let roles = [(samples::guests()[0].project_id, ProjectRole::Viewer)].into();
+    Principal { ops: false, roles, ..samples::operator() }
+}
+
+fn guest_page(who: &Principal, at: usize, revealed: Option<&Revealed>) -> String {
+    let (guests, zones, form) = (samples::guests(), samples::zones(), FormState::default());
+    html(|| guest_view(who, &Shown { guest: &guests[at], zones: &zones, jobs: &[], form: &form, revealed }))
+}
+
+#[test]
+fn a_guest_says_how_to_enter_it() {
+    let page = guest_page(&samples::operator(), 0, None);
+    assert!(page.contains("ssh -p 40012 sysadmin@node-01.paris.example.net"));
+    assert!(page.contains("Reveal, recorded in the audit log"));
+    for word in ["Running", "Attached", "Wanted", "Failed"] {
+        assert!(page.contains(&format!(">{word}</span>")), "{word}");
+    }
+}
+
+#[test]
+fn a_viewer_sees_a_guest_and_no_way_to_change_it() {
+    let page = guest_page(&viewer(), 0, None);
+    assert!(page.contains("ssh -p 40012"));
+    for action in ["/stop", "/restart", "/destroy", "/reveal", "/names\"", "/detach"] {
+        assert!(!page.contains(action), "{action}");
+    }
+}
+
+#[test]
+fn a_button_that_can_do_nothing_now_is_disabled() {
+    let page = guest_page(&samples::operator(), 3, None);
+    assert_eq!(samples::guests()[3].state, GuestState::Creating);
+    assert!(page.contains("A job is on this guest"));
+    assert!(page.matches("disabled").count() >= 2, "{page}");
+}
+
+#[test]
+fn a_revealed_password_is_shown_once_and_escaped() {
+    let revealed = Revealed("a<b>\"c\"&d".into());
+    let page = guest_page(&samples::operator(), 1, Some(&revealed));
+    assert!(page.contains("a&lt;b&gt;"));
+    assert!(!page.contains("a<b>"));
+}
+
+#[test]
+fn a_hostile_log_stays_text() {
+    let details = samples::job_details();
+    let page = html(|| job::job_view(&samples::operator(), &details[2], &samples::log(), &FormState::default()));
+    assert!(page.contains("&lt;script&gt;alert(1)"));
+    assert!(!page.contains("<script>alert(1)"));
+    assert!(page.contains("data-state=\"undo_failed\"") && page.contains("/abandon"));
+}
+
+#[test]
+fn nodes_say_what_is_wrong_with_them() {
+    let page = html(|| nodes::nodes_view(&samples::operator(), &samples::nodes()));
+    for word in ["Ready", "Initializing", "Linked", "Unreachable", "Host key changed"] {
+        assert!(page.contains(&format!(">{word}</span>")), "{word}");
+    }
+}
+
+#[test]
+fn an_empty_installation_says_what_to_do_next() {
+    let counts = corpus_controller::views::Counts::default();
+    let ops = html(|| overview::overview_view(&samples::operator(), &counts, &[], &[], &[]));
+    assert!(ops.contains("/nodes/link") && !ops.contains("/guests/new"));
+    let member = html(|| overview::overview_view(&viewer(), &counts, &[], &[], &[]));
+    assert!(!member.contains("/nodes/link"));
+}
+
+#[test]
+fn a_refused_request_keeps_what_was_typed_but_the_password() {
+    let values = [("name", "www\"><b>"), ("ip", "10.6.0.1"), ("password", "hunter2hunter2"), ("size", "large")];
+    let values = values.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
+    let form = FormState::new("", values).error("ip", "10.6.0.1 is outside of 10.5.0.0/16");
+    let page = html(|| request::request_view(&samples::nodes(), &samples::projects(), &form, "id"));
+    assert!(page.contains("value=\"www&quot;&gt;&lt;b&gt;\""));
+    assert!(page.contains("href=\"#f-ip\"") && page.contains("aria-invalid=\"true\"") && page.contains("f-ip-error"));
+    assert!(page.contains("value=\"large\" selected"), "{page}");
+    assert!(!page.contains("hunter2"));
+    assert!(page.contains("<details open class=\"more\""), "the part with the error is open");
+}
+
+#[test]
+fn no_page_has_an_inline_style_or_handler() {
+    let page = guest_page(&samples::operator(), 0, None)
+        + &html(|| nodes::nodes_view(&samples::operator(), &samples::nodes()));
+    assert!(!page.contains(" style=") && !page.contains(" onclick="));
+}
