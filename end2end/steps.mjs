@@ -1,10 +1,11 @@
-// Steps of a story: reported one by one, the first that fails ends the story and leaves a
-// picture of every open page.
+// Steps of a test, reported one by one. One that fails leaves a picture of every open page, and
+// ends the test where the later ones build on it.
+
 /**
  * `const step = story(t, visitors, server)`, then `await step('title', async () => …)`. `visitors`
- * is an array that may still grow.
+ * is an array that may still grow. With `{ goOn: true }` a failed step does not end the test.
  */
-export function story(t, visitors, server) {
+export function story(t, visitors, server, { goOn = false } = {}) {
   return async (title, work) => {
     let failure
     await t.test(title, async () => {
@@ -18,7 +19,7 @@ export function story(t, visitors, server) {
         throw error
       }
     })
-    if (failure) throw new Error(`the story ended at: ${title}`, { cause: failure })
+    if (failure && !goOn) throw new Error(`the story ended at: ${title}`, { cause: failure })
   }
 }
 

@@ -25,7 +25,7 @@ test('how every page looks', async t => {
     await browser.close()
     await server.stop()
   })
-  const step = story(t, visitors, server)
+  const step = story(t, visitors, server, { goOn: true })
   let alice, node, guest, job, key
 
   await step('something to look at: a node, a guest, a name, keys, jobs', async () => {

@@ -63,6 +63,7 @@ pub enum StartError {
 pub struct Server {
     listener: TcpListener,
     router: Router,
+    controller: Controller,
     engine: Engine,
     database: Database,
     stopping: CancellationToken,
@@ -84,14 +85,14 @@ impl Server {
         let (controller, engine) = Controller::start(parts(&settings, &database)?, &EngineConfig::default()).await?;
         let stopping = CancellationToken::new();
         let web = Web {
-            controller,
+            controller: controller.clone(),
             leptos: pages::leptos_options(&settings.site_folder),
             settings: Arc::new(settings),
             login: Arc::new(Login::new(accounts, directory)),
             pool: database.pool.clone(),
             stopping: stopping.clone(),
         };
-        Ok(Self { listener, router: web::router(web), engine, database, stopping, new_admin })
+        Ok(Self { listener, router: web::router(web), controller, engine, database, stopping, new_admin })
     }
 
     /// Where it listens.
@@ -102,6 +103,8 @@ impl Server {
     /// Serves until `end`, then lets requests and steps of jobs finish and stops what it started.
     pub async fn run(self, end: impl Future<Output = ()> + Send + 'static) -> std::io::Result<()> {
         let cleaning = tokio::spawn(sessions::Store::new(self.database.pool.clone()).keep_clean());
+        let (controller, stopping) = (self.controller, self.stopping.clone());
+        let watching = tokio::spawn(async move { controller.watch_nodes(stopping).await });
         let stopping = self.stopping.clone();
         let told = async move {
             end.await;
@@ -119,6 +122,7 @@ impl Server {
             () = too_long => Ok(()),
         };
         cleaning.abort();
+        watching.abort();
         self.engine.shutdown(GRACE).await;
         self.database.close().await;
         served
