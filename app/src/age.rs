@@ -35,7 +35,16 @@ mod tests {
 
     #[test]
     fn words() {
-        let cases = [(-3, "0 s"), (4, "4 s"), (60, "1 min"), (3_599, "59 min"), (3_600, "1 h"), (7_500, "2 h 5 min"), (86_400, "24 h"), (3_542_400, "41 days")];
+        let cases = [
+            (-3, "0 s"),
+            (4, "4 s"),
+            (60, "1 min"),
+            (3_599, "59 min"),
+            (3_600, "1 h"),
+            (7_500, "2 h 5 min"),
+            (86_400, "24 h"),
+            (3_542_400, "41 days"),
+        ];
         for (seconds, words) in cases {
             assert_eq!(span(seconds), words);
         }

@@ -28,6 +28,7 @@ pub enum Place {
 
 impl Place {
     /// The page of a path.
+    #[expect(clippy::match_same_arms, reason = "a table, a line a path")]
     pub fn of(path: &str) -> Self {
         let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
         match parts.as_slice() {
@@ -42,9 +43,8 @@ impl Place {
             ["guests", id] => with(id, Self::Guest),
             // What is only posted to shows its page when it is visited.
             ["nodes", id, "initialize" | "host-key"] => with(id, Self::Node),
-            ["guests", id, "start" | "stop" | "restart" | "reveal" | "names"] | ["guests", id, "names", _, "detach"] => {
-                with(id, Self::Guest)
-            }
+            ["guests", id, "start" | "stop" | "restart" | "reveal" | "names"]
+            | ["guests", id, "names", _, "detach"] => with(id, Self::Guest),
             ["dns", "zones", _, "remove"] => Self::Dns,
             ["jobs", id, "cancel" | "retry" | "abandon"] => with(id, Self::Job),
             ["keys", _, "remove"] => Self::Keys,

@@ -76,7 +76,11 @@ fn asked() -> Request {
         controller: use_context(),
         principal: use_context::<Option<Principal>>().flatten(),
         failure: use_context(),
-        asked: Asked { query, form: use_context::<FormState>().unwrap_or_default(), revealed: use_context::<Revealed>() },
+        asked: Asked {
+            query,
+            form: use_context::<FormState>().unwrap_or_default(),
+            revealed: use_context::<Revealed>(),
+        },
         realms: use_context().unwrap_or(Realms { ldap: true }),
     }
 }
@@ -91,12 +95,19 @@ async fn answer(request: Request) -> (String, u16, AnyView) {
         };
         return (page.title(), if sent == 0 { page.status } else { sent }, alone(page));
     };
-    let (page, counts) = tokio::join!(load(place, failure, &controller, &principal, asked), controller.counts(&principal));
+    let (page, counts) =
+        tokio::join!(load(place, failure, &controller, &principal, asked), controller.counts(&principal));
     let status = if page.status == 200 && sent != 0 { sent } else { page.status };
     (page.title(), status, framed(page, place, &path, &principal, &counts.unwrap_or_default()))
 }
 
-async fn load(place: Place, failure: Option<Failure>, controller: &Controller, principal: &Principal, asked: Asked) -> Page {
+async fn load(
+    place: Place,
+    failure: Option<Failure>,
+    controller: &Controller,
+    principal: &Principal,
+    asked: Asked,
+) -> Page {
     if let Some(failure) = failure {
         return pages::error::page(&failure);
     }

@@ -3,10 +3,13 @@
 use chrono::{Duration, Utc};
 use corpus_controller::authz::Principal;
 use corpus_controller::jobs::{JobDetail, JobRow, LogLine, StepRow};
-use corpus_controller::views::{AuditView, Counts, GuestView, KeyView, NameView, NodeView, ProjectView, Time, ZoneView};
+use corpus_controller::views::{
+    AuditView, Counts, GuestView, KeyView, NameView, NodeView, ProjectView, Time, ZoneView,
+};
 use corpus_domain::{
-    Backing, Bytes, DnsNameId, Driver, Environment, GuestId, GuestNetwork, GuestState, JobId, JobKind, JobState, MacAddress, Mode,
-    NameState, NodeId, NodeState, ProjectId, Reachability, SizeProfile, SshKeyId, SshPort, StepState, UserId, ZoneId,
+    Backing, Bytes, DnsNameId, Driver, Environment, GuestId, GuestNetwork, GuestState, JobId, JobKind, JobState,
+    MacAddress, Mode, NameState, NodeId, NodeState, ProjectId, Reachability, SizeProfile, SshKeyId, SshPort, StepState,
+    UserId, ZoneId,
 };
 use corpus_protocol::{Cpu, DriverFact, Facts, Reading, Storage, Stream};
 use uuid::Uuid;
@@ -27,15 +30,36 @@ fn word<T: std::str::FromStr>(text: &str) -> T {
 }
 
 pub fn operator() -> Principal {
-    Principal { id: UserId(id(1)), login: word("dev.lead"), display_name: "Dev Lead".into(), ops: true, roles: std::collections::BTreeMap::default() }
+    Principal {
+        id: UserId(id(1)),
+        login: word("dev.lead"),
+        display_name: "Dev Lead".into(),
+        ops: true,
+        roles: std::collections::BTreeMap::default(),
+    }
 }
 
 pub fn counts() -> Counts {
-    Counts { guests: 212, guests_running: 208, guests_failed: 1, guests_stopped: 3, nodes: 5, slots: 300, slots_free: 88, names: 6, names_attached: 5, jobs: 2, jobs_stuck: 1 }
+    Counts {
+        guests: 212,
+        guests_running: 208,
+        guests_failed: 1,
+        guests_stopped: 3,
+        nodes: 5,
+        slots: 300,
+        slots_free: 88,
+        names: 6,
+        names_attached: 5,
+        jobs: 2,
+        jobs_stuck: 1,
+    }
 }
 
 pub fn projects() -> Vec<ProjectView> {
-    vec![ProjectView { id: ProjectId(id(5)), name: word("atlas-web"), role: None }, ProjectView { id: ProjectId(id(6)), name: word("carto-api"), role: None }]
+    vec![
+        ProjectView { id: ProjectId(id(5)), name: word("atlas-web"), role: None },
+        ProjectView { id: ProjectId(id(6)), name: word("carto-api"), role: None },
+    ]
 }
 
 fn reading(memory: u64, storage: u64) -> Reading {
@@ -68,7 +92,14 @@ fn facts() -> Facts {
     }
 }
 
-fn node(number: u128, address: &str, ip: &str, state: NodeState, reachability: Reachability, used: (u64, u64)) -> NodeView {
+fn node(
+    number: u128,
+    address: &str,
+    ip: &str,
+    state: NodeState,
+    reachability: Reachability,
+    used: (u64, u64),
+) -> NodeView {
     let reachable = reachability == Reachability::Reachable;
     NodeView {
         id: NodeId(id(10 + number)),
@@ -99,7 +130,14 @@ fn node(number: u128, address: &str, ip: &str, state: NodeState, reachability: R
 pub fn nodes() -> Vec<NodeView> {
     vec![
         node(1, "node-01.paris.example.net", "203.0.113.11", NodeState::Ready, Reachability::Reachable, (61, 88)),
-        node(2, "node-02.paris.example.net", "203.0.113.12", NodeState::Initializing, Reachability::Reachable, (48, 41)),
+        node(
+            2,
+            "node-02.paris.example.net",
+            "203.0.113.12",
+            NodeState::Initializing,
+            Reachability::Reachable,
+            (48, 41),
+        ),
         node(3, "node-03.paris.example.net", "203.0.113.13", NodeState::Linked, Reachability::Reachable, (3, 2)),
         node(7, "node-07.lyon.example.net", "198.51.100.7", NodeState::Ready, Reachability::Unreachable, (57, 52)),
         node(9, "node-09.lyon.example.net", "198.51.100.9", NodeState::Ready, Reachability::HostKeyChanged, (40, 29)),
@@ -147,7 +185,8 @@ fn guest(number: u128, text: &str, state: GuestState, environment: Environment) 
         has_password: up,
         host_fingerprint: up.then(|| FINGERPRINT.into()),
         state,
-        state_reason: (state == GuestState::Failed).then(|| "the node restarted and the guest did not come back".into()),
+        state_reason: (state == GuestState::Failed)
+            .then(|| "the node restarted and the guest did not come back".into()),
         state_since: before(95),
         uptime_s: (state == GuestState::Running).then_some(3_542_400),
         memory_used: Some(Bytes(310 << 20)),
@@ -155,7 +194,11 @@ fn guest(number: u128, text: &str, state: GuestState, environment: Environment) 
         created_at: before(3_600_000),
         job: (!up).then(|| JobId(id(40))),
         names: if number == 0 {
-            vec![name(1, "www.atlas.example.net", NameState::Attached), name(2, "beta.atlas.example.net", NameState::Wanted), name(3, "old.atlas.example.net", NameState::Failed)]
+            vec![
+                name(1, "www.atlas.example.net", NameState::Attached),
+                name(2, "beta.atlas.example.net", NameState::Wanted),
+                name(3, "old.atlas.example.net", NameState::Failed),
+            ]
         } else {
             vec![]
         },
@@ -172,7 +215,12 @@ pub fn guests() -> Vec<GuestView> {
 }
 
 pub fn zones() -> Vec<ZoneView> {
-    let zone = |number: u128, text, names| ZoneView { id: ZoneId(id(70 + number)), name: word(text), names, created_at: before(900_000) };
+    let zone = |number: u128, text, names| ZoneView {
+        id: ZoneId(id(70 + number)),
+        name: word(text),
+        names,
+        created_at: before(900_000),
+    };
     vec![zone(1, "atlas.example.net", 3), zone(2, "carto.example.net", 0)]
 }
 
@@ -189,11 +237,22 @@ pub fn keys() -> Vec<KeyView> {
 }
 
 pub fn audit() -> Vec<AuditView> {
-    let row = |seconds, action: &str, subject: &str, detail| AuditView { at: before(seconds), actor: "dev.lead".into(), action: action.into(), subject: subject.into(), detail };
+    let row = |seconds, action: &str, subject: &str, detail| AuditView {
+        at: before(seconds),
+        actor: "dev.lead".into(),
+        action: action.into(),
+        subject: subject.into(),
+        detail,
+    };
     vec![
         row(60, "guest.request", "new.carto.example.net", serde_json::json!({ "node": "node-01.paris.example.net" })),
         row(4_000, "guest.reveal", "www.atlas.example.net", serde_json::json!({})),
-        row(90_000, "node.link", "node-09.lyon.example.net", serde_json::json!({ "fingerprint": FINGERPRINT, "user": "root" })),
+        row(
+            90_000,
+            "node.link",
+            "node-09.lyon.example.net",
+            serde_json::json!({ "fingerprint": FINGERPRINT, "user": "root" }),
+        ),
     ]
 }
 
@@ -215,7 +274,8 @@ fn job(number: u128, title: &str, kind: JobKind, state: JobState) -> JobRow {
         generation: 1,
         cancel_requested_at: None,
         cancel_requested_by: None,
-        error: matches!(state, JobState::Undone | JobState::Stuck).then(|| "node-07.lyon.example.net did not answer for 60 s".into()),
+        error: matches!(state, JobState::Undone | JobState::Stuck)
+            .then(|| "node-07.lyon.example.net did not answer for 60 s".into()),
         waiting_for: waits.then(|| "Create guest new.carto.example.net to finish".into()),
         waiting_since: waits.then(|| before(14)),
         blocked_by: waits.then(|| JobId(id(40))),
@@ -236,11 +296,23 @@ pub fn jobs() -> Vec<JobRow> {
 }
 
 pub fn job_details() -> Vec<JobDetail> {
-    let steps = [("ids", "Choose ids"), ("allocate", "Allocate address and port"), ("spawn", "Spawn the container"), ("keys", "Bring the SSH keys"), ("ping", "Log in by SSH")];
+    let steps = [
+        ("ids", "Choose ids"),
+        ("allocate", "Allocate address and port"),
+        ("spawn", "Spawn the container"),
+        ("keys", "Bring the SSH keys"),
+        ("ping", "Log in by SSH"),
+    ];
     let states = |state| match state {
-        JobState::Running => [StepState::Done, StepState::Done, StepState::Running, StepState::Pending, StepState::Pending],
-        JobState::Stuck => [StepState::Undone, StepState::UndoFailed, StepState::Failed, StepState::Pending, StepState::Pending],
-        JobState::Undone => [StepState::Undone, StepState::Undone, StepState::Failed, StepState::Pending, StepState::Pending],
+        JobState::Running => {
+            [StepState::Done, StepState::Done, StepState::Running, StepState::Pending, StepState::Pending]
+        }
+        JobState::Stuck => {
+            [StepState::Undone, StepState::UndoFailed, StepState::Failed, StepState::Pending, StepState::Pending]
+        }
+        JobState::Undone => {
+            [StepState::Undone, StepState::Undone, StepState::Failed, StepState::Pending, StepState::Pending]
+        }
         JobState::Waiting => [StepState::Pending; 5],
         _ => [StepState::Done; 5],
     };
@@ -252,25 +324,38 @@ pub fn job_details() -> Vec<JobDetail> {
             title: title.into(),
             state,
             started_at: (state != StepState::Pending).then(|| before(5)),
-            ended_at: (!matches!(state, StepState::Pending | StepState::Running)).then(|| before(5) + Duration::milliseconds(140)),
+            ended_at: (!matches!(state, StepState::Pending | StepState::Running))
+                .then(|| before(5) + Duration::milliseconds(140)),
             attempts: if state == StepState::Running { 2 } else { 1 },
             error: (state == StepState::Failed).then(|| "node-07.lyon.example.net did not answer for 60 s".into()),
-            undo_error: (state == StepState::UndoFailed).then(|| "the route of port 40012 may be left on node-07.lyon.example.net".into()),
+            undo_error: (state == StepState::UndoFailed)
+                .then(|| "the route of port 40012 may be left on node-07.lyon.example.net".into()),
             progress_done: (state == StepState::Running).then_some(3),
             progress_total: Some(4),
             seq: 1,
         }
     };
-    jobs().into_iter().map(|job| JobDetail { steps: states(job.state).into_iter().enumerate().map(|(index, state)| step(index, state)).collect(), job }).collect()
+    jobs()
+        .into_iter()
+        .map(|job| JobDetail {
+            steps: states(job.state).into_iter().enumerate().map(|(index, state)| step(index, state)).collect(),
+            job,
+        })
+        .collect()
 }
 
 pub fn log() -> Vec<LogLine> {
-    let line = |seq, stream, text: &str| LogLine { seq, at: before(20 - seq), step: Some(0), stream, text: text.into() };
+    let line =
+        |seq, stream, text: &str| LogLine { seq, at: before(20 - seq), step: Some(0), stream, text: text.into() };
     vec![
         line(1, Stream::Note, "10.5.0.15, port 40015"),
         line(2, Stream::Out, "Creating container new.carto.example.net"),
         line(3, Stream::Out, "mount -t overlay  lowerdir=/var/lib/corpus/images/debian-12/rootfs"),
-        line(4, Stream::Err, "lxc-start: tools/lxc_start.c: 298 The container failed to start <script>alert(1)</script>"),
+        line(
+            4,
+            Stream::Err,
+            "lxc-start: tools/lxc_start.c: 298 The container failed to start <script>alert(1)</script>",
+        ),
         line(5, Stream::Note, "trying again in 0.2 s"),
     ]
 }

@@ -57,8 +57,11 @@ pub fn notice(tone: Tone, what: impl Into<String>, more: AnyView) -> AnyView {
 
 /// The way through the pages of a list; `path` ends where the number goes.
 pub fn pager(path: &str, page: u32, more: bool) -> AnyView {
-    let newer = page.checked_sub(1).map(|before| view! { <a class="btn" rel="prev" href=format!("{path}{before}")>"Newer"</a> });
-    let older = more.then(|| view! { <a class="btn" rel="next" href=format!("{path}{}", page.saturating_add(1))>"Older"</a> });
+    let newer = page
+        .checked_sub(1)
+        .map(|before| view! { <a class="btn" rel="prev" href=format!("{path}{before}")>"Newer"</a> });
+    let older =
+        more.then(|| view! { <a class="btn" rel="next" href=format!("{path}{}", page.saturating_add(1))>"Older"</a> });
     (newer.is_some() || older.is_some())
         .then(|| view! { <nav class="pager" aria-label="Pages">{newer}<span class="quiet">{format!("Page {}", page.saturating_add(1))}</span>{older}</nav> })
         .into_any()

@@ -97,8 +97,10 @@ impl Field {
     }
 
     fn around(&self, control: AnyView) -> AnyView {
-        let error = self.error.clone().map(|text| view! { <p class="error" id=format!("f-{}-error", self.name)>{text}</p> });
-        let hint = self.hint.clone().map(|text| view! { <p class="hint" id=format!("f-{}-hint", self.name)>{text}</p> });
+        let error =
+            self.error.clone().map(|text| view! { <p class="error" id=format!("f-{}-error", self.name)>{text}</p> });
+        let hint =
+            self.hint.clone().map(|text| view! { <p class="hint" id=format!("f-{}-hint", self.name)>{text}</p> });
         view! {
             <div class="field">
                 <label for=self.id()>{self.label.clone()}</label>
@@ -157,8 +159,15 @@ impl Field {
 }
 
 /// A choice of several, as check boxes under one legend.
-pub fn checks(form: &FormState, name: &'static str, legend: &'static str, hint: &'static str, options: &[(&'static str, bool)]) -> AnyView {
-    let error = form.error_at(name).map(|text| view! { <p class="error" id=format!("f-{name}-error")>{sentence(text)}</p> });
+pub fn checks(
+    form: &FormState,
+    name: &'static str,
+    legend: &'static str,
+    hint: &'static str,
+    options: &[(&'static str, bool)],
+) -> AnyView {
+    let error =
+        form.error_at(name).map(|text| view! { <p class="error" id=format!("f-{name}-error")>{sentence(text)}</p> });
     let described = if error.is_some() { format!("f-{name}-error f-{name}-hint") } else { format!("f-{name}-hint") };
     let boxes = options
         .iter()
@@ -179,7 +188,13 @@ pub fn checks(form: &FormState, name: &'static str, legend: &'static str, hint: 
 }
 
 /// One check box whose value is `yes`.
-pub fn check(form: &FormState, name: &'static str, label: &'static str, hint: &'static str, suggested: bool) -> AnyView {
+pub fn check(
+    form: &FormState,
+    name: &'static str,
+    label: &'static str,
+    hint: &'static str,
+    suggested: bool,
+) -> AnyView {
     let checked = if form.was_sent() { form.value(name) == Some("yes") } else { suggested };
     view! {
         <div class="field">

@@ -28,10 +28,10 @@ pub fn error_summary(form: &FormState) -> AnyView {
 
 /// A form that is one button.
 pub fn action(post: String, word: &'static str, class: &'static str, disabled: Option<String>) -> AnyView {
-    let reason = disabled.clone();
+    let off = disabled.is_some();
     view! {
         <form method="post" action=post class="inline">
-            <button class=class disabled=disabled.is_some() title=reason>{word}</button>
+            <button class=class disabled=off title=disabled>{word}</button>
         </form>
     }
     .into_any()

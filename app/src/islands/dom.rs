@@ -15,5 +15,8 @@ pub fn elements(list: &NodeList) -> impl Iterator<Item = Element> + '_ {
 
 /// All elements of the document that match.
 pub fn all(selector: &str) -> Vec<Element> {
-    document().and_then(|page| page.query_selector_all(selector).ok()).map(|list| elements(&list).collect()).unwrap_or_default()
+    document()
+        .and_then(|page| page.query_selector_all(selector).ok())
+        .map(|list| elements(&list).collect())
+        .unwrap_or_default()
 }

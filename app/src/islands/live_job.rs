@@ -73,10 +73,13 @@ fn StepItem(step: Step) -> impl IntoView {
 fn duration(step: &Step) -> AnyView {
     let millis = |text: &Option<String>| text.as_deref().and_then(instant::parse);
     match (millis(&step.started_at), millis(&step.ended_at)) {
-        (Some(start), Some(end)) => view! { <span class="quiet num">{took(end.saturating_sub(start))}</span> }.into_any(),
+        (Some(start), Some(end)) => {
+            view! { <span class="quiet num">{took(end.saturating_sub(start))}</span> }.into_any()
+        }
         (Some(start), None) => {
             let text = span(instant::now().saturating_sub(start) / 1_000);
-            view! { <time class="quiet num" datetime=step.started_at.clone() data-time="since">{text}</time> }.into_any()
+            view! { <time class="quiet num" datetime=step.started_at.clone() data-time="since">{text}</time> }
+                .into_any()
         }
         _ => view! { <span></span> }.into_any(),
     }

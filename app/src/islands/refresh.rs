@@ -62,7 +62,9 @@ mod browser {
 
     async fn fetch() -> Result<(), JsValue> {
         let page = document().ok_or(JsValue::NULL)?;
-        let Some(url) = page.get_element_by_id("main").and_then(|main| main.get_attribute("data-url")) else { return Ok(()) };
+        let Some(url) = page.get_element_by_id("main").and_then(|main| main.get_attribute("data-url")) else {
+            return Ok(());
+        };
         let window = web_sys::window().ok_or(JsValue::NULL)?;
         let response: Response = JsFuture::from(window.fetch_with_str(&url)).await?.dyn_into()?;
         if response.redirected() {
@@ -92,7 +94,11 @@ mod browser {
     }
 
     fn mark(part: &Element, new: &Element) {
-        let _ = if new.has_attribute("data-busy") { part.set_attribute("data-busy", "") } else { part.remove_attribute("data-busy") };
+        let _ = if new.has_attribute("data-busy") {
+            part.set_attribute("data-busy", "")
+        } else {
+            part.remove_attribute("data-busy")
+        };
     }
 
     fn changed(id: &str, html: &str) -> bool {
@@ -103,7 +109,10 @@ mod browser {
         let focused = page.active_element().is_some_and(|one| part.contains(Some(&one)));
         let held = part.query_selector("details[open], :active").ok().flatten().is_some();
         let selection = web_sys::window().and_then(|window| window.get_selection().ok().flatten());
-        let selected = selection.filter(|it| !it.is_collapsed()).and_then(|it| it.anchor_node()).is_some_and(|node| part.contains(Some(&node)));
+        let selected = selection
+            .filter(|it| !it.is_collapsed())
+            .and_then(|it| it.anchor_node())
+            .is_some_and(|node| part.contains(Some(&node)));
         focused || held || selected
     }
 }

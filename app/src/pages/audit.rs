@@ -1,6 +1,6 @@
 //! The audit: who did what to what, when.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use corpus_controller::authz::Principal;
 use corpus_controller::views::AuditView;
@@ -14,7 +14,7 @@ use crate::layout::Page;
 const ROWS: usize = 50;
 
 /// Reads and shows a page of it.
-pub async fn load(controller: &Controller, principal: &Principal, query: &HashMap<String, String>) -> Result<Page> {
+pub async fn load(controller: &Controller, principal: &Principal, query: &BTreeMap<String, String>) -> Result<Page> {
     let page = query.get("page").and_then(|page| page.parse().ok()).unwrap_or(0);
     let rows = controller.audit(principal, page).await?;
     Ok(Page::new("audit", "Audit", audit_view(page, &rows)))
@@ -22,8 +22,10 @@ pub async fn load(controller: &Controller, principal: &Principal, query: &HashMa
 
 /// The view of plain values.
 pub fn audit_view(page: u32, rows: &[AuditView]) -> AnyView {
-    let below = view! { <span class="quiet">"Every change and every revealed secret; nothing here can be changed"</span> };
-    let body = if rows.is_empty() { empty("Nothing here", "There is no further page.".into_any()) } else { table(rows) };
+    let below =
+        view! { <span class="quiet">"Every change and every revealed secret; nothing here can be changed"</span> };
+    let body =
+        if rows.is_empty() { empty("Nothing here", "There is no further page.".into_any()) } else { table(rows) };
     view! {
         {head("Audit".into_any(), below.into_any(), ().into_any())}
         <section class="card">{body}</section>
@@ -60,5 +62,9 @@ fn table(rows: &[AuditView]) -> AnyView {
 fn more(detail: &serde_json::Value) -> String {
     let Some(detail) = detail.as_object() else { return String::new() };
     let word = |value: &serde_json::Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-    detail.iter().map(|(name, value)| format!("{} {}", name.replace('_', " "), word(value))).collect::<Vec<_>>().join(", ")
+    detail
+        .iter()
+        .map(|(name, value)| format!("{} {}", name.replace('_', " "), word(value)))
+        .collect::<Vec<_>>()
+        .join(", ")
 }

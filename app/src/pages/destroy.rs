@@ -14,13 +14,15 @@ use crate::layout::Page;
 pub async fn load(controller: &Controller, principal: &Principal, id: GuestId, form: &FormState) -> Result<Page> {
     let guest = controller.guest(principal, id).await?;
     let _permit = principal.permit_in(Operation::GuestDestroy, guest.project_id)?;
-    Ok(Page::new("destroy-guest", format!("Destroy {}", guest.name), destroy_view(&guest, form)).under("Guests", "/guests"))
+    Ok(Page::new("destroy-guest", format!("Destroy {}", guest.name), destroy_view(&guest, form))
+        .under("Guests", "/guests"))
 }
 
 /// The view of plain values.
 pub fn destroy_view(guest: &GuestView, form: &FormState) -> AnyView {
     let names = guest.names.iter().map(|name| view! { <li>{name.name.to_string()}</li> }).collect_view();
-    let detached = (!guest.names.is_empty()).then(|| view! { <p>"These DNS names are detached:"</p><ul class="plain">{names}</ul> });
+    let detached = (!guest.names.is_empty())
+        .then(|| view! { <p>"These DNS names are detached:"</p><ul class="plain">{names}</ul> });
     let body = view! {
         <form method="post" action=format!("/guests/{}/destroy", guest.id) class="form body">
             <p>"The guest and everything on its file system are gone for good; its address and its port become free."</p>

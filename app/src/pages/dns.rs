@@ -32,12 +32,15 @@ pub fn dns_view(principal: &Principal, zones: &[ZoneView], names: &[NameView], f
 
 fn name_table(names: &[NameView]) -> AnyView {
     if names.is_empty() {
-        return empty("No name leads to a guest yet", view! { "Open a "<a class="link" href="/guests">"guest"</a>" and attach one." }.into_any());
+        return empty(
+            "No name leads to a guest yet",
+            view! { "Open a "<a class="link" href="/guests">"guest"</a>" and attach one." }.into_any(),
+        );
     }
     let rows = names.iter().map(name_row).collect_view();
     view! {
         <table class="rows" aria-label="DNS names">
-            <thead><tr><th>"Name"</th><th>"State"</th><th>"Resolves to"</th><th>"Guest"</th><th>"Zone"</th></tr></thead>
+            <thead><tr><th>"Name"</th><th>"State"</th><th>"Resolves to"</th><th>"Guest"</th></tr></thead>
             <tbody>{rows}</tbody>
         </table>
     }
@@ -49,11 +52,10 @@ fn name_row(name: &NameView) -> AnyView {
     let answered = name.answered_at.map(|at| view! { <div class="quiet small">"answered "{age(at)}</div> });
     view! {
         <tr>
-            <td data-label="Name">{name.name.to_string()}</td>
+            <td data-label="Name">{name.name.to_string()}<div class="quiet small">{format!("in {}", name.zone)}</div></td>
             <td data-label="State">{name_status(name)}{reason}</td>
             <td data-label="Resolves to">{name.target.clone().map(|target| code("target", target))}{answered}</td>
             <td data-label="Guest"><a href=format!("/guests/{}", name.guest_id)>{name.guest.to_string()}</a></td>
-            <td data-label="Zone">{name.zone.to_string()}</td>
         </tr>
     }
     .into_any()
@@ -81,7 +83,12 @@ fn zone_list(principal: &Principal, zones: &[ZoneView], form: &FormState) -> Any
 fn zone_item(zone: &ZoneView, may_remove: bool) -> AnyView {
     let names = if zone.names == 1 { "1 name".to_owned() } else { format!("{} names", zone.names) };
     let remove = (may_remove && zone.names == 0).then(|| {
-        confirm("Remove", zone.name.as_str(), format!("{} is removed from the DNS server.", zone.name), format!("/dns/zones/{}/remove", zone.id))
+        confirm(
+            "Remove",
+            zone.name.as_str(),
+            format!("{} is removed from the DNS server.", zone.name),
+            format!("/dns/zones/{}/remove", zone.id),
+        )
     });
     view! {
         <li>

@@ -7,10 +7,10 @@ use corpus_controller::{Controller, Result};
 use corpus_domain::{GuestId, GuestState};
 use leptos::prelude::*;
 
+use super::Asked;
 use super::guest_parts::{about, connect, names, settings};
 use super::guests::last_known;
 use super::jobs::{guest_jobs, history, progress};
-use super::Asked;
 use crate::age::span;
 use crate::components::{Tone, action, card, environment, error_summary, guest_status, head, notice, since};
 use crate::form::{FormState, Revealed, sentence};
@@ -18,9 +18,13 @@ use crate::layout::Page;
 
 /// Reads and shows it.
 pub async fn load(controller: &Controller, principal: &Principal, id: GuestId, asked: &Asked) -> Result<Page> {
-    let (guest, zones, jobs) =
-        tokio::try_join!(controller.guest(principal, id), controller.zones(principal), guest_jobs(controller, principal, id))?;
-    let shown = Shown { guest: &guest, zones: &zones, jobs: &jobs, form: &asked.form, revealed: asked.revealed.as_ref() };
+    let (guest, zones, jobs) = tokio::try_join!(
+        controller.guest(principal, id),
+        controller.zones(principal),
+        guest_jobs(controller, principal, id)
+    )?;
+    let shown =
+        Shown { guest: &guest, zones: &zones, jobs: &jobs, form: &asked.form, revealed: asked.revealed.as_ref() };
     Ok(Page::new("guest", guest.name.to_string(), guest_view(principal, &shown)).under("Guests", "/guests"))
 }
 
@@ -64,9 +68,12 @@ pub fn guest_view(principal: &Principal, shown: &Shown<'_>) -> AnyView {
 }
 
 fn place(guest: &GuestView) -> AnyView {
-    let node = view! { "on "<a class="link" href=format!("/nodes/{}", guest.node_id)>{guest.node_address.to_string()}</a> };
+    let node =
+        view! { "on "<a class="link" href=format!("/nodes/{}", guest.node_id)>{guest.node_address.to_string()}</a> };
     let up = match (guest.state, guest.uptime_s) {
-        (GuestState::Running, Some(seconds)) => format!(", up {}", span(i64::try_from(seconds).unwrap_or(i64::MAX))).into_any(),
+        (GuestState::Running, Some(seconds)) => {
+            format!(", up {}", span(i64::try_from(seconds).unwrap_or(i64::MAX))).into_any()
+        }
         _ => view! { ", since "{since(guest.state_since)} }.into_any(),
     };
     let old = last_known(guest).map(|age| view! { ", "{age} });
@@ -90,7 +97,8 @@ fn actions(principal: &Principal, guest: &GuestView) -> AnyView {
         let restart = (guest.state != GuestState::Stopped).then(|| button("restart", "Restart", GuestState::Running));
         view! { {start}{restart}{stop} }
     });
-    let destroy = (principal.may(Operation::GuestDestroy, Some(guest.project_id)) && guest.state != GuestState::Destroying)
+    let destroy = (principal.may(Operation::GuestDestroy, Some(guest.project_id))
+        && guest.state != GuestState::Destroying)
         .then(|| view! { <a class="btn danger" href=format!("/guests/{}/destroy", guest.id)>"Destroy"</a> });
     view! { {power}{destroy} }.into_any()
 }

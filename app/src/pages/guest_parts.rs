@@ -25,7 +25,13 @@ pub fn connect(principal: &Principal, guest: &GuestView, revealed: Option<&Revea
         ("MAC", guest.mac.map_or_else(pending, |mac| copied("mac", "the MAC", mac.to_string()))),
         ("Users", view! { <code>"sysadmin"</code>" with sudo, "<code>"root"</code> }.into_any()),
         ("Root password", password(principal, guest, revealed)),
-        ("Host key", guest.host_fingerprint.clone().map_or_else(pending, |print| copied("host-fingerprint", "the fingerprint", print))),
+        (
+            "Host key",
+            guest
+                .host_fingerprint
+                .clone()
+                .map_or_else(pending, |print| copied("host-fingerprint", "the fingerprint", print)),
+        ),
     ]);
     if revealed.is_some() {
         return card("connect", "Connect", ().into_any(), body);
@@ -59,7 +65,7 @@ pub fn names(principal: &Principal, guest: &GuestView, zones: &[ZoneView], form:
     } else {
         view! {
             <table class="rows" aria-label="DNS names">
-                <thead><tr><th>"Name"</th><th>"State"</th><th>"Resolves to"</th><th>"Zone"</th><th></th></tr></thead>
+                <thead><tr><th>"Name"</th><th>"State"</th><th>"Resolves to"</th><th>"Zone"</th><th><span class="unseen">"Actions"</span></th></tr></thead>
                 <tbody>{rows}</tbody>
             </table>
         }
@@ -112,7 +118,9 @@ fn attach(guest: &GuestView, zones: &[ZoneView], form: &FormState) -> AnyView {
 
 /// What it is.
 pub fn about(guest: &GuestView) -> AnyView {
-    let memory = guest.memory_used.map_or_else(|| view! { <span class="quiet">"not read"</span> }.into_any(), |used| used.gib().into_any());
+    let memory = guest
+        .memory_used
+        .map_or_else(|| view! { <span class="quiet">"not read"</span> }.into_any(), |used| used.gib().into_any());
     let body = facts(vec![
         ("Project", guest.project.to_string().into_any()),
         ("Driver", format!("{}, clone of {}", guest.driver, guest.image).into_any()),
@@ -133,7 +141,12 @@ const fn yes(yes: bool) -> &'static str {
 
 /// Everything it was made with; what is live is marked so.
 pub fn settings(guest: &GuestView) -> AnyView {
-    let text = |value: Option<String>| value.map_or_else(|| view! { <span class="quiet">"not set"</span> }.into_any(), |value| view! { <code>{value}</code> }.into_any());
+    let text = |value: Option<String>| {
+        value.map_or_else(
+            || view! { <span class="quiet">"not set"</span> }.into_any(),
+            |value| view! { <code>{value}</code> }.into_any(),
+        )
+    };
     let plain = |value: &str| text(Some(value.to_owned()));
     let domains: Vec<String> = guest.names.iter().map(|name| name.name.to_string()).collect();
     let rows: Vec<Fact> = vec![
@@ -164,5 +177,10 @@ pub fn settings(guest: &GuestView) -> AnyView {
         ("users", plain("root sysadmin")),
     ];
     let body = view! { <details class="settings"><summary>"Show all settings"</summary>{facts(rows)}</details> };
-    card("settings", "Settings", view! { <span class="quiet">"as of creation; live ones as observed"</span> }.into_any(), body.into_any())
+    card(
+        "settings",
+        "Settings",
+        view! { <span class="quiet">"as of creation; live ones as observed"</span> }.into_any(),
+        body.into_any(),
+    )
 }

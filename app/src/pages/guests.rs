@@ -22,7 +22,8 @@ pub fn may_request(principal: &Principal) -> bool {
 
 /// The view of plain values.
 pub fn guests_view(principal: &Principal, guests: &[GuestView]) -> AnyView {
-    let request = may_request(principal).then(|| view! { <a class="btn primary" href="/guests/new">"Request a guest"</a> });
+    let request =
+        may_request(principal).then(|| view! { <a class="btn primary" href="/guests/new">"Request a guest"</a> });
     let running = guests.iter().filter(|guest| guest.state == GuestState::Running).count();
     let below = view! { <span class="quiet">{format!("{} in all, {running} running", guests.len())}</span> };
     let busy = guests.iter().any(|guest| guest.job.is_some()).then_some("");
@@ -84,6 +85,9 @@ pub fn last_known(guest: &GuestView) -> Option<AnyView> {
     if guest.node_reachability == Reachability::Reachable || guest.job.is_some() {
         return None;
     }
-    let age = guest.observed_at.map_or_else(|| "the node does not answer".into_any(), |at| view! { "last known "{since(at)}" ago" }.into_any());
+    let age = guest.observed_at.map_or_else(
+        || "the node does not answer".into_any(),
+        |at| view! { "last known "{since(at)}" ago" }.into_any(),
+    );
     Some(view! { <span class="quiet">{age}</span> }.into_any())
 }

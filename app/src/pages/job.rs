@@ -4,7 +4,7 @@
 //! on from there.
 
 use corpus_controller::authz::Principal;
-use corpus_controller::jobs::{JobDetail, JobRow, StepRow, self};
+use corpus_controller::jobs::{self, JobDetail, JobRow, StepRow};
 use corpus_controller::{Controller, Result, may_decide};
 use corpus_domain::{JobId, JobState, StepState};
 use leptos::prelude::*;
@@ -31,7 +31,8 @@ pub async fn load(controller: &Controller, principal: &Principal, id: JobId, for
 /// The view of plain values.
 pub fn job_view(principal: &Principal, detail: &JobDetail, log: &[jobs::LogLine], form: &FormState) -> AnyView {
     let job = &detail.job;
-    let known: Vec<Line> = log.iter().filter(|line| line.seq <= job.feed_seq || job.state.is_over()).map(line).collect();
+    let known: Vec<Line> =
+        log.iter().filter(|line| line.seq <= job.feed_seq || job.state.is_over()).map(line).collect();
     let after = known.last().map_or(job.feed_seq, |line| line.seq.max(job.feed_seq));
     let steps: Vec<Step> = detail.steps.iter().map(step).collect();
     let below = view! {
@@ -39,8 +40,10 @@ pub fn job_view(principal: &Principal, detail: &JobDetail, log: &[jobs::LogLine]
             {job_status(job.state)}" "<span class="quiet">"asked "{age(job.created_at)}{took(job)}</span>
         </span>
     };
-    let reload = (!job.state.is_over()).then(|| view! { <a class="btn noscript" href=format!("/jobs/{}", job.id)>"Look again"</a> });
-    let actions = view! { {reload}<span class="actions" id="live-actions" data-live="">{cancel(principal, job)}</span> };
+    let reload = (!job.state.is_over())
+        .then(|| view! { <a class="btn noscript" href=format!("/jobs/{}", job.id)>"Look again"</a> });
+    let actions =
+        view! { {reload}<span class="actions" id="live-actions" data-live="">{cancel(principal, job)}</span> };
     view! {
         {head(job.title.clone().into_any(), below.into_any(), actions.into_any())}
         {error_summary(form)}
@@ -89,12 +92,17 @@ fn step(step: &StepRow) -> Step {
 
 fn took(job: &JobRow) -> Option<AnyView> {
     let word = if job.ended_at.is_some() { ", took " } else { ", runs for " };
-    job.started_at.filter(|_| job.ended_at.is_some() || !job.state.is_over()).map(|_| view! { {word}{duration(job)} }.into_any())
+    job.started_at
+        .filter(|_| job.ended_at.is_some() || !job.state.is_over())
+        .map(|_| view! { {word}{duration(job)} }.into_any())
 }
 
 fn waiting(job: &JobRow) -> Option<AnyView> {
-    let stop = if job.cancel_requested_at.is_some() { "Its cancel was asked for." } else { "To stop it, cancel the job." };
-    waits_for(job).map(|what| notice(Tone::Warn, "Waits", view! { <span>"for "{what}</span><span class="quiet">{stop}</span> }.into_any()))
+    let stop =
+        if job.cancel_requested_at.is_some() { "Its cancel was asked for." } else { "To stop it, cancel the job." };
+    waits_for(job).map(|what| {
+        notice(Tone::Warn, "Waits", view! { <span>"for "{what}</span><span class="quiet">{stop}</span> }.into_any())
+    })
 }
 
 fn outcome(job: &JobRow) -> Option<AnyView> {
@@ -112,9 +120,7 @@ fn outcome(job: &JobRow) -> Option<AnyView> {
             let comment = job.comment.clone();
             Some(notice(Tone::Off, "Abandoned", view! { <span>{comment}</span> }.into_any()))
         }
-        JobState::Undoing => {
-            Some(notice(Tone::Busy, "Being undone", view! { <span>{error()}</span> }.into_any()))
-        }
+        JobState::Undoing => Some(notice(Tone::Busy, "Being undone", view! { <span>{error()}</span> }.into_any())),
         JobState::Waiting | JobState::Running | JobState::Done => None,
     }
 }
@@ -122,7 +128,8 @@ fn outcome(job: &JobRow) -> Option<AnyView> {
 fn cancel(principal: &Principal, job: &JobRow) -> Option<AnyView> {
     let open = matches!(job.state, JobState::Waiting | JobState::Running);
     let asked = job.cancel_requested_at.map(|_| "Its cancel was asked for".to_owned());
-    (open && may_decide(principal, job)).then(|| action(format!("/jobs/{}/cancel", job.id), "Cancel the job", "btn danger", asked))
+    (open && may_decide(principal, job))
+        .then(|| action(format!("/jobs/{}/cancel", job.id), "Cancel the job", "btn danger", asked))
 }
 
 fn decide(principal: &Principal, job: &JobRow, steps: &[StepRow], form: &FormState) -> Option<AnyView> {

@@ -1,6 +1,6 @@
 //! Jobs: the list, and the parts of it that other pages show.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use corpus_controller::authz::Principal;
 use corpus_controller::jobs::{JobFilter, JobRow};
@@ -16,7 +16,7 @@ use crate::layout::Page;
 pub const OPEN: [JobState; 4] = [JobState::Waiting, JobState::Running, JobState::Undoing, JobState::Stuck];
 
 /// Reads and shows them.
-pub async fn load(controller: &Controller, principal: &Principal, query: &HashMap<String, String>) -> Result<Page> {
+pub async fn load(controller: &Controller, principal: &Principal, query: &BTreeMap<String, String>) -> Result<Page> {
     let chosen = query.get("state").map_or("all", String::as_str);
     let states = match chosen {
         "open" => OPEN.to_vec(),
@@ -49,12 +49,15 @@ pub async fn guest_jobs(controller: &Controller, principal: &Principal, id: Gues
 
 /// The view of plain values.
 pub fn jobs_view(chosen: &str, jobs: &[JobRow], page: u32, pages: u32) -> AnyView {
-    let tabs = [("all", "All"), ("open", "Open")].into_iter().chain(JobState::ALL.iter().map(|state| (state.as_str(), crate::live::look(state.as_str()).1)));
+    let tabs = [("all", "All"), ("open", "Open")]
+        .into_iter()
+        .chain(JobState::ALL.iter().map(|state| (state.as_str(), crate::live::look(state.as_str()).1)));
     let tabs = tabs
         .map(|(word, title)| view! { <a href=format!("/jobs?state={word}") aria-current=(word == chosen).then_some("page")>{title}</a> })
         .collect_view();
     let busy = jobs.iter().any(|job| !job.state.is_over()).then_some("");
-    let below = view! { <span class="quiet">"Every change that takes longer than a moment, with its steps and its log"</span> };
+    let below =
+        view! { <span class="quiet">"Every change that takes longer than a moment, with its steps and its log"</span> };
     let nothing = if chosen == "all" { "No job yet" } else { "No job in this state" };
     view! {
         {head("Jobs".into_any(), below.into_any(), ().into_any())}
@@ -150,7 +153,8 @@ fn job_notice(job: &JobRow) -> AnyView {
         _ => Tone::Busy,
     };
     let word = crate::live::look(job.state.as_str()).1;
-    let error = job.error.clone().filter(|_| tone == Tone::Fail).map(|error| view! { <span class="quiet">{error}</span> });
+    let error =
+        job.error.clone().filter(|_| tone == Tone::Fail).map(|error| view! { <span class="quiet">{error}</span> });
     let waits = waits_for(job).map(|what| view! { <span class="quiet">"for "{what}</span> });
     let more = view! {
         {error}{waits}

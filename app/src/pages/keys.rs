@@ -38,13 +38,14 @@ pub fn keys_view(keys: &[KeyView], form: &FormState) -> AnyView {
 
 fn table(keys: &[KeyView]) -> AnyView {
     if keys.is_empty() {
-        let next = view! { "Make one with "<code>"ssh-keygen -t ed25519"</code>" and paste the line of its .pub file here." };
+        let next =
+            view! { "Make one with "<code>"ssh-keygen -t ed25519"</code>" and paste the line of its .pub file here." };
         return empty("No key yet, so no guest lets you in", next.into_any());
     }
     let rows = keys.iter().map(row).collect_view();
     view! {
         <table class="rows" aria-label="SSH keys">
-            <thead><tr><th>"Comment"</th><th>"Fingerprint"</th><th>"Type"</th><th>"Added"</th><th></th></tr></thead>
+            <thead><tr><th>"Comment"</th><th>"Fingerprint"</th><th>"Type"</th><th>"Added"</th><th><span class="unseen">"Actions"</span></th></tr></thead>
             <tbody>{rows}</tbody>
         </table>
     }

@@ -16,7 +16,7 @@ use crate::layout::Page;
 const KEPT: [&str; 7] = ["address", "port", "user", "network", "host_key", "fingerprint", "algorithm"];
 
 /// Reads the control key and shows the step that the form is in.
-pub async fn load(controller: &Controller, principal: &Principal, form: &FormState) -> Result<Page> {
+pub fn load(controller: &Controller, principal: &Principal, form: &FormState) -> Result<Page> {
     let _permit = principal.permit(Operation::NodeLink)?;
     let key = controller.control_public_key(principal)?;
     Ok(Page::new("link-node", "Link a compute node", link_view(&key, form)).under("Compute nodes", "/nodes"))
@@ -62,7 +62,10 @@ fn ask(form: &FormState) -> AnyView {
 fn confirm(form: &FormState) -> AnyView {
     let value = |name: &str| form.value(name).unwrap_or_default().to_owned();
     let hidden = KEPT.map(|name| view! { <input type="hidden" name=name value=value(name)/> }).collect_view();
-    let environments = form.all("environments").map(|one| view! { <input type="hidden" name="environments" value=one.to_owned()/> }).collect_view();
+    let environments = form
+        .all("environments")
+        .map(|one| view! { <input type="hidden" name="environments" value=one.to_owned()/> })
+        .collect_view();
     let body = view! {
         <form method="post" action="/nodes/link" class="form">
             {hidden}{environments}
@@ -118,7 +121,12 @@ mod tests {
         owner.with(|| {
             let first = link_view("ssh-ed25519 AAAA corpus", &FormState::default()).to_html();
             assert!(first.contains("Read the host key") && first.contains("name=\"address\""));
-            let values = [("address", "10.0.0.9\"><script>"), ("host_key", "ssh-ed25519 AAAA"), ("fingerprint", "SHA256:abc"), ("environments", "dev")];
+            let values = [
+                ("address", "10.0.0.9\"><script>"),
+                ("host_key", "ssh-ed25519 AAAA"),
+                ("fingerprint", "SHA256:abc"),
+                ("environments", "dev"),
+            ];
             let form = FormState::new("", values.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec());
             let second = link_view("ssh-ed25519 AAAA corpus", &form).to_html();
             assert!(second.contains("SHA256:abc") && second.contains("This is the host: link it"));

@@ -9,7 +9,8 @@ use crate::layout::Page;
 
 /// The page.
 pub fn page(asked: &Asked, realms: Realms) -> Page {
-    let next = asked.form.value("next").or_else(|| asked.query.get("next").map(String::as_str)).filter(|path| is_here(path));
+    let next =
+        asked.form.value("next").or_else(|| asked.query.get("next").map(String::as_str)).filter(|path| is_here(path));
     Page::new("login", "Sign in", login_view(&asked.form, realms, next.unwrap_or("/")))
 }
 
@@ -20,7 +21,8 @@ pub fn is_here(path: &str) -> bool {
 
 fn login_view(form: &FormState, realms: Realms, next: &str) -> AnyView {
     let realm = if realms.ldap {
-        let options = vec![("ldap".to_owned(), "Directory".to_owned()), ("local".to_owned(), "Local account".to_owned())];
+        let options =
+            vec![("ldap".to_owned(), "Directory".to_owned()), ("local".to_owned(), "Local account".to_owned())];
         Field::new(form, "realm", "Sign in with").suggest("ldap").select(options)
     } else {
         view! { <input type="hidden" name="realm" value="local"/> }.into_any()

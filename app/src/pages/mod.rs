@@ -19,7 +19,7 @@ pub mod overview;
 pub mod request;
 pub mod unlink;
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use corpus_controller::authz::Principal;
 use corpus_controller::{Controller, Result};
@@ -32,7 +32,7 @@ use crate::place::Place;
 #[derive(Debug, Default)]
 pub struct Asked {
     /// The query of the URL.
-    pub query: HashMap<String, String>,
+    pub query: BTreeMap<String, String>,
     /// The form that is shown again.
     pub form: FormState,
     /// The password that was just revealed.
@@ -45,7 +45,7 @@ pub async fn load(place: Place, controller: &Controller, principal: &Principal, 
         Place::Login => Ok(error::page(&signed_in_already())),
         Place::Overview => overview::load(controller, principal).await,
         Place::Nodes => nodes::load(controller, principal).await,
-        Place::LinkNode => link::load(controller, principal, &asked.form).await,
+        Place::LinkNode => link::load(controller, principal, &asked.form),
         Place::Node(id) => node::load(controller, principal, id, &asked.form).await,
         Place::UnlinkNode(id) => unlink::load(controller, principal, id, &asked.form).await,
         Place::Guests => guests::load(controller, principal).await,

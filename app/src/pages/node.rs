@@ -12,21 +12,31 @@ use super::jobs::{history, node_jobs, progress};
 use super::overview::node_notice;
 use crate::age::span;
 use crate::components::{
-    Fact, Tone, action, age, card, code, copied, empty, environments, error_summary, facts, head, meter, node_status, notice, since,
+    Fact, Tone, action, age, card, code, copied, empty, environments, error_summary, facts, head, meter, node_status,
+    notice, since,
 };
 use crate::form::{FormState, sentence};
 use crate::layout::Page;
 
 /// Reads and shows it.
 pub async fn load(controller: &Controller, principal: &Principal, id: NodeId, form: &FormState) -> Result<Page> {
-    let (node, guests, jobs) =
-        tokio::try_join!(controller.node(principal, id), controller.node_guests(principal, id), node_jobs(controller, principal, id))?;
+    let (node, guests, jobs) = tokio::try_join!(
+        controller.node(principal, id),
+        controller.node_guests(principal, id),
+        node_jobs(controller, principal, id)
+    )?;
     let title = node.address.to_string();
     Ok(Page::new("node", title, node_view(principal, &node, &guests, &jobs, form)).under("Compute nodes", "/nodes"))
 }
 
 /// The view of plain values.
-pub fn node_view(principal: &Principal, node: &NodeView, guests: &[GuestView], jobs: &[JobRow], form: &FormState) -> AnyView {
+pub fn node_view(
+    principal: &Principal,
+    node: &NodeView,
+    guests: &[GuestView],
+    jobs: &[JobRow],
+    form: &FormState,
+) -> AnyView {
     let busy = node.job.is_some().then_some("");
     let below = view! {
         <span id="live-state" data-live="">
@@ -81,7 +91,11 @@ fn actions(principal: &Principal, node: &NodeView) -> AnyView {
     };
     let initialize = (principal.may(Operation::NodeInitialize, None) && node.state != NodeState::Linking).then(|| {
         let class = if node.state == NodeState::Linked { "btn primary" } else { "btn" };
-        let word = if matches!(node.state, NodeState::Ready | NodeState::Draining) { "Initialize again" } else { "Initialize" };
+        let word = if matches!(node.state, NodeState::Ready | NodeState::Draining) {
+            "Initialize again"
+        } else {
+            "Initialize"
+        };
         action(format!("/nodes/{}/initialize", node.id), word, class, why_not)
     });
     let unlink = principal
@@ -92,7 +106,10 @@ fn actions(principal: &Principal, node: &NodeView) -> AnyView {
 
 fn no_guests(node: &NodeView) -> AnyView {
     if node.state == NodeState::Linked {
-        return empty("Not initialized yet", "Initialize sets up the driver, the bridge, the firewall, the proxy and the image.".into_any());
+        return empty(
+            "Not initialized yet",
+            "Initialize sets up the driver, the bridge, the firewall, the proxy and the image.".into_any(),
+        );
     }
     if node.takes_guests() {
         let next = view! { <a class="link" href="/guests/new">"Request a guest"</a>" and it comes here when this node has the most room." };
@@ -119,9 +136,14 @@ fn host_key(principal: &Principal, node: &NodeView, form: &FormState) -> AnyView
             };
             (shown.into_any(), hidden.into_any())
         }
-        _ => (().into_any(), view! { <button class="btn" name="step" value="probe">"Read the host key again"</button> }.into_any()),
+        _ => (
+            ().into_any(),
+            view! { <button class="btn" name="step" value="probe">"Read the host key again"</button> }.into_any(),
+        ),
     };
-    let trust = principal.may(Operation::NodeLink, None).then(|| view! { <form method="post" action=post class="body">{step}</form> });
+    let trust = principal
+        .may(Operation::NodeLink, None)
+        .then(|| view! { <form method="post" action=post class="body">{step}</form> });
     view! {
         <section class="card alarm" aria-labelledby="host-key-heading">
             <header><h2 id="host-key-heading">"This host shows another key than the one that was confirmed"</h2></header>
@@ -150,15 +172,23 @@ fn now(node: &NodeView) -> AnyView {
 
 fn access(node: &NodeView) -> AnyView {
     facts(vec![
-        ("SSH", copied("ssh", "the SSH command", format!("ssh -p {} {}@{}", node.ssh_port, node.ssh_user, node.address))),
+        (
+            "SSH",
+            copied("ssh", "the SSH command", format!("ssh -p {} {}@{}", node.ssh_port, node.ssh_user, node.address)),
+        ),
         ("Host key", view! { {code("pinned-fingerprint", node.fingerprint.clone())} }.into_any()),
         ("Names point to", node.public_ip.clone().map_or_else(|| "not known".into_any(), |ip| code("public-ip", ip))),
-        ("Guests' network", view! { <code>{node.network.to_string()}</code>" on "<code>{node.bridge.clone()}</code> }.into_any()),
+        (
+            "Guests' network",
+            view! { <code>{node.network.to_string()}</code>" on "<code>{node.bridge.clone()}</code> }.into_any(),
+        ),
     ])
 }
 
 fn host(node: &NodeView) -> AnyView {
-    let Some(Facts { hostname, os, kernel, architecture, cpu, memory, storage, addresses, drivers, .. }) = node.facts.clone() else {
+    let Some(Facts { hostname, os, kernel, architecture, cpu, memory, storage, addresses, drivers, .. }) =
+        node.facts.clone()
+    else {
         return empty("Not gathered yet", "They come with the first connection.".into_any());
     };
     let addresses: Vec<String> = addresses.iter().map(ToString::to_string).collect();

@@ -53,7 +53,10 @@ fn table(may_link: bool, nodes: &[NodeView]) -> AnyView {
 }
 
 fn row(node: &NodeView) -> AnyView {
-    let address = node.public_ip.clone().map_or_else(|| view! { <span class="quiet">"not known"</span> }.into_any(), |ip| code("public-ip", ip));
+    let address = node
+        .public_ip
+        .clone()
+        .map_or_else(|| view! { <span class="quiet">"not known"</span> }.into_any(), |ip| code("public-ip", ip));
     view! {
         <tr>
             <td data-label="Node"><a href=format!("/nodes/{}", node.id)>{node.address.to_string()}</a></td>

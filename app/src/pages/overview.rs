@@ -85,7 +85,11 @@ fn failed(guests: &[GuestView]) -> Option<AnyView> {
 }
 
 fn stuck(counts: &Counts) -> Option<AnyView> {
-    let words = if counts.jobs_stuck == 1 { "1 job is stuck".to_owned() } else { format!("{} jobs are stuck", counts.jobs_stuck) };
+    let words = if counts.jobs_stuck == 1 {
+        "1 job is stuck".to_owned()
+    } else {
+        format!("{} jobs are stuck", counts.jobs_stuck)
+    };
     let more = view! {
         <span class="quiet">"an undo failed: try again, or abandon with a comment"</span>
         <a class="link" href="/jobs?state=stuck">"Open the stuck jobs"</a>

@@ -1,9 +1,9 @@
 //! Requesting a guest: four values, and all the others for who wants them.
 
+use corpus_controller::authz::Denied;
 use corpus_controller::authz::{Operation, Principal};
 use corpus_controller::views::{NodeView, ProjectView};
 use corpus_controller::{Controller, Error, Result};
-use corpus_controller::authz::Denied;
 use corpus_domain::{Environment, SizeProfile};
 use leptos::prelude::*;
 
@@ -13,7 +13,8 @@ use crate::form::FormState;
 use crate::layout::Page;
 
 /// The optional fields: when one of them is wrong, they are shown open.
-const OPTIONAL: [&str; 10] = ["node", "image", "driver", "backing", "mode", "ip", "mac", "password", "names", "autostart"];
+const OPTIONAL: [&str; 10] =
+    ["node", "image", "driver", "backing", "mode", "ip", "mac", "password", "names", "autostart"];
 
 /// Reads what there is to choose from, and asks.
 pub async fn load(controller: &Controller, principal: &Principal, form: &FormState) -> Result<Page> {
@@ -23,7 +24,8 @@ pub async fn load(controller: &Controller, principal: &Principal, form: &FormSta
     let (nodes, mut projects) = tokio::try_join!(controller.nodes(principal), controller.projects(principal))?;
     projects.retain(|project| principal.may(Operation::GuestRequest, Some(project.id)));
     let form_id = form.value("form_id").map_or_else(form_id, str::to_owned);
-    Ok(Page::new("request-guest", "Request a guest", request_view(&nodes, &projects, form, &form_id)).under("Guests", "/guests"))
+    Ok(Page::new("request-guest", "Request a guest", request_view(&nodes, &projects, form, &form_id))
+        .under("Guests", "/guests"))
 }
 
 /// A new id, so that the same form sent twice is one request.
@@ -36,8 +38,14 @@ pub fn request_view(nodes: &[NodeView], projects: &[ProjectView], form: &FormSta
     let free: u32 = nodes.iter().filter(|node| node.takes_guests()).map(NodeView::free_slots).sum();
     let below = view! { <span class="quiet">{format!("{free} slots free")}</span> };
     let body = match (projects.is_empty(), free) {
-        (true, _) => empty("You are maintainer of no project", "Projects and their members come from the directory's groups.".into_any()),
-        (_, 0) => empty("No compute node takes guests now", view! { "Initialize one, or free a slot. "<a class="link" href="/nodes">"Compute nodes"</a> }.into_any()),
+        (true, _) => empty(
+            "You are maintainer of no project",
+            "Projects and their members come from the directory's groups.".into_any(),
+        ),
+        (_, 0) => empty(
+            "No compute node takes guests now",
+            view! { "Initialize one, or free a slot. "<a class="link" href="/nodes">"Compute nodes"</a> }.into_any(),
+        ),
         _ => fields(nodes, projects, form, form_id),
     };
     view! {
@@ -50,7 +58,10 @@ pub fn request_view(nodes: &[NodeView], projects: &[ProjectView], form: &FormSta
 
 fn fields(nodes: &[NodeView], projects: &[ProjectView], form: &FormState, form_id: &str) -> AnyView {
     let projects = projects.iter().map(|project| (project.id.to_string(), project.name.to_string())).collect();
-    let sizes = SizeProfile::ALL.iter().map(|size| (size.as_str().to_owned(), format!("{size}, {}", size.storage().gb()))).collect();
+    let sizes = SizeProfile::ALL
+        .iter()
+        .map(|size| (size.as_str().to_owned(), format!("{size}, {}", size.storage().gb())))
+        .collect();
     let wrong = OPTIONAL.iter().any(|field| form.error_at(field).is_some());
     view! {
         <form method="post" action="/guests/new" class="form body">
@@ -73,7 +84,10 @@ fn fields(nodes: &[NodeView], projects: &[ProjectView], form: &FormState, form_i
 
 fn optional(nodes: &[NodeView], form: &FormState) -> AnyView {
     let any = (String::new(), "any".to_owned());
-    let named = nodes.iter().filter(|node| node.takes_guests()).map(|node| (node.id.to_string(), format!("{}, {} free", node.address, node.free_slots())));
+    let named = nodes
+        .iter()
+        .filter(|node| node.takes_guests())
+        .map(|node| (node.id.to_string(), format!("{}, {} free", node.address, node.free_slots())));
     let nodes = std::iter::once(any).chain(named).collect();
     view! {
         <div class="grid two">

@@ -22,9 +22,16 @@ pub async fn load(controller: &Controller, principal: &Principal, id: NodeId, fo
 pub fn unlink_view(node: &NodeView, guests: &[GuestView], form: &FormState) -> AnyView {
     let back = format!("/nodes/{}", node.id);
     let names = guests.iter().map(|guest| view! { <li><a class="link" href=format!("/guests/{}", guest.id)>{guest.name.to_string()}</a></li> }).collect_view();
-    let first = (!guests.is_empty()).then(|| view! { <p>"Destroy its guests first:"</p><ul class="plain">{names}</ul> });
+    let first =
+        (!guests.is_empty()).then(|| view! { <p>"Destroy its guests first:"</p><ul class="plain">{names}</ul> });
     let force = (node.reachability != Reachability::Reachable).then(|| {
-        check(form, "force", "Forget it without reaching it", "What Corpus set up stays on the host; only for a host that is gone for good.", false)
+        check(
+            form,
+            "force",
+            "Forget it without reaching it",
+            "What Corpus set up stays on the host; only for a host that is gone for good.",
+            false,
+        )
     });
     let body = view! {
         <form method="post" action=format!("/nodes/{}/unlink", node.id) class="form body">

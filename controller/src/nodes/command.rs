@@ -91,6 +91,8 @@ pub(super) enum Command<'a> {
     List(Privilege, HostPath<'a>),
     /// A file is absent.
     Remove(Privilege, HostPath<'a>),
+    /// An empty folder is absent.
+    RemoveFolder(Privilege, HostPath<'a>),
     /// The agent, speaking on its standard input and output.
     Serve(Privilege, Sha256),
 }
@@ -110,6 +112,7 @@ impl std::fmt::Display for Command<'_> {
             Self::Own(by, path) => write!(f, "{by}chown root:root -- {path}"),
             Self::List(by, path) => write!(f, "{by}ls -1 -- {path}"),
             Self::Remove(by, path) => write!(f, "{by}rm -f -- {path}"),
+            Self::RemoveFolder(by, path) => write!(f, "{by}rmdir -- {path}"),
             Self::Serve(by, sum) => write!(f, "{by}{} serve", HostPath::Agent(*sum)),
         }
     }

@@ -58,7 +58,9 @@ pub async fn install_agent(on: &Connection, by: Privilege, agent: &AgentBinary) 
 
 /// No agent of any version is left on the host.
 pub async fn remove_agent(on: &Connection, by: Privilege) -> Result<(), NodeError> {
-    remove_others(on, by, None).await.map(|_| ())
+    remove_others(on, by, None).await?;
+    // What someone else has put there stays, and the folder with it.
+    run(on, Command::RemoveFolder(by, HostPath::AgentFolder), LIMIT).await.map(|_| ())
 }
 
 /// Whether a file on the host has this sum.

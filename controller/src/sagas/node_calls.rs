@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use corpus_domain::{GuestId, GuestName, NodeId};
-use corpus_protocol::{Answer, AuthorizedKeys, Request};
+use corpus_protocol::{Answer, AuthorizedKeys, ErrorKind, Request, RequestError};
 use tokio_util::sync::CancellationToken;
 
 use crate::controller::Services;
@@ -37,19 +37,36 @@ pub async fn ask<P: JobParams>(
     request: Request,
     limit: Duration,
 ) -> Result<Answer, StepError> {
+    match ask_node(ctx, id, request, limit).await? {
+        Ok(answer) => Ok(answer),
+        Err(error) => Err(failed(&endpoint(ctx, id).await?, error)),
+    }
+}
+
+/// The same with the node's own failures apart.
+async fn ask_node<P: JobParams>(
+    ctx: &StepContext<Services, P>,
+    id: NodeId,
+    request: Request,
+    limit: Duration,
+) -> Result<Result<Answer, NodeError>, StepError> {
     let endpoint = endpoint(ctx, id).await?;
+    // What only reads leaves no record on the host.
+    let changes = !matches!(request, Request::Facts | Request::Read);
     let cancel = CancellationToken::new();
-    let call = Call::new(request, limit).of_job(ctx.job()).cancelled_by(cancel.clone());
+    let mut call = Call::new(request, limit).cancelled_by(cancel.clone());
+    if changes {
+        call = call.of_job(ctx.job());
+    }
     let answer = ctx.services().nodes.call(&endpoint, call, |event| ctx.report(&event));
     tokio::pin!(answer);
-    let answered = tokio::select! {
+    Ok(tokio::select! {
         answered = &mut answer => answered,
         () = ctx.cancelled() => {
             cancel.cancel();
             answer.await
         }
-    };
-    answered.map_err(|error| failed(&endpoint, error))
+    })
 }
 
 /// A failure at a node as a failure of the step, with what is waited for.
@@ -65,12 +82,17 @@ pub fn failed(endpoint: &NodeEndpoint, error: NodeError) -> StepError {
     }
 }
 
-/// Brings the node to the plan that the rows say now.
+/// Brings the node to the plan that the rows say now, the caller's included. When a later plan
+/// is in force already, that one was read after the caller's rows were committed: it is done.
 pub async fn apply<P: JobParams>(ctx: &StepContext<Services, P>, id: NodeId) -> Result<(), StepError> {
     let mut tx = ctx.services().db.begin().await?;
     let plan = plan::next(&mut tx, id).await?;
     tx.commit().await?;
-    ask(ctx, id, Request::ApplyNode { plan: Box::new(plan) }, SHORT).await.map(drop)
+    match ask_node(ctx, id, Request::ApplyNode { plan: Box::new(plan) }, SHORT).await? {
+        Err(NodeError::Remote(RequestError { kind: ErrorKind::Fenced, .. })) => Ok(()),
+        Err(error) => Err(failed(&endpoint(ctx, id).await?, error)),
+        Ok(_) => Ok(()),
+    }
 }
 
 /// Brings to a guest exactly the keys of the members who may enter it; root is the controller's.

@@ -72,8 +72,9 @@ async fn mark(ctx: Ctx) -> Result<(), StepError> {
 
 async fn unmark(ctx: Ctx) -> Result<(), StepError> {
     let before = if ctx.params().in_service { NodeState::Ready } else { NodeState::Linked };
+    let during = [NodeState::Initializing, NodeState::Ready];
     let mut conn = ctx.services().db.acquire().await?;
-    nodes::set_state(&mut conn, ctx.params().node, &[NodeState::Initializing], before, None).await?;
+    nodes::set_state(&mut conn, ctx.params().node, &during, before, None).await?;
     Ok(())
 }
 

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::node_calls::{SHORT, ask, endpoint, failed};
 use crate::controller::Services;
-use crate::jobs::{Job, JobParams, Lock, NewJob, Retry, Step, StepContext, StepError};
+use crate::jobs::{Job, JobParams, Lock, NewJob, Retry, Step, StepContext, StepError, StepErrorKind};
 use crate::nodes::{Connection, Credential, connect, install_agent, privilege, remove_agent, revoke};
 use crate::store::nodes;
 
@@ -40,20 +40,24 @@ pub fn job(node: NodeId, address: &NodeAddress, key_installed: bool) -> NewJob<P
 /// The steps.
 pub fn steps() -> Job<Services, Params> {
     Job::new()
-        .step(Step::new("ids", "Choose ids", ids).undo(forget))
-        .step(Step::new("connect", "Log in with the controller's key", log_in).retry(TRIES).undo(lock_out))
+        .step(Step::new("ids", "Choose ids", ids).undo(lock_out_and_forget))
+        .step(Step::new("connect", "Log in with the controller's key", log_in).retry(TRIES))
         .step(Step::new("privilege", "Become root", become_root).retry(TRIES))
         .step(Step::new("agent", "Bring the agent", bring_agent).retry(TRIES).undo(take_agent).undo_retry(TRIES))
         .step(Step::new("facts", "Gather facts", facts).retry(TRIES))
         .step(Step::new("linked", "Mark as linked", linked))
 }
 
-/// The id was chosen with the request; its undo, which frees the address, comes last of all.
+/// The id was chosen with the request, which may have let the controller's key in. So the undo,
+/// which comes last of all, locks it out again and frees the address.
 async fn ids(ctx: Ctx) -> Result<(), StepError> {
     endpoint(&ctx, ctx.params().node).await.map(drop)
 }
 
-async fn forget(ctx: Ctx) -> Result<(), StepError> {
+async fn lock_out_and_forget(ctx: Ctx) -> Result<(), StepError> {
+    if ctx.params().key_installed {
+        lock_out(&ctx).await?;
+    }
     ctx.services().nodes.forget(ctx.params().node);
     let mut conn = ctx.services().db.acquire().await?;
     Ok(nodes::delete(&mut conn, ctx.params().node).await?)
@@ -67,21 +71,25 @@ async fn line(ctx: &Ctx) -> Result<Connection, StepError> {
     ctx.or_cancelled(connected).await
 }
 
+/// The same for undos: none when the host lets us in no more. A host that does not answer is an
+/// error, since something of ours may be left on it.
+async fn line_if_let_in(ctx: &Ctx) -> Result<Option<Connection>, StepError> {
+    match line(ctx).await {
+        Err(error) if error.kind == StepErrorKind::Permanent => Ok(None),
+        other => other.map(Some),
+    }
+}
+
 async fn log_in(ctx: Ctx) -> Result<(), StepError> {
     line(&ctx).await.map(drop)
 }
 
-/// Takes the control key away again if this request brought it. A host that does not let us
-/// in (any more) has nothing to take away.
-async fn lock_out(ctx: Ctx) -> Result<(), StepError> {
-    if !ctx.params().key_installed {
-        return Ok(());
-    }
-    if let Ok(connection) = line(&ctx).await {
-        let endpoint = endpoint(&ctx, ctx.params().node).await?;
-        revoke(&connection, &ctx.services().control_key).await.map_err(|error| failed(&endpoint, error))?;
-    }
-    Ok(())
+/// Takes the control key away again. A host that does not let us in has nothing to take away,
+/// and neither has one whose row is gone: then this was done before.
+async fn lock_out(ctx: &Ctx) -> Result<(), StepError> {
+    let Ok(endpoint) = endpoint(ctx, ctx.params().node).await else { return Ok(()) };
+    let Some(connection) = line_if_let_in(ctx).await? else { return Ok(()) };
+    revoke(&connection, &ctx.services().control_key).await.map(drop).map_err(|error| failed(&endpoint, error))
 }
 
 async fn become_root(ctx: Ctx) -> Result<(), StepError> {
@@ -107,7 +115,7 @@ async fn bring_agent(ctx: Ctx) -> Result<(), StepError> {
 async fn take_agent(ctx: Ctx) -> Result<(), StepError> {
     ctx.services().nodes.forget(ctx.params().node);
     let endpoint = endpoint(&ctx, ctx.params().node).await?;
-    let Ok(connection) = line(&ctx).await else { return Ok(()) };
+    let Some(connection) = line_if_let_in(&ctx).await? else { return Ok(()) };
     let removed = async {
         let by = privilege(&connection).await?;
         remove_agent(&connection, by).await
