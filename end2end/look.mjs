@@ -21,6 +21,16 @@ export const overflow = page => page.evaluate(() => {
   return [`${root.scrollWidth} > ${root.clientWidth}`, ...wide.slice(-5).map(element => element.outerHTML.slice(0, 120))]
 })
 
+/** Whether the page is dark, whatever notation its colours are in. */
+export const isDark = page => page.evaluate(() => {
+  const painted = [document.body, document.documentElement].map(element => getComputedStyle(element).backgroundColor)
+  const context = document.createElement('canvas').getContext('2d')
+  context.fillStyle = painted.find(color => color !== 'rgba(0, 0, 0, 0)') ?? 'white'
+  context.fillRect(0, 0, 1, 1)
+  const [red, green, blue] = context.getImageData(0, 0, 1, 1).data
+  return red + green + blue < 3 * 128
+})
+
 /** The controls that Tab does not reach, or on which the focus can't be seen. */
 export async function unreachable(page) {
   const count = await page.evaluate(mark)

@@ -73,7 +73,7 @@ config_write() {
 }
 
 # What a running server was started from.
-server_inputs() { hash_of "$CONFIG" "$ROOT/target/corpus/hash.txt" - <<<"$(stat -L -c '%i %Y %s' "$SERVER")"; }
+server_inputs() { hash_of "$CONFIG" "$ROOT/target/corpus/site/hash.txt" - <<<"$(stat -L -c '%i %Y %s' "$SERVER")"; }
 
 # The server takes CORPUS_… variables for settings and refuses those it does
 # not know: what steers the scripts must not reach it.

@@ -7,6 +7,7 @@ import { Visitor, launch } from '../browser.mjs'
 import * as lab from '../lab.mjs'
 import * as look from '../look.mjs'
 import * as pages from '../pages.mjs'
+import { until } from '../process.mjs'
 import { Server } from '../server.mjs'
 import { story } from '../steps.mjs'
 
@@ -32,6 +33,8 @@ test('how every page looks', async t => {
     alice = await Visitor.open(browser, server)
     visitors.push(alice)
     await alice.enter('alice', lab.lab.password)
+    // The project is known from the first of its members who signs in.
+    await (await Visitor.open(browser, server)).enter('bob', lab.lab.password)
     await pages.createZone(alice, zone)
     key = await lab.makeKey(path.join(server.folder, 'alice'))
     await pages.addKey(alice, key.line)
@@ -88,10 +91,7 @@ test('how every page looks', async t => {
   async function judge(visitor, name, width, colorScheme) {
     const { page } = visitor
     await page.evaluate(() => document.fonts.ready)
-    const dark = await page.evaluate(() => {
-      const [r, g, b] = getComputedStyle(document.body).backgroundColor.match(/[\d.]+/g).map(Number)
-      return r + g + b < 3 * 128
-    })
+    const dark = await look.isDark(page)
     const found = [...await look.overflow(page), ...await look.violations(page)]
     if (dark !== (colorScheme === 'dark')) found.push(`the page is ${dark ? 'dark' : 'light'}`)
     await visitor.screenshot(`look-${name}-${width}-${colorScheme}`)
@@ -104,10 +104,8 @@ test('how every page looks', async t => {
     visitors.push(visitor)
     await visitor.page.goto('/')
     await visitor.page.getByRole('button', { name: 'Dark', exact: true }).click()
-    await visitor.page.waitForFunction(() => {
-      const [r, g, b] = getComputedStyle(document.body).backgroundColor.match(/[\d.]+/g).map(Number)
-      return r + g + b < 3 * 128
-    })
+    await visitor.page.getByRole('heading', { level: 1, name: 'Overview' }).waitFor()
+    await until('a dark page', () => look.isDark(visitor.page))
   })
 
   await step('everything is taken away again', async () => {

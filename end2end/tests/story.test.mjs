@@ -167,7 +167,7 @@ test('from signing in to a guest and back to nothing', async t => {
       link: await bare.link(NODE),
       initialize: await bare.initialize(NODE, lab.lab.env.CORPUS_LAB_IMAGE),
       ...(await bare.guest(NODE, images.trim().split('\n')[0])),
-      attach: await bare.attach(NODE, `bare.${zone}`, pages.valueIn((await bob.read(guest)).html, 'ip')),
+      attach: await bare.attach(NODE, `bare.${zone}`, pages.valueIn((await bob.read(guest)).html, 'ip').split('/')[0]),
     }
   })
 

@@ -46,8 +46,8 @@ fn wanted(sent: &Sent, confirmed: bool) -> Result<LinkNode, Fault> {
     let fields = &sent.posted.fields;
     let mut reading = sent.read();
     let address: Option<NodeAddress> = reading.required("address");
-    let port = fields.text("port").map_or(Some(22), |_| reading.optional::<u16>("port"));
-    if port == Some(0) {
+    let port = fields.text("port").map_or(Some(22), |text| text.parse().ok().filter(|port: &u16| *port > 0));
+    if port.is_none() {
         reading.error("port", "A port is 1 to 65535.");
     }
     let user = fields.text("user").map_or_else(|| "root".parse().ok(), |_| reading.optional("user"));
