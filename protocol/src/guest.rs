@@ -98,5 +98,5 @@ impl std::fmt::Debug for UnixPasswordHash {
     }
 }
 
-/// The keys that Corpus keeps in a guest, by account: lines of authorized_keys(5).
+/// The keys that Corpus keeps in a guest, by account: lines of `authorized_keys(5)`.
 pub type AuthorizedKeys = BTreeMap<UnixUser, Vec<String>>;

@@ -1,5 +1,7 @@
 //! A real `PowerDNS` for one test: its own folder, its own loopback ports, gone with the value.
 
+#![expect(clippy::disallowed_methods, reason = "the real programs are what is tested against")]
+
 use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};

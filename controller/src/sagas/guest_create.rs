@@ -207,7 +207,7 @@ pub(super) async fn log_in<P: JobParams>(
     let unanswered = |error: NodeError| {
         StepError::transient(error.to_string()).while_waiting_for("the guest to answer SSH").caused_by(error)
     };
-    let login = check_login(&check, &ctx.services().control_key);
+    let login = Box::pin(check_login(&check, &ctx.services().control_key));
     let login = ctx.or_cancelled(async { login.await.map_err(unanswered) }).await?;
     ctx.log(format!("logged in after {} ms", login.elapsed.as_millis()));
     Ok(())

@@ -19,7 +19,7 @@ const GRACE_S: u32 = 20;
 /// Which guest, and where.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Guest {
-    guest: GuestId,
+    id: GuestId,
     name: GuestName,
     node: NodeId,
     ssh_port: Option<SshPort>,
@@ -44,8 +44,7 @@ macro_rules! power {
 
         #[doc = concat!("The job \"", $title, "\" for a guest whose state was set accordingly.")]
         pub fn $job(guest: &GuestView) -> NewJob<$params> {
-            let what =
-                Guest { guest: guest.id, name: guest.name.clone(), node: guest.node_id, ssh_port: guest.ssh_port };
+            let what = Guest { id: guest.id, name: guest.name.clone(), node: guest.node_id, ssh_port: guest.ssh_port };
             NewJob::new(format!(concat!($title, " {}"), guest.name), $params(what))
                 .guest(guest.id)
                 .project(guest.project_id)
@@ -102,13 +101,13 @@ async fn halt<P: JobParams + AsRef<Guest>>(ctx: Ctx<P>) -> Result<(), StepError>
 
 async fn keys<P: JobParams + AsRef<Guest>>(ctx: Ctx<P>) -> Result<(), StepError> {
     let guest = ctx.params().as_ref();
-    bring_keys(&ctx, guest.node, guest.guest, &guest.name).await
+    bring_keys(&ctx, guest.node, guest.id, &guest.name).await
 }
 
 async fn ping<P: JobParams + AsRef<Guest>>(ctx: Ctx<P>) -> Result<(), StepError> {
     let guest = ctx.params().as_ref();
     let port = guest.ssh_port.ok_or_else(|| StepError::permanent("the guest has no SSH port"))?;
-    log_in(&ctx, guest.node, guest.guest, port).await
+    log_in(&ctx, guest.node, guest.id, port).await
 }
 
 async fn mark_running<P: JobParams + AsRef<Guest>>(ctx: Ctx<P>) -> Result<(), StepError> {
@@ -134,6 +133,6 @@ async fn settle<P: JobParams + AsRef<Guest>>(ctx: Ctx<P>) -> Result<(), StepErro
 async fn mark<P: JobParams + AsRef<Guest>>(ctx: &Ctx<P>, state: GuestState) -> Result<(), StepError> {
     let mut conn = ctx.services().db.acquire().await?;
     let from = [GuestState::Starting, GuestState::Stopping, GuestState::Running, GuestState::Stopped];
-    guests::set_state(&mut conn, ctx.params().as_ref().guest, &from, state, None).await?;
+    guests::set_state(&mut conn, ctx.params().as_ref().id, &from, state, None).await?;
     Ok(())
 }

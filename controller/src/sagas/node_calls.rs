@@ -89,9 +89,8 @@ pub async fn apply<P: JobParams>(ctx: &StepContext<Services, P>, id: NodeId) -> 
     let plan = plan::next(&mut tx, id).await?;
     tx.commit().await?;
     match ask_node(ctx, id, Request::ApplyNode { plan: Box::new(plan) }, SHORT).await? {
-        Err(NodeError::Remote(RequestError { kind: ErrorKind::Fenced, .. })) => Ok(()),
+        Ok(_) | Err(NodeError::Remote(RequestError { kind: ErrorKind::Fenced, .. })) => Ok(()),
         Err(error) => Err(failed(&endpoint(ctx, id).await?, error)),
-        Ok(_) => Ok(()),
     }
 }
 

@@ -74,12 +74,12 @@ async fn leave(ctx: Ctx) -> Result<(), StepError> {
 async fn take_leave(ctx: &Ctx) -> Result<(), StepError> {
     let endpoint = endpoint(ctx, ctx.params().node).await?;
     let credential = Credential::Key(ctx.services().control_key.clone());
-    let work = async {
+    let work = Box::pin(async {
         let connection = connect(&endpoint, &credential).await?;
         let by = privilege(&connection).await?;
         remove_agent(&connection, by).await?;
         revoke(&connection, &ctx.services().control_key).await.map(drop)
-    };
+    });
     ctx.or_cancelled(async { work.await.map_err(|error| failed(&endpoint, error)) }).await
 }
 

@@ -1,5 +1,7 @@
 //! With real keys, made by `ssh-keygen` while the tests run.
 
+#![expect(clippy::disallowed_methods, reason = "the real programs are what is tested against")]
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;

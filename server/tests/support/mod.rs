@@ -67,11 +67,11 @@ impl Running {
     pub async fn start(pool: &PgPool, more: &str) -> Self {
         install_crypto();
         let folder = TempDir::new().unwrap();
-        let server = Server::start(settings(pool, folder.path(), more)).await.unwrap();
-        let address: SocketAddr = server.address().unwrap();
-        let admin = server.new_admin.as_ref().unwrap().expose_secret().to_owned();
+        let started = Server::start(settings(pool, folder.path(), more)).await.unwrap();
+        let address: SocketAddr = started.address().unwrap();
+        let admin = started.new_admin.as_ref().unwrap().expose_secret().to_owned();
         let (end, ended) = oneshot::channel::<()>();
-        let served = tokio::spawn(server.run(async move {
+        let served = tokio::spawn(started.run(async move {
             ended.await.ok();
         }));
         let client = Client::builder().redirect(redirect::Policy::none()).build().unwrap();

@@ -120,10 +120,8 @@ impl World {
         let ended = tokio::time::timeout(Duration::from_mins(2), over).await;
         faults.clear();
         engine.shutdown(Duration::from_secs(5)).await;
-        match ended {
-            Ok(ended) => ended,
-            Err(_) => panic!("the job hangs: {:#?}", self.controller.job(&self.ops, job).await),
-        }
+        let Ok(ended) = ended else { panic!("the job hangs: {:#?}", self.controller.job(&self.ops, job).await) };
+        ended
     }
 
     /// Runs a job that must succeed.
