@@ -21,6 +21,7 @@ pub mod files;
 pub mod guest_root;
 pub mod host;
 pub mod image;
+pub mod line;
 pub mod lock;
 pub mod node;
 pub mod packages;
