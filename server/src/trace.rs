@@ -1,5 +1,6 @@
 //! The log: one line a request, with its id, status and time; never a query, a cookie or a body.
 
+use std::io::IsTerminal;
 use std::time::Duration;
 
 use axum::http::Response;
@@ -18,7 +19,7 @@ pub fn init(log: &Log) {
     if log.json {
         base.json().flatten_event(true).init();
     } else {
-        base.init();
+        base.with_ansi(std::io::stderr().is_terminal()).init();
     }
 }
 

@@ -85,6 +85,8 @@ fn unpack(task: &Task<'_>, archive: &Path, root: &Path) -> Result<(), Failure> {
     let size = fs::metadata(archive).at("look at", archive)?.len();
     files::require_room(root, Bytes(size.saturating_mul(EXPANSION)))?;
     let argv = Argv::new("tar").args(["--extract", "--zstd", "--numeric-owner", "--preserve-permissions"]);
+    // Without its capability `ping` works for root only.
+    let argv = argv.args(["--xattrs", "--xattrs-include=security.capability"]);
     let argv = argv.arg("--file").arg(archive).arg("--directory").arg(root);
     argv.limit(UNPACK).run(task).map(|_| ())
 }
