@@ -4,6 +4,9 @@
 //! what a member may enter changes, the nodes of the guests concerned get a job that brings
 //! the keys there, so nobody stays in a guest, or out of it, by a key that was left behind.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::BTreeSet;
 
 use corpus_domain::{GuestId, NodeId, UserId, UserName};
