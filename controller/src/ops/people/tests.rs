@@ -110,7 +110,8 @@ async fn guest(db: &PgPool, address: &str, project: Option<&str>) -> Option<Uuid
     .execute(db)
     .await
     .unwrap();
-    let project = super::users::ensure_project(&mut db.acquire().await.unwrap(), &project?.parse().unwrap());
+    let mut conn = db.acquire().await.unwrap();
+    let project = super::users::ensure_project(&mut conn, &project?.parse().unwrap()).await.unwrap();
     sqlx::query_scalar(
         "insert into guests (id, name, node_id, project_id, environment, driver, image, backing, size, mode, state)
          values ($1, $2, $3, $4, 'dev', 'lxc', 'debian', 'dir', 'small', 'masterless', 'running') returning id",
@@ -118,8 +119,8 @@ async fn guest(db: &PgPool, address: &str, project: Option<&str>) -> Option<Uuid
     .bind(Uuid::now_v7())
     .bind(format!("guest-{}", address.replace('.', "-")))
     .bind(node)
-    .bind(project.await.unwrap().0)
-    .fetch_one(db)
+    .bind(project.0)
+    .fetch_one(&mut *conn)
     .await
     .map(Some)
     .unwrap()
