@@ -13,17 +13,6 @@
 //! - a guest can't make the agent read or write outside that guest: [`guest_root`];
 //! - a refused configuration leaves the old one in force: [`node`].
 
-#![cfg_attr(
-    test,
-    allow(
-        clippy::unwrap_used,
-        clippy::expect_used,
-        clippy::panic,
-        clippy::indexing_slicing,
-        reason = "tests may fail loudly"
-    )
-)]
-
 pub mod dispatch;
 pub mod drivers;
 pub mod facts;
@@ -32,6 +21,7 @@ pub mod files;
 pub mod guest_root;
 pub mod host;
 pub mod image;
+pub mod line;
 pub mod lock;
 pub mod node;
 pub mod packages;

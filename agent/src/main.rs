@@ -1,16 +1,17 @@
 //! `corpus-agent serve` answers requests on standard input and output; `corpus-agent version`
 //! tells which agent this is.
 
-use std::io::{BufReader, stdin, stdout};
+use std::io::{BufReader, stdout};
 use std::process::ExitCode;
 
 use corpus_agent::host::Host;
+use corpus_agent::line::Line;
 use corpus_agent::serve::serve;
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     match words.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
-        ["serve"] => match serve(BufReader::new(stdin()), stdout(), &Host::default()) {
+        ["serve"] => match serve(BufReader::new(Line), stdout(), &Host::default()) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {
                 eprintln!("corpus-agent: {error}");

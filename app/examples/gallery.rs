@@ -82,7 +82,7 @@ fn page(path: &str, variant: &str) -> Page {
                 &samples::counts(),
                 nodes.get(..some(5)).unwrap_or_default(),
                 guests.get(..some(4)).unwrap_or_default(),
-                jobs.get(..some(3)).unwrap_or_default(),
+                (jobs.get(..some(3)).unwrap_or_default(), jobs.get(..some(8).min(jobs.len())).unwrap_or_default()),
             );
             Page::new("overview", "Overview", body)
         }

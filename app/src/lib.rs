@@ -4,17 +4,6 @@
 //! controller directly, and its forms are plain HTML. Only the [`islands`] get into the wasm:
 //! they make times tick, values copy, lists refresh and jobs run live.
 
-#![cfg_attr(
-    test,
-    allow(
-        clippy::unwrap_used,
-        clippy::expect_used,
-        clippy::panic,
-        clippy::indexing_slicing,
-        reason = "tests may fail loudly"
-    )
-)]
-
 pub mod age;
 pub mod islands;
 pub mod live;

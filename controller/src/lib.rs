@@ -4,17 +4,6 @@
 //! [`authz::Principal`], so nothing can be done around the authorization; each change writes
 //! its audit row in the same transaction; what takes longer than a query is a job.
 
-#![cfg_attr(
-    test,
-    allow(
-        clippy::unwrap_used,
-        clippy::expect_used,
-        clippy::panic,
-        clippy::indexing_slicing,
-        reason = "tests may fail loudly"
-    )
-)]
-
 pub mod authz;
 mod controller;
 pub mod dns;

@@ -13,9 +13,9 @@ impl Bytes {
         scaled(self.0, 1_000_000_000, "GB")
     }
 
-    /// In units of 2^30 bytes, as memory is sold: `15.6 GiB`.
+    /// In units of 2^30 bytes, as memory is sold: `15.6 GiB`; below one of them in units of 2^20: `18.3 MiB`.
     pub fn gib(self) -> String {
-        scaled(self.0, 1 << 30, "GiB")
+        if self.0 < 1 << 30 { scaled(self.0, 1 << 20, "MiB") } else { scaled(self.0, 1 << 30, "GiB") }
     }
 
     /// This part of `whole`, in per cent from 0 to 100.
@@ -43,6 +43,7 @@ mod tests {
         assert_eq!(Bytes(500_000_000).gb(), "0.5 GB");
         assert_eq!(Bytes(10_000_000_000).gb(), "10 GB");
         assert_eq!(Bytes(1 << 30).gib(), "1 GiB");
+        assert_eq!(Bytes(20_000_000).gib(), "19.1 MiB");
         assert_eq!(Bytes(63).percent_of(Bytes(100)), 63);
         assert_eq!(Bytes(5).percent_of(Bytes(0)), 0);
     }

@@ -5,17 +5,6 @@
 //! a page. Nothing here does I/O, and all of it compiles to wasm, so that browser,
 //! controller and agent share one definition of what is allowed.
 
-#![cfg_attr(
-    test,
-    allow(
-        clippy::unwrap_used,
-        clippy::expect_used,
-        clippy::panic,
-        clippy::indexing_slicing,
-        reason = "tests may fail loudly"
-    )
-)]
-
 mod bytes;
 mod guest;
 mod ids;

@@ -8,17 +8,6 @@
 //! Both sides come from one build: the agent is copied to the host under the hash of its
 //! binary, so the version in `hello` only guards against a wrong binary, not for old ones.
 
-#![cfg_attr(
-    test,
-    allow(
-        clippy::unwrap_used,
-        clippy::expect_used,
-        clippy::panic,
-        clippy::indexing_slicing,
-        reason = "tests may fail loudly"
-    )
-)]
-
 mod facts;
 mod guest;
 mod node;

@@ -3,17 +3,6 @@
 //! It only wires. What Corpus decides and does is in the controller; what a page looks like
 //! is in the app. Here a request becomes a principal and typed values, one call, and an answer.
 
-#![cfg_attr(
-    test,
-    allow(
-        clippy::unwrap_used,
-        clippy::expect_used,
-        clippy::panic,
-        clippy::indexing_slicing,
-        reason = "tests may fail loudly"
-    )
-)]
-
 mod assets;
 pub mod config;
 pub mod database;

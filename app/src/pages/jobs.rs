@@ -37,6 +37,13 @@ pub async fn open_jobs(controller: &Controller, principal: &Principal) -> Result
     read(controller, principal, JobFilter { states: OPEN.to_vec(), ..JobFilter::default() }).await
 }
 
+/// The few jobs that were asked for last.
+pub async fn latest_jobs(controller: &Controller, principal: &Principal) -> Result<Vec<JobRow>> {
+    let mut jobs = read(controller, principal, JobFilter::default()).await?;
+    jobs.truncate(8);
+    Ok(jobs)
+}
+
 /// The jobs of a node.
 pub async fn node_jobs(controller: &Controller, principal: &Principal, id: NodeId) -> Result<Vec<JobRow>> {
     read(controller, principal, JobFilter { node: Some(id), ..JobFilter::default() }).await
@@ -68,7 +75,8 @@ pub fn jobs_view(chosen: &str, jobs: &[JobRow], page: u32, pages: u32) -> AnyVie
     .into_any()
 }
 
-fn table(jobs: &[JobRow], nothing: &'static str) -> AnyView {
+/// Jobs, one a row.
+pub fn table(jobs: &[JobRow], nothing: &'static str) -> AnyView {
     if jobs.is_empty() {
         return empty(nothing, "What you start shows here: linking, initializing, guests, DNS names.".into_any());
     }

@@ -7,20 +7,21 @@ use corpus_controller::{Controller, Result};
 use corpus_domain::{GuestState, Reachability};
 use leptos::prelude::*;
 
-use super::jobs::{list, open_jobs};
+use super::jobs::{latest_jobs, list, open_jobs, table};
 use super::nodes::readings;
 use crate::components::{Tone, card, empty, head, node_status, notice, since};
 use crate::layout::Page;
 
 /// Reads and shows it.
 pub async fn load(controller: &Controller, principal: &Principal) -> Result<Page> {
-    let (counts, nodes, guests, jobs) = tokio::try_join!(
+    let (counts, nodes, guests, jobs, latest) = tokio::try_join!(
         controller.counts(principal),
         controller.nodes(principal),
         controller.guests(principal),
-        open_jobs(controller, principal)
+        open_jobs(controller, principal),
+        latest_jobs(controller, principal)
     )?;
-    Ok(Page::new("overview", "Overview", overview_view(principal, &counts, &nodes, &guests, &jobs)))
+    Ok(Page::new("overview", "Overview", overview_view(principal, &counts, &nodes, &guests, (&jobs, &latest))))
 }
 
 /// The view of plain values.
@@ -29,7 +30,7 @@ pub fn overview_view(
     counts: &Counts,
     nodes: &[NodeView],
     guests: &[GuestView],
-    jobs: &[JobRow],
+    (jobs, latest): (&[JobRow], &[JobRow]),
 ) -> AnyView {
     let notices = nodes.iter().filter_map(node_notice).collect_view();
     view! {
@@ -39,9 +40,10 @@ pub fn overview_view(
         <div class="cols">
             <div class="stack" id="live-nodes" data-live="">
                 {card("nodes", "Compute nodes", view! { <a class="quiet" href="/nodes">"All nodes"</a> }.into_any(), node_table(principal, nodes))}
+                {card("latest", "Latest jobs", view! { <a class="quiet" href="/jobs">"All jobs"</a> }.into_any(), table(latest, "No job yet"))}
             </div>
             <div class="stack" id="live-jobs" data-live="" data-busy=(!jobs.is_empty()).then_some("")>
-                {card("jobs", "Being done now", view! { <a class="quiet" href="/jobs">"All jobs"</a> }.into_any(), list(jobs, "Nothing is being done"))}
+                {card("jobs", "Being done now", view! { <a class="quiet" href="/jobs?state=open">"Open jobs"</a> }.into_any(), list(jobs, "Nothing is being done"))}
             </div>
         </div>
     }

@@ -59,12 +59,15 @@ impl client::Handler for Gate {
     }
 }
 
-/// Opens TCP to the first address that answers.
+/// Opens TCP to the first address that answers. What was not delivered when it is closed never
+/// is: else the kernel would go on sending a request of a lost line, and once the network is
+/// healed the host would do it again, maybe after a later job undid it.
 pub(super) async fn open_tcp(address: &NodeAddress, port: u16, limit: Duration) -> Result<TcpStream, NodeError> {
     let host = host(address, port);
     let late = |_| NodeError::NoAnswer { host: host.clone(), doing: "connecting", limit };
     let stream = timeout(limit, dial(address, port, &host)).await.map_err(late)??;
-    stream.set_nodelay(true).map_err(|source| NodeError::connecting(&host, source))?;
+    let set = stream.set_nodelay(true).and_then(|()| stream.set_zero_linger());
+    set.map_err(|source| NodeError::connecting(&host, source))?;
     Ok(stream)
 }
 
