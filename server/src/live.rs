@@ -1,7 +1,8 @@
 //! The live events of a job, as a stream that a browser resumes where it was.
 //!
 //! Each event carries the number of its change; a browser that lost the line sends the last
-//! one it saw. The stream ends when the job is over, and when the server is about to end.
+//! one it saw. The stream ends when the job is over, when the member may not see the job any
+//! more, and when the server is about to end.
 
 use std::time::Duration;
 
@@ -10,7 +11,8 @@ use axum::http::header::HeaderName;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
-use corpus_domain::JobId;
+use corpus_controller::{Controller, Error};
+use corpus_domain::{JobId, UserId};
 use futures::StreamExt;
 use serde::Deserialize;
 
@@ -21,6 +23,8 @@ use crate::web::Web;
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 /// Shorter than the idle limit of common proxies (60 s in nginx and haproxy).
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
+/// How often it is looked whether the member may still see the job.
+const LOOK_EVERY: Duration = Duration::from_secs(15);
 
 /// Where a browser that was not here before begins.
 #[derive(Debug, Deserialize)]
@@ -55,7 +59,20 @@ pub async fn events(
         event.map_err(|error| Box::new(error) as Box<dyn std::error::Error + Send + Sync>)
     });
     let events = events.take_until(web.stopping.clone().cancelled_owned());
+    let events = events.take_until(denied(web.controller.clone(), who.id, id));
     Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)).into_response()
+}
+
+/// Waits until the member may not see the job any more: disabled, or without a role.
+async fn denied(controller: Controller, member: UserId, job: JobId) {
+    loop {
+        tokio::time::sleep(LOOK_EVERY).await;
+        match controller.principal(member).await {
+            Ok(Some(who)) if !matches!(controller.job(&who, job).await, Err(Error::Denied(_))) => {}
+            Err(_) => {}
+            Ok(_) => return,
+        }
+    }
 }
 
 fn last_event(headers: &HeaderMap) -> Option<i64> {

@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::config::{Dns, Settings};
 use crate::database::{Database, DatabaseError};
-use crate::login::{Accounts, Directory, DirectoryError, LocalError, Login};
+use crate::login::{Accounts, Directory, DirectoryError, LocalError, Login, Watch};
 use crate::web::{self, Web};
 use crate::{pages, sessions};
 
@@ -67,6 +67,8 @@ pub struct Server {
     engine: Engine,
     database: Database,
     stopping: CancellationToken,
+    /// Asks the directory about members, so often; none without a directory.
+    watch: Option<(Watch, Duration)>,
     /// The password of the administrator if it was made just now.
     pub new_admin: Option<SecretString>,
 }
@@ -84,6 +86,8 @@ impl Server {
         let new_admin = accounts.ensure_admin().await?;
         let (controller, engine) = Controller::start(parts(&settings, &database)?, &EngineConfig::default()).await?;
         let stopping = CancellationToken::new();
+        let every = settings.ldap.as_ref().map(|ldap| ldap.check);
+        let watch = directory.clone().map(|directory| Watch::new(directory, controller.clone())).zip(every);
         let web = Web {
             controller: controller.clone(),
             leptos: pages::leptos_options(&settings.site_folder),
@@ -92,7 +96,7 @@ impl Server {
             pool: database.pool.clone(),
             stopping: stopping.clone(),
         };
-        Ok(Self { listener, router: web::router(web), controller, engine, database, stopping, new_admin })
+        Ok(Self { listener, router: web::router(web), controller, engine, database, stopping, watch, new_admin })
     }
 
     /// Where it listens.
@@ -105,6 +109,7 @@ impl Server {
         let cleaning = tokio::spawn(sessions::Store::new(self.database.pool.clone()).keep_clean());
         let (controller, stopping) = (self.controller, self.stopping.clone());
         let watching = tokio::spawn(async move { controller.watch_nodes(stopping).await });
+        let asking = self.watch.map(|(watch, every)| tokio::spawn(watch.run(every, self.stopping.clone())));
         let stopping = self.stopping.clone();
         let told = async move {
             end.await;
@@ -123,6 +128,9 @@ impl Server {
         };
         cleaning.abort();
         watching.abort();
+        if let Some(asking) = asking {
+            asking.abort();
+        }
         self.engine.shutdown(GRACE).await;
         self.database.close().await;
         served

@@ -1,6 +1,8 @@
 //! Members' SSH keys: they reach every guest that the member may enter, and leave it.
 
-use corpus_domain::SshKeyId;
+use std::collections::BTreeSet;
+
+use corpus_domain::{NodeId, SshKeyId, UserId};
 use serde_json::json;
 use sqlx::PgTransaction;
 
@@ -52,9 +54,24 @@ impl Controller {
     ) -> Result<()> {
         let entry = audit::Entry { action, subject: fingerprint, subject_id: Some(id.0), detail: json!({}) };
         audit::write(tx, principal, entry).await?;
-        for node in keys::nodes_of_user(tx, principal.id).await? {
+        let nodes = keys::guests_of_user(tx, principal.id).await?.into_iter().map(|(node, _)| node).collect();
+        self.queue_keys_sync(tx, nodes, Some(principal.id)).await
+    }
+
+    /// Queues a job on each of the nodes, in the name of `by` or of nobody.
+    pub(super) async fn queue_keys_sync(
+        &self,
+        tx: &mut PgTransaction<'_>,
+        nodes: BTreeSet<NodeId>,
+        by: Option<UserId>,
+    ) -> Result<()> {
+        for node in nodes {
             let address = crate::store::nodes::get(tx, node).await?.map(|node| node.address.to_string());
-            self.submit(tx, principal, keys_sync::job(node, &address.unwrap_or_default())).await?;
+            let mut job = keys_sync::job(node, &address.unwrap_or_default());
+            if let Some(by) = by {
+                job = job.created_by(by);
+            }
+            self.jobs.submit(tx, job).await.map_err(super::jobs_error)?;
         }
         Ok(())
     }

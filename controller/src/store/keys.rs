@@ -1,5 +1,7 @@
 //! Members' SSH keys, and which of them enter which guest.
 
+use std::collections::BTreeSet;
+
 use corpus_domain::{GuestId, NodeId, SshKeyId, UserId};
 use sqlx::PgConnection;
 use uuid::Uuid;
@@ -70,16 +72,22 @@ pub async fn lines_for_guest(conn: &mut PgConnection, guest: GuestId) -> sqlx::R
     .await
 }
 
-/// The nodes with guests that the member may enter.
-pub async fn nodes_of_user(conn: &mut PgConnection, user: UserId) -> sqlx::Result<Vec<NodeId>> {
-    let rows = sqlx::query_scalar!(
-        "select distinct g.node_id from guests g
-         where exists (select 1 from users u where u.id = $1 and u.ops)
-            or exists (select 1 from memberships m where m.user_id = $1 and m.project_id = g.project_id
-                       and m.role in ('developer', 'maintainer'))",
+/// The guests that the member may enter, each with its node.
+pub async fn guests_of_user(conn: &mut PgConnection, user: UserId) -> sqlx::Result<BTreeSet<(NodeId, GuestId)>> {
+    let rows = sqlx::query!(
+        "select g.node_id, g.id from guests g join users u on u.id = $1 and u.disabled_at is null
+         where u.ops or exists (select 1 from memberships m where m.user_id = u.id and m.project_id = g.project_id
+                                and m.role in ('developer', 'maintainer'))",
         user.0,
     )
     .fetch_all(conn)
     .await?;
-    Ok(rows.into_iter().map(NodeId).collect())
+    Ok(rows.into_iter().map(|row| (NodeId(row.node_id), GuestId(row.id))).collect())
+}
+
+/// Whether the member has any key.
+pub async fn has_any(conn: &mut PgConnection, user: UserId) -> sqlx::Result<bool> {
+    sqlx::query_scalar!("select exists (select 1 from ssh_keys where user_id = $1) as \"any!\"", user.0)
+        .fetch_one(conn)
+        .await
 }

@@ -23,8 +23,23 @@ pub struct SignIn {
     pub mail: Option<String>,
     /// Whether the member is of the operators.
     pub ops: bool,
-    /// The member's role in each project, by its name.
+    /// The member's roles by the project's name; of several in one project the strongest counts.
     pub roles: Vec<(ProjectName, ProjectRole)>,
+}
+
+/// A member's one role in each project.
+pub type Roles = BTreeMap<ProjectName, ProjectRole>;
+
+impl SignIn {
+    /// The role that counts in each project: the strongest, whatever the order of the groups.
+    pub fn strongest(&self) -> Roles {
+        let mut roles = Roles::new();
+        for (project, role) in &self.roles {
+            let counts = roles.entry(project.clone()).or_insert(*role);
+            *counts = (*counts).max(*role);
+        }
+        roles
+    }
 }
 
 /// Records a login: the member and the roles are as the directory says now.
@@ -44,20 +59,95 @@ pub async fn sign_in(conn: &mut PgConnection, who: &SignIn) -> sqlx::Result<User
     )
     .fetch_one(&mut *conn)
     .await?;
-    sqlx::query!("delete from memberships where user_id = $1", id).execute(&mut *conn).await?;
-    for (project, role) in &who.roles {
+    set_roles(conn, UserId(id), &who.strongest()).await?;
+    Ok(UserId(id))
+}
+
+/// Replaces the member's roles by these.
+async fn set_roles(conn: &mut PgConnection, id: UserId, roles: &Roles) -> sqlx::Result<()> {
+    sqlx::query!("delete from memberships where user_id = $1", id.0).execute(&mut *conn).await?;
+    for (project, role) in roles {
         let project = ensure_project(conn, project).await?;
         sqlx::query!(
-            "insert into memberships (user_id, project_id, role) values ($1, $2, $3)
-             on conflict (user_id, project_id) do update set role = excluded.role",
-            id,
+            "insert into memberships (user_id, project_id, role) values ($1, $2, $3)",
+            id.0,
             project.0,
             role.as_str(),
         )
         .execute(&mut *conn)
         .await?;
     }
-    Ok(UserId(id))
+    Ok(())
+}
+
+/// The members of the directory who are not disabled, oldest first.
+pub async fn of_directory(conn: &mut PgConnection) -> sqlx::Result<Vec<(UserId, UserName)>> {
+    let rows = sqlx::query!("select id, login from users where realm = 'ldap' and disabled_at is null order by id")
+        .fetch_all(conn)
+        .await?;
+    rows.into_iter().map(|row| Ok((UserId(row.id), word(&row.login)?))).collect()
+}
+
+/// Finds a member by login and holds the row until the transaction ends: keys and roles of
+/// the member that change at the same time wait, so that none is missed.
+pub async fn hold(conn: &mut PgConnection, realm: &str, login: &UserName) -> sqlx::Result<Option<UserId>> {
+    sqlx::query_scalar!("select id from users where realm = $1 and login = $2 for update", realm, login.as_str())
+        .fetch_optional(conn)
+        .await
+        .map(|found| found.map(UserId))
+}
+
+/// A member of the directory who is not disabled, held like [`hold`] does.
+pub async fn hold_of_directory(conn: &mut PgConnection, id: UserId) -> sqlx::Result<Option<SignIn>> {
+    let Some(row) = sqlx::query!(
+        "select login, display_name, mail, ops from users
+         where id = $1 and realm = 'ldap' and disabled_at is null for update",
+        id.0,
+    )
+    .fetch_optional(&mut *conn)
+    .await?
+    else {
+        return Ok(None);
+    };
+    let memberships = sqlx::query!(
+        "select p.name, m.role from memberships m join projects p on p.id = m.project_id where m.user_id = $1",
+        id.0,
+    )
+    .fetch_all(conn)
+    .await?;
+    let roles = memberships.into_iter().map(|of| Ok((word(&of.name)?, word(&of.role)?)));
+    Ok(Some(SignIn {
+        realm: "ldap",
+        login: word(&row.login)?,
+        display_name: row.display_name,
+        mail: row.mail,
+        ops: row.ops,
+        roles: roles.collect::<sqlx::Result<_>>()?,
+    }))
+}
+
+/// Takes over name, mail, ops and roles of a member who is known already.
+pub async fn update(conn: &mut PgConnection, id: UserId, who: &SignIn) -> sqlx::Result<()> {
+    sqlx::query!(
+        "update users set display_name = $2, mail = $3, ops = $4 where id = $1",
+        id.0,
+        who.display_name,
+        who.mail,
+        who.ops,
+    )
+    .execute(&mut *conn)
+    .await?;
+    set_roles(conn, id, &who.strongest()).await
+}
+
+/// Disables a member: no role and no session is left. The next login enables again.
+/// Answers how many sessions there were.
+pub async fn disable(conn: &mut PgConnection, id: UserId) -> sqlx::Result<u64> {
+    sqlx::query!("update users set disabled_at = now() where id = $1", id.0).execute(&mut *conn).await?;
+    set_roles(conn, id, &Roles::new()).await?;
+    // The server keeps the member's id in its sessions under this name.
+    let ended = sqlx::query!("delete from tower_sessions where data ->> 'member' = $1", id.to_string());
+    Ok(ended.execute(conn).await?.rows_affected())
 }
 
 /// The project of that name; made when it is not there.

@@ -64,6 +64,7 @@ pub const KEYS: &[Key] = &[
     key("ldap.groups_filter", Kind::Text, "an LDAP filter in parentheses with {dn} or {login} in it"),
     key("ldap.ops_group", Kind::Text, "the cn of a group"),
     key("ldap.project_group_pattern", Kind::Text, "text with {project} and {role} once each"),
+    key("ldap.check_s", Kind::Number, "a whole number of seconds, 1 to 30"),
     key("dns.api_url", Kind::Text, "http:// or https:// and a host, such as http://127.0.0.1:8081"),
     secret("dns.api_key", "the key of the PowerDNS API, not empty"),
     key("dns.api_key_file", Kind::Text, "a file that holds the key of the PowerDNS API"),

@@ -10,6 +10,7 @@ mod tests;
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use corpus_domain::{GuestNetwork, HostName, ProjectName, ProjectRole};
 use secrecy::SecretString;
@@ -88,6 +89,8 @@ pub struct Ldap {
     pub ops_group: String,
     /// How the groups of a project are called.
     pub project_group_pattern: GroupPattern,
+    /// How long between two rounds in which the directory is asked about all members.
+    pub check: Duration,
 }
 
 /// How the group of a project's role is called: text with `{project}` and `{role}` in it.
@@ -260,6 +263,7 @@ fn read_ldap(r: &mut Reader) -> Option<Ldap> {
     let disabled_filter = r.checked("ldap.disabled_filter", |text| filter_with(text, &[""]));
     let ops_group = r.checked("ldap.ops_group", filled);
     let pattern = r.optional("ldap.project_group_pattern");
+    let check_s = r.checked("ldap.check_s", |text| text.parse().ok().filter(|seconds| (1..=30).contains(seconds)));
     Some(Ldap {
         url: url?,
         starttls,
@@ -273,6 +277,7 @@ fn read_ldap(r: &mut Reader) -> Option<Ldap> {
         groups_filter: groups_filter.unwrap_or_else(|| "(&(objectClass=groupOfNames)(member={dn}))".to_owned()),
         ops_group: ops_group.unwrap_or_else(|| "corpus-ops".to_owned()),
         project_group_pattern: pattern.unwrap_or_else(|| GroupPattern("project-{project}-{role}s".to_owned())),
+        check: Duration::from_secs(check_s.unwrap_or(20)),
     })
 }
 

@@ -64,6 +64,7 @@ fn faults_say_what_to_do() {
         ("[ldap]\nurl = 'ldaps://h'", &[("CORPUS_LDAP__STARTTLS", "yes")], &["ldap.starttls = \"yes\"", "true"]),
         ("[ldap]\npeople_filter = '(uid=*)'", &[], &["ldap.people_filter", "{login}"]),
         ("[ldap]\nproject_group_pattern = 'x-{project}'", &[], &["ldap.project_group_pattern", "{role}"]),
+        ("[ldap]\ncheck_s = 60", &[], &["ldap.check_s = 60", "1 to 30"]),
         ("[ldap]\nbind_password = ''", &[], &["ldap.bind_password = (a secret, not shown)"]),
         ("[ldap]\nbind_password_file = '/nowhere'", &[], &["ldap.bind_password_file: /nowhere can't be read"]),
         ("[dns]\napi_url = 'http://h'", &[], &["dns.api_key", "dns.server is missing", "dns.nameservers is missing"]),

@@ -3,7 +3,6 @@
 use axum::http::HeaderValue;
 use axum::http::header::RETRY_AFTER;
 use axum::response::Response;
-use corpus_controller::SignIn;
 use tower_sessions::Session;
 
 use super::Posted;
@@ -31,9 +30,7 @@ pub async fn sign_in(session: Session, posted: Posted) -> Response {
 }
 
 async fn enter(session: &Session, posted: &Posted, person: Person) -> Response {
-    let Person { realm, login, display_name, mail, ops, roles } = person;
-    let who = SignIn { realm: realm.as_str(), login, display_name, mail, ops, roles };
-    let id = match posted.web.controller.sign_in(who, &posted.address.to_string()).await {
+    let id = match posted.web.controller.sign_in(person.into(), &posted.address.to_string()).await {
         Ok(id) => id,
         Err(error) => {
             crate::pages::log_failure(&error);

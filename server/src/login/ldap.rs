@@ -77,26 +77,34 @@ impl Directory {
         Ok(self.person(login, found))
     }
 
-    async fn find(&self, login: &UserName) -> Result<Option<Found>, Refusal> {
-        let settings = &self.settings;
+    /// Opens a connection for questions by the service account.
+    pub(super) async fn ask(&self) -> Result<Asking<'_>, Refusal> {
         let mut ldap = self.connect().await?;
         self.bind_service(&mut ldap).await?;
+        Ok(Asking { directory: self, ldap })
+    }
+
+    async fn find(&self, login: &UserName) -> Result<Option<Found>, Refusal> {
+        let mut asking = self.ask().await?;
+        let found = self.find_on(&mut asking.ldap, login).await?;
+        asking.end().await;
+        Ok(found)
+    }
+
+    async fn find_on(&self, ldap: &mut Ldap, login: &UserName) -> Result<Option<Found>, Refusal> {
+        let settings = &self.settings;
         let filter = settings.people_filter.replace("{login}", &ldap_escape(login.as_str()));
         let names = ["displayName", "cn", "mail"];
-        let mut people = search(&mut ldap, &settings.people_base, Scope::Subtree, &filter, &names).await?;
+        let mut people = search(ldap, &settings.people_base, Scope::Subtree, &filter, &names).await?;
         if people.len() > 1 {
             return Err(Refusal::Ambiguous);
         }
-        let Some(entry) = people.pop() else {
-            ldap.unbind().await.ok();
-            return Ok(None);
-        };
+        let Some(entry) = people.pop() else { return Ok(None) };
         let disabled = match &settings.disabled_filter {
-            Some(filter) => !search(&mut ldap, &entry.dn, Scope::Base, filter, &["1.1"]).await?.is_empty(),
+            Some(filter) => !search(ldap, &entry.dn, Scope::Base, filter, &["1.1"]).await?.is_empty(),
             None => false,
         };
-        let groups = self.groups(&mut ldap, login, &entry.dn).await?;
-        ldap.unbind().await.ok();
+        let groups = self.groups(ldap, login, &entry.dn).await?;
         let first = |name: &str| entry.attrs.get(name).and_then(|values| values.first()).cloned();
         Ok(Some(Found {
             display_name: first("displayName").or_else(|| first("cn")).unwrap_or_else(|| login.to_string()),
@@ -157,6 +165,29 @@ impl Directory {
             }
         });
         Ok(ldap)
+    }
+}
+
+/// One connection on which the service account asks about several people.
+pub(super) struct Asking<'a> {
+    directory: &'a Directory,
+    ldap: Ldap,
+}
+
+impl Asking<'_> {
+    /// Who that is and what they may; none when there is no such person any more, more than
+    /// one, or one who is disabled.
+    pub(super) async fn about(&mut self, login: &UserName) -> Result<Option<Person>, Refusal> {
+        match self.directory.find_on(&mut self.ldap, login).await {
+            Ok(found) => Ok(found.filter(|found| !found.disabled).map(|found| self.directory.person(login, found))),
+            Err(Refusal::Ambiguous) => Ok(None),
+            Err(refusal) => Err(refusal),
+        }
+    }
+
+    /// Closes the connection.
+    pub(super) async fn end(mut self) {
+        self.ldap.unbind().await.ok();
     }
 }
 

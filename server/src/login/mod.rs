@@ -6,12 +6,14 @@
 mod ldap;
 mod limit;
 mod local;
+mod watch;
 
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use ::ldap3::LdapError;
+use corpus_controller::SignIn;
 use corpus_domain::{ProjectName, ProjectRole, UserName};
 use secrecy::SecretString;
 use thiserror::Error;
@@ -19,6 +21,7 @@ use thiserror::Error;
 pub use ldap::{Directory, DirectoryError};
 use limit::Limit;
 pub use local::{Accounts, LocalError};
+pub use watch::Watch;
 
 /// Where an account is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,6 +57,13 @@ pub struct Person {
     pub ops: bool,
     /// Their roles in projects.
     pub roles: Vec<(ProjectName, ProjectRole)>,
+}
+
+impl From<Person> for SignIn {
+    fn from(person: Person) -> Self {
+        let Person { realm, login, display_name, mail, ops, roles } = person;
+        Self { realm: realm.as_str(), login, display_name, mail, ops, roles }
+    }
 }
 
 /// Why someone can't sign in.
