@@ -14,4 +14,4 @@ pub use field::{Field, check, checks, picks};
 pub use form::{action, error_summary};
 pub use states::{guest_status, job_status, name_status, node_status};
 pub use status::{Tone, environment, environments, meter, status};
-pub use text::{age, at, code, copied, since};
+pub use text::{age, at, code, copied, count, since};

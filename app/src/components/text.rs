@@ -51,3 +51,8 @@ pub fn copied(what: &'static str, label: &'static str, value: impl Into<String>)
     }
     .into_any()
 }
+
+/// A number of things: "1 zone", "2 zones".
+pub fn count(number: usize, thing: &str) -> String {
+    if number == 1 { format!("1 {thing}") } else { format!("{number} {thing}s") }
+}

@@ -5,7 +5,7 @@ use corpus_controller::views::{NameView, ZoneView};
 use corpus_controller::{Controller, Result};
 use leptos::prelude::*;
 
-use crate::components::{Field, age, card, code, confirm, empty, error_summary, head, name_status};
+use crate::components::{Field, age, card, code, confirm, count, empty, error_summary, head, name_status};
 use crate::form::FormState;
 use crate::layout::Page;
 
@@ -17,7 +17,7 @@ pub async fn load(controller: &Controller, principal: &Principal, form: &FormSta
 
 /// The view of plain values.
 pub fn dns_view(principal: &Principal, zones: &[ZoneView], names: &[NameView], form: &FormState) -> AnyView {
-    let below = view! { <span class="quiet">{format!("{} zones, {} names", zones.len(), names.len())}</span> };
+    let below = view! { <span class="quiet">{format!("{}, {}", count(zones.len(), "zone"), count(names.len(), "name"))}</span> };
     let busy = names.iter().any(|name| name.job.is_some()).then_some("");
     view! {
         {head("DNS".into_any(), below.into_any(), ().into_any())}
@@ -81,7 +81,7 @@ fn zone_list(principal: &Principal, zones: &[ZoneView], form: &FormState) -> Any
 }
 
 fn zone_item(zone: &ZoneView, may_remove: bool) -> AnyView {
-    let names = if zone.names == 1 { "1 name".to_owned() } else { format!("{} names", zone.names) };
+    let names = count(zone.names as usize, "name");
     let remove = (may_remove && zone.names == 0).then(|| {
         confirm(
             "Remove",

@@ -17,7 +17,7 @@ pub async fn load(controller: &Controller, principal: &Principal, form: &FormSta
 
 /// The view of plain values.
 pub fn keys_view(keys: &[KeyView], form: &FormState) -> AnyView {
-    let below = view! { <span class="quiet">"They open every guest that you may enter, as sysadmin and root, and are gone from them when removed here"</span> };
+    let below = view! { <span class="quiet">"They open every guest that you may enter, as sysadmin with sudo, and are gone from them when removed here"</span> };
     let add = view! {
         <form method="post" action="/keys" class="body form">
             {Field::new(form, "line", "Public key").required().mono()

@@ -9,7 +9,7 @@ use leptos::prelude::*;
 
 use super::jobs::{latest_jobs, list, open_jobs, table};
 use super::nodes::readings;
-use crate::components::{Tone, card, empty, head, node_status, notice, since};
+use crate::components::{Tone, card, count, empty, head, node_status, notice, since};
 use crate::layout::Page;
 
 /// Reads and shows it.
@@ -82,7 +82,7 @@ fn failed(guests: &[GuestView]) -> Option<AnyView> {
         .take(5)
         .map(|guest| view! { <a class="link" href=format!("/guests/{}", guest.id)>{guest.name.to_string()}</a> })
         .collect_view();
-    let words = if failed.len() == 1 { "1 guest failed".to_owned() } else { format!("{} guests failed", failed.len()) };
+    let words = format!("{} failed", count(failed.len(), "guest"));
     (!failed.is_empty()).then(|| notice(Tone::Fail, words, links.into_any()))
 }
 
