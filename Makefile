@@ -1,6 +1,6 @@
 # Corpus. Each goal is a script of scripts/; this file only names them.
 .DEFAULT_GOAL := help
-.PHONY: help up down test check dev
+.PHONY: help up down purge test check dev
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 14
@@ -12,8 +12,11 @@ help: ## this list
 up: ## build and start Corpus and its lab, print where it is
 	@scripts/up
 
-down: ## stop both; the data in .corpus stays
+down: ## stop both; their data stays for the next `make up`
 	@scripts/down
+
+purge: ## stop both and remove their data
+	@scripts/purge
 
 test: ## all tests, on a lab of their own
 	@scripts/test

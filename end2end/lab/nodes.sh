@@ -115,10 +115,11 @@ nodes_up() {
   for node in "${NODES[@]}"; do wait_for 30 "ssh on $node" node_answers "$node"; done
 }
 
+# nodes_down LXC-STOP-OPTION…
 nodes_down() {
   local node
   for node in "${NODES[@]}"; do
-    ! node_running "$node" || lxc-stop -P "$STATE/nodes" -n "$node" -k &
+    ! node_running "$node" || lxc-stop -P "$STATE/nodes" -n "$node" "$@" &
   done
   wait
   # LXC leaves an empty group behind in each hierarchy; one in use refuses to go.
