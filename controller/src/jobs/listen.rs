@@ -64,6 +64,8 @@ async fn listen(mut connection: PgListener, notices: broadcast::Sender<Notice>) 
         let notice = match connection.try_recv().await {
             Ok(Some(notification)) => Notice::parse(notification.payload()),
             Ok(None) => Some(Notice::Look),
+            // The server shuts down.
+            Err(sqlx::Error::PoolClosed) => return,
             Err(error) => {
                 tracing::warn!(error = &error as &dyn std::error::Error, "can't listen for jobs, trying again");
                 tokio::time::sleep(Duration::from_secs(1)).await;

@@ -241,7 +241,7 @@ fn read_log(r: &mut Reader) -> Log {
         _ => None,
     });
     let filter = r.checked("log.filter", |text| EnvFilter::try_new(text).ok().map(|_| text.to_owned()));
-    Log { json: json.unwrap_or(false), filter: filter.unwrap_or_else(|| "info".to_owned()) }
+    Log { json: json.unwrap_or(false), filter: filter.unwrap_or_else(|| "info,sqlx::postgres::notice=warn".to_owned()) }
 }
 
 fn read_ldap(r: &mut Reader) -> Option<Ldap> {
