@@ -2,6 +2,7 @@
 //! with its audit row (and its job) in one transaction, and answers typed.
 
 mod dns;
+mod guest_request;
 mod guests;
 mod jobs;
 mod keys;
@@ -9,7 +10,7 @@ mod nodes;
 mod overview;
 mod people;
 
-pub use guests::RequestGuest;
+pub use guest_request::RequestGuest;
 pub use nodes::LinkNode;
 
 pub(crate) use jobs::jobs_error;

@@ -1,0 +1,211 @@
+//! Requesting a guest: everything that can be refused is refused here, at the form.
+
+use std::net::Ipv4Addr;
+
+use corpus_domain::{
+    Backing, DnsName, Driver, Environment, GuestId, GuestName, ImageName, JobId, MacAddress, Mode, NodeId, NodeState,
+    ProjectId, Reachability, SizeProfile,
+};
+use secrecy::{ExposeSecret, SecretString};
+use serde_json::json;
+use sqlx::PgTransaction;
+use uuid::Uuid;
+
+use super::jobs_error;
+use crate::authz::{Denied, Operation, Principal};
+use crate::sagas::guest_create;
+use crate::store::{guests, nodes};
+use crate::views::NodeView;
+use crate::{Controller, Error, Result};
+
+/// A guest as a member asks for it.
+#[derive(Debug, Clone)]
+pub struct RequestGuest {
+    /// Its name.
+    pub name: GuestName,
+    /// Its project.
+    pub project: ProjectId,
+    /// Its environment.
+    pub environment: Environment,
+    /// The node, or any.
+    pub node: Option<NodeId>,
+    /// How much storage it may fill.
+    pub size: SizeProfile,
+    /// Where its root file system lives.
+    pub backing: Backing,
+    /// What makes it.
+    pub driver: Driver,
+    /// What it is a clone of.
+    pub image: ImageName,
+    /// How its configuration is managed.
+    pub mode: Mode,
+    /// An address, or any.
+    pub ip: Option<Ipv4Addr>,
+    /// A MAC, or the one of the address.
+    pub mac: Option<MacAddress>,
+    /// A password, or a generated one.
+    pub password: Option<SecretString>,
+    /// Names to attach once it runs.
+    pub names: Vec<DnsName>,
+    /// Whether the node starts it at boot.
+    pub autostart: bool,
+    /// Of the form: the same form sent twice is one request.
+    pub form_id: Option<Uuid>,
+}
+
+impl Controller {
+    /// Requests a guest. Everything that can be refused is refused here, at the form.
+    pub async fn request_guest(&self, principal: &Principal, wanted: RequestGuest) -> Result<(GuestId, JobId)> {
+        let _permit = principal.permit_in(Operation::GuestRequest, wanted.project)?;
+        if let Some(twin) = self.sent_before(principal, wanted.form_id).await? {
+            return Ok(twin);
+        }
+        supported(&wanted)?;
+        let mut tx = self.services.db.begin().await?;
+        let node = pick_node(&mut tx, &wanted).await?;
+        let id = GuestId(Uuid::now_v7());
+        let sealed = wanted.password.as_ref().map(|password| self.seal_password(id, password)).transpose()?;
+        let row = guests::NewGuest {
+            id,
+            name: &wanted.name,
+            node: node.id,
+            project: wanted.project,
+            environment: wanted.environment,
+            driver: wanted.driver,
+            image: &wanted.image,
+            backing: wanted.backing,
+            size: wanted.size,
+            mode: wanted.mode,
+            ip: wanted.ip,
+            mac: wanted.mac,
+            password_sealed: sealed.as_deref(),
+            autostart: wanted.autostart,
+        };
+        if let Err(error) = guests::insert(&mut tx, &row, principal.id).await {
+            drop(tx);
+            let twin = self.sent_before(principal, wanted.form_id).await?;
+            return twin.ok_or_else(|| taken(error, &wanted));
+        }
+        self.audit_guest(&mut tx, principal, "guest.request", id, &wanted.name, json!({ "node": node.address }))
+            .await?;
+        let guest = guests::get(&mut tx, id).await?.ok_or(Denied::NotFound)?;
+        let mut new = guest_create::job(&guest);
+        if let Some(form) = wanted.form_id {
+            new = new.idempotency_key(form_key(principal, form));
+        }
+        let job = self.submit(&mut tx, principal, new).await?;
+        for name in &wanted.names {
+            let attached = self.want_name(&mut tx, principal, &guest, name).await;
+            attached.map_err(|error| at_field(error, "names"))?;
+        }
+        tx.commit().await?;
+        Ok((id, job))
+    }
+
+    /// The guest and job that the same form made before, if it was sent before.
+    async fn sent_before(&self, principal: &Principal, form: Option<Uuid>) -> Result<Option<(GuestId, JobId)>> {
+        let Some(form) = form else { return Ok(None) };
+        let found = self.jobs.by_idempotency_key(&form_key(principal, form)).await.map_err(jobs_error)?;
+        Ok(found.and_then(|job| Some((job.guest_id?, job.id))))
+    }
+
+    fn seal_password(&self, id: GuestId, password: &SecretString) -> Result<Vec<u8>> {
+        let length = password.expose_secret().chars().count();
+        if !(12..=128).contains(&length) || password.expose_secret().chars().any(char::is_control) {
+            return Err(Error::field(
+                "password",
+                "A password has 12 to 128 characters; leave it empty for a generated one.",
+            ));
+        }
+        self.services.seal_password(id, password)
+    }
+}
+
+/// What this release can make; the rest of the design's words are known and refused.
+fn supported(wanted: &RequestGuest) -> Result<()> {
+    if wanted.driver != Driver::Lxc {
+        return Err(Error::field("driver", "Only lxc guests can be made so far."));
+    }
+    if !matches!(wanted.backing, Backing::Dir | Backing::Overlayfs) {
+        return Err(Error::field("backing", "Only dir and overlayfs can be used so far."));
+    }
+    if wanted.mode != Mode::Masterless {
+        return Err(Error::field("mode", "Only masterless can be used so far."));
+    }
+    if wanted.image.as_str() != guest_create::IMAGE {
+        return Err(Error::field("image", format!("There is no image {}.", wanted.image)));
+    }
+    Ok(())
+}
+
+/// The node asked for, or of those that take guests of the environment the one with the most
+/// free slots; its row stays locked, so that the last slot is given once.
+async fn pick_node(tx: &mut PgTransaction<'_>, wanted: &RequestGuest) -> Result<NodeView> {
+    let mut all = nodes::list(tx, wanted.node).await?;
+    if let Some(id) = wanted.node {
+        let node = all.first().filter(|node| node.id == id).ok_or(Denied::NotFound)?;
+        if let Some(obstacle) = obstacle(node, wanted.environment) {
+            return Err(Error::field("node", obstacle));
+        }
+    }
+    all.retain(|node| obstacle(node, wanted.environment).is_none());
+    let Some(chosen) = all.into_iter().max_by_key(NodeView::free_slots) else {
+        let message =
+            format!("No node has a free slot for {} now. Link another node, or destroy a guest.", wanted.environment);
+        return Err(Error::field("node", message));
+    };
+    nodes::lock(tx, chosen.id).await?;
+    let node = nodes::get(tx, chosen.id).await?.ok_or(Denied::NotFound)?;
+    if let Some(obstacle) = obstacle(&node, wanted.environment) {
+        return Err(Error::field("node", obstacle));
+    }
+    if let Some(ip) = wanted.ip.filter(|ip| !node.network.takes(*ip)) {
+        let message = format!("{ip} is not an address for guests in {}.", node.network);
+        return Err(Error::field("ip", message));
+    }
+    Ok(node)
+}
+
+/// Why a node can't take a guest of an environment now.
+fn obstacle(node: &NodeView, environment: Environment) -> Option<String> {
+    if node.state != NodeState::Ready {
+        return Some(format!("{} is {}, not ready.", node.address, node.state));
+    }
+    if !node.environments.contains(&environment) {
+        return Some(format!("{} takes no guests of {environment}.", node.address));
+    }
+    if node.free_slots() == 0 {
+        return Some(format!("{} has no free slot: all {} are in use.", node.address, node.slots));
+    }
+    match node.reachability {
+        Reachability::Reachable => None,
+        Reachability::Unknown => Some(format!("{} has not been read yet; try again in a few seconds.", node.address)),
+        Reachability::Unreachable | Reachability::HostKeyChanged => {
+            Some(format!("{} does not answer now.", node.address))
+        }
+    }
+}
+
+/// Which unique rule was broken, as an error at its field.
+fn taken(error: sqlx::Error, wanted: &RequestGuest) -> Error {
+    let rule = match &error {
+        sqlx::Error::Database(inner) => inner.constraint().unwrap_or_default().to_owned(),
+        _ => String::new(),
+    };
+    match rule.as_str() {
+        "guests_node_id_ip_key" => Error::taken(error, "ip", "This address is taken by another guest of the node."),
+        "guests_node_id_mac_key" => Error::taken(error, "mac", "This MAC is taken by another guest of the node."),
+        _ => Error::taken(error, "name", format!("A guest named {} is there already.", wanted.name)),
+    }
+}
+
+fn at_field(error: Error, field: &'static str) -> Error {
+    match error {
+        Error::Field { message, .. } => Error::field(field, message),
+        other => other,
+    }
+}
+
+fn form_key(principal: &Principal, form: Uuid) -> String {
+    format!("{}/{form}", principal.id)
+}
