@@ -6,13 +6,16 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use corpus_domain::{NodeId, NodeState};
+use corpus_domain::{NodeId, NodeState, Reachability};
+use sqlx::PgTransaction;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::Controller;
 use crate::nodes::{NodeEndpoint, Observation, Supervisor};
+use crate::ops::jobs_error;
+use crate::sagas::keys_sync;
 use crate::store::{guests, nodes};
+use crate::{Controller, Result};
 
 /// How often each node is read.
 pub const READ_EVERY: Duration = Duration::from_secs(5);
@@ -66,11 +69,14 @@ impl Controller {
         Ok(linked.filter_map(|node| Some((node.id, node.endpoint().ok()?))).collect())
     }
 
-    async fn keep(&self, observation: &Observation) -> sqlx::Result<()> {
+    pub(crate) async fn keep(&self, observation: &Observation) -> Result<()> {
         let mut tx = self.services.db.begin().await?;
         match &observation.outcome {
             Ok(reading) => {
                 let asked = observation.at - observation.elapsed;
+                if observation.changed {
+                    self.catch_up(&mut tx, observation.node).await?;
+                }
                 nodes::set_reading(&mut tx, observation.node, reading).await?;
                 nodes::set_reachability(&mut tx, observation.node, observation.reachability, None).await?;
                 guests::observe(&mut tx, observation.node, reading, asked).await?;
@@ -80,6 +86,17 @@ impl Controller {
                 nodes::set_reachability(&mut tx, observation.node, observation.reachability, Some(&reason)).await?;
             }
         }
-        tx.commit().await
+        Ok(tx.commit().await?)
+    }
+
+    /// A node that was away may have missed keys that were added or, worse, removed meanwhile.
+    async fn catch_up(&self, tx: &mut PgTransaction<'_>, id: NodeId) -> Result<()> {
+        let Some(node) = nodes::get(tx, id).await? else { return Ok(()) };
+        let was_away = matches!(node.reachability, Reachability::Unreachable | Reachability::HostKeyChanged);
+        if was_away && node.guests > 0 {
+            let job = keys_sync::job(id, &node.address.to_string());
+            self.jobs.submit(tx, job).await.map_err(jobs_error)?;
+        }
+        Ok(())
     }
 }

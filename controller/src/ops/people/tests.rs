@@ -1,10 +1,15 @@
 //! Members between their logins: two nodes with a guest each, of project atlas on the first
 //! and of blog on the second, and a third node without guests.
 
-use corpus_domain::{ProjectRole, UserId};
+use std::time::Duration;
+
+use chrono::Utc;
+use corpus_domain::{Bytes, ProjectRole, Reachability, UserId};
+use corpus_protocol::{Reading, Storage};
 use sqlx::PgPool;
 use uuid::Uuid;
 
+use crate::nodes::Observation;
 use crate::seal::SealKeys;
 use crate::store::{audit, keys};
 use crate::{Controller, Parts, Settings, SignIn};
@@ -221,4 +226,41 @@ async fn the_directory_has_no_say_over_local_accounts(db: PgPool) {
     assert!(world.controller.ldap_members().await.unwrap().is_empty());
     assert!(!world.controller.directory_says(id, None).await.unwrap());
     assert!(world.controller.principal(id).await.unwrap().is_some());
+}
+
+#[sqlx::test(migrations = "../migrations")]
+async fn a_node_that_comes_back_gets_the_keys_that_it_missed(db: PgPool) {
+    let world = World::new(db).await;
+    let returns = async |address: &str| {
+        let node: Uuid = sqlx::query_scalar("select id from nodes where address = $1")
+            .bind(address)
+            .fetch_one(&world.db)
+            .await
+            .unwrap();
+        let reading = Reading {
+            load: 0.0,
+            uptime_s: 1,
+            memory_total: Bytes(1),
+            memory_used: Bytes(1),
+            storage: Storage { total: Bytes(1), used: Bytes(1) },
+            guests: Vec::new(),
+        };
+        let observation = Observation {
+            node: node.into(),
+            at: Utc::now(),
+            elapsed: Duration::ZERO,
+            outcome: Ok(Box::new(reading)),
+            reachability: Reachability::Reachable,
+            changed: true,
+        };
+        world.controller.keep(&observation).await.unwrap();
+    };
+    let away = "update nodes set reachability = 'unreachable' where address <> '192.0.2.2'";
+    sqlx::query(away).execute(&world.db).await.unwrap();
+    for address in ["192.0.2.1", "192.0.2.2", "192.0.2.3"] {
+        returns(address).await;
+    }
+    assert_eq!(world.synced().await, ["192.0.2.1"], "the second was not away, the third has no guest");
+    returns("192.0.2.1").await;
+    assert!(world.synced().await.is_empty(), "once is enough");
 }
