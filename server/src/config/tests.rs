@@ -1,3 +1,5 @@
+//! The whole way from a file and an environment to settings, and the complaints on it.
+
 use super::keys::{KEYS, Kind};
 use super::*;
 
