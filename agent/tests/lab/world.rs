@@ -34,7 +34,7 @@ impl World {
             image: variable("CORPUS_LAB_IMAGE")?.into(),
             folder: tempfile::tempdir().unwrap(),
         };
-        let agent = variable("CORPUS_AGENT").unwrap_or_else(|| env!("CARGO_BIN_EXE_corpus-agent").to_owned());
+        let agent = variable("CORPUS_AGENT_BINARY").unwrap_or_else(|| env!("CARGO_BIN_EXE_corpus-agent").to_owned());
         world.must("mkdir -p /var/lib/corpus/agent /var/lib/corpus/upload");
         world.copy(Path::new(&agent), AGENT);
         world.must(&format!("chmod 755 {AGENT}"));
