@@ -1,0 +1,3 @@
+//! The fault matrix.
+
+fn main() {}
