@@ -17,15 +17,18 @@ pub enum Failure {
     /// A name in the request is none.
     #[error(transparent)]
     Name(#[from] Invalid),
-    /// A later generation of the job was here.
-    #[error("generation {given} of job {job} comes too late: generation {seen} was here already")]
+    /// A later request of the job was here.
+    #[error(
+        "request {} of generation {} of job {job} comes too late: request {} of generation {} was here already",
+        given.1, given.0, seen.1, seen.0
+    )]
     Fenced {
         /// The job.
         job: JobId,
-        /// The request's generation.
-        given: i64,
-        /// The highest one seen.
-        seen: i64,
+        /// The request's generation and number.
+        given: (i64, u64),
+        /// The latest ones seen.
+        seen: (i64, u64),
     },
     /// A later plan is in force.
     #[error("revision {given} of the node's plan comes too late: revision {applied} is in force")]

@@ -1,7 +1,8 @@
 //! What the host remembers of jobs, in `/var/lib/corpus/jobs`.
 //!
-//! Per job the highest generation seen: a controller that lost its lease carries a lower one
-//! and is refused ([`admit`]), so two controllers never act for one job. And a journal, a
+//! Per job the latest generation and request seen: a controller that lost its lease carries a
+//! lower generation and is refused ([`admit`]), so two controllers never act for one job; and so
+//! is a request that was overtaken by a later one, so nothing is done after it was undone. And a journal, a
 //! JSON line for each request that ended, to be read by a person after an accident. Both are
 //! forgotten a week after the job's last request.
 
@@ -22,7 +23,7 @@ const KEPT: Duration = Duration::from_hours(7 * 24);
 /// A journal that reaches this many bytes begins anew.
 const MAX_JOURNAL: u64 = 256 << 10;
 
-/// Records the generation, or refuses one that is lower than what was seen.
+/// Records which request is the latest, or refuses one that comes after a later one.
 pub fn admit(host: &Host, job: JobRef) -> Result<(), Failure> {
     let folder = folder(host);
     let path = folder.join(job.id.to_string());
@@ -38,17 +39,24 @@ pub fn admit(host: &Host, job: JobRef) -> Result<(), Failure> {
     flock(&file, FlockOperation::LockExclusive).at("lock", &path)?;
     let mut text = String::new();
     file.read_to_string(&mut text).at("read", &path)?;
-    let seen = text.trim().parse().unwrap_or(i64::MIN);
-    if job.generation < seen {
-        return Err(Failure::Fenced { job: job.id, given: job.generation, seen });
+    let (given, seen) = ((job.generation, job.request), latest(&text));
+    if given < seen {
+        return Err(Failure::Fenced { job: job.id, given, seen });
     }
-    if job.generation > seen { remember(&mut file, job.generation).at("write", &path) } else { Ok(()) }
+    if given > seen { remember(&mut file, given).at("write", &path) } else { Ok(()) }
 }
 
-/// Overwrites in place: a generation has a fixed width, so no write leaves half a number behind a longer one.
-fn remember(file: &mut File, generation: i64) -> std::io::Result<()> {
+/// Generation and request of the latest one. An older agent wrote the generation only.
+fn latest(text: &str) -> (i64, u64) {
+    let mut numbers = text.split_whitespace();
+    let generation = numbers.next().and_then(|number| number.parse().ok()).unwrap_or(i64::MIN);
+    (generation, numbers.next().and_then(|number| number.parse().ok()).unwrap_or(0))
+}
+
+/// Overwrites in place: the numbers have a fixed width, so no write leaves half of one behind a longer one.
+fn remember(file: &mut File, (generation, request): (i64, u64)) -> std::io::Result<()> {
     file.rewind()?;
-    file.write_all(format!("{generation:020}\n").as_bytes())
+    file.write_all(format!("{generation:020} {request:020}\n").as_bytes())
 }
 
 /// Adds a line to the job's journal. A full disk does not fail the request that frees it.
@@ -78,7 +86,7 @@ fn journal_line(job: JobRef, request: &Request, reply: &Reply) -> String {
     };
     format!(
         "{}\n",
-        json!({ "unix_s": since.as_secs(), "request": kind, "generation": job.generation, "result": result })
+        json!({ "unix_ms": since.as_millis(), "request": kind, "generation": job.generation, "number": job.request, "result": result })
     )
 }
 
@@ -110,7 +118,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn job(generation: i64) -> JobRef {
-        JobRef { id: corpus_domain::JobId(uuid::Uuid::from_u128(7)), generation }
+        JobRef { id: corpus_domain::JobId(uuid::Uuid::from_u128(7)), generation, request: 0 }
     }
 
     proptest! {
@@ -125,6 +133,19 @@ mod tests {
                 highest = highest.max(generation);
             }
         }
+    }
+
+    #[test]
+    fn a_request_that_was_overtaken_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let host = Host::below(folder.path());
+        let nth = |generation, request| JobRef { request, ..job(generation) };
+        admit(&host, nth(1, 4)).unwrap();
+        admit(&host, nth(1, 4)).unwrap();
+        admit(&host, nth(1, 6)).unwrap();
+        assert!(admit(&host, nth(1, 5)).is_err());
+        admit(&host, nth(2, 0)).unwrap();
+        assert!(admit(&host, nth(1, 7)).is_err());
     }
 
     #[test]

@@ -8,14 +8,19 @@ use crate::facts::{Facts, Reading};
 use crate::guest::{AuthorizedKeys, GuestPlan, GuestSetup};
 use crate::node::{ImageSource, NodePlan};
 
-/// The job on whose behalf a request is made. The host remembers the highest generation it
-/// has seen of a job and refuses lower ones: a controller that lost its lease can't act.
+/// The job on whose behalf a request is made. The host remembers the latest generation and
+/// request that it has seen of a job and refuses what comes after a later one: a controller
+/// that lost its lease can't act, and neither can a request that was held up on its way while
+/// the job went on, or was undone, without it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JobRef {
     /// The job.
     pub id: JobId,
     /// The lease's generation, rising with each adoption.
     pub generation: i64,
+    /// The number of the request in this generation, rising. A job makes one at a time.
+    #[serde(default)]
+    pub request: u64,
 }
 
 /// A line from the controller.

@@ -20,7 +20,7 @@ impl Line {
     pub fn new(mut child: Child) -> Self {
         let input = child.stdin.take();
         let output = BufReader::new(child.stdout.take().unwrap());
-        let job = JobRef { id: JobId(uuid::Uuid::now_v7()), generation: 1 };
+        let job = JobRef { id: JobId(uuid::Uuid::now_v7()), generation: 1, request: 0 };
         let mut line = Self { child, input, output, next: 1, job, log: vec![] };
         assert!(matches!(line.read(), FromAgent::Hello { root: true, .. }));
         line

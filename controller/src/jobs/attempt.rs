@@ -38,7 +38,7 @@ impl<'a, S: Send + Sync + 'static> Attempt<'a, S> {
 
     /// The outcome; never returns once the run must do nothing more.
     pub async fn until_halted(&self) -> Result<Value, StepError> {
-        let span = tracing::info_span!("step", job.id = %self.run().job_ref().id, job.step = self.step.name, undo = self.undoing);
+        let span = tracing::info_span!("step", job.id = %self.run().id(), job.step = self.step.name, undo = self.undoing);
         tokio::select! {
             biased;
             () = self.run().halt.cancelled() => self.run().stay_halted().await,
@@ -132,16 +132,20 @@ impl<'a, S: Send + Sync + 'static> Attempt<'a, S> {
             cancellable: self.cancellable(),
         };
         let work = AssertUnwindSafe(async { (self.part.run)(context).await }).catch_unwind();
-        match tokio::time::timeout(self.part.limit, work).await {
+        let limit = self.run().paced(self.part.limit);
+        match tokio::time::timeout(limit, work).await {
             Ok(Ok(outcome)) => outcome,
             Ok(Err(_)) => Err(StepError::permanent("the step ended by a defect of Corpus; the server's log has it")),
-            Err(_) => Err(StepError::transient(format!("no end after {:.0} s", self.part.limit.as_secs_f64()))),
+            Err(_) => Err(StepError::transient(format!("no end after {:.0} s", limit.as_secs_f64()))),
         }
     }
 
     #[cfg(any(test, feature = "testing"))]
     async fn with_faults(&self, number: u32) -> Option<Result<Value, StepError>> {
         use super::testing::Injected;
+        if let Some(point) = self.run().faults.point(self.step.name, self.undoing) {
+            return Some(point.pass(self.plain(number)).await);
+        }
         match self.run().faults.at(self.step.name, self.undoing)? {
             Injected::FailBefore => Some(Err(StepError::permanent("injected before the effect"))),
             Injected::FailAfter => match self.plain(number).await {
@@ -179,7 +183,7 @@ impl<'a, S: Send + Sync + 'static> Attempt<'a, S> {
             self.change(|row| row.state = StepState::Undone);
             return;
         }
-        tracing::warn!(job.id = %self.run().job_ref().id, job.step = self.step.name, error = error as &dyn std::error::Error, "a step failed");
+        tracing::warn!(job.id = %self.run().id(), job.step = self.step.name, error = error as &dyn std::error::Error, "a step failed");
         self.note(&error.message);
         self.run().writer.error(&format!("{}: {}", self.step.title, error.message));
         self.change(|row| (row.state, row.error) = (StepState::Failed, Some(error.message.clone())));
@@ -194,7 +198,7 @@ impl<'a, S: Send + Sync + 'static> Attempt<'a, S> {
     }
 
     pub fn undo_failed(&self, error: &StepError) {
-        tracing::error!(job.id = %self.run().job_ref().id, job.step = self.step.name, error = error as &dyn std::error::Error, "an undo failed, the job is stuck");
+        tracing::error!(job.id = %self.run().id(), job.step = self.step.name, error = error as &dyn std::error::Error, "an undo failed, the job is stuck");
         self.note(&format!("undo failed: {}", error.message));
         self.change(|row| (row.state, row.undo_error) = (StepState::UndoFailed, Some(error.message.clone())));
     }

@@ -2,6 +2,7 @@
 
 use std::future::Future;
 use std::sync::Arc;
+use std::time::Duration;
 
 use corpus_domain::UserId;
 use corpus_protocol::{Event, JobRef, Stream};
@@ -58,9 +59,14 @@ impl<S, P> StepContext<S, P> {
         &self.raw.services
     }
 
-    /// The job and its generation, to be sent with every request that changes something.
-    pub fn job(&self) -> JobRef {
-        self.raw.run.job_ref()
+    /// The mark of the next request to a host; each call gives a later one.
+    pub fn next_request(&self) -> JobRef {
+        self.raw.run.next_request()
+    }
+
+    /// How long something may take that normally may take `limit`.
+    pub fn paced(&self, limit: Duration) -> Duration {
+        self.raw.run.paced(limit)
     }
 
     /// Who submitted the job; none for the controller itself.

@@ -4,6 +4,7 @@
 //! its own, because steno keeps finished sagas in memory as long as their coordinator lives.
 
 use std::collections::HashMap;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -70,7 +71,7 @@ async fn execute<S: Send + Sync + 'static>(
     recorded: Recorded,
     dag: Value,
 ) -> Result<SagaResult, anyhow::Error> {
-    let id: SagaId = recorded.run.job_ref().id.to_string().parse()?;
+    let id: SagaId = recorded.run.id().to_string().parse()?;
     let live = Arc::new(Live { run: recorded.run, services: Arc::clone(&shop.services) });
     let end = sec.saga_resume(id, live, dag, Arc::clone(&shop.actions), recorded.events).await?;
     sec.saga_start(id).await?;
@@ -83,7 +84,7 @@ async fn finish(run: &Run, result: Result<SagaResult, anyhow::Error>) {
         Ok(SagaResult { kind: Err(error), .. }) if error.undo_failure.is_none() => JobState::Undone,
         Ok(SagaResult { kind: Err(_), .. }) => JobState::Stuck,
         Err(error) => {
-            tracing::error!(job.id = %run.job_ref().id, error = format!("{error:#}"), "a job can't be resumed");
+            tracing::error!(job.id = %run.id(), error = format!("{error:#}"), "a job can't be resumed");
             run.writer.error("the recorded steps of this job don't fit this release of Corpus");
             JobState::Stuck
         }
@@ -92,7 +93,7 @@ async fn finish(run: &Run, result: Result<SagaResult, anyhow::Error>) {
     run.writer.state(state);
     // Halted: another server has it, and tells.
     let _ = run.writer.flush().await;
-    tracing::info!(job.id = %run.job_ref().id, job.kind = %run.kind, job.state = %state, statements = run.writer.statements(), "job is over");
+    tracing::info!(job.id = %run.id(), job.kind = %run.kind, job.state = %state, statements = run.writer.statements(), "job is over");
 }
 
 async fn load<S: Send + Sync + 'static>(shop: &Shop<S>, claimed: &Claimed, signals: &Signals) -> Recorded {
@@ -141,6 +142,7 @@ async fn try_load<S: Send + Sync + 'static>(
         nodes,
         steps,
         outputs: Mutex::new(outputs),
+        requests: AtomicU64::new(0),
         cancel: signals.cancel.clone(),
         halt: signals.halt.clone(),
         drain: signals.drain.clone(),

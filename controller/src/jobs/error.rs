@@ -97,12 +97,24 @@ impl From<RequestError> for StepError {
 
 impl From<sqlx::Error> for StepError {
     fn from(error: sqlx::Error) -> Self {
-        let kind = match &error {
-            sqlx::Error::Io(_) | sqlx::Error::PoolTimedOut | sqlx::Error::Tls(_) => StepErrorKind::Transient,
-            _ => StepErrorKind::Permanent,
+        let passes = match &error {
+            sqlx::Error::Io(_) | sqlx::Error::PoolTimedOut | sqlx::Error::Tls(_) | sqlx::Error::WorkerCrashed => true,
+            sqlx::Error::Database(error) => error.code().is_some_and(|code| passes_by_itself(&code)),
+            _ => false,
         };
-        Self::new(kind, "the database did not do what the step needs").caused_by(error)
+        let message = "the database did not do what the step needs";
+        if passes {
+            return Self::transient(message).while_waiting_for("the database to answer").caused_by(error);
+        }
+        Self::permanent(message).caused_by(error)
     }
+}
+
+/// Classes and codes of PostgreSQL's errors that say nothing about the statement: connection
+/// trouble (08), rolled back for others' sake (40), out of resources (53), stopped or not
+/// started yet (57P).
+fn passes_by_itself(code: &str) -> bool {
+    ["08", "40", "53", "57P"].iter().any(|class| code.starts_with(class))
 }
 
 /// What can go wrong with jobs themselves.

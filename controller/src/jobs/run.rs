@@ -1,10 +1,11 @@
 //! One run of a job on this server: from taking the lease to the end, or to losing it.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use corpus_domain::{JobKind, UserId};
+use corpus_domain::{JobId, JobKind, UserId};
 use corpus_protocol::JobRef;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -34,6 +35,8 @@ pub(super) struct Run {
     /// Step name to its row.
     pub steps: HashMap<String, i32>,
     pub outputs: Mutex<HashMap<String, Value>>,
+    /// How many requests were made of hosts.
+    pub requests: AtomicU64,
     /// Someone asked to cancel the job.
     pub cancel: CancellationToken,
     /// This run must do nothing more: the lease is lost, or given back.
@@ -47,9 +50,23 @@ pub(super) struct Run {
 }
 
 impl Run {
-    pub fn job_ref(&self) -> JobRef {
+    pub fn id(&self) -> JobId {
+        self.writer.lease().job
+    }
+
+    /// The next request's mark.
+    pub fn next_request(&self) -> JobRef {
         let lease = self.writer.lease();
-        JobRef { id: lease.job, generation: lease.generation }
+        let request = self.requests.fetch_add(1, Ordering::Relaxed);
+        JobRef { id: lease.job, generation: lease.generation, request }
+    }
+
+    /// A time limit as this run keeps it: tests hurry.
+    pub fn paced(&self, limit: Duration) -> Duration {
+        #[cfg(any(test, feature = "testing"))]
+        return self.faults.paced(limit);
+        #[cfg(not(any(test, feature = "testing")))]
+        limit
     }
 
     pub fn output(&self, step: &str) -> Option<Value> {

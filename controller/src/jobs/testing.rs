@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use futures::future::BoxFuture;
 use sqlx::PgPool;
 
 use super::{Engine, EngineConfig, JobDetail, JobParams, Jobs, JobsError, NewJob, Registry};
@@ -40,10 +41,70 @@ pub(super) enum Injected {
     Kill(Duration),
 }
 
+/// When in a step's effect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Moment {
+    /// The step is recorded as begun, its effect has not.
+    Before,
+    /// So long after its effect began; at its end if that comes earlier.
+    During(Duration),
+    /// The effect has ended well, which is not recorded yet.
+    After,
+}
+
+/// A place in a job where whoever tests it is called, once. [`Moment::Before`] and
+/// [`Moment::After`] wait for the call to return; [`Moment::During`] goes on meanwhile.
+#[derive(Clone)]
+pub struct Point {
+    /// The step.
+    pub step: String,
+    /// When in it.
+    pub moment: Moment,
+    /// The call.
+    pub reached: Arc<dyn Fn() -> BoxFuture<'static, ()> + Send + Sync>,
+}
+
+impl std::fmt::Debug for Point {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Point").field("step", &self.step).field("moment", &self.moment).finish_non_exhaustive()
+    }
+}
+
+impl Point {
+    pub(super) async fn pass<T, E>(&self, effect: impl Future<Output = Result<T, E>>) -> Result<T, E> {
+        match self.moment {
+            Moment::Before => {
+                (self.reached)().await;
+                effect.await
+            }
+            Moment::During(after) => {
+                let mut effect = std::pin::pin!(effect);
+                tokio::select! {
+                    outcome = &mut effect => {
+                        tokio::spawn((self.reached)());
+                        outcome
+                    }
+                    () = tokio::time::sleep(after) => {
+                        tokio::spawn((self.reached)());
+                        effect.await
+                    }
+                }
+            }
+            Moment::After => {
+                let output = effect.await?;
+                (self.reached)().await;
+                Ok(output)
+            }
+        }
+    }
+}
+
 /// The faults of an engine, and a count of the events it was about to record.
 #[derive(Debug, Default)]
 pub struct Faults {
     fault: Mutex<Option<Fault>>,
+    point: Option<Point>,
+    hurry: Option<f64>,
     happened: Mutex<Vec<(String, bool)>>,
     events: AtomicUsize,
 }
@@ -52,6 +113,26 @@ impl Faults {
     /// With this fault to come.
     pub fn new(fault: Fault) -> Self {
         Self { fault: Mutex::new(Some(fault)), ..Self::default() }
+    }
+
+    /// With a call at this point.
+    pub fn at_point(point: Point) -> Self {
+        Self { point: Some(point), ..Self::default() }
+    }
+
+    /// With all time limits of steps and of what they ask of hosts multiplied by `factor`.
+    #[must_use]
+    pub fn hurried(self, factor: f64) -> Self {
+        Self { hurry: Some(factor), ..self }
+    }
+
+    pub(super) fn paced(&self, limit: Duration) -> Duration {
+        self.hurry.map_or(limit, |factor| limit.mul_f64(factor))
+    }
+
+    pub(super) fn point(&self, name: &str, undoing: bool) -> Option<Point> {
+        let point = self.point.as_ref().filter(|point| point.step == name && !undoing)?;
+        self.first_time(name, undoing).then(|| point.clone())
     }
 
     /// No more faults from here.

@@ -171,13 +171,26 @@ impl Agent {
             () = sleep(limit) => NodeError::TimedOut { host: host(), limit },
         };
         running.cancel();
-        match timeout(CANCEL_LIMIT, running.end(&mut events)).await {
+        match timeout(CANCEL_LIMIT.min(limit), running.end(&mut events)).await {
             Ok(Ok(answer)) => Ok(answer),
             Ok(Err(NodeError::Remote(error))) if error.kind != corpus_protocol::ErrorKind::Cancelled => {
                 Err(NodeError::Remote(error))
             }
-            _ => Err(why),
+            Ok(Err(_)) => Err(why),
+            Err(_) => {
+                self.give_up();
+                Err(why)
+            }
         }
+    }
+
+    /// An agent that does not even answer a cancel hangs, and would hang the next caller too:
+    /// the line ends, its other calls with it, and the next one gets a new agent.
+    fn give_up(&self) {
+        let host = self.0.host.to_string();
+        tracing::warn!(host, "the agent hangs; its line is given up");
+        let reason = "it did not answer a cancel".to_owned();
+        self.0.calls.end(&NodeError::AgentEnded { host, reason, stderr: Vec::new() });
     }
 
     fn send(&self, call: Call) -> Result<Running, NodeError> {

@@ -54,9 +54,9 @@ async fn ask_node<P: JobParams>(
     // What only reads leaves no record on the host.
     let changes = !matches!(request, Request::Facts | Request::Read);
     let cancel = CancellationToken::new();
-    let mut call = Call::new(request, limit).cancelled_by(cancel.clone());
+    let mut call = Call::new(request, ctx.paced(limit)).cancelled_by(cancel.clone());
     if changes {
-        call = call.of_job(ctx.job());
+        call = call.of_job(ctx.next_request());
     }
     let answer = ctx.services().nodes.call(&endpoint, call, |event| ctx.report(&event));
     tokio::pin!(answer);
