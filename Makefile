@@ -1,6 +1,6 @@
 # Corpus. Each goal is a script of scripts/; this file only names them.
 .DEFAULT_GOAL := help
-.PHONY: help up down purge test check dev
+.PHONY: help up down purge test check dev chaos
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 14
@@ -23,6 +23,9 @@ test: ## all tests, on a lab of their own
 
 check: ## formatting, lints, licences
 	@scripts/check
+
+chaos: ## every job, at every step, with every fault; an hour
+	@scripts/chaos
 
 dev: ## up, then rebuild and restart on every change
 	@scripts/dev

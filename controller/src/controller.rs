@@ -113,7 +113,7 @@ impl Controller {
     }
 
     /// Loads (or makes) the control key and opens the jobs, without running any.
-    pub(crate) async fn open(parts: Parts) -> Result<Self> {
+    pub async fn open(parts: Parts) -> Result<Self> {
         let Parts { db, settings, dns, seal } = parts;
         let control_key = ensure_control_key(&db, &seal, &settings.name).await?;
         let agent = AgentBinary::load(&settings.agent_binary)
@@ -128,7 +128,8 @@ impl Controller {
         Ok(Self { services, jobs })
     }
 
-    pub(crate) fn engine(&self, config: &EngineConfig) -> Engine {
+    /// Begins to run jobs, until the engine is shut down.
+    pub fn engine(&self, config: &EngineConfig) -> Engine {
         Engine::start(self.jobs.clone(), &sagas::registry(), Arc::clone(&self.services), config)
     }
 

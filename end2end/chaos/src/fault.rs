@@ -1,0 +1,163 @@
+//! What goes wrong, when, and where it can't.
+
+use serde::{Deserialize, Serialize};
+
+/// Everything that is tried at every step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Fault {
+    /// SIGKILL to the server; another one finds the job.
+    ServerKilled,
+    /// The server stands still for longer than its lease; another one has the job when it goes on.
+    LeaseLost,
+    /// All packets between server and node are swallowed for a while.
+    LineCut,
+    /// All connections to the node are reset for a while.
+    LineReset,
+    /// The node reboots.
+    NodeRebooted,
+    /// What runs on the node for the step fails.
+    CommandFails,
+    /// What runs on the node for the step never ends.
+    CommandHangs,
+    /// What comes back from the node makes no sense.
+    AnswerRubbish,
+    /// What runs on the node for the step takes longer than it may, and then goes on.
+    AnswerLate,
+    /// PostgreSQL crashes and is started again at once.
+    DatabaseRestarted,
+    /// PostgreSQL refuses connections for longer than a lease.
+    DatabaseRefuses,
+    /// There is not a byte free on the node's disk.
+    DiskFull,
+}
+
+/// When, as seen from the step's effect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Moment {
+    Before,
+    During,
+    After,
+}
+
+impl Moment {
+    pub const ALL: [Self; 3] = [Self::Before, Self::During, Self::After];
+
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Before => "before",
+            Self::During => "during",
+            Self::After => "after",
+        }
+    }
+}
+
+impl Fault {
+    pub const ALL: [Self; 12] = [
+        Self::ServerKilled,
+        Self::LeaseLost,
+        Self::LineCut,
+        Self::LineReset,
+        Self::NodeRebooted,
+        Self::CommandFails,
+        Self::CommandHangs,
+        Self::AnswerRubbish,
+        Self::AnswerLate,
+        Self::DatabaseRestarted,
+        Self::DatabaseRefuses,
+        Self::DiskFull,
+    ];
+
+    /// For the head of a column.
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::ServerKilled => "server killed",
+            Self::LeaseLost => "lease lost",
+            Self::LineCut => "line cut",
+            Self::LineReset => "line reset",
+            Self::NodeRebooted => "node rebooted",
+            Self::CommandFails => "command fails",
+            Self::CommandHangs => "command hangs",
+            Self::AnswerRubbish => "answer is rubbish",
+            Self::AnswerLate => "answer too late",
+            Self::DatabaseRestarted => "database crashes",
+            Self::DatabaseRefuses => "database refuses",
+            Self::DiskFull => "disk full",
+        }
+    }
+
+    /// Whether it happens to what runs on the node for the step.
+    pub const fn is_remote(self) -> bool {
+        matches!(self, Self::CommandFails | Self::CommandHangs | Self::AnswerRubbish | Self::AnswerLate)
+    }
+
+    /// Whether it happens to the node or the way there.
+    pub const fn is_of_node(self) -> bool {
+        self.is_remote() || matches!(self, Self::LineCut | Self::LineReset | Self::NodeRebooted | Self::DiskFull)
+    }
+}
+
+/// What a step works on, which decides what can happen to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Touches {
+    /// Rows of the database.
+    Rows,
+    /// The DNS server.
+    Dns,
+    /// A login at the node, without running anything.
+    Login,
+    /// A login at the guest, through the node's port.
+    Guest,
+    /// A command line on the node that contains this.
+    Shell(&'static str),
+    /// A request to the agent of this type.
+    Agent(&'static str),
+}
+
+impl Touches {
+    /// Why this fault can't happen to such a step.
+    pub const fn obstacle(self, fault: Fault) -> Option<&'static str> {
+        match self {
+            Self::Rows if fault.is_of_node() => Some("the step works on the database only"),
+            Self::Dns if fault.is_of_node() => Some("the step asks the DNS server, not the node"),
+            Self::Login if fault.is_remote() => Some("the step only logs in; nothing runs on the node for it"),
+            Self::Guest if fault.is_remote() => Some("the step logs in at the guest; nothing runs on the node for it"),
+            _ => None,
+        }
+    }
+}
+
+/// What each step of each job works on. A step that is missing here fails the run, so that no
+/// new step stays untried.
+pub fn touches(kind: &str, step: &str) -> Option<Touches> {
+    use Touches::{Agent, Dns, Guest, Login, Rows, Shell};
+    Some(match (kind, step) {
+        ("node_link", "connect") => Login,
+        ("node_link", "privilege") => Shell("id -u"),
+        ("node_link", "agent") => Shell("install -m"),
+        ("node_link" | "node_initialize", "facts") => Agent("facts"),
+        ("node_initialize", "driver") => Agent("ensure_driver"),
+        ("node_initialize", "image") => Agent("ensure_image"),
+        ("node_initialize", "slots") => Agent("read"),
+        ("node_unlink", "clear") => Agent("remove_node"),
+        ("node_unlink", "agent") => Shell("rm -f"),
+        ("node_initialize", "network")
+        | ("guest_create" | "guest_destroy" | "name_attach" | "name_detach", "routes")
+        | ("node_repair", "apply") => Agent("apply_node"),
+        ("guest_create", "spawn") => Agent("ensure_guest"),
+        ("guest_create", "hostsfile" | "initial_setup") => Agent("set_up_guest"),
+        ("guest_create" | "guest_start" | "guest_restart", "sshkeys") | ("keys_sync", "sync") => Agent("ensure_keys"),
+        ("guest_create" | "guest_start" | "guest_restart", "start") => Agent("ensure_running"),
+        ("guest_create" | "guest_start" | "guest_restart", "ping") => Guest,
+        ("guest_stop" | "guest_restart", "stop") => Agent("ensure_stopped"),
+        ("guest_destroy", "absent") => Agent("ensure_absent"),
+        ("guest_destroy", "names") | ("name_attach", "record" | "answered") | ("name_detach", "record") => Dns,
+        ("node_link", "ids" | "linked")
+        | ("node_initialize", "mark" | "ready")
+        | ("node_unlink" | "guest_destroy" | "name_detach", "mark" | "forget")
+        | ("guest_create", "ids" | "allocate" | "ready")
+        | ("guest_start" | "guest_restart", "ready")
+        | ("guest_stop", "stopped")
+        | ("name_attach", "wanted" | "attached") => Rows,
+        _ => return None,
+    })
+}

@@ -1,0 +1,345 @@
+//! A lane: a node, a database and a DNS zone of its own, on which one cell after the other is
+//! tried; and the ways to bring it to where a cell begins.
+
+use std::fs;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use corpus_controller::authz::Principal;
+use corpus_controller::jobs::testing::Faults;
+use corpus_controller::{Controller, LinkNode, RequestGuest, SignIn};
+use corpus_domain::{
+    Backing, Driver, Environment, GuestId, GuestState, JobId, JobState, Mode, NameState, NodeId, NodeState,
+    ProjectRole, SizeProfile,
+};
+use secrecy::SecretString;
+use sqlx::PgPool;
+use tokio::time::sleep;
+
+use crate::node::Node;
+use crate::postgres::Postgres;
+use crate::setting::{Setting, engine_config};
+
+/// The password of the lab's nodes, and so a secret that must be in no log.
+pub const NODE_PASSWORD: &str = "corpus-lab";
+
+/// What there is when a cell begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Level {
+    /// A host that Corpus does not know.
+    Bare,
+    /// Linked.
+    Linked,
+    /// Takes guests, has none.
+    Ready,
+    /// With a guest that runs.
+    Running,
+    /// With a guest that does not.
+    Stopped,
+    /// With a guest that runs and a name that leads to it.
+    Named,
+}
+
+/// Where cells are tried.
+pub struct Lane {
+    pub number: usize,
+    pub node: Node,
+    pub postgres: Postgres,
+    pub setting: Setting,
+    pub controller: Controller,
+    pub db: PgPool,
+    pub ops: Principal,
+    pub member: Principal,
+    pub zone: String,
+    pub folder: PathBuf,
+}
+
+impl Lane {
+    /// On a fresh database and a node that is scrubbed.
+    pub async fn open(number: usize, node: Node, postgres: Postgres, setting: Setting, folder: PathBuf) -> Result<Self> {
+        let db = PgPool::connect(&setting.database_url).await?;
+        sqlx::migrate!("../../migrations").run(&db).await?;
+        let controller = setting.open().await?;
+        let ops = sign_in(&controller, "olga", true).await?;
+        let member = sign_in(&controller, "mia", false).await?;
+        let zone = format!("lane{number}.chaos.test");
+        let lane = Self { number, node, postgres, setting, controller, db, ops, member, zone, folder };
+        lane.node.prepare().await?;
+        lane.reset().await?;
+        if !lane.has_zone().await? {
+            lane.controller.create_zone(&lane.ops, lane.zone.parse()?).await?;
+        }
+        Ok(lane)
+    }
+
+    async fn has_zone(&self) -> Result<bool> {
+        Ok(self.controller.zones(&self.ops).await?.iter().any(|zone| zone.name.as_str() == self.zone))
+    }
+
+    /// The guest's name in all cells.
+    pub fn guest_name(&self) -> String {
+        format!("web.{}", self.zone)
+    }
+
+    /// The DNS name in all cells.
+    pub fn dns_name(&self) -> String {
+        format!("www.{}", self.zone)
+    }
+
+    /// The node's id, once it is linked.
+    pub async fn node_id(&self) -> Result<NodeId> {
+        let nodes = self.controller.nodes(&self.ops).await?;
+        nodes.first().map(|node| node.id).context("the node is not linked")
+    }
+
+    /// The guest, if there is one.
+    pub async fn guest(&self) -> Result<Option<(GuestId, GuestState)>> {
+        Ok(self.controller.guests(&self.ops).await?.first().map(|guest| (guest.id, guest.state)))
+    }
+
+    /// Bare host, empty tables: whatever a cell that failed has left.
+    pub async fn reset(&self) -> Result<()> {
+        self.scrub(true).await?;
+        let statements = [
+            "update jobs set state = 'abandoned', ended_at = now(), comment = 'reset' where ended_at is null",
+            "delete from job_locks",
+            "delete from dns_names",
+            "delete from guests",
+            "delete from nodes",
+        ];
+        for statement in statements {
+            sqlx::query(statement).execute(&self.db).await?;
+        }
+        if self.has_zone().await? {
+            crate::dns::remove_records(&self.setting, &self.zone).await?;
+        }
+        Ok(())
+    }
+
+    /// Takes everything of Corpus from the node; `all` with agent and key.
+    async fn scrub(&self, all: bool) -> Result<()> {
+        let mut script = String::from(
+            "for guest in $(ls -A /var/lib/lxc); do lxc-stop -k -n $guest; rm -rf /var/lib/lxc/$guest; done 2>/dev/null
+             systemctl disable --now corpus-proxy corpus-firewall corpus-network 2>/dev/null
+             ip link del lxcbr1 2>/dev/null; nft delete table inet corpus 2>/dev/null; nft delete table bridge corpus 2>/dev/null
+             rm -rf /etc/corpus /etc/systemd/system/corpus-* /var/lib/corpus/images /var/lib/corpus/upload /var/lib/corpus/jobs /var/lib/corpus/locks
+             systemctl daemon-reload\n",
+        );
+        if all {
+            script += "rm -rf /var/lib/corpus/agent; sed -i '/ corpus@/d' /root/.ssh/authorized_keys 2>/dev/null\n";
+        }
+        self.node.attach(&(script + "true")).await.map(drop)
+    }
+
+    /// Runs jobs here, without any fault, until this one is over.
+    pub async fn finish(&self, job: JobId) -> Result<JobState> {
+        let engine = self.controller.engine(&engine_config(Faults::default()));
+        let ended = self.over(job, Duration::from_secs(90)).await;
+        engine.shutdown(Duration::from_secs(2)).await;
+        ended
+    }
+
+    async fn done(&self, job: JobId) -> Result<()> {
+        match self.finish(job).await? {
+            JobState::Done => Ok(()),
+            state => bail!("bringing the lane to where the cell begins: {state}\n{}", self.story(job).await),
+        }
+    }
+
+    /// Waits until the job is over.
+    pub async fn over(&self, job: JobId, limit: Duration) -> Result<JobState> {
+        let waited = async {
+            loop {
+                // The database may be away, on order.
+                if let Ok(detail) = self.controller.job(&self.ops, job).await
+                    && detail.job.state.is_over()
+                {
+                    return detail.job.state;
+                }
+                sleep(Duration::from_millis(20)).await;
+            }
+        };
+        match tokio::time::timeout(limit, waited).await {
+            Ok(state) => Ok(state),
+            Err(_) => bail!("the job hangs:\n{}", self.story(job).await),
+        }
+    }
+
+    /// What became of a job, for people.
+    pub async fn story(&self, job: JobId) -> String {
+        let Ok(detail) = self.controller.job(&self.ops, job).await else { return "the job can't be read".to_owned() };
+        let mut story = format!("{} {}: {:?}, waits for {:?}\n", detail.job.title, detail.job.state, detail.job.error, detail.job.waiting_for);
+        for step in detail.steps {
+            story += &format!("  {} {} ({}): {:?} {:?}\n", step.name, step.state, step.attempts, step.error, step.undo_error);
+        }
+        for line in self.controller.job_log(&self.ops, job, -1, 200).await.unwrap_or_default() {
+            story += &format!("    {} {:?} {}\n", line.at.format("%T%.3f"), line.step, line.text);
+        }
+        story
+    }
+
+    /// Asks to link the node.
+    pub async fn link(&self) -> Result<JobId> {
+        let address = self.node.address.parse()?;
+        let seen = self.controller.probe_node(&self.ops, &address, 22).await?;
+        let wanted = LinkNode {
+            address,
+            port: 22,
+            user: "root".parse()?,
+            host_key: seen.public,
+            password: Some(SecretString::from(NODE_PASSWORD)),
+            environments: vec![Environment::Dev],
+            network: None,
+        };
+        Ok(self.controller.link_node(&self.ops, wanted).await?.1)
+    }
+
+    /// Asks for the guest.
+    pub async fn request(&self) -> Result<JobId> {
+        let projects = self.controller.projects(&self.member).await?;
+        let wanted = RequestGuest {
+            name: self.guest_name().parse()?,
+            project: projects.first().context("no project")?.id,
+            environment: Environment::Dev,
+            node: Some(self.node_id().await?),
+            size: SizeProfile::Small,
+            backing: Backing::Overlayfs,
+            driver: Driver::Lxc,
+            image: "debian-12".parse()?,
+            mode: Mode::Masterless,
+            ip: None,
+            mac: None,
+            password: None,
+            names: Vec::new(),
+            autostart: true,
+            form_id: None,
+        };
+        Ok(self.controller.request_guest(&self.member, wanted).await?.1)
+    }
+
+    /// Brings the lane to where a cell begins.
+    pub async fn bring_to(&self, level: Level) -> Result<()> {
+        if level == Level::Bare {
+            return if self.controller.nodes(&self.ops).await?.is_empty() { Ok(()) } else { self.reset().await };
+        }
+        let nodes = self.controller.nodes(&self.ops).await?;
+        match nodes.first() {
+            Some(node) if matches!(node.state, NodeState::Linked | NodeState::Ready) => {}
+            Some(_) => {
+                self.reset().await?;
+                self.done(self.link().await?).await?;
+            }
+            None => self.done(self.link().await?).await?,
+        }
+        if level == Level::Linked {
+            return self.back_to_linked().await;
+        }
+        self.bring_to_ready().await?;
+        self.bring_guest_to(level).await
+    }
+
+    async fn back_to_linked(&self) -> Result<()> {
+        let node = self.node_id().await?;
+        if self.controller.node(&self.ops, node).await?.state == NodeState::Linked {
+            return Ok(());
+        }
+        if let Some((guest, _)) = self.guest().await? {
+            self.done(self.controller.destroy_guest(&self.member, guest).await?).await?;
+        }
+        self.scrub(false).await?;
+        sqlx::query("update nodes set state = 'linked'").execute(&self.db).await?;
+        Ok(())
+    }
+
+    async fn bring_to_ready(&self) -> Result<()> {
+        let node = self.node_id().await?;
+        if self.controller.node(&self.ops, node).await?.state != NodeState::Ready {
+            self.unpack_image().await?;
+            self.done(self.controller.initialize_node(&self.ops, node).await?).await?;
+        }
+        sqlx::query("update nodes set slots = 16, reachability = 'reachable'").execute(&self.db).await?;
+        Ok(())
+    }
+
+    /// Saves seconds: the image is linked from a copy that an earlier initialization has left.
+    async fn unpack_image(&self) -> Result<()> {
+        let home = self.node.folder.join(&self.node.name);
+        let (kept, place) = (home.join("kept-images"), home.join("corpus/images"));
+        if kept.exists() && !place.exists() {
+            let mut copy = crate::process::command("cp");
+            copy.args(["-al", "--"]).arg(&kept).arg(&place);
+            crate::process::run(copy, Duration::from_secs(30)).await?;
+        }
+        Ok(())
+    }
+
+    /// Keeps a copy of the image that an initialization has brought.
+    pub async fn keep_image(&self) -> Result<()> {
+        let home = self.node.folder.join(&self.node.name);
+        let (kept, place) = (home.join("kept-images"), home.join("corpus/images"));
+        if !kept.exists() && place.exists() {
+            let mut copy = crate::process::command("cp");
+            copy.args(["-al", "--"]).arg(&place).arg(&kept);
+            crate::process::run(copy, Duration::from_secs(30)).await?;
+        }
+        Ok(())
+    }
+
+    async fn bring_guest_to(&self, level: Level) -> Result<()> {
+        let mut guest = self.guest().await?;
+        let broken = |state| !matches!(state, GuestState::Running | GuestState::Stopped);
+        if let Some((id, state)) = guest
+            && (level == Level::Ready || broken(state))
+        {
+            self.done(self.controller.destroy_guest(&self.member, id).await?).await?;
+            guest = None;
+        }
+        if level == Level::Ready {
+            return Ok(());
+        }
+        if guest.is_none() {
+            self.done(self.request().await?).await?;
+            guest = self.guest().await?;
+        }
+        let (id, state) = guest.context("no guest")?;
+        match (level, state) {
+            (Level::Stopped, GuestState::Running) => self.done(self.controller.stop_guest(&self.member, id).await?).await?,
+            (Level::Running | Level::Named, GuestState::Stopped) => {
+                self.done(self.controller.start_guest(&self.member, id).await?).await?;
+            }
+            _ => {}
+        }
+        self.bring_name_to(level, id).await
+    }
+
+    async fn bring_name_to(&self, level: Level, guest: GuestId) -> Result<()> {
+        let names = self.controller.names(&self.member).await?;
+        let attached = names.iter().any(|name| name.state == NameState::Attached);
+        if level == Level::Named && attached {
+            return Ok(());
+        }
+        for name in names {
+            self.done(self.controller.detach_name(&self.member, name.id).await?).await?;
+        }
+        if level == Level::Named {
+            let attach = self.controller.attach_name(&self.member, guest, self.dns_name().parse()?).await?;
+            self.done(attach).await?;
+        }
+        Ok(())
+    }
+}
+
+async fn sign_in(controller: &Controller, login: &str, ops: bool) -> Result<Principal> {
+    let roles = if ops { Vec::new() } else { vec![("atlas".parse()?, ProjectRole::Maintainer)] };
+    let who = SignIn { realm: "ldap", login: login.parse()?, display_name: login.to_owned(), mail: None, ops, roles };
+    let id = controller.sign_in(who, "127.0.0.1").await?;
+    controller.principal(id).await?.context("nobody signed in")
+}
+
+/// A folder of this name below another, made if need be.
+pub fn folder(below: &std::path::Path, name: &str) -> Result<PathBuf> {
+    let folder = below.join(name);
+    fs::create_dir_all(&folder)?;
+    Ok(folder)
+}

@@ -1,0 +1,128 @@
+//! Looking at the world after a fault: what the node, the database and the DNS server say must
+//! be one story, and nothing may be left that nobody asked for.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::time::Duration;
+
+use anyhow::Result;
+use corpus_domain::{JobId, NodeState};
+use sqlx::Row;
+use tokio::time::sleep;
+
+use crate::lane::{Lane, NODE_PASSWORD};
+
+/// What a node in service has, whatever its guests.
+const IN_SERVICE: [&str; 9] = [
+    "active firewall", "active network", "active proxy", "bridge lxcbr1", "configuration /etc/corpus", "image debian-12",
+    "unit firewall", "unit network", "unit proxy",
+];
+
+/// What is wrong with the world; empty when nothing is. What settles by itself gets 10 s.
+pub async fn differences(lane: &Lane) -> Result<Vec<String>> {
+    let mut found = Vec::new();
+    for _ in 0..40 {
+        found = differences_now(lane).await?;
+        if found.is_empty() {
+            break;
+        }
+        sleep(Duration::from_millis(250)).await;
+    }
+    Ok(found)
+}
+
+async fn differences_now(lane: &Lane) -> Result<Vec<String>> {
+    let seen: BTreeSet<String> = lane.node.attach(include_str!("look.sh")).await?.lines().map(str::to_owned).collect();
+    let (wanted, mut found) = expected(lane).await?;
+    // Names of interfaces and of the agent's file can't be foretold; their number can.
+    let count = |of: &BTreeSet<String>, word: &str| of.iter().filter(|line| line.starts_with(word)).count();
+    for word in ["interface ", "agent "] {
+        if count(&seen, word) != count(&wanted, word) {
+            found.push(format!("{word}: {} of them, {} are wanted", count(&seen, word), count(&wanted, word)));
+        }
+    }
+    let comparable = |line: &&String| !line.starts_with("interface ") && !line.starts_with("agent ");
+    found.extend(seen.difference(&wanted).filter(comparable).map(|line| format!("on the node, and not wanted: {line}")));
+    found.extend(wanted.difference(&seen).filter(comparable).map(|line| format!("wanted, and not on the node: {line}")));
+    found.extend(dns_differences(lane).await?);
+    Ok(found)
+}
+
+/// What should be on the node by the rows, and rows that are in no state to be left in.
+async fn expected(lane: &Lane) -> Result<(BTreeSet<String>, Vec<String>)> {
+    let (mut wanted, mut wrong) = (BTreeSet::new(), Vec::new());
+    let nodes = lane.controller.nodes(&lane.ops).await?;
+    let Some(node) = nodes.first() else { return Ok((wanted, wrong)) };
+    wanted.extend(["agent our own", "key control"].map(str::to_owned));
+    match node.state {
+        NodeState::Linked => return Ok((wanted, wrong)),
+        NodeState::Ready => wanted.extend(IN_SERVICE.map(str::to_owned)),
+        other => wrong.push(format!("the node is left {other}")),
+    }
+    wanted.extend(["table bridge", "table inet"].map(str::to_owned));
+    let guests = sqlx::query("select name, state, routed, ip, ssh_port from guests").fetch_all(&lane.db).await?;
+    for guest in guests {
+        let (name, state): (String, String) = (guest.get("name"), guest.get("state"));
+        wanted.insert(format!("guest {name}"));
+        wanted.insert(format!("{state} {name}"));
+        match state.as_str() {
+            "running" => wanted.extend([format!("interface of {name}"), format!("cgroup {name}")]),
+            "stopped" => {}
+            other => wrong.push(format!("the guest is left {other}")),
+        }
+        if guest.get("routed") {
+            wanted.insert(format!("route {} {}", guest.get::<i32, _>("ssh_port"), guest.get::<String, _>("ip")));
+        }
+    }
+    let names = sqlx::query(
+        "select n.name, n.state, g.ip from dns_names n join guests g on g.id = n.guest_id where n.routed",
+    );
+    for name in names.fetch_all(&lane.db).await? {
+        wanted.insert(format!("route {} {}", name.get::<String, _>("name"), name.get::<String, _>("ip")));
+    }
+    Ok((wanted, wrong))
+}
+
+async fn dns_differences(lane: &Lane) -> Result<Vec<String>> {
+    let rows = sqlx::query("select name, state from dns_names").fetch_all(&lane.db).await?;
+    let mut wrong = Vec::new();
+    let mut wanted = BTreeSet::new();
+    for row in rows {
+        let (name, state): (String, String) = (row.get("name"), row.get("state"));
+        if state != "attached" {
+            wrong.push(format!("the name {name} is left {state}"));
+        }
+        wanted.insert((name, lane.node.address.clone()));
+    }
+    let found: BTreeSet<_> = crate::dns::addresses(&lane.setting, &lane.zone).await?.into_iter().collect();
+    wrong.extend(found.difference(&wanted).map(|(name, ip)| format!("the zone has {name} {ip}, and nobody wants it")));
+    wrong.extend(wanted.difference(&found).map(|(name, ip)| format!("the zone lacks {name} {ip}")));
+    Ok(wrong)
+}
+
+/// Where a secret is written that must be nowhere.
+pub async fn secrets_told(lane: &Lane, job: JobId, logs: &[std::path::PathBuf]) -> Result<Vec<String>> {
+    let mut secrets = vec![NODE_PASSWORD.to_owned(), "PRIVATE KEY".to_owned()];
+    if let Some((guest, _)) = lane.guest().await?
+        && let Ok(password) = lane.controller.reveal_password(&lane.ops, guest).await
+    {
+        use secrecy::ExposeSecret;
+        secrets.push(password.expose_secret().to_owned());
+    }
+    let recorded = sqlx::query_scalar::<_, String>(
+        "select coalesce(string_agg(text, ' '), '') from (
+             select params::text || coalesce(error, '') as text from jobs where id = $1
+             union all select event::text from job_events where job_id = $1
+             union all select coalesce(error, '') || coalesce(undo_error, '') from job_steps where job_id = $1
+             union all select text from job_log where job_id = $1) as all_texts",
+    );
+    let mut texts = vec![("the job's record".to_owned(), recorded.bind(job.0).fetch_one(&lane.db).await?)];
+    for log in logs {
+        texts.push((log.display().to_string(), fs::read_to_string(log).unwrap_or_default()));
+    }
+    let told = |(place, text): &(String, String)| {
+        // The secret itself is not told here again.
+        secrets.iter().position(|secret| text.contains(secret)).map(|number| format!("secret {number} is in {place}"))
+    };
+    Ok(texts.iter().filter_map(told).collect())
+}

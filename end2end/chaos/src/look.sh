@@ -1,0 +1,28 @@
+# What of Corpus is on this node; a word and a value a line. Run in the node, as root.
+list() { ls -A "$2" 2>/dev/null | while read -r one; do echo "$1 $one"; done; }
+list guest /var/lib/lxc
+list image /var/lib/corpus/images
+list upload /var/lib/corpus/upload
+list agent /var/lib/corpus/agent
+for container in $(lxc-ls -1 2>/dev/null); do echo "$(lxc-info -n "$container" -sH | tr A-Z a-z) $container"; done
+for unit in network firewall proxy; do
+  [ -e /etc/systemd/system/corpus-$unit.service ] && echo "unit $unit"
+  [ "$(systemctl is-active corpus-$unit 2>/dev/null)" = active ] && echo "active $unit"
+done
+[ -d /etc/corpus ] && echo "configuration /etc/corpus"
+[ -d /sys/class/net/lxcbr1 ] && echo "bridge lxcbr1"
+nft list tables 2>/dev/null | sed -n 's/^table \(.*\) corpus$/table \1/p'
+grep -h ' corpus@' /root/.ssh/authorized_keys 2>/dev/null | sed 's/.* corpus@.*/key control/'
+for map in /etc/corpus/*.map; do
+  [ -e "$map" ] && echo "show map $map" | socat -t 2 - UNIX-CONNECT:/run/corpus-proxy/admin.sock 2>/dev/null | sed -n 's/^0x[0-9a-f]* /route /p'
+done
+ls /sys/class/net | grep -v -x -e lo -e eth0 -e lxcbr1 | sed 's/^/interface /'
+find /sys/fs/cgroup -maxdepth 4 -type d -name 'lxc.payload.*' 2>/dev/null | sed 's/.*lxc.payload./cgroup /' | sort -u
+for process in /proc/[0-9]*; do
+  case $(tr '\0' ' ' <"$process/cmdline" 2>/dev/null) in
+    tar\ * | cp\ * | debootstrap* | apt-get* | dpkg* | lxc-start* | lxc-stop* | zstd*)
+      # A container's own process is its monitor's child, renamed; the tools of the host are not.
+      [ "$(readlink "$process/ns/pid")" = "$(readlink /proc/self/ns/pid)" ] && tr '\0' ' ' <"$process/cmdline" | sed 's/^/process /;s/$/\n/' ;;
+  esac
+done
+true

@@ -1,0 +1,155 @@
+//! Which cells there are, and trying them on several lanes at once.
+
+use std::collections::{HashMap, VecDeque};
+use std::io::Write;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use corpus_domain::{JobKind, JobState};
+
+use crate::cell::{self, Durations, Outcome, Place};
+use crate::fault::{Fault, Moment, touches};
+use crate::kind::{self, KINDS};
+use crate::lane::Lane;
+use crate::report::{Report, StepOf};
+
+/// Runs every job once, without a fault: the steps there are, and how long each takes.
+pub async fn calibrate(lane: &Lane) -> Result<(Vec<StepOf>, Durations)> {
+    let (mut steps, mut durations) = (Vec::new(), HashMap::new());
+    // From the bare host upwards.
+    for kind in KINDS.into_iter().rev() {
+        lane.bring_to(kind::level(kind)).await?;
+        let job = kind::ask(lane, kind).await?;
+        let state = lane.finish(job).await?;
+        anyhow::ensure!(state == JobState::Done, "without any fault {kind} is {state}\n{}", lane.story(job).await);
+        if kind == JobKind::NodeInitialize {
+            lane.keep_image().await?;
+        }
+        for step in lane.controller.job(&lane.ops, job).await?.steps {
+            let what = touches(kind.as_str(), &step.name);
+            let what = what.with_context(|| format!("the matrix does not know what {kind}.{} works on", step.name))?;
+            if let (Some(began), Some(ended)) = (step.started_at, step.ended_at) {
+                durations.insert((kind, step.name.clone()), (ended - began).to_std().unwrap_or_default());
+            }
+            // Names of steps are few, and live as long as the run.
+            steps.push((kind, &*step.name.leak(), what));
+        }
+    }
+    let wrong = crate::look::differences(lane).await?;
+    anyhow::ensure!(wrong.is_empty(), "without any fault: {}", wrong.join("\n"));
+    Ok((steps, durations))
+}
+
+/// All cells that can be tried, in the order in which they are.
+pub fn cells(steps: &[StepOf]) -> Vec<Place> {
+    let mut cells = Vec::new();
+    for kind in KINDS {
+        for (kind, step, touches) in steps.iter().filter(|step| step.0 == kind) {
+            for fault in Fault::ALL.into_iter().filter(|fault| touches.obstacle(*fault).is_none()) {
+                let place = |moment| Place { kind: *kind, step, touches: *touches, fault, moment };
+                cells.extend(Moment::ALL.map(place));
+            }
+        }
+    }
+    cells
+}
+
+/// A few of them, for every day: each fault at three steps, each job with three faults.
+pub fn sample(cells: Vec<Place>) -> Vec<Place> {
+    let mut of_fault: HashMap<Fault, usize> = HashMap::new();
+    let mut of_kind: HashMap<JobKind, usize> = HashMap::new();
+    let mut seen = 0_usize;
+    let picked = cells.into_iter().filter(|place| {
+        seen += 1;
+        // A stride that shares no factor with the number of faults and moments walks through all.
+        if !seen.is_multiple_of(31) || (place.kind == JobKind::NodeInitialize && of_kind.contains_key(&place.kind)) {
+            return false;
+        }
+        *of_fault.entry(place.fault).or_default() += 1;
+        *of_kind.entry(place.kind).or_default() += 1;
+        true
+    });
+    picked.collect()
+}
+
+struct Queue {
+    cells: Mutex<VecDeque<Place>>,
+    report: Mutex<Report>,
+    total: usize,
+    began: Instant,
+}
+
+/// Tries all of them.
+pub async fn try_all(lanes: Vec<(Lane, Durations)>, cells: Vec<Place>) -> Result<Report> {
+    let total = cells.len();
+    let queue = Queue { cells: Mutex::new(cells.into()), report: Mutex::default(), total, began: Instant::now() };
+    let queue = std::sync::Arc::new(queue);
+    let mut running = tokio::task::JoinSet::new();
+    for (mut lane, durations) in lanes {
+        let queue = std::sync::Arc::clone(&queue);
+        running.spawn(async move {
+            while let Some(place) = queue.next() {
+                let outcome = cell::run(&mut lane, place, &durations).await.map_err(|error| format!("{error:#}"));
+                let good = outcome.as_ref().is_ok_and(|outcome| outcome.wrong.is_empty());
+                queue.note(place, outcome);
+                // The next cell must not suffer from what this one has left.
+                if !good && let Err(error) = heal(&mut lane).await {
+                    queue.give_up(lane.number, &error);
+                    return;
+                }
+            }
+        });
+    }
+    while let Some(ended) = running.join_next().await {
+        ended?;
+    }
+    let queue = std::sync::Arc::into_inner(queue).context("a lane still runs")?;
+    let left = queue.cells.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let mut report = queue.report.into_inner().unwrap_or_else(PoisonError::into_inner);
+    report.cells.extend(left.into_iter().map(|place| (place, Err("no lane was left to try it on".to_owned()))));
+    Ok(report)
+}
+
+async fn heal(lane: &mut Lane) -> Result<()> {
+    lane.postgres.ensure().await?;
+    lane.node.free_disk()?;
+    lane.node.heal().await?;
+    // It may be in the middle of a boot.
+    for _ in 0..60 {
+        if lane.reset().await.is_ok() {
+            return Ok(());
+        }
+        tokio::time::sleep(Duration::from_millis(500)).await;
+    }
+    lane.reset().await
+}
+
+impl Queue {
+    fn next(&self) -> Option<Place> {
+        self.cells.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
+    }
+
+    fn note(&self, place: Place, outcome: Result<Outcome, String>) {
+        let mut report = self.report.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut said = String::new();
+        match &outcome {
+            Err(error) => said = format!("✗ {place}\n  {}\n", error.replace('\n', "\n  ")),
+            Ok(outcome) if !outcome.wrong.is_empty() => {
+                said = format!("✗ {place}: {}\n  {}\n", outcome.state, outcome.wrong.join("\n").replace('\n', "\n  "));
+            }
+            Ok(_) => {}
+        }
+        report.cells.push((place, outcome));
+        let tried = report.cells.len();
+        if tried.is_multiple_of(50) || tried == self.total {
+            let minutes = self.began.elapsed().as_secs_f64() / 60.0;
+            said += &format!("· {tried} of {} cells, {} wrong, {minutes:.1} minutes\n", self.total, report.counts().1);
+        }
+        let _ = std::io::stderr().write_all(said.as_bytes());
+    }
+
+    fn give_up(&self, lane: usize, error: &anyhow::Error) {
+        let _ = writeln!(std::io::stderr(), "✗ lane {lane} can't be healed: {error:#}; {} cells tried so far", self.total);
+    }
+}

@@ -1,0 +1,134 @@
+//! The matrix as a table: for people at the terminal, and for `docs/reliability.md`.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::time::Duration;
+
+use corpus_domain::{JobKind, JobState};
+
+use crate::cell::{Outcome, Place};
+use crate::fault::{Fault, Moment, Touches};
+
+/// A step of a job, and what it works on.
+pub type StepOf = (JobKind, &'static str, Touches);
+
+/// All that was tried.
+#[derive(Default)]
+pub struct Report {
+    pub cells: Vec<(Place, Result<Outcome, String>)>,
+}
+
+const fn letter(state: JobState) -> char {
+    match state {
+        JobState::Done => 'D',
+        JobState::Undone => 'U',
+        JobState::Stuck => 'S',
+        _ => '?',
+    }
+}
+
+impl Report {
+    fn mark(&self, step: &StepOf, fault: Fault, moment: Moment) -> char {
+        let here = |place: &Place| (place.kind, place.step) == (step.0, step.1) && (place.fault, place.moment) == (fault, moment);
+        match self.cells.iter().find(|(place, _)| here(place)) {
+            Some((_, Ok(outcome))) if outcome.wrong.is_empty() => letter(outcome.state),
+            Some(_) => '✗',
+            None if step.2.obstacle(fault).is_some() => '–',
+            None => ' ',
+        }
+    }
+
+    /// How many cells were tried, and how many are wrong.
+    pub fn counts(&self) -> (usize, usize) {
+        let wrong = |outcome: &Result<Outcome, String>| outcome.as_ref().map_or(true, |outcome| !outcome.wrong.is_empty());
+        (self.cells.len(), self.cells.iter().filter(|(_, outcome)| wrong(outcome)).count())
+    }
+
+    /// The whole of it.
+    pub fn markdown(&self, steps: &[StepOf], elapsed: Duration) -> String {
+        let mut text = String::new();
+        let (tried, wrong) = self.counts();
+        let cannot = steps.iter().flat_map(|step| Fault::ALL.map(|fault| step.2.obstacle(fault).is_some()));
+        let cannot = cannot.filter(|cannot| *cannot).count() * Moment::ALL.len();
+        let _ = writeln!(
+            text,
+            "{tried} cells were tried in {:.0} minutes, {wrong} of them ended wrong; {cannot} can't be, for the reasons below.\n\n\
+             Each mark stands for a job that was really run, with the fault before, during and after the step's effect:\n\
+             `D` it ended done, `U` undone with nothing left, `S` stuck with what is left named, `–` it can't happen.\n",
+            elapsed.as_secs_f64() / 60.0
+        );
+        self.table(&mut text, steps);
+        self.times(&mut text);
+        reasons(&mut text, steps);
+        text
+    }
+
+    fn table(&self, text: &mut String, steps: &[StepOf]) {
+        let _ = write!(text, "| job | step |");
+        for fault in Fault::ALL {
+            let _ = write!(text, " {} |", fault.title());
+        }
+        let _ = writeln!(text, "\n|---|---|{}", "---|".repeat(Fault::ALL.len()));
+        for step in steps {
+            let _ = write!(text, "| {} | {} |", step.0, step.1);
+            for fault in Fault::ALL {
+                let marks: String = Moment::ALL.iter().map(|moment| self.mark(step, fault, *moment)).collect();
+                let _ = write!(text, " {marks} |");
+            }
+            text.push('\n');
+        }
+    }
+
+    fn times(&self, text: &mut String) {
+        let _ = writeln!(
+            text,
+            "\nFrom the fault to the end of the job, in seconds. An outage lasts 6 s (a database that refuses 2.5 s, a lease \
+             1.5 s, an answer that is late 11 s), and time limits are shortened to 15 %.\n\n\
+             | fault | cells | done | undone | stuck | median | longest |\n|---|---|---|---|---|---|---|"
+        );
+        let mut by_fault: BTreeMap<Fault, Vec<&Outcome>> = BTreeMap::new();
+        for (place, outcome) in &self.cells {
+            if let Ok(outcome) = outcome {
+                by_fault.entry(place.fault).or_default().push(outcome);
+            }
+        }
+        for (fault, outcomes) in by_fault {
+            let count = |state| outcomes.iter().filter(|outcome| outcome.state == state).count();
+            let mut times: Vec<f64> = outcomes.iter().map(|outcome| outcome.elapsed.as_secs_f64()).collect();
+            times.sort_by(f64::total_cmp);
+            let (median, longest) = (times.get(times.len() / 2), times.last());
+            let _ = writeln!(
+                text,
+                "| {} | {} | {} | {} | {} | {:.1} | {:.1} |",
+                fault.title(),
+                outcomes.len(),
+                count(JobState::Done),
+                count(JobState::Undone),
+                count(JobState::Stuck),
+                median.copied().unwrap_or_default(),
+                longest.copied().unwrap_or_default()
+            );
+        }
+    }
+}
+
+fn reasons(text: &mut String, steps: &[StepOf]) {
+    let mut by_reason: BTreeMap<&str, (Vec<String>, Vec<&str>)> = BTreeMap::new();
+    for (kind, step, touches) in steps {
+        for fault in Fault::ALL {
+            let Some(reason) = touches.obstacle(fault) else { continue };
+            let (places, faults) = by_reason.entry(reason).or_default();
+            let place = format!("{kind}.{step}");
+            if !places.contains(&place) {
+                places.push(place);
+            }
+            if !faults.contains(&fault.title()) {
+                faults.push(fault.title());
+            }
+        }
+    }
+    let _ = writeln!(text, "\nWhat can't be, and why:\n");
+    for (reason, (places, faults)) in by_reason {
+        let _ = writeln!(text, "- {reason}: {} at {}", faults.join(", "), places.join(", "));
+    }
+}

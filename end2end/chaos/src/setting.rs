@@ -1,0 +1,68 @@
+//! What a controller of the matrix is made of; the same for the conductor and its servers.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Result;
+use corpus_controller::dns::{PowerDns, PowerDnsSettings};
+use corpus_controller::jobs::testing::Faults;
+use corpus_controller::jobs::EngineConfig;
+use corpus_controller::seal::SealKeys;
+use corpus_controller::{Controller, Parts, Settings};
+use secrecy::SecretString;
+use serde::{Deserialize, Serialize};
+use sqlx::postgres::PgPoolOptions;
+
+/// Where everything is.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Setting {
+    pub database_url: String,
+    pub seal_key_file: PathBuf,
+    pub agent_binary: PathBuf,
+    pub image_folder: PathBuf,
+    pub dns_api: String,
+    pub dns_api_key: String,
+    pub authority: String,
+}
+
+impl Setting {
+    /// A controller on the setting's database. Its jobs run where an engine is started.
+    pub async fn open(&self) -> Result<Controller> {
+        let options = PgPoolOptions::new().max_connections(12).acquire_timeout(Duration::from_secs(10));
+        let dns = PowerDns::new(PowerDnsSettings {
+            api_url: self.dns_api.parse()?,
+            api_key: SecretString::from(self.dns_api_key.clone()),
+            server_id: "localhost".to_owned(),
+            nameservers: vec!["ns1.corpus.test".parse()?],
+        })?;
+        let settings = Settings {
+            name: "chaos".to_owned(),
+            network: "10.5.0.1/16".parse()?,
+            bridge: "lxcbr1".to_owned(),
+            agent_binary: self.agent_binary.clone(),
+            image_folder: self.image_folder.clone(),
+            authority: self.authority.parse()?,
+        };
+        let parts = Parts {
+            db: options.connect(&self.database_url).await?,
+            settings,
+            dns: Some(Arc::new(dns)),
+            seal: SealKeys::load_or_create(&self.seal_key_file)?,
+        };
+        Ok(Controller::open(parts).await?)
+    }
+}
+
+/// How an engine runs jobs here: a lost lease is noticed in a second and a half, which is
+/// the only difference to a real one besides the pace.
+pub fn engine_config(faults: Faults) -> EngineConfig {
+    EngineConfig {
+        lease: Duration::from_millis(1500),
+        heartbeat: Duration::from_millis(300),
+        poll: Duration::from_millis(100),
+        cancel_grace: Duration::from_secs(1),
+        faults: Arc::new(faults),
+        ..EngineConfig::default()
+    }
+}
