@@ -38,7 +38,8 @@ impl<'a, S: Send + Sync + 'static> Attempt<'a, S> {
 
     /// The outcome; never returns once the run must do nothing more.
     pub async fn until_halted(&self) -> Result<Value, StepError> {
-        let span = tracing::info_span!("step", job.id = %self.run().id(), job.step = self.step.name, undo = self.undoing);
+        let span =
+            tracing::info_span!("step", job.id = %self.run().id(), job.step = self.step.name, undo = self.undoing);
         tokio::select! {
             biased;
             () = self.run().halt.cancelled() => self.run().stay_halted().await,

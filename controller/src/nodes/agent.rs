@@ -1,8 +1,9 @@
 //! The client of one agent process: many requests at once over one channel.
 //!
 //! Guarantees: ids rise; each call gets exactly one end; a call that is dropped, cancelled or
-//! late sends `cancel`, so that nothing goes on running on the host unwatched; when the line
-//! ends, every open call ends with it at once.
+//! late sends `cancel`, so that nothing goes on running on the host unwatched; an agent that
+//! does not end a cancelled request hangs and would hang the next caller too, so its line is
+//! given up; when the line ends, every open call ends with it at once.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -27,6 +28,9 @@ use super::source::Source;
 const HELLO_LIMIT: Duration = Duration::from_secs(10);
 /// How long the result of a cancelled request is waited for.
 const CANCEL_LIMIT: Duration = Duration::from_secs(5);
+/// An agent that has not ended a cancelled request by then hangs: killing what it ran takes 4 s
+/// at most.
+const HUNG_LIMIT: Duration = Duration::from_secs(10);
 
 /// A request with its circumstances.
 #[derive(Debug, Clone)]
@@ -176,21 +180,8 @@ impl Agent {
             Ok(Err(NodeError::Remote(error))) if error.kind != corpus_protocol::ErrorKind::Cancelled => {
                 Err(NodeError::Remote(error))
             }
-            Ok(Err(_)) => Err(why),
-            Err(_) => {
-                self.give_up();
-                Err(why)
-            }
+            _ => Err(why),
         }
-    }
-
-    /// An agent that does not even answer a cancel hangs, and would hang the next caller too:
-    /// the line ends, its other calls with it, and the next one gets a new agent.
-    fn give_up(&self) {
-        let host = self.0.host.to_string();
-        tracing::warn!(host, "the agent hangs; its line is given up");
-        let reason = "it did not answer a cancel".to_owned();
-        self.0.calls.end(&NodeError::AgentEnded { host, reason, stderr: Vec::new() });
     }
 
     fn send(&self, call: Call) -> Result<Running, NodeError> {
@@ -247,10 +238,27 @@ impl Running {
 }
 
 impl Drop for Running {
+    /// Cancels what has not ended, and sees to it that it ends.
     fn drop(&mut self) {
-        if self.line.calls.lock().waiting.remove(&self.id).is_some() {
-            self.cancel();
+        let (news, end) = mpsc::unbounded_channel();
+        match self.line.calls.lock().waiting.get_mut(&self.id) {
+            Some(waiting) => *waiting = news,
+            None => return,
         }
+        self.cancel();
+        // None: the process ends, and the line with it.
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(end_or_give_up(Arc::clone(&self.line), end));
+        }
+    }
+}
+
+async fn end_or_give_up(line: Arc<Line>, mut end: mpsc::UnboundedReceiver<News>) {
+    let ended = async { while let Some(News::Event(_)) = end.recv().await {} };
+    if timeout(HUNG_LIMIT, ended).await.is_err() {
+        tracing::warn!(host = &*line.host, "the agent hangs; its line is given up");
+        let reason = "it did not end a cancelled request".to_owned();
+        line.calls.end(&NodeError::AgentEnded { host: line.host.to_string(), reason, stderr: Vec::new() });
     }
 }
 

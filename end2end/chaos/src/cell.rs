@@ -207,7 +207,9 @@ impl Scene<'_> {
     }
 
     async fn recorded(&self, job: JobId) -> Result<(i64, i64)> {
-        let counts = sqlx::query_as("select feed_seq, (select count(*) from job_events where job_id = $1) from jobs where id = $1");
+        let counts = sqlx::query_as(
+            "select feed_seq, (select count(*) from job_events where job_id = $1) from jobs where id = $1",
+        );
         Ok(counts.bind(job.0).fetch_one(&self.lane.db).await?)
     }
 

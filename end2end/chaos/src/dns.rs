@@ -36,7 +36,8 @@ async fn ask(setting: &Setting, method: &str, zone: &str, body: &str) -> Result<
 pub async fn addresses(setting: &Setting, zone: &str) -> Result<Vec<(String, String)>> {
     let zone: Value = serde_json::from_str(&ask(setting, "GET", zone, "").await?)?;
     let sets = zone.get("rrsets").and_then(Value::as_array).context("no records")?;
-    let text = |value: Option<&Value>| value.and_then(Value::as_str).unwrap_or_default().trim_end_matches('.').to_owned();
+    let text =
+        |value: Option<&Value>| value.and_then(Value::as_str).unwrap_or_default().trim_end_matches('.').to_owned();
     let mut found = Vec::new();
     for set in sets.iter().filter(|set| set.get("type").and_then(Value::as_str) == Some("A")) {
         for record in set.get("records").and_then(Value::as_array).into_iter().flatten() {

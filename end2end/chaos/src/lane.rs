@@ -57,7 +57,13 @@ pub struct Lane {
 
 impl Lane {
     /// On a fresh database and a node that is scrubbed.
-    pub async fn open(number: usize, node: Node, postgres: Postgres, setting: Setting, folder: PathBuf) -> Result<Self> {
+    pub async fn open(
+        number: usize,
+        node: Node,
+        postgres: Postgres,
+        setting: Setting,
+        folder: PathBuf,
+    ) -> Result<Self> {
         let db = PgPool::connect(&setting.database_url).await?;
         sqlx::migrate!("../../migrations").run(&db).await?;
         let controller = setting.open().await?;
@@ -169,9 +175,15 @@ impl Lane {
     /// What became of a job, for people.
     pub async fn story(&self, job: JobId) -> String {
         let Ok(detail) = self.controller.job(&self.ops, job).await else { return "the job can't be read".to_owned() };
-        let mut story = format!("{} {}: {:?}, waits for {:?}\n", detail.job.title, detail.job.state, detail.job.error, detail.job.waiting_for);
+        let mut story = format!(
+            "{} {}: {:?}, waits for {:?}\n",
+            detail.job.title, detail.job.state, detail.job.error, detail.job.waiting_for
+        );
         for step in detail.steps {
-            story += &format!("  {} {} ({}): {:?} {:?}\n", step.name, step.state, step.attempts, step.error, step.undo_error);
+            story += &format!(
+                "  {} {} ({}): {:?} {:?}\n",
+                step.name, step.state, step.attempts, step.error, step.undo_error
+            );
         }
         for line in self.controller.job_log(&self.ops, job, -1, 200).await.unwrap_or_default() {
             story += &format!("    {} {:?} {}\n", line.at.format("%T%.3f"), line.step, line.text);
@@ -304,7 +316,9 @@ impl Lane {
         }
         let (id, state) = guest.context("no guest")?;
         match (level, state) {
-            (Level::Stopped, GuestState::Running) => self.done(self.controller.stop_guest(&self.member, id).await?).await?,
+            (Level::Stopped, GuestState::Running) => {
+                self.done(self.controller.stop_guest(&self.member, id).await?).await?
+            }
             (Level::Running | Level::Named, GuestState::Stopped) => {
                 self.done(self.controller.start_guest(&self.member, id).await?).await?;
             }

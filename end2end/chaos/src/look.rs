@@ -14,8 +14,15 @@ use crate::lane::{Lane, NODE_PASSWORD};
 
 /// What a node in service has, whatever its guests.
 const IN_SERVICE: [&str; 9] = [
-    "active firewall", "active network", "active proxy", "bridge lxcbr1", "configuration /etc/corpus", "image debian-12",
-    "unit firewall", "unit network", "unit proxy",
+    "active firewall",
+    "active network",
+    "active proxy",
+    "bridge lxcbr1",
+    "configuration /etc/corpus",
+    "image debian-12",
+    "unit firewall",
+    "unit network",
+    "unit proxy",
 ];
 
 /// What is wrong with the world; empty when nothing is. What settles by itself gets 10 s.
@@ -42,8 +49,10 @@ async fn differences_now(lane: &Lane) -> Result<Vec<String>> {
         }
     }
     let comparable = |line: &&String| !line.starts_with("interface ") && !line.starts_with("agent ");
-    found.extend(seen.difference(&wanted).filter(comparable).map(|line| format!("on the node, and not wanted: {line}")));
-    found.extend(wanted.difference(&seen).filter(comparable).map(|line| format!("wanted, and not on the node: {line}")));
+    found
+        .extend(seen.difference(&wanted).filter(comparable).map(|line| format!("on the node, and not wanted: {line}")));
+    found
+        .extend(wanted.difference(&seen).filter(comparable).map(|line| format!("wanted, and not on the node: {line}")));
     found.extend(dns_differences(lane).await?);
     Ok(found)
 }
@@ -74,9 +83,8 @@ async fn expected(lane: &Lane) -> Result<(BTreeSet<String>, Vec<String>)> {
             wanted.insert(format!("route {} {}", guest.get::<i32, _>("ssh_port"), guest.get::<String, _>("ip")));
         }
     }
-    let names = sqlx::query(
-        "select n.name, n.state, g.ip from dns_names n join guests g on g.id = n.guest_id where n.routed",
-    );
+    let names =
+        sqlx::query("select n.name, n.state, g.ip from dns_names n join guests g on g.id = n.guest_id where n.routed");
     for name in names.fetch_all(&lane.db).await? {
         wanted.insert(format!("route {} {}", name.get::<String, _>("name"), name.get::<String, _>("ip")));
     }

@@ -150,6 +150,7 @@ impl Queue {
     }
 
     fn give_up(&self, lane: usize, error: &anyhow::Error) {
-        let _ = writeln!(std::io::stderr(), "✗ lane {lane} can't be healed: {error:#}; {} cells tried so far", self.total);
+        let _ =
+            writeln!(std::io::stderr(), "✗ lane {lane} can't be healed: {error:#}; {} cells tried so far", self.total);
     }
 }

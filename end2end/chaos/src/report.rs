@@ -29,7 +29,9 @@ const fn letter(state: JobState) -> char {
 
 impl Report {
     fn mark(&self, step: &StepOf, fault: Fault, moment: Moment) -> char {
-        let here = |place: &Place| (place.kind, place.step) == (step.0, step.1) && (place.fault, place.moment) == (fault, moment);
+        let here = |place: &Place| {
+            (place.kind, place.step) == (step.0, step.1) && (place.fault, place.moment) == (fault, moment)
+        };
         match self.cells.iter().find(|(place, _)| here(place)) {
             Some((_, Ok(outcome))) if outcome.wrong.is_empty() => letter(outcome.state),
             Some(_) => '✗',
@@ -40,7 +42,8 @@ impl Report {
 
     /// How many cells were tried, and how many are wrong.
     pub fn counts(&self) -> (usize, usize) {
-        let wrong = |outcome: &Result<Outcome, String>| outcome.as_ref().map_or(true, |outcome| !outcome.wrong.is_empty());
+        let wrong =
+            |outcome: &Result<Outcome, String>| outcome.as_ref().map_or(true, |outcome| !outcome.wrong.is_empty());
         (self.cells.len(), self.cells.iter().filter(|(_, outcome)| wrong(outcome)).count())
     }
 

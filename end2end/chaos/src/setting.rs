@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use anyhow::Result;
 use corpus_controller::dns::{PowerDns, PowerDnsSettings};
-use corpus_controller::jobs::testing::Faults;
 use corpus_controller::jobs::EngineConfig;
+use corpus_controller::jobs::testing::Faults;
 use corpus_controller::seal::SealKeys;
 use corpus_controller::{Controller, Parts, Settings};
 use secrecy::SecretString;

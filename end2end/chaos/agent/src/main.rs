@@ -60,11 +60,7 @@ fn pass_on() -> io::Result<()> {
 
 #[expect(clippy::disallowed_methods, reason = "this is the program that stands in between")]
 fn start() -> io::Result<Child> {
-    std::process::Command::new("/proc/self/exe")
-        .arg("plain")
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
+    std::process::Command::new("/proc/self/exe").arg("plain").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()
 }
 
 /// A line to the controller. When nobody reads any more there is nobody to tell.
