@@ -120,14 +120,16 @@ impl Faults {
         Self { point: Some(point), ..Self::default() }
     }
 
-    /// With all time limits of steps and of what they ask of hosts multiplied by `factor`.
+    /// With all time limits of steps and of what they ask of hosts multiplied by `factor`, but
+    /// none made shorter than 5 s.
     #[must_use]
     pub fn hurried(self, factor: f64) -> Self {
         Self { hurry: Some(factor), ..self }
     }
 
     pub(super) fn paced(&self, limit: Duration) -> Duration {
-        self.hurry.map_or(limit, |factor| limit.mul_f64(factor))
+        let shortest = Duration::from_secs(5).min(limit);
+        self.hurry.map_or(limit, |factor| limit.mul_f64(factor).max(shortest))
     }
 
     pub(super) fn point(&self, name: &str, undoing: bool) -> Option<Point> {

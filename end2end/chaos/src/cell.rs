@@ -16,10 +16,10 @@ use crate::look;
 use crate::server::Server;
 use crate::worker::{Order, OrderedMoment, OrderedPoint};
 
-/// What time limits are multiplied by, so that 30 s become 4.5.
-const PACE: f64 = 0.15;
+/// What time limits are multiplied by, so that 30 s become 5.
+const PACE: f64 = 0.16;
 /// For steps that may take 20 minutes.
-const SHORT_PACE: f64 = 0.008;
+const SHORT_PACE: f64 = 0.006;
 /// How long a line is cut or reset, and a disk full: longer than a request may take.
 const OUTAGE: Duration = Duration::from_secs(6);
 /// How long the database refuses: longer than a lease.
@@ -170,6 +170,10 @@ impl Scene<'_> {
             Fault::DiskFull => {
                 sleep(OUTAGE).await;
                 self.lane.node.free_disk()?;
+            }
+            _ if touches.is_read() => {
+                sleep(OUTAGE).await;
+                self.lane.node.take_order_back().await?;
             }
             _ => {}
         }

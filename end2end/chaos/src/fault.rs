@@ -114,6 +114,12 @@ pub enum Touches {
 }
 
 impl Touches {
+    /// Whether it is a request that only reads, which others make too: it is broken for a
+    /// while, whoever asks.
+    pub fn is_read(self) -> bool {
+        matches!(self, Self::Agent("facts" | "read" | "check_node"))
+    }
+
     /// Why this fault can't happen to such a step.
     pub const fn obstacle(self, fault: Fault) -> Option<&'static str> {
         match self {

@@ -64,8 +64,7 @@ impl Node {
         let (file, text) = match touches {
             Touches::Shell(pattern) => ("shell", format!("{what} {} {} {pattern}", moment.word(), LATE.as_secs())),
             Touches::Agent(request) => {
-                let each = ["facts", "read"].contains(&request);
-                let rule = json!({ "request": request, "what": what, "moment": moment.word(), "each": each,
+                let rule = json!({ "request": request, "what": what, "moment": moment.word(), "each": touches.is_read(),
                     "during_ms": during.as_millis(), "late_ms": LATE.as_millis() });
                 ("agent", rule.to_string())
             }
@@ -75,6 +74,11 @@ impl Node {
             "mkdir -p /run/chaos && rm -f /run/chaos/fired && printf '%s\\n' '{text}' >/run/chaos/new && mv /run/chaos/new /run/chaos/{file}"
         );
         self.attach(&script).await.map(drop)
+    }
+
+    /// Nothing more is broken by an order.
+    pub async fn take_order_back(&self) -> Result<()> {
+        self.attach("rm -f /run/chaos/agent /run/chaos/shell").await.map(drop)
     }
 
     /// Whether the order was carried out; it is taken back otherwise.
