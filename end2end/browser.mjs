@@ -29,6 +29,8 @@ export class Visitor {
     this.refused = new Set()
     /** Statuses of 5xx that the test itself provoked. */
     this.expected = new Set()
+    /** What else it provoked: messages of the browser. */
+    this.tolerated = null
     context.on('page', page => this.watch(page))
   }
 
@@ -51,7 +53,7 @@ export class Visitor {
     page.on('console', message => {
       const text = message.text()
       const provoked = [...this.expected].some(status => text.includes(`status of ${status}`))
-      if (message.type() === 'error' && !provoked && !text.includes(NETWORK_CHANGED)) {
+      if (message.type() === 'error' && !provoked && !this.tolerated?.test(text) && !text.includes(NETWORK_CHANGED)) {
         this.messages.push({ text, at: page.url(), url: message.location().url })
       }
     })
@@ -64,7 +66,7 @@ export class Visitor {
     page.on('requestfailed', request => {
       const why = request.failure()?.errorText
       // A page that is left ends its own requests; with JavaScript off a script is named and not fetched.
-      const wanted = why === 'net::ERR_ABORTED' || why === NETWORK_CHANGED || (!this.scripts && request.resourceType() === 'script')
+      const wanted = why === 'net::ERR_ABORTED' || why === NETWORK_CHANGED || this.tolerated?.test(why) || (!this.scripts && request.resourceType() === 'script')
       if (!wanted) this.faults.push(`${request.method()} ${request.url()}: ${why}`)
     })
   }

@@ -48,6 +48,9 @@ export async function untilStatus(visitor, path, words, { never = ['Failed'], li
   return reached.html
 }
 
+/** What a refused form says at its top. */
+export const errorsIn = html => (/id="error-summary"[\s\S]*?<\/div>/.exec(html)?.[0] ?? html.slice(0, 200)).replace(/<[^>]*>/g, ' ').replace(/\s+/g, ' ').trim()
+
 /** Why something failed, as its page says. */
 export const reasonIn = html => [.../class="banner[^"]*"[\s\S]*?<\/div>\s*<\/div>/g[Symbol.matchAll](html)]
   .map(match => match[0].replace(/<[^>]*>/g, ' ').replace(/\s+/g, ' ').trim()).join(' | ')
