@@ -13,53 +13,69 @@ const FLAGS = ['--no-sandbox', '--disable-dev-shm-usage', '--disable-gpu', '--di
 
 export const launch = () => chromium.launch({ executablePath: '/usr/bin/chromium', args: FLAGS })
 
-/** Whether a console message only repeats that the page itself was answered by a 4xx, as refused forms are. */
-const isRefusedPage = (message, page) =>
-  /status of 4\d\d/.test(message.text()) && message.location().url.split('?')[0] === page.url().split('?')[0]
+/** An interface of this machine came or went, as those of labs do: no fault of a page. */
+const NETWORK_CHANGED = 'net::ERR_NETWORK_CHANGED'
+
+const withoutQuery = url => url.split('?')[0]
 
 export class Visitor {
   constructor(server, context) {
     this.server = server
     this.context = context
     this.faults = []
+    /** Console errors: judged at the next check, when all answers they may repeat are known. */
+    this.messages = []
+    /** Pages that were answered by a 4xx, as refused forms are. */
+    this.refused = new Set()
     /** Statuses of 5xx that the test itself provoked. */
     this.expected = new Set()
+    /** What else it provoked: messages of the browser. */
+    this.tolerated = null
     context.on('page', page => this.watch(page))
   }
 
   /** A browser of its own for one person: own cookies, own faults. */
   static async open(browser, server, options = {}) {
     const context = await browser.newContext({ baseURL: server.url, viewport: { width: 1440, height: 900 }, ...options })
-    context.setDefaultTimeout(15_000)
+    context.setDefaultTimeout(30_000)
     const visitor = new Visitor(server, context)
     visitor.scripts = options.javaScriptEnabled !== false
     visitor.page = await context.newPage()
+    const goto = visitor.page.goto.bind(visitor.page)
+    visitor.page.goto = (...to) => goto(...to).catch(error => {
+      if (!error.message.includes(NETWORK_CHANGED)) throw error
+      return goto(...to)
+    })
     return visitor
   }
 
   watch(page) {
     page.on('console', message => {
-      const provoked = [...this.expected].some(status => message.text().includes(`status of ${status}`))
-      if (message.type() === 'error' && !isRefusedPage(message, page) && !provoked) {
-        this.faults.push(`console at ${page.url()}: ${message.text()} (${message.location().url})`)
+      const text = message.text()
+      const provoked = [...this.expected].some(status => text.includes(`status of ${status}`))
+      if (message.type() === 'error' && !provoked && !this.tolerated?.test(text) && !text.includes(NETWORK_CHANGED)) {
+        this.messages.push({ text, at: page.url(), url: message.location().url })
       }
     })
     page.on('pageerror', error => this.faults.push(`exception at ${page.url()}: ${error.stack ?? error}`))
     page.on('response', response => {
       const status = response.status()
+      if (status >= 400 && status < 500 && response.request().isNavigationRequest()) this.refused.add(withoutQuery(response.url()))
       if (status >= 500 && !this.expected.has(status)) this.faults.push(`${status} from ${response.url()}`)
     })
     page.on('requestfailed', request => {
       const why = request.failure()?.errorText
       // A page that is left ends its own requests; with JavaScript off a script is named and not fetched.
-      const wanted = why === 'net::ERR_ABORTED' || (!this.scripts && request.resourceType() === 'script')
+      const wanted = why === 'net::ERR_ABORTED' || why === NETWORK_CHANGED || this.tolerated?.test(why) || (!this.scripts && request.resourceType() === 'script')
       if (!wanted) this.faults.push(`${request.method()} ${request.url()}: ${why}`)
     })
   }
 
   /** Fails if anything of the rule was broken since the last check. */
   check() {
-    const faults = this.faults.splice(0)
+    const repeats = ({ text, url }) => /status of 4\d\d/.test(text) && this.refused.has(withoutQuery(url))
+    const messages = this.messages.splice(0).filter(message => !repeats(message))
+    const faults = [...this.faults.splice(0), ...messages.map(({ text, at, url }) => `console at ${at}: ${text} (${url})`)]
     assert.deepEqual(faults, [], 'the browser reported faults')
   }
 

@@ -123,6 +123,23 @@ export async function traces(node) {
 }
 
 /**
+ * Waits until nothing of Corpus is left on a node; fails with what is. An agent ends when the host's
+ * sshd tells it that its line is closed, which the job that closed the line does not wait for.
+ * Lines of processes that match `except` do not count.
+ */
+export async function untilClean(node, { limit = 30_000, except } = {}) {
+  let left
+  await until(`nothing of Corpus on ${node}`, async () => {
+    left = await traces(node)
+    if (except && left.processes) {
+      left.processes = left.processes.filter(line => !except.test(line))
+      if (left.processes.length === 0) delete left.processes
+    }
+    return Object.keys(left).length === 0
+  }, { limit, pause: 200 }).catch(error => { throw new Error(`${error.message}: ${JSON.stringify(left)}`, { cause: error }) })
+}
+
+/**
  * A node without anything of Corpus on it. What an aborted test left is removed by making the lab
  * anew, if it is one for tests; the lab of `make up` is somebody's, and is never touched.
  */

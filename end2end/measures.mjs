@@ -16,3 +16,11 @@ export function report(title, rows) {
   console.log(all)
   if (process.env.CORPUS_MEASURES) appendFileSync(process.env.CORPUS_MEASURES, all)
 }
+
+/** Prints rows of `[what, value]`. */
+export function note(title, rows) {
+  const width = Math.max(...rows.map(([what]) => what.length))
+  const all = [title, ...rows.map(([what, value]) => `  ${what.padEnd(width)}  ${value}`), ''].join('\n')
+  console.log(all)
+  if (process.env.CORPUS_MEASURES) appendFileSync(process.env.CORPUS_MEASURES, all)
+}

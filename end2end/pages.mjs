@@ -18,8 +18,18 @@ export const valueIn = (html, what) => {
 /** The path of the page that is open. */
 export const here = visitor => new URL(visitor.page.url()).pathname
 
+/**
+ * Clicks what sends a form or leads to another page, and waits until the browser is there: on a
+ * busy machine a click returns before.
+ */
+export async function sends(visitor, target) {
+  const there = visitor.page.waitForNavigation({ waitUntil: 'domcontentloaded' })
+  await Promise.all([there, target.click()])
+}
+
 const heading = (visitor, name) => visitor.page.getByRole('heading', { level: 1, name, exact: false }).first().waitFor()
-const press = (visitor, name) => visitor.page.getByRole('button', { name, exact: true }).click()
+/** Presses a button, and waits for the page that this leads to. */
+export const press = (visitor, name) => sends(visitor, visitor.page.getByRole('button', { name, exact: true }))
 const fill = (visitor, label, value) => visitor.page.getByLabel(label, { exact: true }).fill(value)
 
 /** What a refused form says: beside a field, or in the summary at the top. */
@@ -37,6 +47,9 @@ export async function untilStatus(visitor, path, words, { never = ['Failed'], li
   if (never.includes(reached.seen)) throw new Error(`${path} is ${reached.seen}: ${reasonIn(reached.html)}`)
   return reached.html
 }
+
+/** What a refused form says at its top. */
+export const errorsIn = html => (/id="error-summary"[\s\S]*?<\/div>/.exec(html)?.[0] ?? html.slice(0, 200)).replace(/<[^>]*>/g, ' ').replace(/\s+/g, ' ').trim()
 
 /** Why something failed, as its page says. */
 export const reasonIn = html => [.../class="banner[^"]*"[\s\S]*?<\/div>\s*<\/div>/g[Symbol.matchAll](html)]
@@ -88,11 +101,14 @@ export async function initialize(visitor, path) {
 
 export async function unlink(visitor, path, address, { force = false } = {}) {
   await visitor.page.goto(path)
-  await visitor.page.getByRole('link', { name: 'Unlink', exact: true }).click()
+  await sends(visitor, visitor.page.getByRole('link', { name: 'Unlink', exact: true }))
   await fill(visitor, `Type ${address} to confirm`, address)
   if (force) await visitor.page.getByLabel('Forget it without reaching it').check()
   await press(visitor, 'Unlink this node')
-  return here(visitor)
+  // Where the job is followed; a refused unlink stays at the question.
+  const job = here(visitor)
+  assert.match(job, /^\/jobs\/[0-9a-f-]{36}$/)
+  return job
 }
 
 /** Waits for the end of a job, and fails unless it is the one wanted. */
@@ -113,7 +129,7 @@ export async function removeKey(visitor, fingerprint) {
 /** Opens the question inside `place` and answers yes. */
 export async function confirmIn(visitor, place) {
   await place.locator('summary').click()
-  await place.getByRole('button', { name: /^Yes, / }).click()
+  await sends(visitor, place.getByRole('button', { name: /^Yes, / }))
 }
 
 const CHOICES = { project: 'Project', environment: 'Environment', size: 'Size', node: 'Node', image: 'Image', driver: 'Driver', backing: 'Backing', mode: 'Mode' }
@@ -187,7 +203,7 @@ export async function removeZone(visitor, zone) {
 /** Destroys a guest; returns the path of the job. */
 export async function destroy(visitor, path, name) {
   await visitor.page.goto(path)
-  await visitor.page.getByRole('link', { name: 'Destroy', exact: true }).click()
+  await sends(visitor, visitor.page.getByRole('link', { name: 'Destroy', exact: true }))
   await fill(visitor, `Type ${name} to confirm`, name)
   await press(visitor, 'Destroy this guest')
   await visitor.page.waitForURL(/\/jobs\/[0-9a-f-]{36}$/)

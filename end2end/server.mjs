@@ -87,7 +87,10 @@ export class Server {
     const port = await freePort()
     writeFileSync(path.join(folder, 'corpus.toml'), configuration(folder, data, port, changes), { mode: 0o600 })
     const server = new Server(folder, data, port)
-    await server.run()
+    await server.run().catch(error => {
+      rmSync(data, { recursive: true, force: true })
+      throw error
+    })
     return server
   }
 
@@ -126,6 +129,11 @@ export class Server {
   administrator() {
     const line = this.text().split('\n').find(found => /administrator/i.test(found) && /password/i.test(found))
     return line && /password[^A-Za-z0-9]+(?:is\s+)?([A-Za-z0-9]{12,})/i.exec(line)?.[1]
+  }
+
+  /** Its name in the leases of jobs, a new one at each start. */
+  instance() {
+    return [...this.text().matchAll(/"instance":"([0-9a-f-]{36})"/g)].at(-1)[1]
   }
 
   /** Resident memory in bytes. */

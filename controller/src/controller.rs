@@ -50,6 +50,8 @@ pub struct Services {
     pub dns: Option<Arc<dyn DnsProvider>>,
     /// What secrets are sealed with.
     pub seal: SealKeys,
+    /// This server, among those of one database.
+    pub instance: Uuid,
 }
 
 impl Services {
@@ -122,8 +124,16 @@ impl Controller {
         let control_public_line =
             control_key.public_line().map_err(|error| internal("the control key can't be read", error))?;
         let nodes = Pool::new(control_key.clone(), agent);
-        let services =
-            Arc::new(Services { db: db.clone(), settings, nodes, control_key, control_public_line, dns, seal });
+        let services = Arc::new(Services {
+            db: db.clone(),
+            settings,
+            nodes,
+            control_key,
+            control_public_line,
+            dns,
+            seal,
+            instance: Uuid::now_v7(),
+        });
         let jobs = Jobs::open(db, sagas::registry().outlines()).await.map_err(crate::ops::jobs_error)?;
         Ok(Self { services, jobs })
     }

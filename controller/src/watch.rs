@@ -1,12 +1,12 @@
 //! Watching the nodes: what they report becomes rows, with the time at which it was so.
 //!
 //! Pages read these rows and never a node. A node that does not answer keeps its last reading,
-//! and the page says how old it is.
+//! and the page says how old it is. Of several servers each reads every node, and one writes.
 
 use std::collections::HashMap;
 use std::time::Duration;
 
-use corpus_domain::{NodeId, NodeState, Reachability};
+use corpus_domain::{NodeId, NodeState};
 use sqlx::PgTransaction;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use crate::nodes::{NodeEndpoint, Observation, Supervisor};
 use crate::ops::jobs_error;
 use crate::sagas::keys_sync;
-use crate::store::{guests, nodes};
+use crate::store::{guests, nodes, observer};
 use crate::{Controller, Result};
 
 /// How often each node is read.
@@ -70,20 +70,23 @@ impl Controller {
     }
 
     pub(crate) async fn keep(&self, observation: &Observation) -> Result<()> {
+        let observer = self.services.instance;
         let mut tx = self.services.db.begin().await?;
         match &observation.outcome {
             Ok(reading) => {
                 let asked = observation.at - observation.elapsed;
-                if observation.changed {
+                let Some(was_away) = observer::answered(&mut tx, observation.node, reading, observer).await? else {
+                    return Ok(());
+                };
+                if was_away {
                     self.catch_up(&mut tx, observation.node).await?;
                 }
-                nodes::set_reading(&mut tx, observation.node, reading).await?;
                 nodes::set_reachability(&mut tx, observation.node, observation.reachability, None).await?;
                 guests::observe(&mut tx, observation.node, reading, asked).await?;
             }
             Err(error) => {
                 let reason = error.to_string();
-                nodes::set_reachability(&mut tx, observation.node, observation.reachability, Some(&reason)).await?;
+                observer::missed(&mut tx, observation.node, observation.reachability, &reason, observer).await?;
             }
         }
         Ok(tx.commit().await?)
@@ -92,8 +95,7 @@ impl Controller {
     /// A node that was away may have missed keys that were added or, worse, removed meanwhile.
     async fn catch_up(&self, tx: &mut PgTransaction<'_>, id: NodeId) -> Result<()> {
         let Some(node) = nodes::get(tx, id).await? else { return Ok(()) };
-        let was_away = matches!(node.reachability, Reachability::Unreachable | Reachability::HostKeyChanged);
-        if was_away && node.guests > 0 {
+        if node.guests > 0 {
             let job = keys_sync::job(id, &node.address.to_string());
             self.jobs.submit(tx, job).await.map_err(jobs_error)?;
         }

@@ -112,7 +112,7 @@ test('how every page looks', async t => {
     await pages.jobEnds(alice, await pages.destroy(alice, guest, guestName))
     await pages.jobEnds(alice, await pages.unlink(alice, node, lab.lab.nodes[NODE]))
     await pages.removeZone(alice, zone)
-    assert.deepEqual(await lab.traces(NODE), {})
+    await lab.untilClean(NODE)
   })
 
   await step('the server logged no error', async () => {

@@ -101,7 +101,7 @@ test('every form without JavaScript', async t => {
     await pages.jobEnds(alice, await pages.unlink(alice, node, lab.lab.nodes[NODE]))
     await pages.removeZone(alice, zone)
     await until('the zone to be gone', async () => (await lab.zoneRecords(zone)) === null)
-    assert.deepEqual(await lab.traces(NODE), {})
+    await lab.untilClean(NODE)
     await alice.page.getByRole('button', { name: 'Sign out' }).click()
     await alice.page.getByRole('heading', { level: 1, name: 'Sign in' }).waitFor()
     await alice.page.goto('/nodes')

@@ -6,6 +6,7 @@
 mod assets;
 pub mod config;
 pub mod database;
+mod finish;
 mod forms;
 mod health;
 mod live;

@@ -10,7 +10,8 @@ use corpus_server::database::Database;
 use corpus_server::login::Accounts;
 use corpus_server::serve::{Server, announcement};
 use corpus_server::trace;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio_util::sync::CancellationToken;
 
 const HELP: &str = "corpus-server [--config FILE] [COMMAND]
 
@@ -100,19 +101,33 @@ fn run(command: Command, config: Option<&Path>) -> anyhow::Result<()> {
 async fn serve(settings: Settings) -> anyhow::Result<()> {
     let url = settings.public_url.clone();
     // Before anything that takes time, so that a signal during the start is not lost.
-    let (mut term, mut int) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    let (end, at_once) = (CancellationToken::new(), CancellationToken::new());
+    tokio::spawn(listen(
+        signal(SignalKind::terminate())?,
+        signal(SignalKind::interrupt())?,
+        end.clone(),
+        at_once.clone(),
+    ));
     let server = Server::start(settings).await?;
     if let Some(password) = &server.new_admin {
         println!("{}", announcement(password));
     }
     tracing::info!(address = %server.address()?, %url, "serving");
-    let end = async move {
+    tokio::select! {
+        served = server.run(end.cancelled_owned()) => served.context("the listener failed"),
+        () = at_once.cancelled() => bail!("told to end a second time: ended at once, other servers adopt what was being done"),
+    }
+}
+
+/// The first signal ends the server in good order, the second at once.
+async fn listen(mut term: Signal, mut int: Signal, end: CancellationToken, at_once: CancellationToken) {
+    for told in [end, at_once] {
         tokio::select! {
             _ = term.recv() => {}
             _ = int.recv() => {}
         }
-    };
-    server.run(end).await.context("the listener failed")
+        told.cancel();
+    }
 }
 
 async fn migrate(settings: &Settings) -> anyhow::Result<()> {

@@ -1,7 +1,9 @@
 //! The running server: everything built in order, and taken down in the reverse one.
 
+use std::fs::{File, TryLockError};
 use std::future::Future;
 use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,8 +23,11 @@ use crate::login::{Accounts, Directory, DirectoryError, LocalError, Login, Watch
 use crate::web::{self, Web};
 use crate::{pages, sessions};
 
-/// How long requests may still take once the server is told to end, and then the steps of jobs.
+/// How long requests and the steps of jobs may still take once the server is told to end.
 const GRACE: Duration = Duration::from_secs(10);
+/// How long it still takes connections then, while `/readyz` says 503: the time that a proxy
+/// has to notice. Longer than two checks of a proxy that looks once a second.
+const NOTICE: Duration = Duration::from_millis(2_500);
 
 /// The server can't start.
 #[derive(Debug, Error)]
@@ -39,6 +44,11 @@ pub enum StartError {
     /// The data folder can't be made.
     #[error("data_folder can't be made")]
     DataFolder(#[source] std::io::Error),
+    /// The private PostgreSQL is for one server.
+    #[error(
+        "another corpus-server runs with data_folder {0} and the private PostgreSQL in it: give each server its own data_folder, or let several share one PostgreSQL by database_url"
+    )]
+    InUse(PathBuf),
     /// The database.
     #[error(transparent)]
     Database(#[from] DatabaseError),
@@ -66,6 +76,8 @@ pub struct Server {
     controller: Controller,
     engine: Engine,
     database: Database,
+    /// Held as long as the server lives.
+    _data_folder: Option<File>,
     stopping: CancellationToken,
     /// Asks the directory about members, so often; none without a directory.
     watch: Option<(Watch, Duration)>,
@@ -80,11 +92,14 @@ impl Server {
         let listening = TcpListener::bind(address).await;
         let listener = listening.map_err(|source| StartError::Listen { address, source })?;
         std::fs::create_dir_all(&settings.data_folder).map_err(StartError::DataFolder)?;
+        let data_folder = settings.database_url.is_none().then(|| claim(&settings.data_folder)).transpose()?;
         let directory = settings.ldap.clone().map(Directory::new).transpose()?;
         let database = Database::open(&settings).await?;
         let accounts = Accounts::new(database.pool.clone());
         let new_admin = accounts.ensure_admin().await?;
-        let (controller, engine) = Controller::start(parts(&settings, &database)?, &EngineConfig::default()).await?;
+        let config = EngineConfig::default();
+        tracing::info!(instance = %config.instance, "this server, in the leases of jobs");
+        let (controller, engine) = Controller::start(parts(&settings, &database)?, &config).await?;
         let stopping = CancellationToken::new();
         let every = settings.ldap.as_ref().map(|ldap| ldap.check);
         let watch = directory.clone().map(|directory| Watch::new(directory, controller.clone())).zip(every);
@@ -96,7 +111,9 @@ impl Server {
             pool: database.pool.clone(),
             stopping: stopping.clone(),
         };
-        Ok(Self { listener, router: web::router(web), controller, engine, database, stopping, watch, new_admin })
+        let router = web::router(web);
+        let _data_folder = data_folder;
+        Ok(Self { listener, router, controller, engine, database, _data_folder, stopping, watch, new_admin })
     }
 
     /// Where it listens.
@@ -104,36 +121,65 @@ impl Server {
         self.listener.local_addr()
     }
 
-    /// Serves until `end`, then lets requests and steps of jobs finish and stops what it started.
+    /// Serves until `end`. Then `/readyz` says 503 at once, live events end so that browsers open
+    /// them elsewhere, and each job goes to another server as soon as its step has ended; a little
+    /// later no more connections are taken, and the requests that are there are answered.
     pub async fn run(self, end: impl Future<Output = ()> + Send + 'static) -> std::io::Result<()> {
         let cleaning = tokio::spawn(sessions::Store::new(self.database.pool.clone()).keep_clean());
         let (controller, stopping) = (self.controller, self.stopping.clone());
         let watching = tokio::spawn(async move { controller.watch_nodes(stopping).await });
         let asking = self.watch.map(|(watch, every)| tokio::spawn(watch.run(every, self.stopping.clone())));
         let stopping = self.stopping.clone();
-        let told = async move {
+        tokio::spawn(async move {
             end.await;
             tracing::info!("shutting down");
             stopping.cancel();
-        };
-        let service = self.router.into_make_service_with_connect_info::<SocketAddr>();
-        let serving = axum::serve(self.listener, service).with_graceful_shutdown(told);
-        let too_long = async {
+        });
+        let engine = self.engine;
+        let handing_over = async {
             self.stopping.cancelled().await;
-            tokio::time::sleep(GRACE).await;
+            engine.shutdown(GRACE).await;
+            tracing::info!("the jobs are handed over");
         };
-        let served = tokio::select! {
-            served = serving.into_future() => served,
-            () = too_long => Ok(()),
-        };
+        let (served, ()) = tokio::join!(serve(self.listener, self.router, &self.stopping), handing_over);
         cleaning.abort();
         watching.abort();
         if let Some(asking) = asking {
             asking.abort();
         }
-        self.engine.shutdown(GRACE).await;
         self.database.close().await;
         served
+    }
+}
+
+/// Serves until a little after `stopping`, and until the requests that are there then are answered.
+async fn serve(listener: TcpListener, router: Router, stopping: &CancellationToken) -> std::io::Result<()> {
+    let noticed = {
+        let stopping = stopping.clone();
+        async move {
+            stopping.cancelled().await;
+            tokio::time::sleep(NOTICE).await;
+        }
+    };
+    let service = router.into_make_service_with_connect_info::<SocketAddr>();
+    let serving = axum::serve(listener, service).with_graceful_shutdown(noticed);
+    let too_long = async {
+        stopping.cancelled().await;
+        tokio::time::sleep(NOTICE + GRACE).await;
+    };
+    tokio::select! {
+        served = serving.into_future() => served,
+        () = too_long => Ok(()),
+    }
+}
+
+/// Makes sure that no other server lives in the folder. The system forgets the claim of a dead one.
+fn claim(folder: &Path) -> Result<File, StartError> {
+    let file = File::create(folder.join("server.lock")).map_err(StartError::DataFolder)?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(StartError::InUse(folder.to_owned())),
+        Err(TryLockError::Error(error)) => Err(StartError::DataFolder(error)),
     }
 }
 

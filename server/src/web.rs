@@ -1,8 +1,9 @@
 //! What a request's handler has at hand, and the router with everything around it.
 //!
 //! From the outside in: request id, log line, a page for a panic, security headers, the body
-//! limit, the check against cross-site requests; then, for pages, forms and events only, the
-//! session and who is signed in. Health and static files need none of the latter.
+//! limit, the check against cross-site requests; then, for pages, forms and events only, that a
+//! change runs to its end, the session and who is signed in. Health and static files need none
+//! of the latter.
 
 use std::sync::Arc;
 
@@ -19,7 +20,7 @@ use tower_http::request_id::{MakeRequestUuid, PropagateRequestIdLayer, SetReques
 
 use crate::config::Settings;
 use crate::login::Login;
-use crate::{assets, forms, health, live, member, pages, security, sessions, trace};
+use crate::{assets, finish, forms, health, live, member, pages, security, sessions, trace};
 
 /// The largest body of a request: no form comes near it.
 const BODY_LIMIT: usize = 256 * 1024;
@@ -73,6 +74,7 @@ fn members(web: &Web) -> Router<Web> {
         .layer(from_fn_with_state(web.clone(), member::admit))
         .layer(sessions::layer(store, &web.settings))
         .layer(from_fn(sessions::secure_removal))
+        .layer(from_fn(finish::finish))
 }
 
 fn forms() -> Router<Web> {

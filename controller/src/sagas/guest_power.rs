@@ -7,7 +7,7 @@ use corpus_protocol::Request;
 use serde::{Deserialize, Serialize};
 
 use super::guest_create::log_in;
-use super::node_calls::{SHORT, ask, bring_keys};
+use super::node_calls::{SHORT, ask, ask_once, bring_keys};
 use crate::controller::Services;
 use crate::jobs::{Job, JobParams, Lock, NewJob, Step, StepContext, StepError};
 use crate::store::guests;
@@ -121,7 +121,7 @@ async fn mark_stopped<P: JobParams + AsRef<Guest>>(ctx: Ctx<P>) -> Result<(), St
 /// The undo of power is to say what is: the guest's state is set to what the node reports.
 async fn settle<P: JobParams + AsRef<Guest>>(ctx: Ctx<P>) -> Result<(), StepError> {
     let guest = ctx.params().as_ref();
-    let found = match ask(&ctx, guest.node, Request::Read, SHORT).await {
+    let found = match ask_once(&ctx, guest.node, Request::Read, SHORT).await {
         Ok(corpus_protocol::Answer::Reading(reading)) => {
             reading.guests.iter().find(|seen| seen.name == guest.name).map(|seen| seen.state)
         }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use corpus_domain::{GuestId, GuestName, NodeId};
 use corpus_protocol::{Answer, AuthorizedKeys, ErrorKind, Request, RequestError};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::controller::Services;
@@ -14,6 +15,11 @@ use crate::views::NodeView;
 
 /// How long a node may take for what is normally done in a blink.
 pub const SHORT: Duration = Duration::from_secs(30);
+/// How long one try waits for a node that can't be reached: with three tries, a reboot or a
+/// network that is cut for a minute fails no job. Less than the minute that a try may take.
+const PATIENCE: Duration = Duration::from_secs(45);
+/// The pause between two attempts to reach it; the pool has its own, growing ones behind it.
+const LOOK_AGAIN: Duration = Duration::from_millis(500);
 
 /// The node's row.
 pub async fn node<P: JobParams>(ctx: &StepContext<Services, P>, id: NodeId) -> Result<NodeView, StepError> {
@@ -37,10 +43,55 @@ pub async fn ask<P: JobParams>(
     request: Request,
     limit: Duration,
 ) -> Result<Answer, StepError> {
+    match ask_patiently(ctx, id, request, limit).await? {
+        Ok(answer) => Ok(answer),
+        Err(error) => Err(failed(&endpoint(ctx, id).await?, error)),
+    }
+}
+
+/// The same without waiting for a node that can't be reached.
+pub async fn ask_once<P: JobParams>(
+    ctx: &StepContext<Services, P>,
+    id: NodeId,
+    request: Request,
+    limit: Duration,
+) -> Result<Answer, StepError> {
     match ask_node(ctx, id, request, limit).await? {
         Ok(answer) => Ok(answer),
         Err(error) => Err(failed(&endpoint(ctx, id).await?, error)),
     }
+}
+
+/// Waits a while for a node that can't be reached, and the job says so meanwhile.
+async fn ask_patiently<P: JobParams>(
+    ctx: &StepContext<Services, P>,
+    id: NodeId,
+    request: Request,
+    limit: Duration,
+) -> Result<Result<Answer, NodeError>, StepError> {
+    let until = Instant::now() + ctx.paced(PATIENCE);
+    let mut waiting = None;
+    loop {
+        match ask_node(ctx, id, request.clone(), limit).await? {
+            Err(error) if is_away(&error) && Instant::now() < until => {
+                if waiting.is_none() {
+                    waiting = Some(ctx.waiting_for(format!("node {} to answer", endpoint(ctx, id).await?.address)));
+                    ctx.log(error.to_string());
+                }
+            }
+            answered => return Ok(answered),
+        }
+        ctx.or_cancelled(async {
+            tokio::time::sleep(ctx.paced(LOOK_AGAIN)).await;
+            Ok::<(), StepError>(())
+        })
+        .await?;
+    }
+}
+
+/// Nothing was sent: there was no way to the host.
+const fn is_away(error: &NodeError) -> bool {
+    matches!(error, NodeError::Refused { .. } | NodeError::Unreachable { .. } | NodeError::NoAnswer { .. })
 }
 
 /// The same with the node's own failures apart.
@@ -88,7 +139,7 @@ pub async fn apply<P: JobParams>(ctx: &StepContext<Services, P>, id: NodeId) -> 
     let mut tx = ctx.services().db.begin().await?;
     let plan = plan::next(&mut tx, id).await?;
     tx.commit().await?;
-    match ask_node(ctx, id, Request::ApplyNode { plan: Box::new(plan) }, SHORT).await? {
+    match ask_patiently(ctx, id, Request::ApplyNode { plan: Box::new(plan) }, SHORT).await? {
         Ok(_) | Err(NodeError::Remote(RequestError { kind: ErrorKind::Fenced, .. })) => Ok(()),
         Err(error) => Err(failed(&endpoint(ctx, id).await?, error)),
     }

@@ -6,7 +6,7 @@ use corpus_domain::{JobKind, NodeId, NodeState};
 use corpus_protocol::Request;
 use serde::{Deserialize, Serialize};
 
-use super::node_calls::{ask, endpoint, failed};
+use super::node_calls::{ask_once, endpoint, failed};
 use crate::controller::Services;
 use crate::jobs::{Job, JobParams, Lock, NewJob, Retry, Step, StepContext, StepError};
 use crate::nodes::{Credential, connect, privilege, remove_agent, revoke};
@@ -61,7 +61,7 @@ async fn mark_failed(ctx: Ctx) -> Result<(), StepError> {
 }
 
 async fn clear(ctx: Ctx) -> Result<(), StepError> {
-    let cleared = ask(&ctx, ctx.params().node, Request::RemoveNode, Duration::from_mins(2)).await.map(drop);
+    let cleared = ask_once(&ctx, ctx.params().node, Request::RemoveNode, Duration::from_mins(2)).await.map(drop);
     forgiven(&ctx, cleared)
 }
 

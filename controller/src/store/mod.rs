@@ -10,6 +10,7 @@ pub mod guests;
 pub mod keys;
 pub mod names;
 pub mod nodes;
+pub mod observer;
 pub mod plan;
 pub mod users;
 pub mod zones;

@@ -1,0 +1,380 @@
+// Three servers on one PostgreSQL, as one: whichever a browser talks to, whichever dies.
+// CORPUS_TEST_SERVERS_SECONDS is how long servers are killed under load.
+import assert from 'node:assert/strict'
+import test from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Balancer } from '../balancer.mjs'
+import { Visitor, launch } from '../browser.mjs'
+import { Member, work } from '../crowd.mjs'
+import { Database } from '../database.mjs'
+import { faultsOf, fencedIn, journals } from '../journals.mjs'
+import * as lab from '../lab.mjs'
+import { note, seconds } from '../measures.mjs'
+import * as pages from '../pages.mjs'
+import { timed, until } from '../process.mjs'
+import { Relay } from '../relay.mjs'
+import { Server } from '../server.mjs'
+import { story } from '../steps.mjs'
+
+const SECONDS = Number(process.env.CORPUS_TEST_SERVERS_SECONDS ?? 25)
+const WORKERS = 6
+/** Between two deaths. */
+const KILL_EVERY = 5_000
+const zone = `servers.${lab.lab.zone}`
+const NODES = ['node1', 'node2']
+
+const median = numbers => [...numbers].sort((a, b) => a - b)[Math.floor(numbers.length / 2)]
+
+test('three servers on one PostgreSQL', async t => {
+  await lab.cleanLab()
+  const database = await Database.make('corpus_servers')
+  const servers = []
+  const browser = await launch()
+  const visitors = []
+  const measured = { adopted: [] }
+  t.after(async () => {
+    await browser.close()
+    await Promise.all([...servers, alone].map(server => server?.stop()))
+    if (servers.some(server => server.failed)) console.log(`kept: the database ${database.url}`)
+    else await database.remove()
+  })
+  const together = { set failed(value) { for (const server of servers) server.failed = value } }
+  const step = story(t, visitors, together)
+  const alive = () => servers.filter(server => server.up).map(server => server.url)
+  let alone, alice, bob, cookie, fields, nodeIds
+
+  async function start(index) {
+    // The first makes the seal key and the schema, which the others share.
+    const shared = servers[0] && { seal_key_file: `${servers[0].folder}/seal.key` }
+    const server = await Server.start(`servers-${index + 1}`, { '': { database_url: database.url, ...shared } })
+    server.up = true
+    servers.push(server)
+  }
+
+  /** The person of `visitor` at another server: the same cookies, no second sign-in. */
+  async function at(visitor, url) {
+    const other = await Visitor.open(browser, { url }, { storageState: await visitor.context.storageState() })
+    visitors.push(other)
+    return other
+  }
+
+  async function leave(visitor) {
+    visitor.check()
+    await visitor.close()
+    visitors.splice(visitors.indexOf(visitor), 1)
+  }
+
+  /** Kills a server, and measures until the jobs that it held have another. */
+  async function kill(server) {
+    server.up = false
+    // An open page would say on the console that its server is gone, and that is no fault of it.
+    for (const visitor of visitors.filter(one => !one.tolerated)) await visitor.page.goto('about:blank')
+    const owner = server.instance()
+    await server.kill()
+    const died = performance.now()
+    const held = await database.rows(`select id, generation from jobs where owner = '${owner}' and state in ('running', 'undoing')`)
+    const adoption = held.length === 0 ? Promise.resolve() : until('the jobs of a dead server to be taken over', async () => {
+      const left = await database.rows(`select id, generation from jobs where owner = '${owner}' and state in ('running', 'undoing')`)
+      const now = performance.now() - died
+      for (const [id] of held) {
+        if (left.some(([other]) => other === id) || measured.adopted.some(one => one.id === id && one.died === died)) continue
+        measured.adopted.push({ id, died, ms: now })
+      }
+      return left.length === 0
+    }, { limit: 30_000, pause: 100 })
+    return { held: held.length, adoption }
+  }
+
+  async function revive(server) {
+    await server.run()
+    server.up = true
+  }
+
+  /** Initializes a node; returns the job once a server has it, and that server. */
+  async function beginInitialize(visitor, node) {
+    await pages.initialize(visitor, node)
+    const id = node.split('/').at(-1)
+    return until('a server to have the job', async () => {
+      const [row] = await database.rows(`select id, owner from jobs where node_id = '${id}' and kind = 'node_initialize' and state = 'running' order by queue_order desc limit 1`)
+      const owner = row && servers.find(server => server.instance() === row[1])
+      return owner && { job: `/jobs/${row[0]}`, owner }
+    })
+  }
+
+  await step('a second server on the data folder of a private PostgreSQL is refused', async () => {
+    alone = await Server.start('servers-alone')
+    await assert.rejects(Server.start('servers-second', { '': { data_folder: alone.data } }), /another corpus-server runs with data_folder/)
+    assert.equal((await fetch(`${alone.url}/readyz`)).status, 200, 'the first is not disturbed')
+    await alone.stop()
+  })
+
+  await step('three servers start on one database', async () => {
+    for (const index of [0, 1, 2]) await start(index)
+  })
+
+  await step('who signed in at one is signed in at all', async () => {
+    alice = await Visitor.open(browser, servers[0])
+    visitors.push(alice)
+    await alice.enter('alice', lab.lab.password)
+    bob = await Visitor.open(browser, servers[1])
+    visitors.push(bob)
+    await bob.enter('bob', lab.lab.password)
+    for (const server of servers) {
+      const there = await at(alice, server.url)
+      await there.page.goto('/nodes')
+      await there.page.getByRole('heading', { level: 1, name: 'Compute nodes' }).waitFor()
+      await leave(there)
+    }
+    const wrong = await bob.context.request.post('/keys', { form: { line: 'x' }, headers: { origin: 'https://evil.example', 'sec-fetch-site': 'cross-site' } })
+    assert.equal(wrong.status(), 403, 'a form from another site is refused by each of them')
+    await pages.createZone(alice, zone)
+  })
+
+  await step('a cancel pressed at one server ends a job that another runs', async () => {
+    const path = await pages.link(alice, 'node1')
+    await pages.untilStatus(alice, path, 'Linked')
+    const { job, owner } = await beginInitialize(alice, path)
+    const there = await at(alice, servers.find(server => server !== owner).url)
+    await there.page.goto(job)
+    const id = job.split('/').at(-1)
+    const ended = () => database.rows(`select coalesce(extract(epoch from min(s.ended_at) - j.cancel_requested_at) * 1000, -1) from jobs j join job_steps s on s.job_id = j.id where j.id = '${id}' and s.ended_at > j.cancel_requested_at group by j.id`)
+    await pages.press(there, 'Cancel the job')
+    await pages.jobEnds(there, job, 'Undone')
+    ;[[measured.cancel]] = await ended()
+    measured.cancel = Number(measured.cancel)
+    assert.ok(measured.cancel < 2_000, `the running step ended ${measured.cancel} ms after the cancel`)
+    await leave(there)
+  })
+
+  await step('the page of a job goes on through another server when its own dies', async () => {
+    const path = await pages.link(alice, 'node2')
+    await pages.untilStatus(alice, path, 'Linked')
+    const { job, owner } = await beginInitialize(alice, path)
+    const [own, other] = servers.filter(server => server !== owner)
+    const relay = await Relay.open(own.url)
+    t.after(() => relay.down())
+    const there = await at(alice, relay.url)
+    // The browser says of a stream that broke what there is to say.
+    there.tolerated = /net::ERR_(INCOMPLETE_CHUNKED_ENCODING|CONNECTION_|EMPTY_RESPONSE)/
+    await there.page.goto(job)
+    await there.page.locator('#steps li[data-state=running]').first().waitFor()
+    relay.target = { host: '127.0.0.1', port: Number(new URL(other.url).port) }
+    const { adoption } = await kill(own)
+    await there.page.locator('.head .status', { hasText: 'Done' }).waitFor({ timeout: 60_000 })
+    const id = job.split('/').at(-1)
+    const wanted = (await database.rows(`select text from job_log where job_id = '${id}' order by seq`)).map(([text]) => text.trim())
+    const shown = () => there.page.locator('#log div > span').allInnerTexts()
+    await until('the whole log', async () => (await shown()).length >= wanted.length)
+    assert.deepEqual((await shown()).map(text => text.trim()), wanted, 'no line is missing, none is there twice')
+    const states = await there.page.locator('#steps li').evaluateAll(items => items.map(item => item.dataset.state))
+    assert.ok(states.every(state => state === 'done'), states.join())
+    await leave(there)
+    await adoption
+    await revive(own)
+  })
+
+  await step('one form sent to two servers is one request', async () => {
+    const [[first]] = await database.rows(`select id from nodes where address = '${lab.lab.nodes.node1}'`)
+    await pages.initialize(alice, `/nodes/${first}`)
+    await pages.untilStatus(alice, `/nodes/${first}`, 'Ready', { limit: 180_000, pause: 100 })
+    nodeIds = (await database.rows('select id from nodes order by address')).map(([id]) => id)
+    await pages.fillRequest(bob, { name: `twice.${zone}`, size: 'xxsmall' })
+    fields = await bob.page.locator('main form[action="/guests/new"]').evaluate(element => Object.fromEntries(new FormData(element)))
+    cookie = (await bob.context.cookies()).map(({ name, value }) => `${name}=${value}`).join('; ')
+    const answers = await Promise.all(servers.map(server => bob.context.request.post(`${server.url}/guests/new`, { form: fields, headers: { origin: server.url }, maxRedirects: 0 })))
+    assert.deepEqual(answers.map(answer => answer.status()), [303, 303, 303])
+    const places = new Set(answers.map(answer => answer.headers().location))
+    assert.equal(places.size, 1, [...places].join())
+    const [place] = places
+    await pages.untilStatus(bob, place, 'Running')
+    await pages.jobEnds(bob, await pages.destroy(bob, place, `twice.${zone}`))
+  })
+
+  let kept
+  await step(`servers die one after the other for ${SECONDS} s under load`, async () => {
+    const stop = performance.now() + SECONDS * 1_000
+    const members = Array.from({ length: WORKERS }, () => new Member(cookie, alive))
+    const crowd = Promise.all(members.map((member, index) => work(member, index, { fields, nodes: nodeIds, zone, end: () => performance.now() > stop })))
+    // Not to be left alone if the deaths below fail first.
+    crowd.catch(() => {})
+    const adoptions = []
+    let deaths = 0
+    for (let turn = 0; performance.now() < stop; turn += 1) {
+      const next = sleep(KILL_EVERY)
+      const server = servers[turn % servers.length]
+      const { adoption } = await kill(server)
+      adoption.catch(() => {})
+      adoptions.push(adoption)
+      deaths += 1
+      await sleep(1_000)
+      await revive(server)
+      await next
+    }
+    const done = await crowd
+    await Promise.all(adoptions)
+    kept = done.map(one => one.kept)
+    const sum = what => done.reduce((all, one) => all + one[what], 0)
+    const each = measured.adopted.map(one => one.ms)
+    assert.ok(each.length > 0, 'no job was with a server that died: nothing was proven')
+    assert.ok(Math.max(...each) < 10_000, `a job was without a server for ${Math.max(...each)} ms`)
+    assert.deepEqual(members.flatMap(member => member.faults), [])
+    assert.deepEqual(done.flatMap(one => one.failed), [], 'no request failed')
+    measured.deaths = deaths
+    measured.made = sum('made')
+    measured.destroyed = sum('destroyed')
+    measured.lost = members.reduce((all, member) => all + member.repeated, 0)
+    measured.answers = members.reduce((all, member) => all + member.answers, 0)
+  })
+
+  await step('all jobs ended, and well', async () => {
+    const states = await database.rows("select state, count(*) from jobs where kind <> 'node_initialize' group by state")
+    assert.deepEqual(states.map(([state]) => state), ['done'], JSON.stringify(states))
+    measured.jobs = states[0][1]
+  })
+
+  await step('rows and nodes agree', async () => {
+    await agree()
+  })
+
+  /** Containers, routes and DNS of both nodes are those of the rows, none more and none less. */
+  async function agree() {
+    const guests = await database.rows('select g.name, g.ip, g.ssh_port, n.address, g.state from guests g join nodes n on n.id = g.node_id order by g.name')
+    assert.deepEqual(guests.map(([name]) => name), kept.map(({ name }) => name).sort())
+    assert.ok(guests.every(([,,,, state]) => state === 'running'), JSON.stringify(guests))
+    for (const node of NODES) {
+      const own = guests.filter(([,,, address]) => address === lab.lab.nodes[node])
+      const containers = (await lab.onNode(node, 'lxc-ls -1 --running')).split('\n').map(line => line.trim()).filter(name => name && name !== 'tmpl')
+      assert.deepEqual(containers.sort(), own.map(([name]) => name).sort(), node)
+      assert.deepEqual((await lab.onNode(node, 'ls /var/lib/lxc | grep -v "^tmpl$" || true')).split('\n').filter(Boolean).sort(), containers, node)
+      const routes = await lab.onNode(node, 'cat /etc/corpus/haproxy/* 2>/dev/null || cat /etc/corpus/*haproxy*')
+      for (const [name, ip, port] of own) {
+        assert.ok(routes.includes(`${ip.split('/')[0]}:22`) && routes.includes(`:${port}`), `${name} has its route on ${node}`)
+      }
+      const ports = [...routes.matchAll(/^\s*bind\s+\S*:(4\d{4})\b/gm)].map(([, port]) => port).sort()
+      assert.deepEqual([...new Set(ports)], own.map(([,, port]) => port).sort(), `no route of a guest that is gone on ${node}`)
+    }
+    const names = (await database.rows("select name from dns_names order by name")).map(([name]) => `${name}.`)
+    const records = (await lab.zoneRecords(zone)).filter(set => !['SOA', 'NS'].includes(set.type)).map(set => set.name)
+    assert.deepEqual([...new Set(records)].sort(), names.sort())
+  }
+
+  await step('no job ran twice, by the nodes\' own records', async () => {
+    const faults = []
+    let requests = 0
+    let fenced = 0
+    for (const node of NODES) {
+      for (const [job, lines] of await journals(node)) {
+        requests += lines.length
+        fenced += fencedIn(lines)
+        const [[kind] = []] = await database.rows(`select kind from jobs where id = '${job}' and state = 'done'`)
+        if (kind) faults.push(...faultsOf(`${node} ${kind} ${job}`, lines))
+      }
+    }
+    assert.deepEqual(faults, [])
+    measured.requests = requests
+    measured.fenced = fenced
+  })
+
+  await step('a rolling restart under load loses no request', async () => {
+    const balancer = await Balancer.open(servers.map(server => server.url))
+    t.after(() => balancer.close())
+    let over = false
+    const members = Array.from({ length: WORKERS - 2 }, () => new Member(cookie, () => [balancer.url]))
+    const crowd = Promise.all(members.map((member, index) => work(member, index + 50, { fields, nodes: nodeIds, zone, end: () => over })))
+    crowd.catch(() => {})
+    const person = await at(bob, balancer.url)
+    const browsing = (async () => {
+      let made = 0
+      for (; !over; made += 1) {
+        const name = `b${made}.${zone}`
+        const place = await pages.requestGuest(person, { name, size: 'xxsmall' })
+        await pages.untilStatus(person, place, 'Running', { limit: 120_000 })
+        await pages.jobEnds(person, await pages.destroy(person, place, name))
+      }
+      return made
+    })()
+    browsing.catch(() => {})
+    measured.exits = []
+    measured.handedOver = []
+    for (const server of servers) {
+      await sleep(1_000)
+      const owner = server.instance()
+      server.up = false
+      const begin = performance.now()
+      const held = await database.rows(`select id from jobs where owner = '${owner}' and state in ('running', 'undoing')`)
+      const [ms] = await timed(async () => {
+        server.process.kill('SIGTERM')
+        await until('not ready', async () => (await fetch(`${server.url}/readyz`)).status === 503, { pause: 20, limit: 2_000 })
+        await until('its jobs to be handed over', async () => {
+          const [[left]] = await database.rows(`select count(*) from jobs where owner = '${owner}' and state in ('running', 'undoing')`)
+          return left === '0'
+        }, { pause: 50 })
+        if (held.length) measured.handedOver.push(performance.now() - begin)
+        await server.ended
+      })
+      assert.equal(server.process.exitCode, 0)
+      measured.exits.push(ms)
+      await revive(server)
+      await until('the proxy to see it', () => balancer.ready().length === servers.length)
+    }
+    over = true
+    measured.browsed = await browsing
+    const done = await crowd
+    await leave(person)
+    assert.deepEqual(balancer.faults, [], 'what the proxy saw')
+    assert.deepEqual(members.flatMap(member => member.faults), [])
+    assert.equal(members.reduce((all, member) => all + member.repeated, 0), 0, 'no request had to be sent again')
+    measured.rolled = balancer.served
+    kept.push(...done.map(one => one.kept))
+    assert.deepEqual(done.flatMap(one => one.failed), [])
+    await agree()
+  })
+
+  await step('a second SIGTERM ends a server at once', async () => {
+    const [server] = servers
+    server.up = false
+    server.process.kill('SIGTERM')
+    await until('not ready', async () => (await fetch(`${server.url}/readyz`)).status === 503, { pause: 20, limit: 2_000 })
+    const [ms] = await timed(async () => {
+      server.process.kill('SIGTERM')
+      await server.ended
+    })
+    assert.equal(server.process.exitCode, 1)
+    measured.atOnce = ms
+    await revive(server)
+  })
+
+  await step('everything is taken away again', async () => {
+    const member = new Member(cookie, alive)
+    await Promise.all(kept.map(({ name, place }) => member.destroy(place, name)))
+    for (const node of nodeIds) {
+      const [[address]] = await database.rows(`select address from nodes where id = '${node}'`)
+      await pages.jobEnds(alice, await pages.unlink(alice, `/nodes/${node}`, address))
+    }
+    await pages.removeZone(alice, zone)
+    // The agents of servers that were killed end when the host's sshd notices.
+    for (const node of NODES) await lab.untilClean(node)
+  })
+
+  await step('no server logged an error', () => {
+    assert.deepEqual(servers.flatMap(server => server.errors()), [])
+  })
+
+  await step('the measures', () => {
+    const each = measured.adopted.map(one => one.ms)
+    const rows = [
+      ['servers killed', `${measured.deaths} in ${SECONDS} s`],
+      ['guests requested, destroyed meanwhile', `${measured.made}, ${measured.destroyed}`],
+      ['jobs, all done', measured.jobs],
+      ['requests sent again because their server died', `${measured.lost} of ${measured.answers}`],
+      ['death to adoption of its jobs, median, longest', `${seconds(median(each))}, ${seconds(Math.max(...each))} (${each.length} jobs)`],
+      ['requests in the records of the nodes, refused as overtaken', `${measured.requests}, ${measured.fenced}`],
+      ['cancel at one server to the end of the step on another', seconds(measured.cancel)],
+      ['rolling restart: answers through the proxy, lost', `${measured.rolled}, 0`],
+      ['SIGTERM to all jobs handed over, longest', measured.handedOver.length ? seconds(Math.max(...measured.handedOver)) : 'no job was there'],
+      ['SIGTERM to the end of the process, longest', seconds(Math.max(...measured.exits))],
+      ['second SIGTERM to the end', seconds(measured.atOnce)],
+    ]
+    note('Several servers', rows)
+  })
+})
