@@ -10,7 +10,7 @@
 mod agent;
 mod facts;
 mod fault;
-//mod fleet;
+mod fleet;
 mod host;
 mod logins;
 mod node;
@@ -19,6 +19,6 @@ mod sftp;
 mod simulation;
 
 pub use fault::{Fault, Pace};
-//pub use fleet::{Fleet, FleetConfig};
+pub use fleet::{Fleet, FleetConfig, FleetError, MOST_GUESTS, Place, guest_name};
 pub use host::{Guest, Host};
 pub use simulation::{Simulation, SimulationConfig};

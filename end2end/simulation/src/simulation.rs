@@ -4,6 +4,7 @@ use std::io;
 use std::net::Ipv4Addr;
 use std::sync::{Arc, MutexGuard};
 
+use corpus_domain::Invalid;
 use russh::keys::key::safe_rng;
 use russh::keys::{Algorithm, PrivateKey};
 use russh::server::Config;
@@ -11,7 +12,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::fault::{Fault, Pace};
-use crate::host::Host;
+use crate::fleet::{Place, guest_name};
+use crate::host::{Guest, Host};
 use crate::node::Node;
 use crate::session;
 
@@ -69,14 +71,20 @@ impl Simulation {
         self.nodes.iter().map(|node| node.address).collect()
     }
 
-    /// The port of all nodes.
-    pub fn port(&self) -> u16 {
-        PORT
+    /// Where they are.
+    pub fn place(&self) -> Place {
+        Place { addresses: self.addresses(), port: PORT, host_key: self.host_key.clone() }
     }
 
-    /// The host key of all nodes, as in a `.pub` file.
-    pub fn host_key(&self) -> &str {
-        &self.host_key
+    /// Puts `guests` running guests on each node, as [`crate::Fleet::seed`] has their rows.
+    pub fn populate(&self, guests: u8) -> Result<(), Invalid> {
+        for node in &self.nodes {
+            for number in 1..=guests {
+                let guest = Guest { running: true, ..Guest::default() };
+                node.host().put(guest_name(node.address, number)?, guest);
+            }
+        }
+        Ok(())
     }
 
     /// A node's host, to look at or to prepare.
