@@ -217,6 +217,19 @@ impl Fleet {
     }
 }
 
+impl Fleet {
+    /// Of jobs that are over: each from submission to end, and from start to end, in seconds.
+    pub async fn job_times(&self, jobs: &[JobId]) -> Result<(Vec<f64>, Vec<f64>), FleetError> {
+        let ids: Vec<Uuid> = jobs.iter().map(|job| job.0).collect();
+        let times = sqlx::query_as(
+            "select coalesce(array_agg(extract(epoch from ended_at - created_at)::float8), '{}'),
+                 coalesce(array_agg(extract(epoch from ended_at - started_at)::float8), '{}')
+             from jobs where id = any($1) and ended_at is not null and started_at is not null",
+        );
+        Ok(times.bind(&ids).fetch_one(&self.db).await?)
+    }
+}
+
 /// The name of a node's guest, counted from 1, that was there before.
 pub fn guest_name(address: Ipv4Addr, number: u8) -> Result<GuestName, Invalid> {
     format!("g{number}.{}.sim.test", address.to_string().replace('.', "-")).parse()
