@@ -1,11 +1,15 @@
 //! Compute nodes: what is wanted of them and what was last observed.
 
+use std::collections::BTreeMap;
+
+use chrono::{DateTime, Utc};
 use corpus_domain::{Environment, GuestNetwork, NodeAddress, NodeId, NodeState, Reachability, UnixUser, UserId};
 use corpus_protocol::{Facts, Reading};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::{fingerprint, json_opt, number, word};
+use crate::nodes::{NodeEndpoint, Observation};
 use crate::views::NodeView;
 
 /// A host that is about to become a node.
@@ -143,6 +147,79 @@ pub async fn set_reading(conn: &mut PgConnection, id: NodeId, reading: &Reading)
     .execute(conn)
     .await
     .map(drop)
+}
+
+/// Keeps what was observed of nodes: readings, and whether they answer. Of several observations
+/// of one node the last counts, and the last reading. A row that someone else works on now is
+/// left to the next observation, so that nothing waits here and nothing can deadlock.
+pub async fn observe(conn: &mut PgConnection, observations: &[Observation]) -> sqlx::Result<()> {
+    let mut last: BTreeMap<NodeId, Observed> = BTreeMap::new();
+    for one in observations {
+        let observed = last.entry(one.node).or_default();
+        observed.reachability = one.reachability.to_string();
+        observed.reason = one.outcome.as_ref().err().map(ToString::to_string);
+        if let Ok(reading) = &one.outcome {
+            let json = serde_json::to_value(reading).map_err(|error| sqlx::Error::Encode(Box::new(error)))?;
+            observed.reading = Some((json, one.at));
+        }
+    }
+    let ids: Vec<Uuid> = last.keys().map(|id| id.0).collect();
+    let (mut readings, mut times, mut states, mut reasons) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    for observed in last.into_values() {
+        let (reading, at) = observed.reading.unzip();
+        readings.push(reading);
+        times.push(at);
+        states.push(observed.reachability);
+        reasons.push(observed.reason);
+    }
+    sqlx::query!(
+        "with seen as (
+             select * from unnest($1::uuid[], $2::jsonb[], $3::timestamptz[], $4::text[], $5::text[])
+                 as seen (id, reading, at, reachability, reason)
+         ), free as (
+             select nodes.id from nodes join seen on seen.id = nodes.id for no key update of nodes skip locked
+         )
+         update nodes set
+             reading = coalesce(seen.reading, nodes.reading),
+             reading_at = case when seen.reading is null then nodes.reading_at else least(seen.at, now()) end,
+             reachability_since =
+                 case when nodes.reachability = seen.reachability then nodes.reachability_since else now() end,
+             reachability = seen.reachability,
+             reachability_reason = seen.reason
+         from seen join free on free.id = seen.id where nodes.id = seen.id",
+        &ids,
+        &readings as _,
+        &times as _,
+        &states,
+        &reasons as _,
+    )
+    .execute(conn)
+    .await
+    .map(drop)
+}
+
+/// What of a node's observations counts.
+#[derive(Default)]
+struct Observed {
+    reading: Option<(serde_json::Value, DateTime<Utc>)>,
+    reachability: String,
+    reason: Option<String>,
+}
+
+/// Where all nodes answer that are linked and stay so.
+pub async fn endpoints(conn: &mut PgConnection) -> sqlx::Result<Vec<NodeEndpoint>> {
+    let rows = sqlx::query!(
+        "select id, address, ssh_port, ssh_user, host_key from nodes where state not in ('linking', 'unlinking')"
+    )
+    .fetch_all(conn)
+    .await?;
+    let endpoints = rows.into_iter().map(|row| {
+        // A key that can't be read was never confirmed by anybody: that node is not entered.
+        let Ok(pinned_host_key) = row.host_key.parse() else { return Ok(None) };
+        let (address, port, user) = (word(&row.address)?, number(row.ssh_port)?, word(&row.ssh_user)?);
+        Ok(Some(NodeEndpoint { id: NodeId(row.id), address, port, user, pinned_host_key }))
+    });
+    endpoints.filter_map(Result::transpose).collect()
 }
 
 /// Keeps whether the node answers; `reachability_since` moves only with a change.
