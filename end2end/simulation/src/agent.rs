@@ -70,7 +70,13 @@ enum Said {
     Cut,
 }
 
-async fn one(id: u64, job: Option<JobRef>, request: Request, cancel: CancellationToken, node: &Arc<Node>) -> (u64, Said) {
+async fn one(
+    id: u64,
+    job: Option<JobRef>,
+    request: Request,
+    cancel: CancellationToken,
+    node: &Arc<Node>,
+) -> (u64, Said) {
     let changes = !matches!(request, Request::Read | Request::Facts | Request::ListImages | Request::CheckNode { .. });
     let mut pause = node.pace.next(changes);
     match node.fault() {

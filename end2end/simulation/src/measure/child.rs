@@ -19,7 +19,10 @@ pub(crate) struct Nodes {
 impl Nodes {
     /// This program once more, with another command.
     pub(crate) async fn start(nodes: u16, guests: u8) -> anyhow::Result<Self> {
-        #[expect(clippy::disallowed_methods, reason = "a measuring program that starts itself, with constant arguments")]
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "a measuring program that starts itself, with constant arguments"
+        )]
         let mut command = tokio::process::Command::new(std::env::current_exe()?);
         command.args(["nodes", &nodes.to_string(), &guests.to_string()]);
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true).spawn()?;

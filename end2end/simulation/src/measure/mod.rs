@@ -115,13 +115,23 @@ pub(crate) struct Stretch {
     controller: Usage,
     simulation: Usage,
     postgres: Usage,
+    machine: Usage,
+    statements: i64,
+}
+
+/// What has been used so far.
+struct Used {
+    controller: Usage,
+    simulation: Usage,
+    postgres: Usage,
+    machine: Usage,
     statements: i64,
 }
 
 impl Meter {
     /// Measures while `work` runs; the ages of all nodes but those at the addresses `without`.
     async fn during<T>(&mut self, without: &[String], work: impl Future<Output = T>) -> anyhow::Result<(Stretch, T)> {
-        let before = self.usages().await?;
+        let before = self.used().await?;
         let began = Instant::now();
         let done = CancellationToken::new();
         let sampling = tokio::spawn(ages::sample(self.beside.clone(), without.to_vec(), done.clone()));
@@ -129,19 +139,20 @@ impl Meter {
         let elapsed = began.elapsed();
         done.cancel();
         let ages = sampling.await??;
-        let after = self.usages().await?;
+        let after = self.used().await?;
         let stretch = Stretch {
             elapsed,
             ages,
-            controller: after.0.since(before.0),
-            simulation: after.1.since(before.1),
-            postgres: after.2.since(before.2),
-            statements: after.3 - before.3,
+            controller: after.controller.since(before.controller),
+            simulation: after.simulation.since(before.simulation),
+            postgres: after.postgres.since(before.postgres),
+            machine: after.machine.since(before.machine),
+            statements: after.statements - before.statements,
         };
         Ok((stretch, outcome))
     }
 
-    async fn usages(&self) -> anyhow::Result<(Usage, Usage, Usage, i64)> {
+    async fn used(&self) -> anyhow::Result<Used> {
         let (statements, backend): (i64, i32) = sqlx::query_as(
             "select coalesce(sum(calls), 0)::bigint, pg_backend_pid() from pg_stat_statements
              where query not like '%beside%'",
@@ -149,7 +160,12 @@ impl Meter {
         .fetch_one(&self.beside)
         .await?;
         let postmaster = process::parent(u32::try_from(backend)?)?;
-        let own = Usage::of(std::process::id())?;
-        Ok((own, Usage::of(self.simulation)?, Usage::of_family(postmaster)?, statements))
+        Ok(Used {
+            controller: Usage::of(std::process::id())?,
+            simulation: Usage::of(self.simulation)?,
+            postgres: Usage::of_family(postmaster)?,
+            machine: Usage::of_machine()?,
+            statements,
+        })
     }
 }

@@ -42,6 +42,20 @@ impl Usage {
         Ok(Self(Duration::from_millis(ticks * 1000 / TICKS)))
     }
 
+    /// Of everything on the machine (proc(5), /proc/stat: all but idle, iowait and steal).
+    pub(crate) fn of_machine() -> anyhow::Result<Self> {
+        let text = fs::read_to_string("/proc/stat")?;
+        let fields = text.lines().next().unwrap_or_default().split_ascii_whitespace().skip(1);
+        let ticks: Vec<u64> = fields.filter_map(|field| field.parse().ok()).collect();
+        let busy = [0, 1, 2, 5, 6].into_iter().filter_map(|index| ticks.get(index)).sum::<u64>();
+        Ok(Self(Duration::from_millis(busy * 1000 / TICKS)))
+    }
+
+    /// In milliseconds.
+    pub(crate) fn millis(self) -> f64 {
+        self.0.as_secs_f64() * 1000.0
+    }
+
     pub(crate) fn since(self, before: Self) -> Self {
         Self(self.0.saturating_sub(before.0))
     }

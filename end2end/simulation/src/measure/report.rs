@@ -35,9 +35,10 @@ impl Report {
             self.row("CPU of the controller", |part| percent(part, |part| part.controller)),
             self.row("CPU of PostgreSQL", |part| percent(part, |part| part.postgres)),
             self.row("CPU of the simulated nodes", |part| percent(part, |part| part.simulation)),
+            self.row("CPU of everything else on the machine", |part| percent(part, others)),
             self.row("statements per second", |part| format!("{:.0}", rate(part))),
         ];
-        let share = if self.worked.waited.is_empty() { 0.0 } else { self.statements_per_job() };
+        let (statements, cpu) = (self.per_job(rate), self.per_job(busy_ms));
         let mut text = format!(
             "One controller, {nodes} simulated nodes with {guests} guests, each node read every 5 s over its own SSH \
              connection; {cores} processors that controller, PostgreSQL and the simulated nodes share; {profile} profile.\n\n\
@@ -49,7 +50,7 @@ impl Report {
              - Memory of the controller: {} MiB before, {} MiB with {nodes} connections, {} MiB after the jobs.\n\
              - {jobs} jobs (half make a guest, up to a login over SSH; half destroy one) asked for within {:.1} s: all over after \
              {:.1} s, {:.0} a second, {} failed. A job ran {} (median), {} (p95); with its time in the queue {} and {}.\n\
-             - {share:.0} statements per job, those of the request included.\n",
+             - A job costs {statements:.0} statements and {cpu:.0} ms of the controller's CPU, those of its request included.\n",
             self.first.as_secs_f64(),
             self.before_kb / 1024,
             self.watched_kb / 1024,
@@ -70,10 +71,9 @@ impl Report {
         format!("| {title} | {} | {} | {} |", value(&self.quiet), value(&self.busy), value(&self.faulty))
     }
 
-    /// What the stretch with jobs had more than watching alone.
-    fn statements_per_job(&self) -> f64 {
-        let watching = rate(&self.quiet) * self.busy.elapsed.as_secs_f64();
-        (many(self.busy.statements) - watching) / count(self.worked.jobs)
+    /// What the stretch with jobs had of this rate more than watching alone, for each job.
+    fn per_job(&self, rate: impl Fn(&Stretch) -> f64) -> f64 {
+        (rate(&self.busy) - rate(&self.quiet)) * self.busy.elapsed.as_secs_f64() / count(self.worked.jobs)
     }
 }
 
@@ -89,6 +89,14 @@ fn count(number: usize) -> f64 {
 
 fn rate(part: &Stretch) -> f64 {
     many(part.statements) / part.elapsed.as_secs_f64()
+}
+
+fn busy_ms(part: &Stretch) -> f64 {
+    part.controller.millis() / part.elapsed.as_secs_f64()
+}
+
+fn others(part: &Stretch) -> super::Usage {
+    part.machine.since(part.controller).since(part.simulation).since(part.postgres)
 }
 
 fn per_second(part: &Stretch) -> f64 {

@@ -4,8 +4,11 @@ use std::time::{Duration, Instant};
 
 use corpus_domain::{JobId, JobState, NodeId};
 use corpus_simulation::{Fleet, FleetError};
+use futures::{StreamExt, TryStreamExt};
 
 const LIMIT: Duration = Duration::from_mins(15);
+/// How many ask at once.
+const MEMBERS: usize = 16;
 
 /// What became of them.
 #[derive(Debug)]
@@ -22,20 +25,24 @@ pub(crate) struct Worked {
     pub(crate) ran: Vec<f64>,
 }
 
+/// Asks for a new guest on a node, and for the end of an old one.
+async fn ask(fleet: &Fleet, node: NodeId, number: usize, old: usize) -> Result<Vec<JobId>, FleetError> {
+    let mut jobs = vec![fleet.request(format!("new{number}.sim.test").parse()?, Some(node)).await?.1];
+    let guests = fleet.controller.node_guests(&fleet.principal, node).await?;
+    if let Some(old) = guests.iter().find(|guest| guest.name.as_str().starts_with(&format!("g{old}."))) {
+        jobs.push(fleet.controller.destroy_guest(&fleet.principal, old.id).await?);
+    }
+    Ok(jobs)
+}
+
 /// Asks for all jobs, and waits until they are over.
 pub(crate) async fn run(fleet: &Fleet, nodes: &[NodeId], wanted: usize) -> Result<Worked, FleetError> {
     let began = Instant::now();
-    let mut jobs: Vec<JobId> = Vec::with_capacity(wanted);
-    for (number, node) in nodes.iter().cycle().take(wanted.div_ceil(2)).enumerate() {
-        let name = format!("new{number}.sim.test").parse()?;
-        jobs.push(fleet.request(name, Some(*node)).await?.1);
-        if jobs.len() < wanted {
-            let guests = fleet.controller.node_guests(&fleet.principal, *node).await?;
-            if let Some(old) = guests.iter().find(|guest| guest.name.as_str().starts_with("g1.")) {
-                jobs.push(fleet.controller.destroy_guest(&fleet.principal, old.id).await?);
-            }
-        }
-    }
+    let pairs = nodes.iter().cycle().take(wanted.div_ceil(2)).enumerate();
+    // Each round over the nodes ends another of their guests.
+    let asking = pairs.map(|(number, node)| ask(fleet, *node, number, 1 + number / nodes.len()));
+    let mut jobs: Vec<JobId> = futures::stream::iter(asking).buffer_unordered(MEMBERS).try_concat().await?;
+    jobs.truncate(wanted);
     let asked = began.elapsed();
     let ended = fleet.ended(&jobs, LIMIT).await?;
     let elapsed = began.elapsed();
