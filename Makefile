@@ -1,6 +1,6 @@
 # Corpus. Each goal is a script of scripts/; this file only names them.
 .DEFAULT_GOAL := help
-.PHONY: help up down purge test check dev
+.PHONY: help up down purge test check dev scale
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 14
@@ -20,6 +20,9 @@ purge: ## stop both and remove their data
 
 test: ## all tests, on a lab of their own
 	@scripts/test
+
+scale: ## a controller over 1,000 simulated nodes, and fan-out compared with other tools
+	@scripts/scale
 
 check: ## formatting, lints, licences
 	@scripts/check

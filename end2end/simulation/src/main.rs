@@ -17,7 +17,9 @@ Commands:
   nodes NODES GUESTS        simulate nodes until the standard input ends; tell on standard output
                             where they are, take faults as lines, {\"node\":3,\"fault\":\"silent\"}
   scale NODES GUESTS JOBS   run a controller over simulated nodes (a process of their own) on the
-                            database DATABASE_URL, which must be empty; print what was measured";
+                            database DATABASE_URL, which must be empty; print what was measured
+  fanout FOLDER AGENT PORT TARGETS RUNS
+                            read so many targets, 127.0.1.1 and on, as scripts/fanout has them";
 
 /// A line that breaks a simulated node, or repairs it.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
@@ -35,6 +37,9 @@ fn main() -> ExitCode {
     let done = runtime.and_then(|runtime| match words.as_slice() {
         ["nodes", nodes, guests] => runtime.block_on(simulate(nodes, guests)),
         ["scale", nodes, guests, jobs] => runtime.block_on(measure::scale(nodes, guests, jobs)),
+        ["fanout", folder, agent, port, targets, runs] => {
+            runtime.block_on(measure::fanout(folder, agent, port, targets, runs))
+        }
         ["help" | "--help" | "-h"] => {
             println!("{HELP}");
             Ok(())

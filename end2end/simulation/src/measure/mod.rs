@@ -6,6 +6,7 @@
 
 mod ages;
 mod child;
+mod fanout;
 pub(crate) mod process;
 mod report;
 mod work;
@@ -20,6 +21,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::ages::Ages;
 use self::child::Nodes;
+pub(crate) use self::fanout::fanout;
 use self::process::{Usage, resident_kb};
 use self::report::Report;
 
