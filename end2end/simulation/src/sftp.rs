@@ -80,7 +80,7 @@ impl Handler for Files {
         let from = usize::try_from(offset).unwrap_or(usize::MAX).min(text.len());
         let to = from.saturating_add(usize::try_from(len).unwrap_or(usize::MAX)).min(text.len());
         match text.get(from..to) {
-            Some(data) if !data.is_empty() => Ok(Data { id, data: data.to_vec().into() }),
+            Some(data) if !data.is_empty() => Ok(Data { id, data: data.to_vec() }),
             _ => Err(StatusCode::Eof),
         }
     }

@@ -50,7 +50,9 @@ pub(crate) async fn fanout(folder: &str, agent: &str, port: &str, targets: &str,
         let pool = Pool::new(key.clone(), agent.clone());
         times.cold.push(read_all(&pool, &all).await?);
         times.warm.push(read_all(&pool, &all).await?);
-        all.iter().for_each(|node| pool.forget(node.id));
+        for node in &all {
+            pool.forget(node.id);
+        }
         tokio::time::sleep(Duration::from_millis(500)).await;
     }
     println!("{}", serde_json::to_string(&times)?);

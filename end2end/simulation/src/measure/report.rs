@@ -39,18 +39,16 @@ impl Report {
             self.row("statements per second", |part| format!("{:.0}", rate(part))),
         ];
         let (statements, cpu) = (self.per_job(rate), self.per_job(busy_ms));
-        let mut text = format!(
+        format!(
             "One controller, {nodes} simulated nodes with {guests} guests, each node read every 5 s over its own SSH \
              connection; {cores} processors that controller, PostgreSQL and the simulated nodes share; {profile} profile.\n\n\
-             | | only watching | with {jobs} jobs at once | {bad} nodes silent, {bad} slow: the others |\n|---|---|---|---|\n{}\n",
-            rows.join("\n"),
-        );
-        text += &format!(
-            "\n- All nodes connected and read for the first time: {:.1} s.\n\
+             | | only watching | with {jobs} jobs at once | {bad} nodes silent, {bad} slow: the others |\n|---|---|---|---|\n{}\n\
+             \n- All nodes connected and read for the first time: {:.1} s.\n\
              - Memory of the controller: {} MiB before, {} MiB with {nodes} connections, {} MiB after the jobs.\n\
              - {jobs} jobs (half make a guest, up to a login over SSH; half destroy one) asked for within {:.1} s: all over after \
              {:.1} s, {:.0} a second, {} failed. A job ran {} (median), {} (p95); with its time in the queue {} and {}.\n\
              - A job costs {statements:.0} statements and {cpu:.0} ms of the controller's CPU, those of its request included.\n",
+            rows.join("\n"),
             self.first.as_secs_f64(),
             self.before_kb / 1024,
             self.watched_kb / 1024,
@@ -63,8 +61,7 @@ impl Report {
             seconds(at(&worked.ran, 95)),
             seconds(at(&worked.waited, 50)),
             seconds(at(&worked.waited, 95)),
-        );
-        text
+        )
     }
 
     fn row(&self, title: &str, value: impl Fn(&Stretch) -> String) -> String {

@@ -36,13 +36,13 @@ async fn ask(fleet: &Fleet, node: NodeId, number: usize, old: usize) -> Result<V
 }
 
 /// Asks for all jobs, and waits until they are over.
-pub(crate) async fn run(fleet: &Fleet, nodes: &[NodeId], wanted: usize) -> Result<Worked, FleetError> {
+pub(crate) async fn run(fleet: &Fleet, nodes: &[NodeId], count: usize) -> Result<Worked, FleetError> {
     let began = Instant::now();
-    let pairs = nodes.iter().cycle().take(wanted.div_ceil(2)).enumerate();
+    let pairs = nodes.iter().cycle().take(count.div_ceil(2)).enumerate();
     // Each round over the nodes ends another of their guests.
     let asking = pairs.map(|(number, node)| ask(fleet, *node, number, 1 + number / nodes.len()));
     let mut jobs: Vec<JobId> = futures::stream::iter(asking).buffer_unordered(MEMBERS).try_concat().await?;
-    jobs.truncate(wanted);
+    jobs.truncate(count);
     let asked = began.elapsed();
     let ended = fleet.ended(&jobs, LIMIT).await?;
     let elapsed = began.elapsed();
