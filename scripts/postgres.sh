@@ -2,6 +2,8 @@
 # A private PostgreSQL for tests and for checking queries: nothing is durable,
 # which makes it fast, and it is gone afterwards. Source lib.sh first.
 
+# PG_CONF: more lines for postgresql.conf.
+
 # Not below the checkout: the user that runs it may not be able to reach that.
 PG_FOLDER=/var/tmp/corpus-postgres-$$
 PG_USER=()
@@ -26,6 +28,7 @@ max_connections = 300
 fsync = off
 synchronous_commit = off
 full_page_writes = off
+${PG_CONF:-}
 CONF
   # pg_ctl would keep our output open; the postmaster in a session of its own does not.
   setsid "${PG_USER[@]}" "$(pg_tool postgres)" -D "$PG_FOLDER/data" >"$PG_FOLDER/log" 2>&1 </dev/null &

@@ -1,14 +1,17 @@
 //! Watching the nodes: what they report becomes rows, with the time at which it was so.
 //!
 //! Pages read these rows and never a node. A node that does not answer keeps its last reading,
-//! and the page says how old it is. Of several servers each reads every node, and one writes.
+//! and the page says how old it is. What many nodes report at about the same time is written
+//! together, so that a thousand nodes cost the database not much more than one. Of several
+//! servers each reads every node, and one writes.
 
 use std::collections::HashMap;
 use std::time::Duration;
 
-use corpus_domain::{NodeId, NodeState};
+use corpus_domain::NodeId;
 use sqlx::PgTransaction;
 use tokio::sync::mpsc;
+use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use crate::nodes::{NodeEndpoint, Observation, Supervisor};
@@ -21,22 +24,31 @@ use crate::{Controller, Result};
 pub const READ_EVERY: Duration = Duration::from_secs(5);
 /// How often the list of nodes itself is read.
 const LIST_EVERY: Duration = Duration::from_secs(2);
+/// How long an observation waits for others, to be written with them.
+const GATHER: Duration = Duration::from_millis(100);
+/// How many are written together.
+const AT_ONCE: usize = 256;
 
 impl Controller {
     /// Reads all linked nodes until `stop`; one that does not answer delays no other.
     pub async fn watch_nodes(&self, stop: CancellationToken) {
-        let (out, mut observations) = mpsc::channel(256);
+        let (out, mut observations) = mpsc::channel(4 * AT_ONCE);
         let supervisor = Supervisor::new(self.services.nodes.clone(), READ_EVERY, out);
         let mut watched = HashMap::new();
         let mut list = tokio::time::interval(LIST_EVERY);
+        let mut gathered = Vec::with_capacity(AT_ONCE);
         loop {
             tokio::select! {
                 () = stop.cancelled() => return,
                 _ = list.tick() => self.update_watched(&supervisor, &mut watched).await,
-                Some(observation) = observations.recv() => {
-                    if let Err(error) = self.keep(&observation).await {
-                        tracing::warn!(node.id = %observation.node, error = &error as &dyn std::error::Error, "reading not kept");
+                Some(first) = observations.recv() => {
+                    gathered.push(first);
+                    sleep(GATHER).await;
+                    while gathered.len() < AT_ONCE && let Ok(next) = observations.try_recv() {
+                        gathered.push(next);
                     }
+                    self.keep_or_warn(&gathered).await;
+                    gathered.clear();
                 }
             }
         }
@@ -64,31 +76,31 @@ impl Controller {
 
     async fn endpoints(&self) -> sqlx::Result<HashMap<NodeId, NodeEndpoint>> {
         let mut conn = self.services.db.acquire().await?;
-        let all = nodes::list(&mut conn, None).await?;
-        let linked = all.into_iter().filter(|node| !matches!(node.state, NodeState::Linking | NodeState::Unlinking));
-        Ok(linked.filter_map(|node| Some((node.id, node.endpoint().ok()?))).collect())
+        let linked = nodes::endpoints(&mut conn).await?;
+        Ok(linked.into_iter().map(|node| (node.id, node)).collect())
     }
 
-    pub(crate) async fn keep(&self, observation: &Observation) -> Result<()> {
-        let observer = self.services.instance;
-        let mut tx = self.services.db.begin().await?;
-        match &observation.outcome {
-            Ok(reading) => {
-                let asked = observation.at - observation.elapsed;
-                let Some(was_away) = observer::answered(&mut tx, observation.node, reading, observer).await? else {
-                    return Ok(());
-                };
-                if was_away {
-                    self.catch_up(&mut tx, observation.node).await?;
-                }
-                nodes::set_reachability(&mut tx, observation.node, observation.reachability, None).await?;
-                guests::observe(&mut tx, observation.node, reading, asked).await?;
-            }
-            Err(error) => {
-                let reason = error.to_string();
-                observer::missed(&mut tx, observation.node, observation.reachability, &reason, observer).await?;
-            }
+    /// Keeps what was observed. What can't be kept together is kept one by one, so that one
+    /// node's nonsense costs no other node its reading.
+    async fn keep_or_warn(&self, observations: &[Observation]) {
+        let Err(error) = self.keep(observations).await else { return };
+        if let [one] = observations {
+            tracing::warn!(node.id = %one.node, error = &error as &dyn std::error::Error, "reading not kept");
+            return;
         }
+        for one in observations.chunks(1) {
+            Box::pin(self.keep_or_warn(one)).await;
+        }
+    }
+
+    pub(crate) async fn keep(&self, observations: &[Observation]) -> Result<()> {
+        let mut tx = self.services.db.begin().await?;
+        let kept = observer::keep(&mut tx, observations, self.services.instance).await?;
+        for node in kept.iter().filter(|kept| kept.came_back) {
+            self.catch_up(&mut tx, node.id).await?;
+        }
+        let ours = observations.iter().filter(|one| kept.iter().any(|kept| kept.id == one.node));
+        guests::observe(&mut tx, ours).await?;
         Ok(tx.commit().await?)
     }
 

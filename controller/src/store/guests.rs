@@ -11,7 +11,8 @@ use corpus_protocol::{GuestReading, Reading};
 use sqlx::PgConnection;
 
 use super::{fingerprint, json_opt, number, word, word_opt};
-use crate::views::{GuestView, Time};
+use crate::nodes::Observation;
+use crate::views::GuestView;
 
 /// A guest that is requested; what is not given is allocated later.
 #[derive(Debug)]
@@ -214,30 +215,47 @@ pub async fn set_state(
     .map(|done| done.rows_affected() == 1)
 }
 
-/// Takes over the observed states of a node's guests, of those that no job is working on and
-/// whose state is older than the moment `asked` at which the reading was asked for.
-pub async fn observe(conn: &mut PgConnection, node: NodeId, reading: &Reading, asked: Time) -> sqlx::Result<()> {
-    let names: Vec<String> = reading.guests.iter().map(|guest| guest.name.to_string()).collect();
-    let states: Vec<String> = reading.guests.iter().map(|guest| guest.state.to_string()).collect();
+/// Takes over the observed states of guests, of those that no job is working on and whose
+/// state is older than the moment at which the reading was asked for.
+pub async fn observe(
+    conn: &mut PgConnection,
+    observations: impl Iterator<Item = &Observation>,
+) -> sqlx::Result<()> {
+    let readings = observations.filter_map(|one| Some((one, one.outcome.as_ref().ok()?)));
+    let (mut read, mut asked_each) = (Vec::new(), Vec::new());
+    let (mut on, mut names, mut states, mut asked) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    for (one, reading) in readings {
+        read.push(one.node.0);
+        asked_each.push(one.at - one.elapsed);
+        for guest in &reading.guests {
+            on.push(one.node.0);
+            names.push(guest.name.to_string());
+            states.push(guest.state.to_string());
+            asked.push(one.at - one.elapsed);
+        }
+    }
     sqlx::query!(
         "update guests g set state = o.state, state_since = now(), state_reason = null
-         from unnest($2::text[], $3::text[]) as o (name, state)
-         where g.node_id = $1 and g.name = o.name and g.state <> o.state and g.state in ('running', 'stopped')
-           and g.state_since < $4",
-        node.0,
+         from unnest($1::uuid[], $2::text[], $3::text[], $4::timestamptz[]) as o (node_id, name, state, asked)
+         where g.node_id = o.node_id and g.name = o.name and g.state <> o.state and g.state in ('running', 'stopped')
+           and g.state_since < o.asked",
+        &on,
         &names,
         &states,
-        asked,
+        &asked,
     )
     .execute(&mut *conn)
     .await?;
     sqlx::query!(
-        "update guests set state = 'failed', state_since = now(),
+        "update guests g set state = 'failed', state_since = now(),
              state_reason = 'it is not on its node any more; destroy it to free its name'
-         where node_id = $1 and state in ('running', 'stopped') and not (name = any($2)) and state_since < $3",
-        node.0,
+         from unnest($1::uuid[], $2::timestamptz[]) as o (node_id, asked)
+         where g.node_id = o.node_id and g.state in ('running', 'stopped') and g.state_since < o.asked
+           and (g.node_id, g.name) not in (select * from unnest($3::uuid[], $4::text[]))",
+        &read,
+        &asked_each,
+        &on,
         &names,
-        asked,
     )
     .execute(conn)
     .await

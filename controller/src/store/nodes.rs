@@ -6,6 +6,7 @@ use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::{fingerprint, json_opt, number, word};
+use crate::nodes::NodeEndpoint;
 use crate::views::NodeView;
 
 /// A host that is about to become a node.
@@ -143,6 +144,22 @@ pub async fn set_reading(conn: &mut PgConnection, id: NodeId, reading: &Reading)
     .execute(conn)
     .await
     .map(drop)
+}
+
+/// Where all nodes answer that are linked and stay so.
+pub async fn endpoints(conn: &mut PgConnection) -> sqlx::Result<Vec<NodeEndpoint>> {
+    let rows = sqlx::query!(
+        "select id, address, ssh_port, ssh_user, host_key from nodes where state not in ('linking', 'unlinking')"
+    )
+    .fetch_all(conn)
+    .await?;
+    let endpoints = rows.into_iter().map(|row| {
+        // A key that can't be read was never confirmed by anybody: that node is not entered.
+        let Ok(pinned_host_key) = row.host_key.parse() else { return Ok(None) };
+        let (address, port, user) = (word(&row.address)?, number(row.ssh_port)?, word(&row.ssh_user)?);
+        Ok(Some(NodeEndpoint { id: NodeId(row.id), address, port, user, pinned_host_key }))
+    });
+    endpoints.filter_map(Result::transpose).collect()
 }
 
 /// Keeps whether the node answers; `reachability_since` moves only with a change.

@@ -7,12 +7,16 @@
 //! never speaks for the others. Another host key is written at once, and kept against answers
 //! that come over connections made before the change.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
+use chrono::{DateTime, Utc};
 use corpus_domain::{NodeId, Reachability};
-use corpus_protocol::Reading;
+use serde_json::Value;
 use sqlx::PgConnection;
 use uuid::Uuid;
+
+use crate::nodes::Observation;
 
 /// Longer than the interval of readings: an observer that answers keeps its lease.
 const LEASE: Duration = Duration::from_secs(8);
@@ -20,70 +24,109 @@ const LEASE: Duration = Duration::from_secs(8);
 /// server has had the time to take over (the lease, and one interval of readings).
 const SILENCE: Duration = Duration::from_secs(14);
 
-/// Keeps a reading unless another server writes this node's; tells then whether the node was away before.
-pub async fn answered(
-    conn: &mut PgConnection,
-    id: NodeId,
-    reading: &Reading,
-    observer: Uuid,
-) -> sqlx::Result<Option<bool>> {
-    sqlx::query_scalar!(
-        r#"
-        update nodes set reading = $2, reading_at = now(), observer = $3,
-            observed_until = now() + make_interval(secs => $4)
-        where id = $1 and (observer is null or observer = $3 or observed_until < now())
-        returning reachability in ('unreachable', 'host_key_changed') as "was_away!"
-        "#,
-        id.0,
-        serde_json::to_value(reading).map_err(|error| sqlx::Error::Encode(Box::new(error)))?,
-        observer,
-        LEASE.as_secs_f64(),
-    )
-    .fetch_optional(conn)
-    .await
+/// A node of which this server's observation was kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Kept {
+    /// Which.
+    pub id: NodeId,
+    /// Whether it answers and was away before.
+    pub came_back: bool,
 }
 
-/// Keeps that a reading failed, as far as this server may speak; a failure never makes a node reachable.
-pub async fn missed(
-    conn: &mut PgConnection,
-    id: NodeId,
-    believed: Reachability,
-    reason: &str,
-    observer: Uuid,
-) -> sqlx::Result<()> {
-    let (down, other_key) = (believed == Reachability::Unreachable, believed == Reachability::HostKeyChanged);
-    sqlx::query!(
+/// What of a node's observations counts: the last, and the last reading.
+#[derive(Default)]
+struct Last {
+    reading: Option<(Value, DateTime<Utc>)>,
+    believed: String,
+    reason: Option<String>,
+}
+
+/// Keeps what this server observed, of the nodes of which it may speak, and tells which they
+/// were. A row that someone else works on now is left to the next observation, so that nothing
+/// waits here and nothing can deadlock.
+pub async fn keep(conn: &mut PgConnection, observations: &[Observation], observer: Uuid) -> sqlx::Result<Vec<Kept>> {
+    let last = last_of_each(observations)?;
+    let ids: Vec<Uuid> = last.keys().map(|id| id.0).collect();
+    let (mut readings, mut times, mut beliefs, mut reasons) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    for one in last.into_values() {
+        let (reading, at) = one.reading.unzip();
+        readings.push(reading);
+        times.push(at);
+        beliefs.push(one.believed);
+        reasons.push(one.reason);
+    }
+    let rows = sqlx::query!(
         r#"
-        update nodes set reachability_reason = $2,
-            reachability = case when $3 or $4 then $5 else reachability end,
-            reachability_since = case when ($3 or $4) and reachability <> $5 then now() else reachability_since end,
-            observer = case when $4 then $6 else observer end,
-            observed_until = case when $4 then now() + make_interval(secs => $7) else observed_until end
-        where id = $1 and ($4 or (
-            (observer is null or observer = $6 or observed_until < now())
-            and (not $3 or reading_at is null or reading_at < now() - make_interval(secs => $8))))
+        with seen as (
+            select *, believed = 'host_key_changed' as other_key, reading is not null as answered
+            from unnest($1::uuid[], $2::jsonb[], $3::timestamptz[], $4::text[], $5::text[])
+                as seen (id, reading, at, believed, reason)
+        ), ours as (
+            select nodes.id, nodes.reachability as before from nodes join seen on seen.id = nodes.id
+            where seen.other_key or (
+                (nodes.observer is null or nodes.observer = $6 or nodes.observed_until < now())
+                and (seen.answered or seen.believed <> 'unreachable' or nodes.reading_at is null
+                    or nodes.reading_at < now() - make_interval(secs => $8)))
+            for no key update of nodes skip locked
+        ), now_is as (
+            select seen.*, ours.before, case
+                when seen.answered or seen.believed in ('unreachable', 'host_key_changed') then seen.believed
+                else ours.before end as after
+            from seen join ours on ours.id = seen.id
+        )
+        update nodes set
+            reading = coalesce(now_is.reading, nodes.reading),
+            reading_at = case when answered then least(at, now()) else nodes.reading_at end,
+            reachability = after,
+            reachability_since = case when before = after then reachability_since else now() end,
+            reachability_reason = reason,
+            observer = case when answered or other_key then $6 else nodes.observer end,
+            observed_until =
+                case when answered or other_key then now() + make_interval(secs => $7) else observed_until end
+        from now_is where nodes.id = now_is.id
+        returning nodes.id, after = 'reachable' and before in ('unreachable', 'host_key_changed') as "came_back!"
         "#,
-        id.0,
-        reason,
-        down,
-        other_key,
-        believed.as_str(),
+        &ids,
+        &readings as _,
+        &times as _,
+        &beliefs,
+        &reasons as _,
         observer,
         LEASE.as_secs_f64(),
         SILENCE.as_secs_f64(),
     )
-    .execute(conn)
-    .await
-    .map(drop)
+    .fetch_all(conn)
+    .await?;
+    Ok(rows.into_iter().map(|row| Kept { id: NodeId(row.id), came_back: row.came_back }).collect())
+}
+
+fn last_of_each(observations: &[Observation]) -> sqlx::Result<BTreeMap<NodeId, Last>> {
+    let mut all: BTreeMap<NodeId, Last> = BTreeMap::new();
+    for one in observations {
+        let last = all.entry(one.node).or_default();
+        last.believed = one.reachability.to_string();
+        last.reason = one.outcome.as_ref().err().map(ToString::to_string);
+        match &one.outcome {
+            Ok(reading) => {
+                let json = serde_json::to_value(reading).map_err(|error| sqlx::Error::Encode(Box::new(error)))?;
+                last.reading = Some((json, one.at));
+            }
+            // An answer over a connection from before the change is none.
+            Err(_) if one.reachability == Reachability::HostKeyChanged => last.reading = None,
+            Err(_) => {}
+        }
+    }
+    Ok(all)
 }
 
 #[cfg(test)]
 mod tests {
     use corpus_domain::Bytes;
-    use corpus_protocol::Storage;
+    use corpus_protocol::{Reading, Storage};
     use sqlx::PgPool;
 
     use super::*;
+    use crate::nodes::NodeError;
 
     const NODE: NodeId = NodeId(Uuid::from_u128(7));
     const ONE: Uuid = Uuid::from_u128(1);
@@ -103,21 +146,30 @@ mod tests {
         sqlx::query(shift).bind(f64::from(seconds)).execute(pool).await.unwrap();
     }
 
-    async fn answers(pool: &PgPool, observer: Uuid) -> Option<bool> {
+    fn reading() -> Box<Reading> {
         let storage = Storage { total: Bytes(1), used: Bytes(1) };
-        let reading = Reading {
-            load: 0.0,
-            uptime_s: 1,
-            memory_total: Bytes(1),
-            memory_used: Bytes(1),
-            storage,
-            guests: Vec::new(),
-        };
-        answered(&mut pool.acquire().await.unwrap(), NODE, &reading, observer).await.unwrap()
+        let (memory_total, memory_used) = (Bytes(1), Bytes(1));
+        Box::new(Reading { load: 0.0, uptime_s: 1, memory_total, memory_used, storage, guests: Vec::new() })
+    }
+
+    async fn observes(
+        pool: &PgPool,
+        observer: Uuid,
+        outcome: Result<Box<Reading>, NodeError>,
+        reachability: Reachability,
+    ) -> Option<bool> {
+        let elapsed = Duration::from_millis(1);
+        let one = Observation { node: NODE, at: Utc::now(), elapsed, outcome, reachability, changed: false };
+        let kept = keep(&mut pool.acquire().await.unwrap(), &[one], observer).await.unwrap();
+        kept.first().map(|kept| kept.came_back)
+    }
+
+    async fn answers(pool: &PgPool, observer: Uuid) -> Option<bool> {
+        observes(pool, observer, Ok(reading()), Reachability::Reachable).await
     }
 
     async fn misses(pool: &PgPool, observer: Uuid, believed: Reachability) {
-        missed(&mut pool.acquire().await.unwrap(), NODE, believed, "no answer", observer).await.unwrap();
+        observes(pool, observer, Err(NodeError::Refused { host: "n:22".to_owned() }), believed).await;
     }
 
     async fn shown(pool: &PgPool) -> String {
@@ -143,14 +195,14 @@ mod tests {
         node(&pool).await;
         answers(&pool, ONE).await;
         misses(&pool, TWO, Reachability::Unreachable).await;
-        assert_eq!(shown(&pool).await, "unknown", "another had an answer");
+        assert_eq!(shown(&pool).await, "reachable", "another had an answer");
         later(&pool, 9).await;
         misses(&pool, ONE, Reachability::Unreachable).await;
-        assert_eq!(shown(&pool).await, "unknown", "another may have an answer yet");
+        assert_eq!(shown(&pool).await, "reachable", "another may have an answer yet");
         answers(&pool, TWO).await;
         later(&pool, 7).await;
         misses(&pool, ONE, Reachability::Unreachable).await;
-        assert_eq!(shown(&pool).await, "unknown");
+        assert_eq!(shown(&pool).await, "reachable");
         later(&pool, 8).await;
         misses(&pool, ONE, Reachability::Unreachable).await;
         assert_eq!(shown(&pool).await, "unreachable", "nobody had an answer");

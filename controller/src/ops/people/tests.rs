@@ -253,7 +253,7 @@ async fn a_node_that_comes_back_gets_the_keys_that_it_missed(db: PgPool) {
             reachability: Reachability::Reachable,
             changed: true,
         };
-        world.controller.keep(&observation).await.unwrap();
+        world.controller.keep(&[observation]).await.unwrap();
     };
     let away = "update nodes set reachability = 'unreachable' where address <> '192.0.2.2'";
     sqlx::query(away).execute(&world.db).await.unwrap();

@@ -1,0 +1,193 @@
+//! What one simulated host remembers, and what it answers: no I/O, no time.
+//!
+//! It keeps the promises of the agent: requests are idempotent, a lower generation of a job is
+//! fenced, an older plan is refused, `RemoveNode` is refused while there are guests.
+
+use std::collections::{BTreeMap, HashMap};
+
+use corpus_domain::{Bytes, GuestName, GuestState, ImageName, JobId};
+use corpus_protocol::{
+    Answer, AuthorizedKeys, ErrorKind, GuestReading, GuestSetup, ImageSource, JobRef, NodePlan, Reading, Reply,
+    Request, RequestError, SshHostKey,
+};
+
+use crate::facts;
+
+/// A guest, as far as anybody can see one from outside.
+#[derive(Debug, Clone, Default)]
+pub struct Guest {
+    /// Whether it runs.
+    pub running: bool,
+    /// Its host key, once it was given one.
+    pub host_key: Option<SshHostKey>,
+    /// The keys it was given.
+    pub keys: AuthorizedKeys,
+}
+
+/// A host.
+#[derive(Debug, Default)]
+pub struct Host {
+    name: String,
+    guests: BTreeMap<GuestName, Guest>,
+    plan: Option<NodePlan>,
+    images: BTreeMap<ImageName, String>,
+    driver: bool,
+    generations: HashMap<JobId, i64>,
+    requests: u64,
+}
+
+impl Host {
+    /// A bare one.
+    pub fn new(name: String) -> Self {
+        Self { name, ..Self::default() }
+    }
+
+    /// Its guests.
+    pub fn guests(&self) -> &BTreeMap<GuestName, Guest> {
+        &self.guests
+    }
+
+    /// The plan in force.
+    pub fn plan(&self) -> Option<&NodePlan> {
+        self.plan.as_ref()
+    }
+
+    /// How many requests it has answered.
+    pub fn requests(&self) -> u64 {
+        self.requests
+    }
+
+    /// Puts a guest on it, as if it had been made long ago.
+    pub fn put(&mut self, name: GuestName, guest: Guest) {
+        self.guests.insert(name, guest);
+    }
+
+    /// Puts a plan into force, as if it had been applied long ago.
+    pub fn put_plan(&mut self, plan: NodePlan) {
+        (self.plan, self.driver) = (Some(plan), true);
+    }
+
+    /// The guest that the node's port leads to, when it runs and knows who it is.
+    pub(crate) fn behind(&self, port: u16) -> Option<SshHostKey> {
+        let route = self.plan.as_ref()?.ssh_routes.iter().find(|route| route.port.get() == port)?;
+        let guest = self.guests.get(&route.guest).filter(|guest| guest.running)?;
+        guest.host_key.clone()
+    }
+
+    /// Refuses a generation that is lower than one that was here.
+    pub fn admit(&mut self, job: Option<JobRef>) -> Result<(), RequestError> {
+        let Some(job) = job else { return Ok(()) };
+        let seen = self.generations.entry(job.id).or_insert(job.generation);
+        if job.generation < *seen {
+            return Err(refused(ErrorKind::Fenced, format!("generation {seen} of job {} was here already", job.id)));
+        }
+        *seen = job.generation;
+        Ok(())
+    }
+
+    /// Serves a request.
+    pub fn answer(&mut self, request: &Request, job: Option<JobRef>) -> Reply {
+        self.admit(job)?;
+        self.requests += 1;
+        match request {
+            Request::Facts => Ok(Answer::Facts(Box::new(facts::facts(self.name.clone(), self.driver)))),
+            Request::Read => Ok(Answer::Reading(Box::new(self.reading()))),
+            Request::ListImages => Ok(Answer::Images { images: self.images.clone().into_iter().collect() }),
+            Request::EnsureDriver { .. } => Ok(done(!std::mem::replace(&mut self.driver, true))),
+            Request::ApplyNode { plan } => self.apply(plan),
+            Request::CheckNode { plan } => Ok(Answer::Drift { differences: self.differences(plan) }),
+            Request::RemoveNode => self.remove(),
+            Request::EnsureImage { name, source } => Ok(done(self.ensure_image(name, source))),
+            Request::EnsureGuest { plan } => {
+                let there = self.guests.contains_key(&plan.name);
+                self.guests.entry(plan.name.clone()).or_default();
+                Ok(done(!there))
+            }
+            Request::SetUpGuest { name, setup } => self.guest(name).map(|guest| done(set_up(guest, setup))),
+            Request::EnsureKeys { name, keys } => {
+                self.guest(name).map(|guest| done(std::mem::replace(&mut guest.keys, keys.clone()) != *keys))
+            }
+            Request::EnsureRunning { name } => {
+                self.guest(name).map(|guest| done(!std::mem::replace(&mut guest.running, true)))
+            }
+            Request::EnsureStopped { name, .. } => {
+                let stopped = self.guests.get_mut(name).map(|guest| std::mem::replace(&mut guest.running, false));
+                Ok(done(stopped.unwrap_or(false)))
+            }
+            Request::EnsureAbsent { name } => Ok(done(self.guests.remove(name).is_some())),
+        }
+    }
+
+    fn guest(&mut self, name: &GuestName) -> Result<&mut Guest, RequestError> {
+        self.guests.get_mut(name).ok_or_else(|| refused(ErrorKind::Missing, format!("there is no guest {name}")))
+    }
+
+    fn reading(&self) -> Reading {
+        let guests = self.guests.iter().map(|(name, guest)| GuestReading {
+            name: name.clone(),
+            state: if guest.running { GuestState::Running } else { GuestState::Stopped },
+            uptime_s: guest.running.then_some(86_400),
+            memory_used: guest.running.then_some(Bytes(200 << 20)),
+        });
+        let guests: Vec<_> = guests.collect();
+        let used = u64::try_from(guests.len()).unwrap_or_default() * (200 << 20);
+        Reading {
+            load: 0.5,
+            uptime_s: 86_400,
+            memory_total: facts::MEMORY,
+            memory_used: Bytes(used),
+            storage: facts::storage(guests.len()),
+            guests,
+        }
+    }
+
+    fn apply(&mut self, plan: &NodePlan) -> Reply {
+        if let Some(applied) = self.plan.as_ref().filter(|applied| applied.revision > plan.revision) {
+            let message = format!("revision {} of the node's plan is in force", applied.revision);
+            return Err(refused(ErrorKind::Fenced, message));
+        }
+        let changed = self.plan.as_ref() != Some(plan);
+        self.plan = Some(plan.clone());
+        Ok(done(changed))
+    }
+
+    fn differences(&self, plan: &NodePlan) -> Vec<String> {
+        let same = self.plan.as_ref().is_some_and(|applied| {
+            (&applied.ssh_routes, &applied.http_routes, &applied.firewall)
+                == (&plan.ssh_routes, &plan.http_routes, &plan.firewall)
+        });
+        if same { Vec::new() } else { vec!["the routes are not as planned".to_owned()] }
+    }
+
+    fn remove(&mut self) -> Reply {
+        if !self.guests.is_empty() {
+            return Err(refused(ErrorKind::Invalid, format!("{} guests are still there", self.guests.len())));
+        }
+        let changed = self.plan.take().is_some() || !self.images.is_empty();
+        self.images.clear();
+        Ok(done(changed))
+    }
+
+    fn ensure_image(&mut self, name: &ImageName, source: &ImageSource) -> bool {
+        let sum = match source {
+            ImageSource::Archive { sha256, .. } => sha256.clone(),
+            ImageSource::Debootstrap { suite, .. } => suite.clone(),
+        };
+        self.images.insert(name.clone(), sum.clone()) != Some(sum)
+    }
+}
+
+fn set_up(guest: &mut Guest, setup: &GuestSetup) -> bool {
+    match &setup.host_key {
+        Some(key) => guest.host_key.replace(key.clone()).as_ref() != Some(key),
+        None => !setup.files.is_empty() || !setup.accounts.is_empty(),
+    }
+}
+
+fn done(changed: bool) -> Answer {
+    Answer::Done { changed }
+}
+
+pub(crate) fn refused(kind: ErrorKind, message: String) -> RequestError {
+    RequestError { kind, message }
+}
