@@ -22,11 +22,12 @@ async fn another_server_takes_over_and_repeats_only_what_ran(pool: PgPool) {
 #[sqlx::test(migrations = "../migrations")]
 async fn nobody_takes_a_lease_that_is_renewed(pool: PgPool) {
     let world = Arc::default();
-    let one = server_with(&pool, &world, &config()).await;
+    let config = EngineConfig { lease: Duration::from_secs(2), ..config() };
+    let one = server_with(&pool, &world, &config).await;
     let id = submit(&one.jobs, gated()).await;
     told(&world, "middle").await;
-    let _two = server_with(&pool, &world, &config()).await;
-    tokio::time::sleep(Duration::from_millis(1200)).await;
+    let _two = server_with(&pool, &world, &config).await;
+    tokio::time::sleep(Duration::from_secs(3)).await;
     world.gate.add_permits(1);
     assert_eq!(state(&one.jobs, id, JobState::Done).await.job.generation, 1);
     assert_eq!(world.count("middle"), 1);
