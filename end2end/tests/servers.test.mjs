@@ -64,6 +64,12 @@ test('three servers on one PostgreSQL', async t => {
     visitors.splice(visitors.indexOf(visitor), 1)
   }
 
+  /** Waits a while for a server to be in the middle of making a guest: then its death means something. */
+  const busy = server => until('a guest half made', () => database.rows(`select j.id from jobs j
+    join job_steps begun on begun.job_id = j.id and begun.name = 'spawn' and begun.state = 'done'
+    join job_steps next on next.job_id = j.id and next.name = 'routes' and next.state = 'pending'
+    where j.owner = '${server.instance()}' and j.kind = 'guest_create' and j.state = 'running'`).then(found => found.length > 0), { limit: KILL_EVERY, pause: 5 }).catch(() => {})
+
   /** Kills a server, and measures until the jobs that it held have another. */
   async function kill(server) {
     server.up = false
@@ -203,6 +209,7 @@ test('three servers on one PostgreSQL', async t => {
     for (let turn = 0; performance.now() < stop; turn += 1) {
       const next = sleep(KILL_EVERY)
       const server = servers[turn % servers.length]
+      await busy(server)
       const { adoption } = await kill(server)
       adoption.catch(() => {})
       adoptions.push(adoption)
