@@ -360,13 +360,13 @@ test('three servers on one PostgreSQL', async t => {
   await step('everything is taken away again', async () => {
     const member = new Member(cookie, alive)
     await Promise.all(kept.map(({ name, place }) => member.destroy(place, name)))
-    for (const node of nodeIds) {
-      const [[address]] = await database.rows(`select address from nodes where id = '${node}'`)
-      await pages.jobEnds(alice, await pages.unlink(alice, `/nodes/${node}`, address))
+    const jobs = []
+    for (const [node, address] of await database.rows('select id, address from nodes')) {
+      jobs.push(await pages.unlink(alice, `/nodes/${node}`, address))
     }
+    await Promise.all(jobs.map(job => pages.jobEnds(alice, job)))
     await pages.removeZone(alice, zone)
-    // The agents of servers that were killed end when the host's sshd notices.
-    for (const node of NODES) await lab.untilClean(node)
+    await Promise.all(NODES.map(node => lab.untilClean(node)))
   })
 
   await step('no server logged an error', () => {
