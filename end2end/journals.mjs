@@ -1,7 +1,7 @@
 // The nodes' own records of what jobs asked of them, and what they prove.
 import { onNode } from './lab.mjs'
 
-/** The lines of all jobs on a node, in the order in which the node wrote them. */
+/** The lines of all jobs on a node by job, in the order in which the node wrote them. */
 export async function journals(node) {
   const text = await onNode(node, 'cd /var/lib/corpus/jobs 2>/dev/null && grep -H . *.log || true')
   const jobs = new Map()
@@ -12,30 +12,32 @@ export async function journals(node) {
   return jobs
 }
 
-const refused = line => line.result.error?.kind === 'fenced'
+export const isRefused = line => line.result.error?.kind === 'fenced'
+const mark = line => `${line.request} (run ${line.generation}, request ${line.number})`
 
-/**
- * What in a job's record should not be: a request of an earlier run after one of a later run, one
- * that was taken twice, or one that had ended well and been followed by others asked again by a
- * later run.
- */
-export function faultsOf(job, lines) {
-  const faults = []
-  const taken = lines.filter(line => !refused(line))
-  const mark = line => `${line.request} (run ${line.generation}, request ${line.number})`
-  taken.forEach((line, index) => {
-    const before = taken.slice(0, index)
-    const last = before.at(-1)
-    if (last && last.generation > line.generation) faults.push(`${job}: ${mark(line)} after ${mark(last)}`)
-    if (last && last.generation === line.generation && last.number >= line.number) faults.push(`${job}: ${mark(line)} after ${mark(last)}`)
-    const same = before.findLastIndex(earlier => earlier.request === line.request && earlier.result.answer)
-    if (same < 0) return
-    // A run that died may have had its last request done and not recorded: only that is asked again.
-    const lastOfItsRun = taken[same + 1].generation > taken[same].generation
-    if (!lastOfItsRun) faults.push(`${job}: ${mark(line)} though ${mark(taken[same])} was done`)
-  })
-  return faults
+/** A request of an earlier run, or an earlier one of the same run, that was taken after a later one. */
+export function disorder(lines) {
+  const taken = lines.filter(line => !isRefused(line))
+  const later = (one, other) => one.generation > other.generation || (one.generation === other.generation && one.number >= other.number)
+  return taken.slice(1).flatMap((line, index) => (later(taken[index], line) ? [`${mark(line)} after ${mark(taken[index])}`] : []))
 }
 
-/** How many requests were refused because a later run had begun. */
-export const fencedIn = lines => lines.filter(refused).length
+/**
+ * What was done, run by run. A node is brought to its plan as a whole, and a plan that a later one
+ * overtook is as good as done: that request may come as often as it likes and is left out.
+ */
+export function runs(lines) {
+  const done = lines.filter(line => line.result.answer && line.request !== 'apply_node')
+  const generations = [...new Set(lines.map(line => line.generation))]
+  return generations.map(generation => done.filter(line => line.generation === generation).map(line => line.request))
+}
+
+/**
+ * Whether the runs of a job are together one of the `whole` ones, done once: a run goes on after the
+ * last request of the one before, or repeats that one, whose end its server may not have recorded.
+ */
+export function isOnce(parts, whole) {
+  const join = (begun, part) => (part.length && begun.at(-1) === part[0] ? [[...begun, ...part], [...begun, ...part.slice(1)]] : [[...begun, ...part]])
+  const joined = parts.reduce((all, part) => all.flatMap(begun => join(begun, part)), [[]])
+  return joined.some(one => whole.has(one.join()))
+}
