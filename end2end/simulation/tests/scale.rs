@@ -1,7 +1,13 @@
 //! A hundred simulated nodes with a thousand guests, and forty jobs at once: all of it by the
 //! controller's own ways. `make scale` does the same with ten times as many, and measures.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests may fail loudly")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "tests may fail loudly"
+)]
 
 use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
