@@ -4,7 +4,7 @@
 //! and the page says how old it is. What many nodes report at about the same time is written
 //! together, so that a thousand nodes cost the database not much more than one.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use corpus_domain::{NodeId, Reachability};
@@ -35,7 +35,7 @@ impl Controller {
         let supervisor = Supervisor::new(self.services.nodes.clone(), READ_EVERY, out);
         let mut watched = HashMap::new();
         let mut list = tokio::time::interval(LIST_EVERY);
-        let mut gathered = Vec::with_capacity(AT_ONCE);
+        let (mut gathered, mut tried) = (Vec::with_capacity(AT_ONCE), HashSet::new());
         loop {
             tokio::select! {
                 () = stop.cancelled() => return,
@@ -46,8 +46,11 @@ impl Controller {
                     while gathered.len() < AT_ONCE && let Ok(next) = observations.try_recv() {
                         gathered.push(next);
                     }
-                    self.keep_or_warn(&gathered).await;
-                    gathered.clear();
+                    // What could not be kept is tried once more, before what comes next.
+                    let left = self.keep_or_warn(&gathered).await;
+                    let again = left.into_iter().filter(|one| !tried.contains(&(one.node, one.at))).collect();
+                    gathered = again;
+                    tried = gathered.iter().map(|one| (one.node, one.at)).collect();
                 }
             }
         }
@@ -80,26 +83,34 @@ impl Controller {
     }
 
     /// Keeps what was observed. What can't be kept together is kept one by one, so that one
-    /// node's nonsense costs no other node its reading.
-    async fn keep_or_warn(&self, observations: &[Observation]) {
-        let Err(error) = self.keep(observations).await else { return };
+    /// node's nonsense costs no other node its reading. Tells what is left to be kept, since
+    /// someone else worked on the node's row.
+    async fn keep_or_warn(&self, observations: &[Observation]) -> Vec<Observation> {
+        let error = match self.keep(observations).await {
+            Ok(kept) => return observations.iter().filter(|one| !kept.contains(&one.node)).cloned().collect(),
+            Err(error) => error,
+        };
         if let [one] = observations {
             tracing::warn!(node.id = %one.node, error = &error as &dyn std::error::Error, "reading not kept");
-            return;
+            return Vec::new();
         }
+        let mut left = Vec::new();
         for one in observations.chunks(1) {
-            Box::pin(self.keep_or_warn(one)).await;
+            left.extend(Box::pin(self.keep_or_warn(one)).await);
         }
+        left
     }
 
-    pub(crate) async fn keep(&self, observations: &[Observation]) -> Result<()> {
+    /// Keeps what was observed, all of it or nothing; tells of which nodes.
+    pub(crate) async fn keep(&self, observations: &[Observation]) -> Result<HashSet<NodeId>> {
         let mut tx = self.services.db.begin().await?;
         for observation in observations.iter().filter(|one| one.changed && one.outcome.is_ok()) {
             self.catch_up(&mut tx, observation.node).await?;
         }
-        nodes::observe(&mut tx, observations).await?;
+        let kept = nodes::observe(&mut tx, observations).await?;
         guests::observe(&mut tx, observations).await?;
-        Ok(tx.commit().await?)
+        tx.commit().await?;
+        Ok(kept)
     }
 
     /// A node that was away may have missed keys that were added or, worse, removed meanwhile.

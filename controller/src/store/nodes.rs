@@ -1,6 +1,6 @@
 //! Compute nodes: what is wanted of them and what was last observed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use chrono::{DateTime, Utc};
 use corpus_domain::{Environment, GuestNetwork, NodeAddress, NodeId, NodeState, Reachability, UnixUser, UserId};
@@ -151,8 +151,8 @@ pub async fn set_reading(conn: &mut PgConnection, id: NodeId, reading: &Reading)
 
 /// Keeps what was observed of nodes: readings, and whether they answer. Of several observations
 /// of one node the last counts, and the last reading. A row that someone else works on now is
-/// left to the next observation, so that nothing waits here and nothing can deadlock.
-pub async fn observe(conn: &mut PgConnection, observations: &[Observation]) -> sqlx::Result<()> {
+/// left, so that nothing waits here and nothing can deadlock. Tells which nodes it was kept of.
+pub async fn observe(conn: &mut PgConnection, observations: &[Observation]) -> sqlx::Result<HashSet<NodeId>> {
     let mut last: BTreeMap<NodeId, Observed> = BTreeMap::new();
     for one in observations {
         let observed = last.entry(one.node).or_default();
@@ -172,7 +172,7 @@ pub async fn observe(conn: &mut PgConnection, observations: &[Observation]) -> s
         states.push(observed.reachability);
         reasons.push(observed.reason);
     }
-    sqlx::query!(
+    let kept = sqlx::query_scalar!(
         "with seen as (
              select * from unnest($1::uuid[], $2::jsonb[], $3::timestamptz[], $4::text[], $5::text[])
                  as seen (id, reading, at, reachability, reason)
@@ -186,16 +186,17 @@ pub async fn observe(conn: &mut PgConnection, observations: &[Observation]) -> s
                  case when nodes.reachability = seen.reachability then nodes.reachability_since else now() end,
              reachability = seen.reachability,
              reachability_reason = seen.reason
-         from seen join free on free.id = seen.id where nodes.id = seen.id",
+         from seen join free on free.id = seen.id where nodes.id = seen.id
+         returning nodes.id",
         &ids,
         &readings as _,
         &times as _,
         &states,
         &reasons as _,
     )
-    .execute(conn)
-    .await
-    .map(drop)
+    .fetch_all(conn)
+    .await?;
+    Ok(kept.into_iter().map(NodeId).collect())
 }
 
 /// What of a node's observations counts.
