@@ -118,6 +118,6 @@ pub fn load(release: &str, kind: &str) -> Recorded {
 pub fn save(recorded: &Recorded) {
     let folder = folder().join(&recorded.release);
     fs::create_dir_all(&folder).unwrap();
-    let text = serde_json::to_string_pretty(recorded).unwrap();
+    let text = serde_json::to_string(recorded).unwrap();
     fs::write(folder.join(format!("{}.json", recorded.kind)), text + "\n").unwrap();
 }
