@@ -21,7 +21,7 @@ const NODES: u16 = 100;
 const GUESTS: u8 = 10;
 const JOBS: usize = 20;
 /// An idle machine needs a tenth of it.
-const LIMIT: Duration = Duration::from_mins(2);
+const LIMIT: Duration = Duration::from_mins(4);
 
 /// Waits until nodes with a reading not older than `age`, of those given, are at least so many.
 async fn wait_for_readings(db: &PgPool, nodes: &[NodeId], age: Duration) {

@@ -18,7 +18,7 @@ use uuid::Uuid;
 use crate::fixture::{self, Moment, Recorded};
 use crate::names::Names;
 
-const LIMIT: Duration = Duration::from_mins(2);
+const LIMIT: Duration = Duration::from_mins(4);
 static MIGRATIONS: Migrator = sqlx::migrate!("../../migrations");
 
 /// Replays the logs that all releases recorded of a kind of job.
