@@ -6,7 +6,8 @@
 //! database as that release made it, the migrations since then run, and the engine of this build
 //! goes on over a simulated node that is as it was at that moment. Once it is let go on, and must
 //! end `done`; once it was cancelled meanwhile, and must end `undone` (or `done`, when it was past
-//! the point of no return). Then node and database must agree.
+//! the point of no return). One that was cancelled and died while it was undone must end `undone` too.
+//! Then node and database must agree.
 //!
 //! A release records its own logs once, before it is published, and they stay for ever:
 //! `cargo test -p corpus-simulation --test upgrade -- --ignored record`
@@ -31,26 +32,30 @@ mod replay;
 use sqlx::PgPool;
 
 macro_rules! replayed {
-    ($($kind:ident),+ $(,)?) => {$(
+    ($($test:ident: $name:literal),+ $(,)?) => {$(
         #[sqlx::test(migrations = false)]
-        async fn $kind(db: PgPool) {
-            replay::all_releases(db, stringify!($kind)).await;
+        async fn $test(db: PgPool) {
+            replay::all_releases(db, $name).await;
         }
     )+};
 }
 
 replayed!(
-    node_link,
-    node_initialize,
-    node_unlink,
-    guest_create,
-    guest_start,
-    guest_stop,
-    guest_restart,
-    guest_destroy,
-    name_attach,
-    name_detach,
-    keys_sync,
+    node_link: "node_link",
+    node_initialize: "node_initialize",
+    node_unlink: "node_unlink",
+    guest_create: "guest_create",
+    guest_start: "guest_start",
+    guest_stop: "guest_stop",
+    guest_restart: "guest_restart",
+    guest_destroy: "guest_destroy",
+    name_attach: "name_attach",
+    name_detach: "name_detach",
+    keys_sync: "keys_sync",
+    node_link_undone: "node_link.undone",
+    node_initialize_undone: "node_initialize.undone",
+    guest_create_undone: "guest_create.undone",
+    name_attach_undone: "name_attach.undone",
 );
 
 #[test]

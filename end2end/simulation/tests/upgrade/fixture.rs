@@ -102,22 +102,22 @@ pub fn releases() -> Vec<String> {
     entries(folder())
 }
 
-/// The kinds that a release has recorded.
+/// The jobs that a release has recorded, by name.
 pub fn kinds(release: &str) -> Vec<String> {
     entries(folder().join(release)).iter().filter_map(|name| Some(name.strip_suffix(".json")?.to_owned())).collect()
 }
 
 /// A recorded job.
-pub fn load(release: &str, kind: &str) -> Recorded {
-    let path = folder().join(release).join(format!("{kind}.json"));
+pub fn load(release: &str, name: &str) -> Recorded {
+    let path = folder().join(release).join(format!("{name}.json"));
     let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     serde_json::from_str(&text).unwrap()
 }
 
-/// Keeps a recorded job.
-pub fn save(recorded: &Recorded) {
+/// Keeps a recorded job under a name.
+pub fn save(recorded: &Recorded, name: &str) {
     let folder = folder().join(&recorded.release);
     fs::create_dir_all(&folder).unwrap();
     let text = serde_json::to_string(recorded).unwrap();
-    fs::write(folder.join(format!("{}.json", recorded.kind)), text + "\n").unwrap();
+    fs::write(folder.join(format!("{name}.json")), text + "\n").unwrap();
 }

@@ -2,7 +2,7 @@
 //! rows are like whenever events are written.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use chrono::{DateTime, Utc};
 use corpus_domain::{JobId, JobKind, JobState};
@@ -32,8 +32,10 @@ create function note() returns trigger language plpgsql as $$
 begin
     insert into noted (job_id, events, steps, nodes, guests, dns_names)
     select written.job_id,
-        jsonb_agg(to_jsonb(written) order by written.node_id <> (job.dag ->> 'start_node')::bigint,
-            written.node_id, written.kind <> 'started'),
+        jsonb_agg(to_jsonb(written) order by written.kind like 'undo%',
+            (written.kind like 'undo%') = (written.node_id = (job.dag ->> 'start_node')::bigint),
+            case when written.kind like 'undo%' then -written.node_id else written.node_id end,
+            written.kind not in ('started', 'undo_started')),
         (select jsonb_agg(to_jsonb(s) order by s.index) from job_steps s where s.job_id = written.job_id),
         all_of('nodes'), all_of('guests'), all_of('dns_names')
     from written join jobs job on job.id = written.job_id group by written.job_id;
@@ -70,10 +72,16 @@ impl Recorder {
     async fn life(&self) {
         let (fleet, who) = (&self.fleet, &self.fleet.principal);
         let place = self.simulation.place();
+        let (_, job) = fleet.link(place.addresses[0], place.port).await.unwrap();
+        self.keep_cancelled(JobKind::NodeLink, job, "facts").await;
         let (node, job) = fleet.link(place.addresses[0], place.port).await.unwrap();
         self.keep(JobKind::NodeLink, Some(job)).await;
         let job = fleet.controller.initialize_node(who, node).await.unwrap();
+        self.keep_cancelled(JobKind::NodeInitialize, job, "image").await;
+        let job = fleet.controller.initialize_node(who, node).await.unwrap();
         self.keep(JobKind::NodeInitialize, Some(job)).await;
+        let (_, job) = fleet.request("recorded.sim.test".parse().unwrap(), Some(node)).await.unwrap();
+        self.keep_cancelled(JobKind::GuestCreate, job, "routes").await;
         let (guest, job) = fleet.request("recorded.sim.test".parse().unwrap(), Some(node)).await.unwrap();
         self.keep(JobKind::GuestCreate, Some(job)).await;
         let job = fleet.controller.stop_guest(who, guest).await.unwrap();
@@ -85,7 +93,10 @@ impl Recorder {
         fleet.change_keys().await.unwrap();
         self.keep(JobKind::KeysSync, None).await;
         fleet.controller.create_zone(who, "zone.test".parse().unwrap()).await.unwrap();
-        let job = fleet.controller.attach_name(who, guest, "recorded.zone.test".parse().unwrap()).await.unwrap();
+        let name = "recorded.zone.test";
+        let job = fleet.controller.attach_name(who, guest, name.parse().unwrap()).await.unwrap();
+        self.keep_cancelled(JobKind::NameAttach, job, "routes").await;
+        let job = fleet.controller.attach_name(who, guest, name.parse().unwrap()).await.unwrap();
         self.keep(JobKind::NameAttach, Some(job)).await;
         let name = fleet.controller.names(who).await.unwrap()[0].id;
         let job = fleet.controller.detach_name(who, name).await.unwrap();
@@ -94,6 +105,21 @@ impl Recorder {
         self.keep(JobKind::GuestDestroy, Some(job)).await;
         let job = fleet.controller.unlink_node(who, node, false).await.unwrap();
         self.keep(JobKind::NodeUnlink, Some(job)).await;
+    }
+
+    /// Records a job that is cancelled while this step runs.
+    async fn keep_cancelled(&self, kind: JobKind, id: JobId, step: &str) {
+        let running = "select exists (select from job_steps where job_id = $1 and name = $2 and state = 'running')";
+        let began = Instant::now();
+        loop {
+            let found: bool = sqlx::query_scalar(running).bind(id.0).bind(step).fetch_one(&self.db).await.unwrap();
+            if found {
+                break;
+            }
+            assert!(began.elapsed() < LIMIT, "{kind} never came to {step}");
+        }
+        self.fleet.controller.cancel_job(&self.fleet.principal, id).await.unwrap();
+        self.save(kind, id, JobState::Undone).await;
     }
 
     async fn keep(&self, kind: JobKind, job: Option<JobId>) {
@@ -107,13 +133,17 @@ impl Recorder {
                     .unwrap(),
             ),
         };
-        // A waiting job has its locks still: they go when it is over.
+        self.save(kind, id, JobState::Done).await;
+    }
+
+    async fn save(&self, kind: JobKind, id: JobId, end: JobState) {
         let locks: Vec<Value> = self.locks(id, kind).await;
         let ended = self.fleet.ended(&[id], LIMIT).await.unwrap();
-        assert_eq!(ended[0].1, JobState::Done, "{kind}");
+        assert_eq!(ended[0].1, end, "{kind}");
         let flushes = self.flushes(id).await;
         let steps: Vec<Value> = flushes[0].steps.iter().map(fresh).collect();
-        save(&Recorded {
+        let name = if end == JobState::Done { kind.to_string() } else { format!("{kind}.{end}") };
+        let recorded = Recorded {
             release: env!("CARGO_PKG_VERSION").to_owned(),
             migration: sqlx::query_scalar("select max(version) from _sqlx_migrations")
                 .fetch_one(&self.db)
@@ -132,7 +162,8 @@ impl Recorder {
             steps,
             flushes,
             end: self.moment_now().await,
-        });
+        };
+        save(&recorded, &name);
     }
 
     /// The locks as submission writes them; they are deleted too soon to be read.

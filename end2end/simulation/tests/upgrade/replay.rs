@@ -21,11 +21,12 @@ use crate::names::Names;
 const LIMIT: Duration = Duration::from_mins(4);
 static MIGRATIONS: Migrator = sqlx::migrate!("../../migrations");
 
-/// Replays the logs that all releases recorded of a kind of job.
-pub async fn all_releases(db: PgPool, kind: &str) {
+/// Replays the logs that all releases recorded under a name: a kind of job, `<kind>.undone` for one
+/// that was cancelled.
+pub async fn all_releases(db: PgPool, name: &str) {
     for release in fixture::releases() {
         sqlx::raw_sql("drop schema public cascade; create schema public").execute(&db).await.unwrap();
-        let recorded = fixture::load(&release, kind);
+        let recorded = fixture::load(&release, name);
         World::new(db.clone(), recorded).await.replay().await;
     }
 }
@@ -35,6 +36,8 @@ pub async fn all_releases(db: PgPool, kind: &str) {
 struct Cut {
     events: usize,
     cancelled: bool,
+    /// Whether the job was being undone already.
+    undoing: bool,
 }
 
 struct World {
@@ -48,9 +51,15 @@ struct World {
 
 impl World {
     async fn new(db: PgPool, recorded: Recorded) -> Self {
-        let events: usize = recorded.flushes.iter().map(|flush| flush.events.len()).sum();
-        let both = |events| [false, true].map(|cancelled| Cut { events, cancelled });
-        let cuts: Vec<Cut> = (0..=events).flat_map(both).collect();
+        let kinds: Vec<&str> = recorded
+            .flushes
+            .iter()
+            .flat_map(|flush| &flush.events)
+            .map(|event| event["kind"].as_str().unwrap())
+            .collect();
+        let failed = kinds.iter().position(|kind| *kind == "failed").unwrap_or(kinds.len());
+        let both = |events| [false, true].map(|cancelled| Cut { events, cancelled, undoing: events > failed });
+        let cuts: Vec<Cut> = (0..=kinds.len()).flat_map(both).collect();
         let nodes = u16::try_from(cuts.len()).unwrap();
         let pace = Pace { read: Duration::ZERO, change: Duration::from_millis(1) };
         let simulation = Simulation::start(SimulationConfig { nodes, pace }).await.unwrap();
@@ -73,16 +82,22 @@ impl World {
         let config = FleetConfig { dns: Some(Arc::new(self.names.clone())), authority, ..FleetConfig::default() };
         let (fleet, engine) = Fleet::start(self.db.clone(), config).await.unwrap();
         let ended = fleet.ended(&jobs, LIMIT).await;
+        let mut undone = 0;
         for (index, (job, cut)) in jobs.iter().zip(&self.cuts).enumerate() {
             let detail = fleet.controller.job(&fleet.principal, *job).await.unwrap();
             let log = fleet.controller.job_log(&fleet.principal, *job, 0, 1000).await.unwrap();
-            let expected: &[JobState] =
-                if cut.cancelled { &[JobState::Undone, JobState::Done] } else { &[JobState::Done] };
+            let expected: &[JobState] = match cut {
+                Cut { undoing: true, .. } => &[JobState::Undone],
+                Cut { cancelled: true, .. } => &[JobState::Undone, JobState::Done],
+                _ => &[JobState::Done],
+            };
+            undone += usize::from(detail.job.state == JobState::Undone);
             let kind = &self.recorded.kind;
             assert!(expected.contains(&detail.job.state), "{kind} {cut:?}: {detail:#?}\n{log:#?}");
             self.assert_agreement(index, place.addresses[index], *cut).await;
         }
         ended.unwrap();
+        assert!(undone > 0, "no {} was undone", self.recorded.kind);
         engine.shutdown(Duration::from_secs(5)).await;
     }
 
@@ -106,7 +121,7 @@ impl World {
         let mut job = own.of(std::slice::from_ref(&self.recorded.job), place, &self.guest_key).remove(0);
         let past = "2020-01-01T00:00:00Z";
         for (field, value) in [
-            ("state", Value::from("running")),
+            ("state", Value::from(if cut.undoing { "undoing" } else { "running" })),
             ("generation", 1.into()),
             ("owner", Uuid::new_v4().to_string().into()),
             ("lease_until", past.into()),
