@@ -167,11 +167,13 @@ def verdict(results, group, rivals):
 
 
 def main():
+    before = os.getloadavg()[0]
     results = {int(targets): measure(int(targets)) for targets in sys.argv[5:]}
     print(
         "The state of many hosts, each an address of one real sshd (OpenSSH) on the same machine with "
         f"{os.cpu_count()} processors; key exchange curve25519 for all. Corpus asks its agent for a whole reading (load, "
-        f"memory, storage, guests), the others run `{COMMAND}`. Median of {RUNS} runs.\n"
+        f"memory, storage, guests), the others run `{COMMAND}`. Median of {RUNS} runs. Load average before and after: "
+        f"{before:.0f} and {os.getloadavg()[0]:.0f}.\n"
     )
     for group, title in [("cold", "Connecting first"), ("warm", "On connections that are there")]:
         print("\n".join(table(results, group, title)) + "\n")

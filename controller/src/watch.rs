@@ -5,7 +5,7 @@
 //! together, so that a thousand nodes cost the database not much more than one. Of several
 //! servers each reads every node, and one writes.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use corpus_domain::NodeId;
@@ -36,7 +36,7 @@ impl Controller {
         let supervisor = Supervisor::new(self.services.nodes.clone(), READ_EVERY, out);
         let mut watched = HashMap::new();
         let mut list = tokio::time::interval(LIST_EVERY);
-        let mut gathered = Vec::with_capacity(AT_ONCE);
+        let (mut gathered, mut tried) = (Vec::with_capacity(AT_ONCE), HashSet::new());
         loop {
             tokio::select! {
                 () = stop.cancelled() => return,
@@ -47,8 +47,11 @@ impl Controller {
                     while gathered.len() < AT_ONCE && let Ok(next) = observations.try_recv() {
                         gathered.push(next);
                     }
-                    self.keep_or_warn(&gathered).await;
-                    gathered.clear();
+                    // What could not be kept is tried once more, before what comes next.
+                    let left = self.keep_or_warn(&gathered).await;
+                    let again = left.into_iter().filter(|one| !tried.contains(&(one.node, one.at))).collect();
+                    gathered = again;
+                    tried = gathered.iter().map(|one| (one.node, one.at)).collect();
                 }
             }
         }
@@ -81,27 +84,36 @@ impl Controller {
     }
 
     /// Keeps what was observed. What can't be kept together is kept one by one, so that one
-    /// node's nonsense costs no other node its reading.
-    async fn keep_or_warn(&self, observations: &[Observation]) {
-        let Err(error) = self.keep(observations).await else { return };
+    /// node's nonsense costs no other node its reading. Tells what was not kept, since
+    /// someone else worked on the node's row, or speaks for it.
+    async fn keep_or_warn(&self, observations: &[Observation]) -> Vec<Observation> {
+        let error = match self.keep(observations).await {
+            Ok(kept) => return observations.iter().filter(|one| !kept.contains(&one.node)).cloned().collect(),
+            Err(error) => error,
+        };
         if let [one] = observations {
             tracing::warn!(node.id = %one.node, error = &error as &dyn std::error::Error, "reading not kept");
-            return;
+            return Vec::new();
         }
+        let mut left = Vec::new();
         for one in observations.chunks(1) {
-            Box::pin(self.keep_or_warn(one)).await;
+            left.extend(Box::pin(self.keep_or_warn(one)).await);
         }
+        left
     }
 
-    pub(crate) async fn keep(&self, observations: &[Observation]) -> Result<()> {
+    /// Keeps what was observed, all of it or nothing, of the nodes of which this server may
+    /// speak; tells which they were.
+    pub(crate) async fn keep(&self, observations: &[Observation]) -> Result<HashSet<NodeId>> {
         let mut tx = self.services.db.begin().await?;
         let kept = observer::keep(&mut tx, observations, self.services.instance).await?;
         for node in kept.iter().filter(|kept| kept.came_back) {
             self.catch_up(&mut tx, node.id).await?;
         }
-        let ours = observations.iter().filter(|one| kept.iter().any(|kept| kept.id == one.node));
-        guests::observe(&mut tx, ours).await?;
-        Ok(tx.commit().await?)
+        let kept: HashSet<NodeId> = kept.into_iter().map(|kept| kept.id).collect();
+        guests::observe(&mut tx, observations.iter().filter(|one| kept.contains(&one.node))).await?;
+        tx.commit().await?;
+        Ok(kept)
     }
 
     /// A node that was away may have missed keys that were added or, worse, removed meanwhile.

@@ -8,6 +8,7 @@ use corpus_controller::authz::{Denied, Principal};
 use corpus_controller::dns::DnsProvider;
 use corpus_controller::jobs::{Engine, EngineConfig};
 use corpus_controller::seal::{SealError, SealKeys};
+use corpus_controller::ssh_keys::GenerateError;
 use corpus_controller::{Controller, LinkNode, Parts, RequestGuest, Settings, SignIn};
 use corpus_domain::{
     Backing, Driver, Environment, GuestId, GuestName, GuestNetwork, ImageName, Invalid, JobId, JobState, Mode,
@@ -63,6 +64,9 @@ pub enum FleetError {
     /// The seal keys could not be made.
     #[error("no seal keys")]
     Seal(#[from] SealError),
+    /// A key could not be made.
+    #[error("no key")]
+    Key(#[from] GenerateError),
     /// A file could not be written.
     #[error("no folder for the fleet's files")]
     Io(#[from] std::io::Error),
@@ -171,6 +175,14 @@ impl Fleet {
             network: None,
         };
         Ok(self.controller.link_node(&self.principal, wanted).await?)
+    }
+
+    /// Gives the one who asks another key, and so a job to each node with guests of theirs.
+    pub async fn change_keys(&self) -> Result<(), FleetError> {
+        let key = corpus_controller::ssh_keys::generate_host_key()?;
+        let line = format!("{} olga@home", key.public.trim_end());
+        self.controller.add_key(&self.principal, &line).await?;
+        Ok(())
     }
 
     /// Asks for a guest, on this node or any.

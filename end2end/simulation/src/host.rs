@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use chrono::{DateTime, Utc};
 use corpus_domain::{Bytes, GuestName, GuestState, ImageName, JobId};
 use corpus_protocol::{
     Answer, AuthorizedKeys, ErrorKind, GuestReading, GuestSetup, ImageSource, JobRef, NodePlan, Reading, Reply,
@@ -25,7 +26,7 @@ pub struct Guest {
 }
 
 /// A host.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Host {
     name: String,
     guests: BTreeMap<GuestName, Guest>,
@@ -34,6 +35,7 @@ pub struct Host {
     driver: bool,
     generations: HashMap<JobId, i64>,
     requests: u64,
+    history: Option<Vec<(DateTime<Utc>, Host)>>,
 }
 
 impl Host {
@@ -52,6 +54,34 @@ impl Host {
         self.plan.as_ref()
     }
 
+    /// Its images.
+    pub fn images(&self) -> &BTreeMap<ImageName, String> {
+        &self.images
+    }
+
+    /// Whether its driver is installed.
+    pub fn initialized(&self) -> bool {
+        self.driver
+    }
+
+    /// Begins to remember what it was like after each request.
+    pub fn keep_history(&mut self) {
+        let now = self.clone();
+        self.history = Some(vec![(Utc::now(), Self { history: None, ..now })]);
+    }
+
+    /// What it was like at a moment since it began to remember.
+    pub fn at(&self, moment: DateTime<Utc>) -> Option<&Self> {
+        self.history.as_ref()?.iter().take_while(|(at, _)| *at <= moment).last().map(|(_, host)| host)
+    }
+
+    fn remember(&mut self) {
+        if let Some(mut history) = self.history.take() {
+            history.push((Utc::now(), self.clone()));
+            self.history = Some(history);
+        }
+    }
+
     /// How many requests it has answered.
     pub fn requests(&self) -> u64 {
         self.requests
@@ -64,7 +94,13 @@ impl Host {
 
     /// Puts a plan into force, as if it had been applied long ago.
     pub fn put_plan(&mut self, plan: NodePlan) {
-        (self.plan, self.driver) = (Some(plan), true);
+        self.plan = Some(plan);
+    }
+
+    /// Puts an image on it, and the driver, as if they had been brought long ago.
+    pub fn put_image(&mut self, name: ImageName, sum: String) {
+        self.images.insert(name, sum);
+        self.driver = true;
     }
 
     /// The guest that the node's port leads to, when it runs and knows who it is.
@@ -89,6 +125,12 @@ impl Host {
     pub fn answer(&mut self, request: &Request, job: Option<JobRef>) -> Reply {
         self.admit(job)?;
         self.requests += 1;
+        let reply = self.serve(request);
+        self.remember();
+        reply
+    }
+
+    fn serve(&mut self, request: &Request) -> Reply {
         match request {
             Request::Facts => Ok(Answer::Facts(Box::new(facts::facts(self.name.clone(), self.driver)))),
             Request::Read => Ok(Answer::Reading(Box::new(self.reading()))),

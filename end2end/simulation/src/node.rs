@@ -54,9 +54,14 @@ impl Node {
     pub(crate) async fn answer(self: &Arc<Self>, request: &Request, job: Option<JobRef>) -> Reply {
         let reply = self.host().answer(request, job);
         if matches!(request, Request::ApplyNode { .. } | Request::RemoveNode) {
-            self.logins.update(self).await;
+            self.open_ports().await;
         }
         reply
+    }
+
+    /// Opens and closes the ports of guests as the plan in force says.
+    pub(crate) async fn open_ports(self: &Arc<Self>) {
+        self.logins.update(self).await;
     }
 
     pub(crate) fn close_logins(&self) {

@@ -42,13 +42,17 @@ impl Simulation {
         let key = PrivateKey::random(&mut safe_rng(), Algorithm::Ed25519).map_err(io::Error::other)?;
         let host_key = key.public_key().to_openssh().map_err(io::Error::other)?;
         let ssh = session::config(key);
-        let network = free_network().await?;
+        let (network, first) = free_network().await?;
+        let mut first = Some(first);
         let end = CancellationToken::new();
         let mut nodes = Vec::with_capacity(config.nodes.into());
         for index in 0..config.nodes {
             let [high, low] = (index + 1).to_be_bytes();
             let address = Ipv4Addr::new(127, network, high, low);
-            let listener = TcpListener::bind((address, PORT)).await?;
+            let listener = match first.take() {
+                Some(listener) => listener,
+                None => TcpListener::bind((address, PORT)).await?,
+            };
             let node = Arc::new(Node::new(address, config.pace));
             nodes.push(Arc::clone(&node));
             tokio::spawn(end.clone().run_until_cancelled_owned(accept(listener, Arc::clone(&ssh), node, end.clone())));
@@ -97,6 +101,13 @@ impl Simulation {
         self.nodes.iter().find(|node| node.address == address).map(|node| node.host())
     }
 
+    /// Opens the ports of guests that were put on a node.
+    pub async fn open_ports(&self, index: usize) {
+        if let Some(node) = self.nodes.get(index) {
+            node.open_ports().await;
+        }
+    }
+
     /// Breaks a node, or repairs it.
     pub fn set_fault(&self, index: usize, fault: Fault) {
         if let Some(node) = self.nodes.get(index) {
@@ -111,14 +122,14 @@ impl Drop for Simulation {
     }
 }
 
-/// The second number of addresses that are free: other simulations may run beside this one.
-async fn free_network() -> io::Result<u8> {
+/// The second number of addresses that are free, since other simulations may run beside this
+/// one; and the listener of the first node, which keeps it ours.
+async fn free_network() -> io::Result<(u8, TcpListener)> {
     let begin = std::process::id() % 200;
     for step in 0..200 {
         let network = u8::try_from(16 + (begin + step) % 200).map_err(io::Error::other)?;
-        // Address 0.1 stays bound by whoever took the network.
-        if TcpListener::bind((Ipv4Addr::new(127, network, 0, 1), PORT)).await.is_ok() {
-            return Ok(network);
+        if let Ok(listener) = TcpListener::bind((Ipv4Addr::new(127, network, 0, 1), PORT)).await {
+            return Ok((network, listener));
         }
     }
     Err(io::Error::new(io::ErrorKind::AddrInUse, "no part of 127.0.0.0/8 is free"))
