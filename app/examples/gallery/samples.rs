@@ -278,6 +278,7 @@ fn job(number: u128, title: &str, kind: JobKind, state: JobState) -> JobRow {
             .then(|| "node-07.lyon.example.net did not answer for 60 s".into()),
         waiting_for: waits.then(|| "Create guest new.carto.example.net to finish".into()),
         waiting_since: waits.then(|| before(14)),
+        retry_at: None,
         blocked_by: waits.then(|| JobId(id(40))),
         abandoned_by: None,
         comment: None,
@@ -332,6 +333,7 @@ pub fn job_details() -> Vec<JobDetail> {
                 .then(|| "the route of port 40012 may be left on node-07.lyon.example.net".into()),
             progress_done: (state == StepState::Running).then_some(3),
             progress_total: Some(4),
+            alive_at: Some(before(if state == StepState::Running { 75 } else { 5 })),
             seq: 1,
         }
     };
