@@ -5,6 +5,7 @@ use std::fs;
 
 use corpus_protocol::NodePlan;
 
+use super::check::{map_difference, network};
 use super::live::{self, inactive_units};
 use super::plan::require_sound;
 use super::{Part, Rendered, UNITS, applied_path, certificate, mark, render, seen_rules};
@@ -31,16 +32,23 @@ pub fn apply(task: &Task<'_>, plan: &NodePlan) -> Result<bool, Failure> {
     let changes = changes(task.host, plan)?;
     let inactive = inactive_units(task)?;
     let interrupted = mark(task.host).exists();
-    let flushed = !interrupted && inactive.is_empty() && applied.is_some() && !rules_are_there(task, &changes)?;
-    if !changes.is_empty() || !inactive.is_empty() || interrupted || flushed {
+    let in_force = !interrupted && inactive.is_empty() && applied.is_some();
+    let undermined = in_force && undermined(task, plan, &changes)?;
+    let all = interrupted || !inactive.is_empty() || undermined;
+    if !changes.is_empty() || all {
         check(task, &changes)?;
-        let all = interrupted || !inactive.is_empty() || flushed;
         swap(task, &changes, &inactive, all)?;
     } else if applied.as_ref() == Some(plan) {
         return Ok(false);
     }
     remember(task.host, plan)?;
-    Ok(!changes.is_empty() || !inactive.is_empty() || interrupted || flushed)
+    Ok(!changes.is_empty() || all)
+}
+
+/// Whether something else on the host has changed what is in force, behind the files' back.
+fn undermined(task: &Task<'_>, plan: &NodePlan, changes: &[Change]) -> Result<bool, Failure> {
+    let bridge = mend_bridge(task, plan, changes)?;
+    Ok(!rules_are_there(task, changes)? || !routes_are_there(task.host, plan, changes) || bridge)
 }
 
 /// The plan in force, if there is one.
@@ -101,9 +109,30 @@ fn ensure_certificate(task: &Task<'_>) -> Result<(), Failure> {
     Ok(())
 }
 
+/// The bridge comes back with its address, and the guests that run are on it again. Not when
+/// the unit itself changes: it is restarted then. Tells whether there was anything to do.
+fn mend_bridge(task: &Task<'_>, plan: &NodePlan, changes: &[Change]) -> Result<bool, Failure> {
+    if changes.iter().any(|change| change.file.part == Part::Unit) || network(task.host, plan)?.is_empty() {
+        return Ok(false);
+    }
+    Argv::new("systemctl").args(["restart", "corpus-network.service"]).run(task)?;
+    for cable in drivers::cables(task.host) {
+        Argv::new("ip").args(["link", "set", "dev", &cable, "master", &plan.bridge]).run(task)?;
+    }
+    Ok(true)
+}
+
+/// Not looked at when the maps are replaced anyway.
+fn routes_are_there(host: &Host, plan: &NodePlan, changes: &[Change]) -> bool {
+    let kept = render(host, plan)
+        .into_iter()
+        .filter(|file| file.part == Part::Maps && !changes.iter().any(|change| change.file.path == file.path));
+    kept.into_iter().all(|file| map_difference(host, &file).is_none())
+}
+
 /// Something else on the host may have flushed the kernel's rules; not looked at when they are loaded anyway.
 fn rules_are_there(task: &Task<'_>, changes: &[Change]) -> Result<bool, Failure> {
-    if changes.iter().any(|change| change.file.part != Part::Maps) {
+    if changes.iter().any(|change| change.file.part == Part::Firewall) {
         return Ok(true);
     }
     let seen = files::read(&seen_rules(&task.host.configuration()))?;
