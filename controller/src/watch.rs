@@ -29,6 +29,7 @@ impl Controller {
         let supervisor = Supervisor::new(self.services.nodes.clone(), READ_EVERY, out);
         let mut watched = HashMap::new();
         let mut list = tokio::time::interval(LIST_EVERY);
+        tokio::spawn(self.clone().check_nodes(stop.clone()));
         loop {
             tokio::select! {
                 () = stop.cancelled() => return,

@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use crate::authz::{Denied, Operation, Principal};
 use crate::nodes::{Credential, HostKey, NodeEndpoint, NodeError, SeenHostKey, authorize, connect, probe_host_key};
-use crate::sagas::{node_initialize, node_link, node_unlink};
+use crate::sagas::{node_initialize, node_link, node_repair, node_unlink};
 use crate::store::{audit, nodes};
 use crate::views::NodeView;
 use crate::{Controller, Error, Result};
@@ -147,6 +147,25 @@ impl Controller {
         move_node(&mut tx, &node, &from, NodeState::Initializing).await?;
         audit_node(&mut tx, principal, "node.initialize", id, &node.address, json!({})).await?;
         let job = self.submit(&mut tx, principal, node_initialize::job(&node)).await?;
+        tx.commit().await?;
+        Ok(job)
+    }
+
+    /// Brings a node back to what it should be: files, units, firewall, routes, image, guests
+    /// that run or rest, keys in them.
+    pub async fn repair_node(&self, principal: &Principal, id: NodeId) -> Result<JobId> {
+        let _permit = principal.permit(Operation::NodeRepair)?;
+        let node = self.node(principal, id).await?;
+        if !matches!(node.state, NodeState::Ready | NodeState::Draining) {
+            return Err(Error::Conflict(format!(
+                "{} is {} now; only a node in service can be repaired. Initialize it.",
+                node.address, node.state
+            )));
+        }
+        let mut tx = self.services.db.begin().await?;
+        let found: Vec<&str> = node.drift.iter().map(|one| one.text.as_str()).collect();
+        audit_node(&mut tx, principal, "node.repair", id, &node.address, json!({ "found": found })).await?;
+        let job = self.submit(&mut tx, principal, node_repair::job(&node)).await?;
         tx.commit().await?;
         Ok(job)
     }

@@ -139,6 +139,7 @@ pub async fn list(conn: &mut PgConnection, of: Of<'_>) -> sqlx::Result<Vec<Guest
                 observed_at: observed.is_some().then_some(row.reading_at).flatten(),
                 created_at: row.created_at,
                 job: None,
+                drift: Vec::new(),
                 names: Vec::new(),
                 name,
             })
@@ -193,7 +194,11 @@ pub async fn allocate(
     Ok(Some((ip, mac, ssh_port(port)?)))
 }
 
-/// Moves the guest to a state if it is in one of `from`; tells whether it was.
+/// Why a guest is failed whose container is not there any more.
+pub const GONE: &str = "its container is gone from the node; destroy the guest to free its name";
+
+/// Moves the guest to a state if it is in one of `from`; tells whether it was. Whether it should
+/// run goes with it.
 pub async fn set_state(
     conn: &mut PgConnection,
     id: GuestId,
@@ -203,7 +208,10 @@ pub async fn set_state(
 ) -> sqlx::Result<bool> {
     let from: Vec<String> = from.iter().map(ToString::to_string).collect();
     sqlx::query!(
-        "update guests set state = $3, state_reason = $4, state_since = now() where id = $1 and state = any($2)",
+        "update guests set state = $3, state_reason = $4, state_since = now(),
+             should_run = case when $3 in ('creating', 'starting', 'running') then true
+                               when $3 in ('stopping', 'stopped') then false else should_run end
+         where id = $1 and state = any($2)",
         id.0,
         &from,
         to.as_str(),
@@ -233,11 +241,12 @@ pub async fn observe(conn: &mut PgConnection, node: NodeId, reading: &Reading, a
     .await?;
     sqlx::query!(
         "update guests set state = 'failed', state_since = now(),
-             state_reason = 'it is not on its node any more; destroy it to free its name'
+             state_reason = $4
          where node_id = $1 and state in ('running', 'stopped') and not (name = any($2)) and state_since < $3",
         node.0,
         &names,
         asked,
+        GONE,
     )
     .execute(conn)
     .await
