@@ -33,22 +33,18 @@ pub fn apply(task: &Task<'_>, plan: &NodePlan) -> Result<bool, Failure> {
     let inactive = inactive_units(task)?;
     let interrupted = mark(task.host).exists();
     let in_force = !interrupted && inactive.is_empty() && applied.is_some();
-    let undermined = in_force && undermined(task, plan, &changes)?;
+    let undermined = in_force && !(rules_are_there(task, &changes)? && routes_are_there(task.host, plan, &changes));
     let all = interrupted || !inactive.is_empty() || undermined;
-    if !changes.is_empty() || all {
+    let changed = !changes.is_empty() || all;
+    if changed {
         check(task, &changes)?;
         swap(task, &changes, &inactive, all)?;
-    } else if applied.as_ref() == Some(plan) {
-        return Ok(false);
     }
-    remember(task.host, plan)?;
-    Ok(!changes.is_empty() || all)
-}
-
-/// Whether something else on the host has changed what is in force, behind the files' back.
-fn undermined(task: &Task<'_>, plan: &NodePlan, changes: &[Change]) -> Result<bool, Failure> {
-    let bridge = mend_bridge(task, plan, changes)?;
-    Ok(!rules_are_there(task, changes)? || !routes_are_there(task.host, plan, changes) || bridge)
+    let mended = applied.is_some() && mend_bridge(task, plan, &inactive)?;
+    if changed || mended || applied.as_ref() != Some(plan) {
+        remember(task.host, plan)?;
+    }
+    Ok(changed || mended)
 }
 
 /// The plan in force, if there is one.
@@ -109,17 +105,20 @@ fn ensure_certificate(task: &Task<'_>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The bridge comes back with its address, and the guests that run are on it again. Not when
-/// the unit itself changes: it is restarted then. Tells whether there was anything to do.
-fn mend_bridge(task: &Task<'_>, plan: &NodePlan, changes: &[Change]) -> Result<bool, Failure> {
-    if changes.iter().any(|change| change.file.part == Part::Unit) || network(task.host, plan)?.is_empty() {
-        return Ok(false);
+/// Someone may have removed the bridge while its unit stayed active. A bridge that was made
+/// anew has no guest on it: the cables of those that run are put back. Tells whether there was
+/// anything to do.
+fn mend_bridge(task: &Task<'_>, plan: &NodePlan, inactive: &[&'static str]) -> Result<bool, Failure> {
+    const UNIT: &str = "corpus-network.service";
+    let differs = !network(task.host, plan)?.is_empty();
+    if differs {
+        Argv::new("systemctl").args(["restart", UNIT]).run(task)?;
     }
-    Argv::new("systemctl").args(["restart", "corpus-network.service"]).run(task)?;
-    for cable in drivers::cables(task.host) {
-        Argv::new("ip").args(["link", "set", "dev", &cable, "master", &plan.bridge]).run(task)?;
+    let remade = differs || inactive.contains(&UNIT);
+    for cable in drivers::cables(task.host).iter().filter(|_| remade) {
+        Argv::new("ip").args(["link", "set", "dev", cable, "master", &plan.bridge]).run(task)?;
     }
-    Ok(true)
+    Ok(remade)
 }
 
 /// Not looked at when the maps are replaced anyway.

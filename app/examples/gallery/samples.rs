@@ -302,10 +302,22 @@ fn job(number: u128, title: &str, kind: JobKind, state: JobState) -> JobRow {
         waiting_for: waits.then(|| "Create guest new.carto.example.net to finish".into()),
         waiting_since: waits.then(|| before(14)),
         retry_at: None,
+        node_unreachable_since: None,
         blocked_by: waits.then(|| JobId(id(40))),
         abandoned_by: None,
         comment: None,
         feed_seq: 12,
+    }
+}
+
+/// One that a node keeps waiting.
+fn retried() -> JobRow {
+    JobRow {
+        waiting_for: Some("node node-07.lyon.example.net to answer (attempt 3 of 20)".into()),
+        waiting_since: Some(before(14)),
+        retry_at: Some(before(-6)),
+        node_unreachable_since: Some(before(240)),
+        ..job(5, "Create guest far.carto.example.net", JobKind::GuestCreate, JobState::Running)
     }
 }
 
@@ -316,6 +328,7 @@ pub fn jobs() -> Vec<JobRow> {
         job(2, "Destroy guest tiles.carto.example.net", JobKind::GuestDestroy, JobState::Stuck),
         job(3, "Initialize node-01.paris.example.net", JobKind::NodeInitialize, JobState::Done),
         job(4, "Create guest bad.carto.example.net", JobKind::GuestCreate, JobState::Undone),
+        retried(),
     ]
 }
 

@@ -9,7 +9,7 @@ use corpus_domain::{GuestId, JobState, NodeId};
 use leptos::prelude::*;
 
 use crate::age::took;
-use crate::components::{Tone, age, empty, head, job_status, notice, pager, since};
+use crate::components::{Tone, age, clock, empty, head, job_status, notice, pager, since};
 use crate::layout::Page;
 
 /// The states of jobs that want attention.
@@ -103,12 +103,14 @@ fn row(job: &JobRow) -> AnyView {
     .into_any()
 }
 
-/// What a job waits for and since when.
+/// What a job waits for: until which try, since when, and whether its node answers at all.
 pub fn waits_for(job: &JobRow) -> Option<AnyView> {
     let what = job.waiting_for.clone().filter(|_| !job.state.is_over())?;
     let blocker = job.blocked_by.map(|id| view! { " "<a class="link" href=format!("/jobs/{id}")>"Open that job"</a> });
+    let next = job.retry_at.map(|at| view! { ", next try at "{clock(at)} });
+    let unreachable = job.node_unreachable_since.map(|at| view! { ", its node is unreachable for "{since(at)} });
     let since = job.waiting_since.map(|at| view! { ", "{since(at)}" so far" });
-    Some(view! { {what}{since}{blocker} }.into_any())
+    Some(view! { {what}{next}{since}{unreachable}{blocker} }.into_any())
 }
 
 /// How long it took, or runs.

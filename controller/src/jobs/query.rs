@@ -29,6 +29,7 @@ macro_rules! job_row {
             waiting_for: $row.waiting_for,
             waiting_since: $row.waiting_since,
             retry_at: $row.retry_at,
+            node_unreachable_since: $row.node_unreachable_since,
             blocked_by: $row.blocked_by.map(JobId),
             abandoned_by: $row.abandoned_by.map(UserId),
             comment: $row.comment,
@@ -55,7 +56,9 @@ impl Jobs {
             r#"
             select id, kind, title, params, state, node_id, guest_id, project_id, created_by, created_at, started_at, ended_at,
                 generation, cancel_requested_at, cancel_requested_by, error, waiting_for, waiting_since, retry_at, blocked_by,
-                abandoned_by, comment, feed_seq, count(*) over () as "total!"
+                abandoned_by, comment, feed_seq,
+                (select n.reachability_since from nodes n where n.id = jobs.node_id and n.reachability = 'unreachable') as node_unreachable_since,
+                count(*) over () as "total!"
             from jobs
             where (cardinality($1::text[]) = 0 or state = any($1))
                 and ($2::text is null or kind = $2)
@@ -103,7 +106,8 @@ impl Jobs {
             r#"
             select id, kind, title, params, state, node_id, guest_id, project_id, created_by, created_at, started_at, ended_at,
                 generation, cancel_requested_at, cancel_requested_by, error, waiting_for, waiting_since, retry_at, blocked_by,
-                abandoned_by, comment, feed_seq, state_seq
+                abandoned_by, comment, feed_seq, state_seq,
+                (select n.reachability_since from nodes n where n.id = jobs.node_id and n.reachability = 'unreachable') as node_unreachable_since
             from jobs where id = $1
             "#,
             id.0,

@@ -47,6 +47,8 @@ pub struct JobRow {
     pub waiting_since: Option<DateTime<Utc>>,
     /// When it is tried again, when it waits for that.
     pub retry_at: Option<DateTime<Utc>>,
+    /// Since when its node does not answer, while it does not.
+    pub node_unreachable_since: Option<DateTime<Utc>>,
     /// The job that it waits for, when it is one.
     pub blocked_by: Option<JobId>,
     /// Who abandoned it.

@@ -41,13 +41,13 @@ impl Controller {
     /// All nodes.
     pub async fn nodes(&self, principal: &Principal) -> Result<Vec<NodeView>> {
         let _permit = principal.permit(Operation::NodeSee)?;
-        self.nodes_of(None).await
+        Ok(visible(principal, self.nodes_of(None).await?))
     }
 
     /// One node.
     pub async fn node(&self, principal: &Principal, id: NodeId) -> Result<NodeView> {
         let _permit = principal.permit(Operation::NodeSee)?;
-        Ok(self.nodes_of(Some(id)).await?.pop().ok_or(Denied::NotFound)?)
+        Ok(visible(principal, self.nodes_of(Some(id)).await?).pop().ok_or(Denied::NotFound)?)
     }
 
     async fn nodes_of(&self, only: Option<NodeId>) -> Result<Vec<NodeView>> {
@@ -204,6 +204,14 @@ impl Controller {
         self.services.nodes.forget(id);
         Ok(())
     }
+}
+
+/// What differs on a node names guests and routes of every project: it is for those who repair.
+fn visible(principal: &Principal, mut found: Vec<NodeView>) -> Vec<NodeView> {
+    if !principal.may(Operation::NodeRepair, None) {
+        found.iter_mut().for_each(|node| node.drift.clear());
+    }
+    found
 }
 
 async fn move_node(tx: &mut PgTransaction<'_>, node: &NodeView, from: &[NodeState], to: NodeState) -> Result<()> {
