@@ -116,3 +116,6 @@ pub async fn keep(conn: &mut PgConnection, node: NodeId, drift: &[DriftView]) ->
     .await
     .map(drop)
 }
+
+#[cfg(test)]
+mod tests;
