@@ -12,8 +12,12 @@ import { Server } from '../server.mjs'
 import { story } from '../steps.mjs'
 
 const guestName = `www.drift.${lab.lab.zone}`
-/** How long a page may take while a node is cut, in ms. */
+/**
+ * How long a page may take while a node is cut, in ms: nineteen in twenty at once, and none as
+ * long as a node is given to answer.
+ */
 const AT_ONCE = 500
+const WAITED = 2_500
 
 const plain = html => html.replace(/<[^>]*>/g, '').replace(/\s+/g, ' ')
 
@@ -80,11 +84,11 @@ test('drift, and a node that does not answer', async t => {
   await step('a node that is cut delays no page and no job on the other, and is told of', async () => {
     await lab.fault('cut', 'node2')
     cut = true
-    const slow = []
+    const took = []
     const look = async place => {
       const [ms, { status }] = await timed(() => alice.read(place))
       assert.equal(status, 200)
-      if (ms > AT_ONCE) slow.push(`${place} took ${ms.toFixed(0)} ms`)
+      took.push(ms)
     }
     let looking = true
     const looks = (async () => {
@@ -97,7 +101,10 @@ test('drift, and a node that does not answer', async t => {
     await until('the node is told to be unreachable', async () => /Unreachable/.test((await alice.read('/nodes')).html), { limit: 60_000, pause: 200 })
     looking = false
     await looks
-    assert.deepEqual(slow, [])
+    took.sort((one, other) => one - other)
+    const [usual, worst] = [took[Math.floor(took.length * 0.95)], took.at(-1)]
+    assert.ok(usual < AT_ONCE && worst < WAITED, `of ${took.length} pages 95 % took ${usual.toFixed(0)} ms, the slowest ${worst.toFixed(0)} ms`)
+    t.diagnostic(`pages while a node is cut: ${took.length}, 95 % within ${usual.toFixed(0)} ms, the slowest ${worst.toFixed(0)} ms`)
   })
 
   await step('the job that waits says for what, until when, and is cancelled', async () => {

@@ -113,6 +113,11 @@ pub fn waits_for(job: &JobRow) -> Option<AnyView> {
     Some(view! { {what}{next}{since}{unreachable}{blocker} }.into_any())
 }
 
+/// What stands between the word of its state and what it waits for.
+const fn waits(job: &JobRow) -> &'static str {
+    if matches!(job.state, JobState::Waiting) { " for " } else { ", waits for " }
+}
+
 /// How long it took, or runs.
 pub fn duration(job: &JobRow) -> AnyView {
     match (job.started_at, job.ended_at) {
@@ -134,7 +139,7 @@ pub fn list(jobs: &[JobRow], nothing: &'static str) -> AnyView {
             let when = if job.state.is_over() { age(job.ended_at.unwrap_or(job.created_at)) } else { duration(job) };
             view! {
                 <li>
-                    <div><a class="strong" href=format!("/jobs/{}", job.id)>{job.title.clone()}</a><div class="quiet">{job_status(job.state)}{waits_for(job).map(|what| view! { " for "{what} })}</div></div>
+                    <div><a class="strong" href=format!("/jobs/{}", job.id)>{job.title.clone()}</a><div class="quiet">{job_status(job.state)}{waits_for(job).map(|what| view! { {waits(job)}{what} })}</div></div>
                     <span class="quiet nowrap">{when}</span>
                 </li>
             }
@@ -165,7 +170,8 @@ fn job_notice(job: &JobRow) -> AnyView {
     let word = crate::live::look(job.state.as_str()).1;
     let error =
         job.error.clone().filter(|_| tone == Tone::Fail).map(|error| view! { <span class="quiet">{error}</span> });
-    let waits = waits_for(job).map(|what| view! { <span class="quiet">"for "{what}</span> });
+    let waits =
+        waits_for(job).map(|what| view! { <span class="quiet">{waits(job).trim_start_matches(", ")}{what}</span> });
     let more = view! {
         {error}{waits}
         <a class="link" href=format!("/jobs/{}", job.id)>"Follow the job"</a>
