@@ -81,8 +81,13 @@ impl Operation {
         use Operation as O;
         match self {
             O::OverviewSee | O::NodeSee | O::ZoneSee | O::KeyOwn | O::JobSee => Needs::Member,
-            O::NodeLink | O::NodeInitialize | O::NodeRepair | O::NodeUnlink => Needs::Ops,
-            O::ZoneCreate | O::ZoneRemove | O::AuditSee => Needs::Ops,
+            O::NodeLink
+            | O::NodeInitialize
+            | O::NodeRepair
+            | O::NodeUnlink
+            | O::ZoneCreate
+            | O::ZoneRemove
+            | O::AuditSee => Needs::Ops,
             O::GuestSee => Needs::Role(ProjectRole::Viewer),
             O::GuestPower | O::JobDecide => Needs::Role(ProjectRole::Developer),
             O::GuestRequest | O::GuestDestroy | O::GuestReveal | O::NameAttach | O::NameDetach => {

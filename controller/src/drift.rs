@@ -204,13 +204,11 @@ async fn ask(services: &Services, node: &NodeEndpoint, expected: &Expected) -> R
 
 /// The differences in an answer.
 pub(crate) fn differences(node: &NodeEndpoint, answer: Answer) -> std::result::Result<Vec<Difference>, NodeError> {
-    match answer {
-        Answer::Drift { differences } => Ok(differences),
-        _ => {
-            let what = "another answer than what differs".to_owned();
-            Err(NodeError::Protocol { host: node.host(), what, stderr: Vec::new() })
-        }
+    if let Answer::Drift { differences } = answer {
+        return Ok(differences);
     }
+    let what = "another answer than what differs".to_owned();
+    Err(NodeError::Protocol { host: node.host(), what, stderr: Vec::new() })
 }
 
 #[cfg(test)]

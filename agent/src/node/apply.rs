@@ -35,16 +35,16 @@ pub fn apply(task: &Task<'_>, plan: &NodePlan) -> Result<bool, Failure> {
     let in_force = !interrupted && inactive.is_empty() && applied.is_some();
     let undermined = in_force && !(rules_are_there(task, &changes)? && routes_are_there(task.host, plan, &changes));
     let all = interrupted || !inactive.is_empty() || undermined;
-    let changed = !changes.is_empty() || all;
-    if changed {
+    let swapped = !changes.is_empty() || all;
+    if swapped {
         check(task, &changes)?;
         swap(task, &changes, &inactive, all)?;
     }
     let mended = applied.is_some() && mend_bridge(task, plan, &inactive)?;
-    if changed || mended || applied.as_ref() != Some(plan) {
+    if swapped || mended || applied.as_ref() != Some(plan) {
         remember(task.host, plan)?;
     }
-    Ok(changed || mended)
+    Ok(swapped || mended)
 }
 
 /// The plan in force, if there is one.

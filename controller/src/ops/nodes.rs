@@ -209,7 +209,9 @@ impl Controller {
 /// What differs on a node names guests and routes of every project: it is for those who repair.
 fn visible(principal: &Principal, mut found: Vec<NodeView>) -> Vec<NodeView> {
     if !principal.may(Operation::NodeRepair, None) {
-        found.iter_mut().for_each(|node| node.drift.clear());
+        for node in &mut found {
+            node.drift.clear();
+        }
     }
     found
 }
