@@ -6,7 +6,7 @@ use corpus_protocol::{Answer, JobRef, Reply, Request};
 
 use crate::failure::Failure;
 use crate::task::Task;
-use crate::{drivers, facts, image, lock, node, packages, record};
+use crate::{check, drivers, facts, image, lock, node, packages, record};
 
 /// Serves a request to its end.
 pub fn answer(request: &Request, job: Option<JobRef>, task: &Task<'_>) -> Reply {
@@ -41,6 +41,9 @@ fn serve(request: &Request, task: &Task<'_>) -> Result<Answer, Failure> {
         Request::EnsureDriver { driver } => packages::ensure(task, *driver).map(done),
         Request::ApplyNode { plan } => node::apply(task, plan).map(done),
         Request::CheckNode { plan } => Ok(Answer::Drift { differences: node::check(task, plan)? }),
+        Request::CheckGuests { guests, images } => {
+            Ok(Answer::Drift { differences: check::check(task, guests, images)? })
+        }
         Request::RemoveNode => node::remove(task).map(done),
         Request::EnsureImage { name, source } => image::ensure(task, name, source).map(done),
         Request::ListImages => Ok(Answer::Images { images: image::list(task.host) }),

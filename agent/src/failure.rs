@@ -73,6 +73,14 @@ pub enum Failure {
         /// The last lines of its standard error.
         tail: Vec<String>,
     },
+    /// Processes of a command that was to end outlived SIGKILL.
+    #[error("{program} was to end and still runs after SIGKILL: pid {}", Pids(.left))]
+    Survived {
+        /// Its name.
+        program: &'static str,
+        /// The processes that are left.
+        left: Vec<i32>,
+    },
     /// A checker refused what we rendered.
     #[error("{file} was refused by its checker, and the old configuration stays in force{}", Tail(.tail))]
     CheckFailed {
@@ -116,6 +124,16 @@ impl std::fmt::Display for Tail<'_> {
     }
 }
 
+/// Numbers of processes, the first few of them.
+struct Pids<'a>(&'a [i32]);
+
+impl std::fmt::Display for Pids<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let pids: Vec<String> = self.0.iter().take(10).map(ToString::to_string).collect();
+        f.write_str(&pids.join(", "))
+    }
+}
+
 impl Failure {
     /// The kind that the controller decides by.
     pub fn kind(&self) -> ErrorKind {
@@ -128,7 +146,7 @@ impl Failure {
             Self::Command { tail, .. } if tail.iter().any(|line| line.contains("No space left on device")) => {
                 ErrorKind::NoSpace
             }
-            Self::Start { .. } | Self::Command { .. } => ErrorKind::Command,
+            Self::Start { .. } | Self::Command { .. } | Self::Survived { .. } => ErrorKind::Command,
             Self::TimedOut { .. } => ErrorKind::TimedOut,
             Self::CheckFailed { .. } => ErrorKind::CheckFailed,
             Self::NoSpace { .. } => ErrorKind::NoSpace,

@@ -13,6 +13,7 @@
 //! - a guest can't make the agent read or write outside that guest: [`guest_root`];
 //! - a refused configuration leaves the old one in force: [`node`].
 
+pub mod check;
 pub mod dispatch;
 pub mod drivers;
 pub mod facts;

@@ -38,6 +38,7 @@ pub fn wanted(request: &Request) -> Vec<Wanted> {
         Request::Facts | Request::Read | Request::ListImages => vec![],
         Request::EnsureDriver { .. } | Request::ApplyNode { .. } => vec![alone("node".into())],
         Request::CheckNode { .. } => vec![shared("node".into())],
+        Request::CheckGuests { .. } => vec![shared("guests".into())],
         Request::RemoveNode => vec![alone("guests".into()), alone("node".into())],
         Request::EnsureImage { name, .. } => vec![shared("guests".into()), alone(format!("image-{name}"))],
         Request::EnsureGuest { plan } => vec![

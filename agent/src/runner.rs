@@ -3,7 +3,8 @@
 //! A command is an argv with a fixed `PATH` and an almost empty environment, in a process
 //! group of its own, without standard input. Its output is streamed as events line by line.
 //! It has a time limit; when that is reached, or the request is cancelled, the whole group
-//! gets SIGTERM, then SIGKILL, and the call returns only when no process of it is left.
+//! gets SIGTERM, then SIGKILL, and the call returns only when no process of it is left; one
+//! that the kernel can't end (it hangs in a disk or a network mount) is named in the answer.
 //! The leader is reaped last, so its number can't come to mean someone else's group meanwhile.
 
 use std::collections::VecDeque;
@@ -26,7 +27,9 @@ const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 const LIMIT: Duration = Duration::from_secs(30);
 /// How often a cancellation is looked for.
 const GLANCE: Duration = Duration::from_millis(20);
-/// What a group gets between SIGTERM and SIGKILL.
+/// How often the end of a group is looked for.
+const PEEK: Duration = Duration::from_millis(5);
+/// What a group gets between SIGTERM and SIGKILL, and then to be gone.
 const GRACE: Duration = Duration::from_secs(2);
 /// How long the pipes are read after the end: a daemon it started may hold them open.
 const DRAIN: Duration = Duration::from_millis(200);
@@ -165,12 +168,8 @@ impl Argv {
                 break;
             }
             if !exited && (now >= end || task.cancel.is_set()) {
-                group.kill(&mut child);
-                let tail = heard.tail.into();
-                return Err(match task.go_on() {
-                    Err(cancelled) => cancelled,
-                    Ok(()) => Failure::TimedOut { program: self.program, limit: self.limit, tail },
-                });
+                let left = group.kill(&mut child);
+                return Err(self.ended(task, group, left, heard.tail.into()));
             }
             match happenings.recv_timeout(GLANCE.min(end.saturating_duration_since(now))) {
                 Ok(Happening::Line(stream, text)) => heard.take(task, stream, text, self.quiet),
@@ -185,6 +184,25 @@ impl Argv {
         }
         let status = child.wait().map_err(|source| Failure::Start { program: self.program, source })?;
         Ok((status, Output { stdout: heard.stdout, tail: heard.tail.into() }))
+    }
+}
+
+impl Argv {
+    /// Why a command was ended, and whether it is gone.
+    fn ended(&self, task: &Task<'_>, group: &Group, left: Vec<i32>, tail: Vec<String>) -> Failure {
+        let program = self.program;
+        if !left.is_empty() {
+            let survived = Failure::Survived { program, left };
+            task.note(survived.to_string());
+            return survived;
+        }
+        match task.go_on() {
+            Err(cancelled) => {
+                task.note(format!("cancelled: process group {} ({program}) is gone", group.0.as_raw_nonzero()));
+                cancelled
+            }
+            Ok(()) => Failure::TimedOut { program, limit: self.limit, tail },
+        }
     }
 }
 
@@ -232,32 +250,41 @@ impl Group {
         });
     }
 
-    /// Ends all of the group and waits until nothing of it is left.
-    fn kill(&self, child: &mut Child) {
+    /// Ends all of the group; tells which of its processes are left, none as a rule. The leader
+    /// is reaped when the others are gone: until then nobody else's group can have its number.
+    fn kill(&self, child: &mut Child) -> Vec<i32> {
         let _ = kill_process_group(self.0, Signal::TERM);
         let end = Instant::now() + GRACE;
-        while Instant::now() < end && !matches!(child.try_wait(), Ok(Some(_))) {
-            thread::sleep(Duration::from_millis(5));
+        while Instant::now() < end && !self.leader_ended() {
+            thread::sleep(PEEK);
         }
-        let _ = kill_process_group(self.0, Signal::KILL);
-        let _ = child.wait();
         let end = Instant::now() + GRACE;
-        while Instant::now() < end && self.lives() {
+        loop {
             let _ = kill_process_group(self.0, Signal::KILL);
-            thread::sleep(Duration::from_millis(5));
+            let left = self.living();
+            if left.is_empty() || Instant::now() > end {
+                let _ = child.try_wait();
+                return left;
+            }
+            thread::sleep(PEEK);
         }
     }
-}
 
-impl Group {
-    /// Whether a process of it still runs. Those that ended and were not reaped by the host's init don't count.
-    fn lives(&self) -> bool {
+    fn leader_ended(&self) -> bool {
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
+        !matches!(waitid(WaitId::Pid(self.0), options), Ok(None))
+    }
+
+    /// Its processes that still run. Those that ended and were not reaped yet don't count.
+    fn living(&self) -> Vec<i32> {
+        if test_kill_process_group(self.0).is_err() {
+            return Vec::new();
+        }
         let group = self.0.as_raw_nonzero().to_string();
-        let stats = || std::fs::read_dir("/proc").into_iter().flatten().flatten();
-        test_kill_process_group(self.0).is_ok()
-            && stats().any(|entry| {
-                std::fs::read_to_string(entry.path().join("stat")).is_ok_and(|stat| runs_in(&stat, &group))
-            })
+        let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+        let runs =
+            |pid: &i32| std::fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| runs_in(&stat, &group));
+        entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).filter(runs).collect()
     }
 }
 
@@ -286,6 +313,10 @@ fn read_lines(pipe: impl Read + Send + 'static, stream: Stream, tell: Sender<Hap
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Mutex;
+
+    use corpus_protocol::{ErrorKind, Event};
+
     use super::*;
     use crate::host::Host;
     use crate::task::Cancel;
@@ -323,13 +354,38 @@ mod tests {
     }
 
     #[test]
-    fn cancel_is_quick() {
-        let (host, cancel) = (Host::default(), Cancel::default());
-        let task = Task { host: &host, cancel: &cancel, events: &|_| cancel.set() };
+    fn cancel_is_quick_and_verified() {
+        let (host, cancel, said) = (Host::default(), Cancel::default(), Mutex::default());
+        let events = |event| {
+            cancel.set();
+            if let Event::Log { text, .. } = event {
+                Vec::push(&mut said.lock().unwrap(), text);
+            }
+        };
+        let task = Task { host: &host, cancel: &cancel, events: &events };
         let started = Instant::now();
-        let result = Argv::new("sh").args(["-c", "echo up; sleep 61.5"]).run(&task);
+        let result = Argv::new("sh").args(["-c", "echo $$; sleep 61.5"]).run(&task);
         assert!(matches!(result, Err(Failure::Cancelled)), "{result:?}");
         assert!(started.elapsed() < GRACE);
+        let said = said.into_inner().unwrap();
+        let group = &said[0];
+        assert_eq!(said[1..], [format!("cancelled: process group {group} (sh) is gone")]);
+        let entries = std::fs::read_dir("/proc").unwrap().flatten();
+        let mut stats = entries.filter_map(|entry| std::fs::read_to_string(entry.path().join("stat")).ok());
+        assert!(!stats.any(|stat| runs_in(&stat, group)), "a process of the group lives");
+    }
+
+    #[test]
+    fn what_outlives_sigkill_is_named() {
+        let (host, said) = (Host::default(), Mutex::<Vec<Event>>::default());
+        let cancel = Cancel::default();
+        cancel.set();
+        let task = Task { host: &host, cancel: &cancel, events: &|event| said.lock().unwrap().push(event) };
+        let group = Group(Pid::from_raw(4711).unwrap());
+        let failure = Argv::new("cp").ended(&task, &group, vec![4711, 4712], vec![]);
+        let text = "cp was to end and still runs after SIGKILL: pid 4711, 4712";
+        assert_eq!((failure.to_string().as_str(), failure.kind()), (text, ErrorKind::Command));
+        assert_eq!(said.into_inner().unwrap(), [Event::Log { stream: Stream::Note, text: text.to_owned() }]);
     }
 
     #[test]

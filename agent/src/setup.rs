@@ -5,7 +5,9 @@ use corpus_protocol::{Account, AuthorizedKeys, GuestSetup, SshHostKey};
 use crate::failure::Failure;
 use crate::guest_root::{GuestPath, GuestRoot, Owner};
 
-const KEYS: &str = "/etc/corpus/authorized_keys";
+/// The folder in a guest with the keys that Corpus keeps, a file for each account. sshd reads
+/// it besides the account's own `~/.ssh/authorized_keys`, which Corpus leaves alone.
+pub const KEYS: &str = "/etc/corpus/authorized_keys";
 
 /// What setting up a guest changed.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -34,21 +36,80 @@ pub fn apply(root: &GuestRoot, setup: &GuestSetup) -> Result<Changed, Failure> {
 
 /// The keys that Corpus keeps in a guest are exactly these.
 pub fn keys(root: &GuestRoot, keys: &AuthorizedKeys) -> Result<bool, Failure> {
-    let file = |user: &str| format!("{KEYS}/{user}").parse::<GuestPath>();
     let mut changed = false;
     for (user, lines) in keys.iter().filter(|(_, lines)| !lines.is_empty()) {
         if lines.iter().any(|line| line.chars().any(char::is_control)) {
             return Err(Failure::Invalid(format!("a key of {user} is not one line")));
         }
-        let text = format!("# Kept by Corpus; changes are overwritten.\n{}\n", lines.join("\n"));
-        changed |= root.ensure(&file(user.as_str())?, &text, Owner::root(0o644))?;
+        changed |= root.ensure(&key_file(user.as_str())?, &key_text(lines), KEY_OWNER)?;
     }
-    for name in root.list(&KEYS.parse()?)? {
-        if !keys.iter().any(|(user, lines)| user.as_str() == name && !lines.is_empty()) {
-            changed |= root.remove(&file(&name)?)?;
-        }
+    for name in unplanned(root, keys)? {
+        changed |= root.remove(&key_file(&name)?)?;
     }
     Ok(changed)
+}
+
+/// Who owns the files of keys: sshd does not trust a file that others may write.
+const KEY_OWNER: Owner = Owner::root(0o644);
+
+/// A guest may have made any number of them.
+const NAMED: usize = 3;
+
+fn key_file(user: &str) -> Result<GuestPath, Failure> {
+    format!("{KEYS}/{user}").parse()
+}
+
+fn key_text(lines: &[String]) -> String {
+    format!("# Kept by Corpus; changes are overwritten.\n{}\n", lines.join("\n"))
+}
+
+/// The files in the folder of accounts that have no key.
+fn unplanned(root: &GuestRoot, keys: &AuthorizedKeys) -> Result<Vec<String>, Failure> {
+    let mut names = root.list(&KEYS.parse()?)?;
+    names.retain(|name| !keys.iter().any(|(user, lines)| user.as_str() == name && !lines.is_empty()));
+    names.sort_unstable();
+    Ok(names)
+}
+
+/// What [`keys`] would change, a sentence for each account.
+pub fn key_differences(root: &GuestRoot, keys: &AuthorizedKeys) -> Result<Vec<String>, Failure> {
+    let mut differences = Vec::new();
+    for (user, lines) in keys.iter().filter(|(_, lines)| !lines.is_empty()) {
+        let found = root.read(&key_file(user.as_str())?)?;
+        differences.extend(match found {
+            None => Some(format!("the keys of {user} are missing")),
+            Some(found) if found.owner != KEY_OWNER => {
+                Some(format!("the keys of {user} can be changed by others than root"))
+            }
+            Some(found) => key_difference(user.as_str(), lines, &found.text),
+        });
+    }
+    let unplanned = unplanned(root, keys)?;
+    let named = unplanned.iter().take(NAMED);
+    differences.extend(named.map(|name| format!("{name:?} has keys, and should have none")));
+    if unplanned.len() > NAMED {
+        differences.push(format!("{} more accounts have keys, and should have none", unplanned.len() - NAMED));
+    }
+    Ok(differences)
+}
+
+fn key_difference(user: &str, wanted: &[String], text: &str) -> Option<String> {
+    if text == key_text(wanted) {
+        return None;
+    }
+    let found: Vec<&str> =
+        text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')).collect();
+    let missing = wanted.iter().filter(|line| !found.contains(&line.trim())).count();
+    let foreign = found.iter().filter(|line| !wanted.iter().any(|wanted| wanted.trim() == **line)).count();
+    let keys = |count: usize| if count == 1 { "1 key".to_owned() } else { format!("{count} keys") };
+    Some(match (missing, foreign) {
+        (0, 0) => format!("the file with the keys of {user} was changed"),
+        (missing, 0) => format!("{user} lacks {}", keys(missing)),
+        (0, foreign) => format!("{user} has {} that Corpus did not bring", keys(foreign)),
+        (missing, foreign) => {
+            format!("{user} lacks {} and has {} that Corpus did not bring", keys(missing), keys(foreign))
+        }
+    })
 }
 
 fn host_key(root: &GuestRoot, key: &SshHostKey) -> Result<bool, Failure> {
@@ -101,6 +162,18 @@ mod tests {
         assert_eq!(set, "root:$6$a$b:19000:0:99999:7:::\nrooty:!:1::::::\nsysadmin:$6$c$d:19000:0:99999:7:::\n");
         assert!(with_passwords(shadow, &[account("bob", "$6$a$b")]).is_err());
         assert!(with_passwords(shadow, &[account("root", "")]).is_err());
+    }
+
+    #[test]
+    fn missing_and_foreign_keys_are_told_apart() {
+        let wanted = ["ssh-ed25519 AAAA a".to_owned(), "ssh-ed25519 BBBB b".to_owned()];
+        let told = |text: &str| key_difference("root", &wanted, text);
+        assert_eq!(told(&key_text(&wanted)), None);
+        assert_eq!(told("ssh-ed25519 AAAA a\n").as_deref(), Some("root lacks 1 key"));
+        let foreign = key_text(&wanted) + "ssh-ed25519 CCCC evil\n";
+        assert_eq!(told(&foreign).as_deref(), Some("root has 1 key that Corpus did not bring"));
+        assert_eq!(told("x\ny\n").as_deref(), Some("root lacks 2 keys and has 2 keys that Corpus did not bring"));
+        assert_eq!(told(&wanted.join("\n")).as_deref(), Some("the file with the keys of root was changed"));
     }
 
     proptest! {

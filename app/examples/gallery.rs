@@ -149,7 +149,7 @@ fn page(path: &str, variant: &str) -> Page {
             ),
         ),
         "/jobs" => {
-            Page::new("jobs", "Jobs", pages::jobs::jobs_view("all", jobs.get(..some(5)).unwrap_or_default(), 0, 2))
+            Page::new("jobs", "Jobs", pages::jobs::jobs_view("all", jobs.get(..some(6)).unwrap_or_default(), 0, 2))
         }
         "/keys" => Page::new(
             "keys",

@@ -29,9 +29,25 @@ pub fn took(milliseconds: i64) -> String {
     }
 }
 
+/// How long a step may say nothing before that is told, in seconds.
+const SILENT: i64 = 60;
+
+/// `no sign of life since 15:03:02 (75 s)`, or nothing while that is not worth a word.
+pub fn silence(clock: &str, seconds: i64) -> String {
+    let long = if seconds < 600 { format!("{seconds} s") } else { span(seconds) };
+    if seconds < SILENT { String::new() } else { format!("no sign of life since {clock} ({long})") }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn silence_is_told_after_a_minute() {
+        assert_eq!(silence("15:03:02", 59), "");
+        assert_eq!(silence("15:03:02", 75), "no sign of life since 15:03:02 (75 s)");
+        assert_eq!(silence("15:03:02", 3_600), "no sign of life since 15:03:02 (1 h)");
+    }
 
     #[test]
     fn words() {

@@ -53,13 +53,25 @@ pub struct Step {
     pub progress_done: Option<i64>,
     /// All there is to do.
     pub progress_total: Option<i64>,
+    /// When it last changed, reported progress or wrote to the log, RFC 3339.
+    pub alive_at: Option<String>,
 }
 
 impl Step {
+    /// Whether its do or its undo is on its way.
+    pub fn is_running(&self) -> bool {
+        matches!(self.state.as_str(), "running" | "undoing")
+    }
+
+    /// The last sign of life of a step that runs, RFC 3339.
+    pub fn last_sign(&self) -> Option<&str> {
+        self.alive_at.as_deref().or(self.started_at.as_deref()).filter(|_| self.is_running())
+    }
+
     /// How often it was tried, when more than once, and how far it is.
     pub fn remark(&self) -> String {
         let tries = (self.attempts > 1).then(|| format!("{} tries", self.attempts));
-        let running = matches!(self.state.as_str(), "running" | "undoing");
+        let running = self.is_running();
         let percent = match (self.progress_done, self.progress_total) {
             (Some(done), Some(total)) if total > 0 && running => Some(format!("{}%", done.saturating_mul(100) / total)),
             _ => None,
@@ -105,9 +117,10 @@ mod tests {
     #[test]
     fn reads_what_the_stream_says() {
         let json = r#"{"type":"step","index":1,"name":"spawn","title":"Spawn","state":"running","started_at":null,"ended_at":null,
-            "attempts":2,"error":null,"undo_error":null,"progress_done":1,"progress_total":4,"seq":7}"#;
+            "attempts":2,"error":null,"undo_error":null,"progress_done":1,"progress_total":4,"alive_at":"2026-11-21T15:03:02Z","seq":7}"#;
         let Change::Step(step) = serde_json::from_str(json).expect("a step") else { panic!("not a step") };
         assert_eq!(step.remark(), "2 tries, 25%");
+        assert_eq!(step.last_sign(), Some("2026-11-21T15:03:02Z"));
         let json = r#"{"type":"state","id":"x","state":"undone","kind":"node_link"}"#;
         assert!(matches!(serde_json::from_str(json), Ok(Change::State(state)) if state.is_over()));
     }

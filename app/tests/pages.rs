@@ -8,7 +8,7 @@
 mod samples;
 
 use corpus_app::pages::guest::{Shown, guest_view};
-use corpus_app::pages::{job, nodes, overview, request};
+use corpus_app::pages::{job, node, nodes, overview, request};
 use corpus_app::{FormState, Revealed};
 use corpus_controller::authz::Principal;
 use corpus_domain::{GuestState, ProjectRole};
@@ -109,4 +109,40 @@ fn no_page_has_an_inline_style_or_handler() {
     let page = guest_page(&samples::operator(), 0, None)
         + &html(|| nodes::nodes_view(&samples::operator(), &samples::nodes()));
     assert!(!page.contains(" style=") && !page.contains(" onclick="));
+}
+
+#[test]
+fn a_node_says_what_differs_and_offers_a_repair_to_who_may() {
+    let (list, guests, form) = (samples::nodes(), samples::guests(), FormState::default());
+    let page = |who: &Principal, at: usize| html(|| node::node_view(who, &list[at], &guests, &[], &form));
+    let drifted = page(&samples::operator(), 0);
+    assert!(drifted.contains("/repair") && drifted.contains("the firewall&#39;s rules in the kernel were changed"));
+    assert!(drifted.contains("&lt;b&gt;pet&lt;/b&gt;"), "what a node says is text");
+    assert!(!page(&viewer(), 0).contains("id=\"drift\""), "it names guests of every project");
+    assert!(page(&samples::operator(), 3).contains("Nothing differs"));
+    assert!(!page(&samples::operator(), 2).contains("id=\"drift\""), "a linked node should be nothing yet");
+    let table = |who: &Principal| html(|| nodes::nodes_view(who, &list));
+    assert_eq!(table(&samples::operator()).matches("Drift 4").count(), 1);
+    assert!(!table(&viewer()).contains("Drift"));
+}
+
+#[test]
+fn a_job_that_waits_says_until_when_and_a_silent_step_says_so() {
+    let details = samples::job_details();
+    let page =
+        |at: usize| html(|| job::job_view(&samples::operator(), &details[at], &samples::log(), &FormState::default()));
+    let retried = page(5);
+    for words in [
+        "(attempt 3 of 20)",
+        ", next try at ",
+        "data-time=\"clock\"",
+        "its node is unreachable for",
+        "what it did so far is undone",
+    ] {
+        assert!(retried.contains(words), "{words}");
+    }
+    assert!(retried.contains("no sign of life since ") && retried.contains(" (75 s)"), "{retried}");
+    assert!(!page(3).contains("no sign of life"), "what is done may be silent");
+    let blocked = page(1);
+    assert!(blocked.contains("Open that job") && blocked.contains("it has done nothing yet"));
 }

@@ -33,6 +33,7 @@ pub enum Operation {
     NodeSee,
     NodeLink,
     NodeInitialize,
+    NodeRepair,
     NodeUnlink,
     ZoneSee,
     ZoneCreate,
@@ -57,6 +58,7 @@ impl Operation {
         Self::NodeSee,
         Self::NodeLink,
         Self::NodeInitialize,
+        Self::NodeRepair,
         Self::NodeUnlink,
         Self::ZoneSee,
         Self::ZoneCreate,
@@ -79,7 +81,13 @@ impl Operation {
         use Operation as O;
         match self {
             O::OverviewSee | O::NodeSee | O::ZoneSee | O::KeyOwn | O::JobSee => Needs::Member,
-            O::NodeLink | O::NodeInitialize | O::NodeUnlink | O::ZoneCreate | O::ZoneRemove | O::AuditSee => Needs::Ops,
+            O::NodeLink
+            | O::NodeInitialize
+            | O::NodeRepair
+            | O::NodeUnlink
+            | O::ZoneCreate
+            | O::ZoneRemove
+            | O::AuditSee => Needs::Ops,
             O::GuestSee => Needs::Role(ProjectRole::Viewer),
             O::GuestPower | O::JobDecide => Needs::Role(ProjectRole::Developer),
             O::GuestRequest | O::GuestDestroy | O::GuestReveal | O::NameAttach | O::NameDetach => {

@@ -7,6 +7,7 @@
 pub mod authz;
 mod controller;
 pub mod dns;
+mod drift;
 mod error;
 pub mod jobs;
 pub mod nodes;

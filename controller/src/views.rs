@@ -5,12 +5,12 @@ use std::net::Ipv4Addr;
 
 use chrono::{DateTime, Utc};
 use corpus_domain::{
-    Backing, Bytes, DnsName, DnsNameId, Driver, Environment, GuestId, GuestName, GuestNetwork, GuestState, ImageName,
-    JobId, MacAddress, Mode, NameState, NodeAddress, NodeId, NodeState, ProjectId, ProjectName, ProjectRole,
+    Backing, Bytes, DnsName, DnsNameId, DriftKind, Driver, Environment, GuestId, GuestName, GuestNetwork, GuestState,
+    ImageName, JobId, MacAddress, Mode, NameState, NodeAddress, NodeId, NodeState, ProjectId, ProjectName, ProjectRole,
     Reachability, SizeProfile, SshKeyId, SshPort, UnixUser, UserName, ZoneId,
 };
-use corpus_protocol::{Facts, Reading};
-use serde::Serialize;
+use corpus_protocol::{Difference, Facts, Reading};
+use serde::{Deserialize, Serialize};
 
 use crate::nodes::{InvalidHostKey, NodeEndpoint};
 
@@ -62,8 +62,32 @@ pub struct NodeView {
     pub reading: Option<Reading>,
     /// When that was read.
     pub reading_at: Option<Time>,
+    /// What was not as it should be at the last check.
+    pub drift: Vec<DriftView>,
+    /// When that check was.
+    pub checked_at: Option<Time>,
     /// The job that is on it, if one is.
     pub job: Option<JobId>,
+}
+
+/// Something of a node that is not as it should be.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DriftView {
+    /// What it concerns.
+    pub kind: DriftKind,
+    /// The guest it concerns, if one.
+    pub guest: Option<GuestName>,
+    /// What was found, for a person.
+    pub text: String,
+    /// When it was first found.
+    pub since: Time,
+}
+
+impl DriftView {
+    /// Whether this is the same finding.
+    pub fn is(&self, found: &Difference) -> bool {
+        (self.kind, &self.guest, &self.text) == (found.kind, &found.guest, &found.text)
+    }
 }
 
 impl NodeView {
@@ -150,6 +174,8 @@ pub struct GuestView {
     pub created_at: Time,
     /// The job that is on it, if one is.
     pub job: Option<JobId>,
+    /// What of it was not as it should be at the last check of its node; not read for lists.
+    pub drift: Vec<DriftView>,
     /// Its DNS names.
     pub names: Vec<NameView>,
 }

@@ -9,6 +9,8 @@ word_enum!(
         NodeLink = "node_link",
         /// Set up driver, network, firewall, proxy and image on a node.
         NodeInitialize = "node_initialize",
+        /// Bring a node back to what it should be.
+        NodeRepair = "node_repair",
         /// Take everything of ours from a node and forget it.
         NodeUnlink = "node_unlink",
         /// Make a guest.

@@ -22,7 +22,7 @@ pub use ids::{AuditId, DnsNameId, GuestId, JobId, NodeId, ProjectId, SshKeyId, U
 pub use job::{JobKind, JobState, StepState};
 pub use names::{DnsName, Environment, GuestName, HostName, ImageName, NodeAddress, ProjectName, UnixUser, UserName};
 pub use net::{GuestNetwork, MacAddress, SSH_PORTS, SshPort};
-pub use node::{NodeState, Reachability};
+pub use node::{DriftKind, NodeState, Reachability};
 pub use role::ProjectRole;
 pub use size::SizeProfile;
 pub use text::Invalid;

@@ -35,3 +35,36 @@ word_enum!(
         HostKeyChanged = "host_key_changed",
     }
 );
+
+word_enum!(
+    /// What of a node is not as it should be.
+    DriftKind, "kind of drift", {
+        /// A unit of ours is not active.
+        Unit = "unit",
+        /// A file of ours was changed or is missing.
+        File = "file",
+        /// The bridge, its address, or forwarding.
+        Network = "network",
+        /// The firewall's rules in the kernel.
+        Rule = "rule",
+        /// A route of the running proxy.
+        Route = "route",
+        /// An image that guests need is not there.
+        Image = "image",
+        /// A guest runs and should not, or the reverse.
+        Power = "power",
+        /// A key is missing in a guest, or one is there that Corpus did not bring.
+        Key = "key",
+        /// The container of a guest is not there.
+        Gone = "gone",
+        /// A container that no guest stands for.
+        Foreign = "foreign",
+    }
+);
+
+impl DriftKind {
+    /// Whether a repair mends it; else a person has to decide.
+    pub const fn is_mendable(self) -> bool {
+        !matches!(self, Self::Gone | Self::Foreign)
+    }
+}

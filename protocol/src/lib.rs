@@ -8,18 +8,20 @@
 //! Both sides come from one build: the agent is copied to the host under the hash of its
 //! binary, so the version in `hello` only guards against a wrong binary, not for old ones.
 
+mod drift;
 mod facts;
 mod guest;
 mod node;
 mod request;
 
+pub use drift::{Difference, GuestCheck};
 pub use facts::{Cpu, DriverFact, Facts, GuestReading, Listener, Reading, Storage};
 pub use guest::{Account, AuthorizedKeys, GuestFile, GuestNet, GuestPlan, GuestSetup, SshHostKey, UnixPasswordHash};
 pub use node::{FirewallRule, HttpRoute, ImageSource, NodePlan, SshRoute};
 pub use request::{Answer, ErrorKind, Event, FromAgent, JobRef, Reply, Request, RequestError, Stream, ToAgent};
 
 /// The version of these shapes; raised with every change of them.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// The longest line that either side accepts, in bytes.
 pub const MAX_LINE: usize = 4 << 20;

@@ -4,6 +4,7 @@ use corpus_domain::{Driver, GuestName, GuestState, ImageName, JobId};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use crate::drift::{Difference, GuestCheck};
 use crate::facts::{Facts, Reading};
 use crate::guest::{AuthorizedKeys, GuestPlan, GuestSetup};
 use crate::node::{ImageSource, NodePlan};
@@ -130,6 +131,14 @@ pub enum Request {
         /// The whole of it.
         plan: Box<NodePlan>,
     },
+    /// Tell whether the node's guests and images are as they should be, without changing
+    /// anything. Answer: [`Answer::Drift`].
+    CheckGuests {
+        /// All guests that the node should have; any other container is told of.
+        guests: Vec<GuestCheck>,
+        /// The images that they and new ones need.
+        images: Vec<ImageName>,
+    },
     /// The image is unpacked on the node.
     EnsureImage {
         /// Its name.
@@ -198,10 +207,10 @@ pub enum Answer {
         /// Running, stopped.
         state: GuestState,
     },
-    /// What differs from the plan, a sentence each; empty when nothing does.
+    /// What differs from what was asked about; empty when nothing does.
     Drift {
         /// The differences.
-        differences: Vec<String>,
+        differences: Vec<Difference>,
     },
     /// The images on the node.
     Images {

@@ -85,6 +85,7 @@ fn forms() -> Router<Web> {
         .route("/theme", post(theme::choose))
         .route("/nodes/link", post(nodes::link))
         .route("/nodes/{id}/initialize", post(nodes::initialize))
+        .route("/nodes/{id}/repair", post(nodes::repair))
         .route("/nodes/{id}/host-key", post(nodes::host_key))
         .route("/nodes/{id}/unlink", post(nodes::unlink))
         .route("/guests/new", post(guests::request))

@@ -90,6 +90,27 @@ impl Driver for Lxc {
         folder::names(host).iter().filter(|name| matches!(made(host, name), Ok(Some(_)))).map(reading).collect()
     }
 
+    fn cables(&self, host: &Host) -> Vec<String> {
+        let entries = fs::read_dir(host.path("/sys/class/net")).into_iter().flatten().flatten();
+        let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+        names.filter(|name| config::is_interface(name)).collect()
+    }
+
+    fn foreign(&self, host: &Host) -> Vec<String> {
+        let not_ours = |name: &String| match name.parse() {
+            Ok(name) => matches!(made(host, &name), Err(Failure::Invalid(_))),
+            Err(_) => true,
+        };
+        folder::containers(host).into_iter().filter(not_ours).collect()
+    }
+
+    fn running_root(&self, host: &Host, name: &GuestName) -> Result<Option<GuestRoot>, Failure> {
+        match made(host, name)? {
+            Some(_) => state::init(name).map(GuestRoot::of_process).transpose(),
+            None => Ok(None),
+        }
+    }
+
     fn uses_image(&self, host: &Host, image: &ImageName) -> bool {
         folder::names(host).iter().any(|name| matches!(made(host, name), Ok(Some(made)) if made.uses(image)))
     }

@@ -12,6 +12,7 @@ use corpus_domain::{Driver as Kind, GuestName};
 use corpus_protocol::{AuthorizedKeys, GuestPlan, GuestReading, GuestSetup};
 
 use crate::failure::Failure;
+use crate::guest_root::GuestRoot;
 use crate::host::Host;
 use crate::task::Task;
 
@@ -31,6 +32,12 @@ pub trait Driver {
     fn ensure_absent(&self, task: &Task<'_>, name: &GuestName) -> Result<bool, Failure>;
     /// The guests of ours, without starting a process.
     fn readings(&self, host: &Host) -> Vec<GuestReading>;
+    /// The host's ends of the cables of guests that run.
+    fn cables(&self, host: &Host) -> Vec<String>;
+    /// The names of containers that are not ours.
+    fn foreign(&self, host: &Host) -> Vec<String>;
+    /// The files that the processes of a running guest see; nothing when it does not run.
+    fn running_root(&self, host: &Host, name: &GuestName) -> Result<Option<GuestRoot>, Failure>;
     /// Whether a guest of ours was made from this image.
     fn uses_image(&self, host: &Host, image: &corpus_domain::ImageName) -> bool;
 }
@@ -48,6 +55,16 @@ pub fn of(kind: Kind) -> Result<&'static dyn Driver, Failure> {
 /// Every driver of this agent.
 pub fn all() -> [&'static dyn Driver; 1] {
     [&lxc::Lxc]
+}
+
+/// The host's ends of the cables of guests that run, of every driver.
+pub fn cables(host: &Host) -> Vec<String> {
+    all().iter().flat_map(|driver| driver.cables(host)).collect()
+}
+
+/// The names of containers that are not ours, of every driver.
+pub fn foreign(host: &Host) -> Vec<String> {
+    all().iter().flat_map(|driver| driver.foreign(host)).collect()
 }
 
 /// The guests of ours, of every driver.

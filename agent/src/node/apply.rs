@@ -5,6 +5,7 @@ use std::fs;
 
 use corpus_protocol::NodePlan;
 
+use super::check::{map_difference, network};
 use super::live::{self, inactive_units};
 use super::plan::require_sound;
 use super::{Part, Rendered, UNITS, applied_path, certificate, mark, render, seen_rules};
@@ -31,16 +32,19 @@ pub fn apply(task: &Task<'_>, plan: &NodePlan) -> Result<bool, Failure> {
     let changes = changes(task.host, plan)?;
     let inactive = inactive_units(task)?;
     let interrupted = mark(task.host).exists();
-    let flushed = !interrupted && inactive.is_empty() && applied.is_some() && !rules_are_there(task, &changes)?;
-    if !changes.is_empty() || !inactive.is_empty() || interrupted || flushed {
+    let in_force = !interrupted && inactive.is_empty() && applied.is_some();
+    let undermined = in_force && !(rules_are_there(task, &changes)? && routes_are_there(task.host, plan, &changes));
+    let all = interrupted || !inactive.is_empty() || undermined;
+    let swapped = !changes.is_empty() || all;
+    if swapped {
         check(task, &changes)?;
-        let all = interrupted || !inactive.is_empty() || flushed;
         swap(task, &changes, &inactive, all)?;
-    } else if applied.as_ref() == Some(plan) {
-        return Ok(false);
     }
-    remember(task.host, plan)?;
-    Ok(!changes.is_empty() || !inactive.is_empty() || interrupted || flushed)
+    let mended = applied.is_some() && mend_bridge(task, plan, &inactive)?;
+    if swapped || mended || applied.as_ref() != Some(plan) {
+        remember(task.host, plan)?;
+    }
+    Ok(swapped || mended)
 }
 
 /// The plan in force, if there is one.
@@ -101,9 +105,33 @@ fn ensure_certificate(task: &Task<'_>) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Someone may have removed the bridge while its unit stayed active. A bridge that was made
+/// anew has no guest on it: the cables of those that run are put back. Tells whether there was
+/// anything to do.
+fn mend_bridge(task: &Task<'_>, plan: &NodePlan, inactive: &[&'static str]) -> Result<bool, Failure> {
+    const UNIT: &str = "corpus-network.service";
+    let differs = !network(task.host, plan)?.is_empty();
+    if differs {
+        Argv::new("systemctl").args(["restart", UNIT]).run(task)?;
+    }
+    let remade = differs || inactive.contains(&UNIT);
+    for cable in drivers::cables(task.host).iter().filter(|_| remade) {
+        Argv::new("ip").args(["link", "set", "dev", cable, "master", &plan.bridge]).run(task)?;
+    }
+    Ok(remade)
+}
+
+/// Not looked at when the maps are replaced anyway.
+fn routes_are_there(host: &Host, plan: &NodePlan, changes: &[Change]) -> bool {
+    let kept = render(host, plan)
+        .into_iter()
+        .filter(|file| file.part == Part::Maps && !changes.iter().any(|change| change.file.path == file.path));
+    kept.into_iter().all(|file| map_difference(host, &file).is_none())
+}
+
 /// Something else on the host may have flushed the kernel's rules; not looked at when they are loaded anyway.
 fn rules_are_there(task: &Task<'_>, changes: &[Change]) -> Result<bool, Failure> {
-    if changes.iter().any(|change| change.file.part != Part::Maps) {
+    if changes.iter().any(|change| change.file.part == Part::Firewall) {
         return Ok(true);
     }
     let seen = files::read(&seen_rules(&task.host.configuration()))?;

@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
-use corpus_protocol::NodePlan;
+use corpus_domain::DriftKind;
+use corpus_protocol::{Difference, NodePlan};
 
 use super::live::{self, inactive_units};
 use super::plan::require_sound;
@@ -14,15 +15,16 @@ use crate::files;
 use crate::host::Host;
 use crate::task::Task;
 
-/// The differences, a sentence each.
-pub fn check(task: &Task<'_>, plan: &NodePlan) -> Result<Vec<String>, Failure> {
+/// The differences.
+pub fn check(task: &Task<'_>, plan: &NodePlan) -> Result<Vec<Difference>, Failure> {
     require_sound(plan)?;
     let rendered = render(task.host, plan);
     let mut differences = Vec::new();
     for file in &rendered {
         differences.extend(file_difference(file)?);
     }
-    differences.extend(inactive_units(task)?.into_iter().map(|unit| format!("{unit} is not active")));
+    let inactive = inactive_units(task)?.into_iter();
+    differences.extend(inactive.map(|unit| found(DriftKind::Unit, format!("{unit} is not active"))));
     differences.extend(network(task.host, plan)?);
     differences.extend(rules(task)?);
     let maps = rendered.iter().filter(|file| file.part == Part::Maps);
@@ -30,16 +32,21 @@ pub fn check(task: &Task<'_>, plan: &NodePlan) -> Result<Vec<String>, Failure> {
     Ok(differences)
 }
 
-fn file_difference(file: &Rendered) -> Result<Option<String>, Failure> {
+fn found(kind: DriftKind, text: impl Into<String>) -> Difference {
+    Difference::of_node(kind, text)
+}
+
+fn file_difference(file: &Rendered) -> Result<Option<Difference>, Failure> {
     let path = file.path.display();
     Ok(match files::read(&file.path)? {
         Some(text) if text == file.text => None,
-        Some(_) => Some(format!("{path} is not as planned")),
-        None => Some(format!("{path} is missing")),
+        Some(_) => Some(found(DriftKind::File, format!("{path} was changed by someone else"))),
+        None => Some(found(DriftKind::File, format!("{path} is missing"))),
     })
 }
 
-fn network(host: &Host, plan: &NodePlan) -> Result<Vec<String>, Failure> {
+/// What of bridge, address and forwarding is not as planned.
+pub(super) fn network(host: &Host, plan: &NodePlan) -> Result<Vec<Difference>, Failure> {
     let mut differences = Vec::new();
     let bridge = &plan.bridge;
     if !host.path(format!("/sys/class/net/{bridge}/bridge")).exists() {
@@ -50,26 +57,59 @@ fn network(host: &Host, plan: &NodePlan) -> Result<Vec<String>, Failure> {
     if files::read(&host.path("/proc/sys/net/ipv4/ip_forward"))?.is_none_or(|text| text.trim() != "1") {
         differences.push("the kernel does not forward IPv4".to_owned());
     }
-    Ok(differences)
+    Ok(differences.into_iter().map(|text| found(DriftKind::Network, text)).collect())
 }
 
-fn rules(task: &Task<'_>) -> Result<Option<String>, Failure> {
+fn rules(task: &Task<'_>) -> Result<Option<Difference>, Failure> {
     let now = live::rules(task)?;
     let seen = files::read(&seen_rules(&task.host.configuration()))?;
-    Ok(match seen {
-        _ if now.is_empty() => Some("the firewall's tables are missing in the kernel".to_owned()),
-        Some(seen) if seen != now => {
-            Some("the firewall's tables in the kernel were changed by someone else".to_owned())
-        }
-        _ => None,
-    })
+    let text = match seen {
+        _ if now.is_empty() => "the firewall's tables are missing in the kernel",
+        Some(seen) if seen != now => "the firewall's rules in the kernel were changed by someone else",
+        _ => return Ok(None),
+    };
+    Ok(Some(found(DriftKind::Rule, text)))
 }
 
-fn map_difference(host: &Host, file: &Rendered) -> Option<String> {
+/// Whether the running proxy looks up in this map something else than the file says.
+pub(super) fn map_difference(host: &Host, file: &Rendered) -> Option<Difference> {
     let path = file.path.display();
-    match live::map(host, &file.path) {
-        Ok(lines) if lines == file.text.lines().map(str::to_owned).collect::<BTreeSet<_>>() => None,
-        Ok(_) => Some(format!("the running proxy does not route as {path} is planned")),
-        Err(failure) => Some(failure.to_string()),
+    let text = match live::map(host, &file.path) {
+        Ok(lines) => routes(&path.to_string(), &file.text, &lines)?,
+        Err(failure) => failure.to_string(),
+    };
+    Some(found(DriftKind::Route, text))
+}
+
+/// Names the routes that differ, the first few of them.
+fn routes(path: &str, planned: &str, running: &BTreeSet<String>) -> Option<String> {
+    const NAMED: usize = 3;
+    let planned: BTreeSet<String> = planned.lines().map(str::to_owned).collect();
+    let named = |lines: Vec<&String>, what: &str| {
+        let more = lines.len().saturating_sub(NAMED);
+        let first: Vec<&str> = lines.iter().take(NAMED).map(|line| line.as_str()).collect();
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        (!first.is_empty()).then(|| format!("{what} {}{more}", first.join(", ")))
+    };
+    let missing = named(planned.difference(running).collect(), "lacks");
+    let foreign = named(running.difference(&planned).collect(), "has besides");
+    let said: Vec<String> = [missing, foreign].into_iter().flatten().collect();
+    (!said.is_empty())
+        .then(|| format!("the running proxy does not route as {path} says: it {}", said.join(", and it ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn routes_that_differ_are_named() {
+        let running = |lines: &[&str]| lines.iter().map(|line| (*line).to_owned()).collect::<BTreeSet<_>>();
+        let planned = "40000 10.5.0.2\n40001 10.5.0.3\n";
+        assert_eq!(routes("m", planned, &running(&["40001 10.5.0.3", "40000 10.5.0.2"])), None);
+        let text = routes("m", planned, &running(&["40001 10.5.0.3", "1 x"])).unwrap();
+        assert_eq!(text, "the running proxy does not route as m says: it lacks 40000 10.5.0.2, and it has besides 1 x");
+        let many = routes("m", "a\nb\nc\nd\ne\n", &running(&[])).unwrap();
+        assert!(many.ends_with("it lacks a, b, c and 2 more"), "{many}");
     }
 }

@@ -4,12 +4,12 @@ use chrono::{Duration, Utc};
 use corpus_controller::authz::Principal;
 use corpus_controller::jobs::{JobDetail, JobRow, LogLine, StepRow};
 use corpus_controller::views::{
-    AuditView, Counts, GuestView, KeyView, NameView, NodeView, ProjectView, Time, ZoneView,
+    AuditView, Counts, DriftView, GuestView, KeyView, NameView, NodeView, ProjectView, Time, ZoneView,
 };
 use corpus_domain::{
-    Backing, Bytes, DnsNameId, Driver, Environment, GuestId, GuestNetwork, GuestState, JobId, JobKind, JobState,
-    MacAddress, Mode, NameState, NodeId, NodeState, ProjectId, Reachability, SizeProfile, SshKeyId, SshPort, StepState,
-    UserId, ZoneId,
+    Backing, Bytes, DnsNameId, DriftKind, Driver, Environment, GuestId, GuestNetwork, GuestState, JobId, JobKind,
+    JobState, MacAddress, Mode, NameState, NodeId, NodeState, ProjectId, Reachability, SizeProfile, SshKeyId, SshPort,
+    StepState, UserId, ZoneId,
 };
 use corpus_protocol::{Cpu, DriverFact, Facts, Reading, Storage, Stream};
 use uuid::Uuid;
@@ -92,6 +92,26 @@ fn facts() -> Facts {
     }
 }
 
+fn drift() -> Vec<DriftView> {
+    let one = |kind, guest: Option<&str>, text: &str, seconds| DriftView {
+        kind,
+        guest: guest.map(word),
+        text: text.into(),
+        since: before(seconds),
+    };
+    vec![
+        one(DriftKind::Rule, None, "the firewall's rules in the kernel were changed by someone else", 75),
+        one(
+            DriftKind::Route,
+            None,
+            "the running proxy does not route as /etc/corpus/ports.map says: it lacks 40012 10.5.0.12",
+            75,
+        ),
+        one(DriftKind::Power, Some("search.atlas.example.net"), "it should run and is stopped", 4_000),
+        one(DriftKind::Foreign, None, "the container <b>pet</b> was not made by Corpus", 900_000),
+    ]
+}
+
 fn node(
     number: u128,
     address: &str,
@@ -123,6 +143,8 @@ fn node(
         facts_at: Some(before(7_500)),
         reading: Some(reading(used.0, used.1)),
         reading_at: Some(before(if reachable { 4 } else { 244 })),
+        drift: if number == 1 { drift() } else { vec![] },
+        checked_at: (state == NodeState::Ready).then(|| before(if reachable { 12 } else { 260 })),
         job: (state == NodeState::Initializing).then(|| JobId(id(40))),
     }
 }
@@ -193,6 +215,7 @@ fn guest(number: u128, text: &str, state: GuestState, environment: Environment) 
         observed_at: Some(before(4)),
         created_at: before(3_600_000),
         job: (!up).then(|| JobId(id(40))),
+        drift: if number == 1 { drift().into_iter().filter(|one| one.guest.is_some()).collect() } else { vec![] },
         names: if number == 0 {
             vec![
                 name(1, "www.atlas.example.net", NameState::Attached),
@@ -278,10 +301,23 @@ fn job(number: u128, title: &str, kind: JobKind, state: JobState) -> JobRow {
             .then(|| "node-07.lyon.example.net did not answer for 60 s".into()),
         waiting_for: waits.then(|| "Create guest new.carto.example.net to finish".into()),
         waiting_since: waits.then(|| before(14)),
+        retry_at: None,
+        node_unreachable_since: None,
         blocked_by: waits.then(|| JobId(id(40))),
         abandoned_by: None,
         comment: None,
         feed_seq: 12,
+    }
+}
+
+/// One that a node keeps waiting.
+fn retried() -> JobRow {
+    JobRow {
+        waiting_for: Some("node node-07.lyon.example.net to answer (attempt 3 of 20)".into()),
+        waiting_since: Some(before(14)),
+        retry_at: Some(before(-6)),
+        node_unreachable_since: Some(before(240)),
+        ..job(5, "Create guest far.carto.example.net", JobKind::GuestCreate, JobState::Running)
     }
 }
 
@@ -292,6 +328,7 @@ pub fn jobs() -> Vec<JobRow> {
         job(2, "Destroy guest tiles.carto.example.net", JobKind::GuestDestroy, JobState::Stuck),
         job(3, "Initialize node-01.paris.example.net", JobKind::NodeInitialize, JobState::Done),
         job(4, "Create guest bad.carto.example.net", JobKind::GuestCreate, JobState::Undone),
+        retried(),
     ]
 }
 
@@ -332,6 +369,7 @@ pub fn job_details() -> Vec<JobDetail> {
                 .then(|| "the route of port 40012 may be left on node-07.lyon.example.net".into()),
             progress_done: (state == StepState::Running).then_some(3),
             progress_total: Some(4),
+            alive_at: Some(before(if state == StepState::Running { 75 } else { 5 })),
             seq: 1,
         }
     };

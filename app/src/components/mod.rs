@@ -2,6 +2,7 @@
 
 mod card;
 mod confirm;
+mod drift;
 mod field;
 mod form;
 mod states;
@@ -10,8 +11,9 @@ mod text;
 
 pub use card::{Fact, card, empty, facts, head, notice, pager};
 pub use confirm::confirm;
+pub use drift::{drift_card, drift_mark, drift_notice};
 pub use field::{Field, check, checks, picks};
 pub use form::{action, error_summary};
 pub use states::{guest_status, job_status, name_status, node_status};
 pub use status::{Tone, environment, environments, meter, status};
-pub use text::{age, at, code, copied, count, since};
+pub use text::{age, at, clock, code, copied, count, since};

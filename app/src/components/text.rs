@@ -30,6 +30,11 @@ pub fn since(at: Time) -> AnyView {
     time(at, "since", age::span(seconds_since(at)))
 }
 
+/// `15:04:05`, for a moment of today; local in the browser.
+pub fn clock(at: Time) -> AnyView {
+    time(at, "clock", at.format("%H:%M:%S").to_string())
+}
+
 /// `2026-11-21 10:42:31 UTC`; local in the browser.
 pub fn at(at: Time) -> AnyView {
     time(at, "at", at.format(EXACT).to_string())

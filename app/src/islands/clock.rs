@@ -17,7 +17,7 @@ mod browser {
     use js_sys::Date;
     use web_sys::Element;
 
-    use crate::age::{ago, span};
+    use crate::age::{ago, silence, span};
     use crate::islands::{dom, instant};
 
     /// Brings all times up to date.
@@ -40,6 +40,7 @@ mod browser {
         let text = match time.get_attribute("data-time")?.as_str() {
             "age" => ago(seconds),
             "since" => span(seconds),
+            "silent" => silence(&clock(&date), seconds),
             kind => {
                 let _ = time.set_attribute("data-done", "");
                 if kind == "clock" { clock(&date) } else { exact(&date) }

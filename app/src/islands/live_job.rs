@@ -7,7 +7,7 @@ use leptos::html;
 use leptos::prelude::*;
 
 use super::instant;
-use crate::age::{span, took};
+use crate::age::{silence, span, took};
 use crate::live::{Line, Step, look};
 
 /// A line of the log.
@@ -64,10 +64,18 @@ fn StepItem(step: Step) -> impl IntoView {
     view! {
         <li data-step=step.name.clone() data-state=step.state.clone()>
             <span class=class>{word}</span>
-            <div>{step.title.clone()}<span class="quiet">{(!remark.is_empty()).then(|| format!(" {remark}"))}</span>{errors}</div>
+            <div>{step.title.clone()}<span class="quiet">{(!remark.is_empty()).then(|| format!(" {remark}"))}</span>{quiet_since(&step)}{errors}</div>
             {duration(&step)}
         </li>
     }
+}
+
+/// What is said of a step that runs and says nothing; the clock of the page keeps it right.
+fn quiet_since(step: &Step) -> Option<AnyView> {
+    let at = step.last_sign()?.to_owned();
+    let seconds = instant::now().saturating_sub(instant::parse(&at)?) / 1_000;
+    let text = silence(&instant::clock(&at), seconds);
+    Some(view! { " "<time class="silent" datetime=at data-time="silent">{text}</time> }.into_any())
 }
 
 fn duration(step: &Step) -> AnyView {

@@ -51,7 +51,7 @@ pub fn guest_view(principal: &Principal, shown: &Shown<'_>) -> AnyView {
     view! {
         {head(title.into_any(), below.into_any(), view! { <span class="actions" id="live-actions" data-live="">{actions(principal, guest)}</span> }.into_any())}
         {error_summary(shown.form)}
-        <div class="stack" id="live-notices" data-live="">{failed(guest)}{progress(shown.jobs)}</div>
+        <div class="stack" id="live-notices" data-live="">{failed(guest)}{drifted(guest)}{progress(shown.jobs)}</div>
         <div class="cols">
             <div class="stack">
                 {connect(principal, guest, shown.revealed)}
@@ -83,6 +83,18 @@ fn place(guest: &GuestView) -> AnyView {
 fn failed(guest: &GuestView) -> Option<AnyView> {
     let reason = guest.state_reason.clone().filter(|_| guest.state == GuestState::Failed)?;
     Some(notice(Tone::Fail, "Failed", view! { <span>{sentence(&reason)}</span> }.into_any()))
+}
+
+/// What of it was not as it should be when its node was last checked.
+fn drifted(guest: &GuestView) -> Option<AnyView> {
+    let settled = matches!(guest.state, GuestState::Running | GuestState::Stopped);
+    let first = guest.drift.first().filter(|_| settled)?;
+    let texts: Vec<&str> = guest.drift.iter().map(|one| one.text.as_str()).collect();
+    let more = view! {
+        <span>{sentence(&texts.join("; "))}</span>
+        <span class="quiet">"for "{since(first.since)}"; an operator can repair its node"</span>
+    };
+    Some(notice(Tone::Warn, "Not as it should be", more.into_any()))
 }
 
 fn actions(principal: &Principal, guest: &GuestView) -> AnyView {

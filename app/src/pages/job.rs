@@ -47,7 +47,7 @@ pub fn job_view(principal: &Principal, detail: &JobDetail, log: &[jobs::LogLine]
     view! {
         {head(job.title.clone().into_any(), below.into_any(), actions.into_any())}
         {error_summary(form)}
-        <div class="stack" id="live-notices" data-live="">{waiting(job)}{outcome(job)}</div>
+        <div class="stack" id="live-notices" data-live="">{waiting(principal, job)}{cancelling(job)}{outcome(job)}</div>
         <div id="live-decide" data-live="">{decide(principal, job, &detail.steps, form)}</div>
         <div class="cols">
             <div class="stack">
@@ -87,6 +87,7 @@ fn step(step: &StepRow) -> Step {
         undo_error: step.undo_error.clone(),
         progress_done: step.progress_done,
         progress_total: step.progress_total,
+        alive_at: step.alive_at.map(time),
     }
 }
 
@@ -97,12 +98,27 @@ fn took(job: &JobRow) -> Option<AnyView> {
         .map(|_| view! { {word}{duration(job)} }.into_any())
 }
 
-fn waiting(job: &JobRow) -> Option<AnyView> {
-    let stop =
-        if job.cancel_requested_at.is_some() { "Its cancel was asked for." } else { "To stop it, cancel the job." };
+fn waiting(principal: &Principal, job: &JobRow) -> Option<AnyView> {
+    let stop = match job.state {
+        _ if job.cancel_requested_at.is_some() => None,
+        _ if !may_decide(principal, job) => Some("Who may decide about it can cancel it."),
+        JobState::Waiting => Some("To stop it, cancel the job: it has done nothing yet."),
+        JobState::Running => Some("To stop it, cancel the job: what it did so far is undone."),
+        _ => Some("Its undo goes on until it succeeds or is stuck."),
+    };
     waits_for(job).map(|what| {
         notice(Tone::Warn, "Waits", view! { <span>"for "{what}</span><span class="quiet">{stop}</span> }.into_any())
     })
+}
+
+/// A cancel takes as long as what runs on the node takes to end.
+fn cancelling(job: &JobRow) -> Option<AnyView> {
+    let asked = job.cancel_requested_at.filter(|_| job.state == JobState::Running)?;
+    let more = view! {
+        <span>"asked "{age(asked)}</span>
+        <span class="quiet">"What runs on the node is ended and seen to be gone, then what was done is undone."</span>
+    };
+    Some(notice(Tone::Busy, "Being cancelled", more.into_any()))
 }
 
 fn outcome(job: &JobRow) -> Option<AnyView> {
@@ -167,6 +183,8 @@ fn about(job: &JobRow) -> AnyView {
         node.map(|node| ("Node", node.into_any())),
         guest.map(|guest| ("Guest", guest.into_any())),
         job.cancel_requested_at.map(|at| ("Cancel asked", age(at))),
+        matches!(job.state, JobState::Waiting | JobState::Running)
+            .then(|| ("If cancelled", "what runs on the node is ended, then what was done is undone".into_any())),
         (job.generation > 1).then(|| ("Servers", format!("taken {} times", job.generation).into_any())),
         Some(("Id", view! { <code class="wrap">{job.id.to_string()}</code> }.into_any())),
     ];

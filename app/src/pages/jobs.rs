@@ -9,7 +9,7 @@ use corpus_domain::{GuestId, JobState, NodeId};
 use leptos::prelude::*;
 
 use crate::age::took;
-use crate::components::{Tone, age, empty, head, job_status, notice, pager, since};
+use crate::components::{Tone, age, clock, empty, head, job_status, notice, pager, since};
 use crate::layout::Page;
 
 /// The states of jobs that want attention.
@@ -103,12 +103,19 @@ fn row(job: &JobRow) -> AnyView {
     .into_any()
 }
 
-/// What a job waits for and since when.
+/// What a job waits for: until which try, since when, and whether its node answers at all.
 pub fn waits_for(job: &JobRow) -> Option<AnyView> {
     let what = job.waiting_for.clone().filter(|_| !job.state.is_over())?;
     let blocker = job.blocked_by.map(|id| view! { " "<a class="link" href=format!("/jobs/{id}")>"Open that job"</a> });
+    let next = job.retry_at.map(|at| view! { ", next try at "{clock(at)} });
+    let unreachable = job.node_unreachable_since.map(|at| view! { ", its node is unreachable for "{since(at)} });
     let since = job.waiting_since.map(|at| view! { ", "{since(at)}" so far" });
-    Some(view! { {what}{since}{blocker} }.into_any())
+    Some(view! { {what}{next}{since}{unreachable}{blocker} }.into_any())
+}
+
+/// What stands between the word of its state and what it waits for.
+const fn waits(job: &JobRow) -> &'static str {
+    if matches!(job.state, JobState::Waiting) { " for " } else { ", waits for " }
 }
 
 /// How long it took, or runs.
@@ -132,7 +139,7 @@ pub fn list(jobs: &[JobRow], nothing: &'static str) -> AnyView {
             let when = if job.state.is_over() { age(job.ended_at.unwrap_or(job.created_at)) } else { duration(job) };
             view! {
                 <li>
-                    <div><a class="strong" href=format!("/jobs/{}", job.id)>{job.title.clone()}</a><div class="quiet">{job_status(job.state)}{waits_for(job).map(|what| view! { " for "{what} })}</div></div>
+                    <div><a class="strong" href=format!("/jobs/{}", job.id)>{job.title.clone()}</a><div class="quiet">{job_status(job.state)}{waits_for(job).map(|what| view! { {waits(job)}{what} })}</div></div>
                     <span class="quiet nowrap">{when}</span>
                 </li>
             }
@@ -163,7 +170,8 @@ fn job_notice(job: &JobRow) -> AnyView {
     let word = crate::live::look(job.state.as_str()).1;
     let error =
         job.error.clone().filter(|_| tone == Tone::Fail).map(|error| view! { <span class="quiet">{error}</span> });
-    let waits = waits_for(job).map(|what| view! { <span class="quiet">"for "{what}</span> });
+    let waits =
+        waits_for(job).map(|what| view! { <span class="quiet">{waits(job).trim_start_matches(", ")}{what}</span> });
     let more = view! {
         {error}{waits}
         <a class="link" href=format!("/jobs/{}", job.id)>"Follow the job"</a>

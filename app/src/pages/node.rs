@@ -12,8 +12,8 @@ use super::jobs::{history, node_jobs, progress};
 use super::overview::node_notice;
 use crate::age::span;
 use crate::components::{
-    Fact, Tone, action, age, card, code, copied, empty, environments, error_summary, facts, head, meter, node_status,
-    notice, since,
+    Fact, Tone, action, age, card, code, copied, drift_card, empty, environments, error_summary, facts, head, meter,
+    node_status, notice, since,
 };
 use crate::form::{FormState, sentence};
 use crate::layout::Page;
@@ -44,6 +44,8 @@ pub fn node_view(
             <span class="quiet">{seen(node)}</span>
         </span>
     };
+    let differs = !node.drift.is_empty();
+    let drift = || drift_card(principal, node, guests);
     let guests_card = if guests.is_empty() { no_guests(node) } else { super::guests::table(guests, false) };
     view! {
         {head(view! { {node.address.to_string()}" "{environments(&node.environments)} }.into_any(), below.into_any(), actions(principal, node))}
@@ -56,11 +58,13 @@ pub fn node_view(
         {(node.reachability == Reachability::HostKeyChanged).then(|| host_key(principal, node, form))}
         <div class="cols">
             <div class="stack" id="live-left" data-live="">
+                {differs.then(drift)}
                 {card("guests", "Guests", view! { <span class="quiet">{format!("{} of {} slots used", node.guests, node.slots)}</span> }.into_any(), guests_card)}
                 {card("history", "History", ().into_any(), history(jobs))}
             </div>
             <div class="stack" id="live-right" data-live="">
                 {card("now", "Now", view! { <span class="quiet">{node.reading_at.map(age)}</span> }.into_any(), now(node))}
+                {(!differs).then(drift)}
                 {card("access", "Access", ().into_any(), access(node))}
                 {card("facts", "Facts", view! { <span class="quiet">{node.facts_at.map(age)}</span> }.into_any(), host(node))}
             </div>

@@ -6,7 +6,7 @@ use corpus_controller::{Controller, Result};
 use corpus_domain::Reachability;
 use leptos::prelude::*;
 
-use crate::components::{age, code, empty, environments, head, meter, node_status, since};
+use crate::components::{age, code, drift_mark, empty, environments, head, meter, node_status, since};
 use crate::layout::Page;
 
 /// Reads and shows them.
@@ -25,12 +25,12 @@ pub fn nodes_view(principal: &Principal, nodes: &[NodeView]) -> AnyView {
     let busy = nodes.iter().any(|node| node.job.is_some()).then_some("");
     view! {
         {head("Compute nodes".into_any(), below.into_any(), link.into_any())}
-        <section class="card" id="live-nodes" data-live="" data-busy=busy>{table(may_link, nodes)}</section>
+        <section class="card" id="live-nodes" data-live="" data-busy=busy>{table(principal, may_link, nodes)}</section>
     }
     .into_any()
 }
 
-fn table(may_link: bool, nodes: &[NodeView]) -> AnyView {
+fn table(principal: &Principal, may_link: bool, nodes: &[NodeView]) -> AnyView {
     if nodes.is_empty() {
         let next = if may_link {
             "Any Debian host that you can reach over SSH as root, or as a user with sudo: paste its address, compare its fingerprint, done."
@@ -39,7 +39,7 @@ fn table(may_link: bool, nodes: &[NodeView]) -> AnyView {
         };
         return empty("No compute node is linked yet", next.into_any());
     }
-    let rows = nodes.iter().map(row).collect_view();
+    let rows = nodes.iter().map(|node| row(principal, node)).collect_view();
     view! {
         <table class="rows" aria-label="Compute nodes">
             <thead><tr>
@@ -52,7 +52,7 @@ fn table(may_link: bool, nodes: &[NodeView]) -> AnyView {
     .into_any()
 }
 
-fn row(node: &NodeView) -> AnyView {
+fn row(principal: &Principal, node: &NodeView) -> AnyView {
     let address = node
         .public_ip
         .clone()
@@ -60,7 +60,7 @@ fn row(node: &NodeView) -> AnyView {
     view! {
         <tr>
             <td data-label="Node"><a href=format!("/nodes/{}", node.id)>{node.address.to_string()}</a></td>
-            <td data-label="State">{node_status(node)}{unreachable_since(node)}</td>
+            <td data-label="State">{node_status(node)}{unreachable_since(node)}{drift_mark(principal, node)}</td>
             <td data-label="Address">{address}</td>
             <td data-label="Drivers">{drivers(node)}</td>
             <td data-label="Environments">{environments(&node.environments)}</td>

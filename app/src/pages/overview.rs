@@ -9,7 +9,7 @@ use leptos::prelude::*;
 
 use super::jobs::{latest_jobs, list, open_jobs, table};
 use super::nodes::readings;
-use crate::components::{Tone, card, count, empty, head, node_status, notice, since};
+use crate::components::{Tone, card, count, drift_mark, drift_notice, empty, head, node_status, notice, since};
 use crate::layout::Page;
 
 /// Reads and shows it.
@@ -33,9 +33,10 @@ pub fn overview_view(
     (jobs, latest): (&[JobRow], &[JobRow]),
 ) -> AnyView {
     let notices = nodes.iter().filter_map(node_notice).collect_view();
+    let drift = nodes.iter().filter_map(|node| drift_notice(principal, node)).collect_view();
     view! {
         {head("Overview".into_any(), ().into_any(), actions(principal, nodes))}
-        <div class="stack" id="live-notices" data-live="">{notices}{failed(guests)}{stuck(counts)}</div>
+        <div class="stack" id="live-notices" data-live="">{notices}{drift}{failed(guests)}{stuck(counts)}</div>
         <div class="tiles" id="live-tiles" data-live="">{tiles(counts)}</div>
         <div class="cols">
             <div class="stack" id="live-nodes" data-live="">
@@ -130,7 +131,7 @@ fn node_table(principal: &Principal, nodes: &[NodeView]) -> AnyView {
             view! {
                 <tr>
                     <td data-label="Node"><a href=format!("/nodes/{}", node.id)>{node.address.to_string()}</a></td>
-                    <td data-label="State">{node_status(node)}</td>
+                    <td data-label="State">{node_status(node)}{drift_mark(principal, node)}</td>
                     <td data-label="Guests">{format!("{} of {}", node.guests, node.slots)}</td>
                     {readings(node)}
                 </tr>

@@ -72,9 +72,11 @@ impl<'a, S: Send + Sync + 'static> Attempt<'a, S> {
     async fn pause(&self, next: u32, pause: Duration, error: &StepError) -> Result<(), StepError> {
         let of = self.part.retry.attempts;
         self.note(&format!("attempt {next} of {of} in {:.1} s: {}", pause.as_secs_f64(), error.message));
-        let fallback = || format!("attempt {next} of {of} of “{}”", self.step.title);
-        let what = error.waiting_for.clone().unwrap_or_else(fallback);
-        self.run().writer.waiting_for(Some(&what));
+        let what = match &error.waiting_for {
+            Some(what) => format!("{what} (attempt {next} of {of})"),
+            None => format!("attempt {next} of {of} of “{}”", self.step.title),
+        };
+        self.run().writer.waiting_until(&what, Utc::now() + pause);
         self.run().writer.flush_soon();
         let cancelled = tokio::select! {
             () = tokio::time::sleep(pause) => false,

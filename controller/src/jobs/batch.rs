@@ -32,13 +32,21 @@ pub(super) enum Wait {
     #[default]
     Same,
     Over,
-    For(String),
+    /// What for, and when it is tried again if that is known.
+    For(String, Option<DateTime<Utc>>),
 }
 
 impl Wait {
     pub fn reason(&self) -> Option<&str> {
         match self {
-            Self::For(what) => Some(what),
+            Self::For(what, _) => Some(what),
+            Self::Same | Self::Over => None,
+        }
+    }
+
+    pub fn until(&self) -> Option<DateTime<Utc>> {
+        match self {
+            Self::For(_, until) => *until,
             Self::Same | Self::Over => None,
         }
     }
@@ -87,6 +95,7 @@ impl Batch {
                     error = coalesce($6, error),
                     waiting_for = case when $8 then $9 else waiting_for end,
                     waiting_since = case when not $8 then waiting_since when $9::text is not null then now() end,
+                    retry_at = case when $8 then $14 else retry_at end,
                     state_seq = case when $8 or $5 is not null or $6 is not null then feed_seq + $4 else state_seq end,
                     ended_at = case when $10 then now() end,
                     owner = case when $7 then null else owner end,
@@ -108,11 +117,11 @@ impl Batch {
                     state = new.state, started_at = new.started_at, ended_at = new.ended_at,
                     attempts = new.attempts, error = new.error, undo_error = new.undo_error,
                     progress_done = new.progress_done, progress_total = new.progress_total,
-                    seq = run.base + new.seq
+                    alive_at = new.alive_at, seq = run.base + new.seq
                 from run, jsonb_to_recordset($13) as new (
                     index integer, state text, started_at timestamptz, ended_at timestamptz,
                     attempts integer, error text, undo_error text,
-                    progress_done bigint, progress_total bigint, seq bigint
+                    progress_done bigint, progress_total bigint, alive_at timestamptz, seq bigint
                 )
                 where job_steps.job_id = run.id and job_steps.index = new.index
             ), released as (
@@ -136,6 +145,7 @@ impl Batch {
             self.events,
             self.lines,
             self.steps,
+            self.wait.until(),
         )
         .fetch_optional(pool)
         .await?;

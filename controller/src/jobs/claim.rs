@@ -122,7 +122,7 @@ impl Claimant {
             with taken as (
                 update jobs set state = 'running', owner = $1, generation = generation + 1,
                     lease_until = now() + make_interval(secs => $2), started_at = coalesce(started_at, clock_timestamp()),
-                    waiting_for = null, waiting_since = null, blocked_by = null,
+                    waiting_for = null, waiting_since = null, retry_at = null, blocked_by = null,
                     feed_seq = feed_seq + 1, state_seq = feed_seq + 1
                 where id = any($3) and state = 'waiting'
                 returning id, generation, kind, params, dag, created_by, cancel_requested_at

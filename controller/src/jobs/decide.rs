@@ -28,6 +28,7 @@ impl Jobs {
                     error = case when job.state = 'waiting' then 'cancelled' else error end,
                     waiting_for = case when job.state = 'running' then waiting_for end,
                     waiting_since = case when job.state = 'running' then waiting_since end,
+                    retry_at = case when job.state = 'running' then retry_at end,
                     blocked_by = null,
                     feed_seq = feed_seq + 1, state_seq = feed_seq + 1
                 from job where jobs.id = job.id and job.state in ('waiting', 'running')

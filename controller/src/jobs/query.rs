@@ -28,6 +28,8 @@ macro_rules! job_row {
             error: $row.error,
             waiting_for: $row.waiting_for,
             waiting_since: $row.waiting_since,
+            retry_at: $row.retry_at,
+            node_unreachable_since: $row.node_unreachable_since,
             blocked_by: $row.blocked_by.map(JobId),
             abandoned_by: $row.abandoned_by.map(UserId),
             comment: $row.comment,
@@ -53,8 +55,10 @@ impl Jobs {
         let rows = sqlx::query!(
             r#"
             select id, kind, title, params, state, node_id, guest_id, project_id, created_by, created_at, started_at, ended_at,
-                generation, cancel_requested_at, cancel_requested_by, error, waiting_for, waiting_since, blocked_by,
-                abandoned_by, comment, feed_seq, count(*) over () as "total!"
+                generation, cancel_requested_at, cancel_requested_by, error, waiting_for, waiting_since, retry_at, blocked_by,
+                abandoned_by, comment, feed_seq,
+                (select n.reachability_since from nodes n where n.id = jobs.node_id and n.reachability = 'unreachable') as node_unreachable_since,
+                count(*) over () as "total!"
             from jobs
             where (cardinality($1::text[]) = 0 or state = any($1))
                 and ($2::text is null or kind = $2)
@@ -101,8 +105,9 @@ impl Jobs {
         let row = sqlx::query!(
             r#"
             select id, kind, title, params, state, node_id, guest_id, project_id, created_by, created_at, started_at, ended_at,
-                generation, cancel_requested_at, cancel_requested_by, error, waiting_for, waiting_since, blocked_by,
-                abandoned_by, comment, feed_seq, state_seq
+                generation, cancel_requested_at, cancel_requested_by, error, waiting_for, waiting_since, retry_at, blocked_by,
+                abandoned_by, comment, feed_seq, state_seq,
+                (select n.reachability_since from nodes n where n.id = jobs.node_id and n.reachability = 'unreachable') as node_unreachable_since
             from jobs where id = $1
             "#,
             id.0,
@@ -124,7 +129,7 @@ impl Jobs {
         let rows = sqlx::query!(
             r#"
             select index, name, title, state, started_at, ended_at, attempts, error, undo_error,
-                progress_done, progress_total, seq
+                progress_done, progress_total, alive_at, seq
             from job_steps where job_id = $1 and seq > $2 and seq <= $3 order by index
             "#,
             id.0,
@@ -147,6 +152,7 @@ impl Jobs {
                     undo_error: row.undo_error,
                     progress_done: row.progress_done,
                     progress_total: row.progress_total,
+                    alive_at: row.alive_at,
                     seq: row.seq,
                 })
             })

@@ -45,6 +45,10 @@ pub struct JobRow {
     pub waiting_for: Option<String>,
     /// Since when.
     pub waiting_since: Option<DateTime<Utc>>,
+    /// When it is tried again, when it waits for that.
+    pub retry_at: Option<DateTime<Utc>>,
+    /// Since when its node does not answer, while it does not.
+    pub node_unreachable_since: Option<DateTime<Utc>>,
     /// The job that it waits for, when it is one.
     pub blocked_by: Option<JobId>,
     /// Who abandoned it.
@@ -80,6 +84,8 @@ pub struct StepRow {
     pub progress_done: Option<i64>,
     /// All there is to do.
     pub progress_total: Option<i64>,
+    /// When it last changed, reported progress or wrote to the log.
+    pub alive_at: Option<DateTime<Utc>>,
     /// The number of its last change.
     pub seq: i64,
 }

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use chrono::Utc;
+use chrono::{DateTime, Utc};
 use corpus_domain::{JobId, JobState};
 use corpus_protocol::Stream;
 use serde_json::Value;
@@ -28,6 +28,8 @@ const LINE_DELAY: Duration = Duration::from_millis(100);
 const LINES_AT_ONCE: usize = 50;
 /// How many log lines are kept while the database doesn't answer; later ones are counted only.
 const LINES_KEPT: usize = 5_000;
+/// How exactly it is kept when a step last gave a sign of life.
+const ALIVE_WITHIN: chrono::Duration = chrono::Duration::seconds(1);
 /// The longest log line, in characters.
 const LINE_LENGTH: usize = 4_096;
 
@@ -101,12 +103,14 @@ impl Writer {
     /// Adds a line to the job's log.
     pub fn line(self: &Arc<Self>, step: Option<i32>, stream: Stream, text: &str) {
         let line = Line { at: Utc::now(), step, stream, text: clean(text) };
+        let sign = step.filter(|index| self.gives_sign(*index, line.at));
         let mut pending = locked(&self.pending);
         if pending.lines >= LINES_KEPT {
             pending.left_out += 1;
             return;
         }
         pending.lines += 1;
+        pending.items.extend(sign.map(Item::Step));
         pending.items.push(Item::Line(line));
         if pending.lines.is_multiple_of(LINES_AT_ONCE) {
             self.flush_after(Duration::ZERO);
@@ -114,6 +118,17 @@ impl Writer {
             pending.timer = true;
             self.flush_after(LINE_DELAY);
         }
+    }
+
+    /// Whether a line of a step is to be kept as its sign of life; lines come by the hundred.
+    fn gives_sign(&self, index: i32, at: DateTime<Utc>) -> bool {
+        let mut rows = locked(&self.rows);
+        let Some(row) = rows.get_mut(&index) else { return false };
+        let due = row.alive_at.is_none_or(|last| at - last >= ALIVE_WITHIN);
+        if due {
+            row.alive_at = Some(at);
+        }
+        due
     }
 
     fn flush_after(self: &Arc<Self>, delay: Duration) {
@@ -140,6 +155,7 @@ impl Writer {
     pub fn step(&self, index: i32, change: impl FnOnce(&mut StepRow)) {
         if let Some(row) = locked(&self.rows).get_mut(&index) {
             change(row);
+            row.alive_at = Some(Utc::now());
             locked(&self.pending).items.push(Item::Step(index));
         }
     }
@@ -156,7 +172,12 @@ impl Writer {
 
     /// Says what the job waits for, or that it doesn't any more.
     pub fn waiting_for(&self, what: Option<&str>) {
-        locked(&self.pending).wait = what.map_or(Wait::Over, |what| Wait::For(clean(what)));
+        locked(&self.pending).wait = what.map_or(Wait::Over, |what| Wait::For(clean(what), None));
+    }
+
+    /// Says what the job waits for, and when it is tried again.
+    pub fn waiting_until(&self, what: &str, until: DateTime<Utc>) {
+        locked(&self.pending).wait = Wait::For(clean(what), Some(until));
     }
 
     /// Adds an event of the saga.

@@ -24,14 +24,15 @@ pub struct Hysteresis {
 }
 
 impl Default for Hysteresis {
-    /// Unreachable after three misses, reachable after one answer.
+    /// Unreachable after three misses, reachable again after two answers.
     fn default() -> Self {
-        Self::new(3, 1)
+        Self::new(3, 2)
     }
 }
 
 impl Hysteresis {
-    /// Unreachable after `down_after` misses in a row, reachable after `up_after` answers.
+    /// Unreachable after `down_after` misses in a row, reachable again after `up_after` answers;
+    /// the first contact of all counts at once.
     pub fn new(down_after: u32, up_after: u32) -> Self {
         Self {
             down_after: down_after.max(1),
@@ -54,7 +55,9 @@ impl Hysteresis {
         let before = self.state;
         self.state = match sign {
             Sign::HostKeyChanged => Reachability::HostKeyChanged,
-            Sign::Answered if self.in_a_row >= self.up_after => Reachability::Reachable,
+            Sign::Answered if before == Reachability::Unknown || self.in_a_row >= self.up_after => {
+                Reachability::Reachable
+            }
             Sign::Missed if self.in_a_row >= self.down_after => Reachability::Unreachable,
             _ => before,
         };
@@ -78,7 +81,11 @@ mod tests {
         }
         assert!(!node.observe(Sign::Missed) && !node.observe(Sign::Missed) && node.observe(Sign::Missed));
         assert_eq!(node.state(), Reachability::Unreachable);
-        assert!(node.observe(Sign::Answered));
+        // A line that flaps does not make the page flap.
+        for _ in 0..10 {
+            assert!(!node.observe(Sign::Answered) && !node.observe(Sign::Missed));
+        }
+        assert!(!node.observe(Sign::Answered) && node.observe(Sign::Answered));
         assert!(node.observe(Sign::HostKeyChanged));
         assert!(!node.observe(Sign::HostKeyChanged));
     }
@@ -98,7 +105,7 @@ mod tests {
                 let row = signs[..=at].iter().rev().take_while(|sign| **sign == signs[at]).count();
                 let expected = match signs[at] {
                     Sign::HostKeyChanged => Reachability::HostKeyChanged,
-                    Sign::Answered if row >= up as usize => Reachability::Reachable,
+                    Sign::Answered if row >= up as usize || before == Reachability::Unknown => Reachability::Reachable,
                     Sign::Missed if row >= down as usize => Reachability::Unreachable,
                     _ => before,
                 };

@@ -22,7 +22,7 @@ use super::pool::Pool;
 
 /// How long one reading may take, with connecting.
 const READ_LIMIT: Duration = Duration::from_secs(3);
-/// Between readings of a node that misses them.
+/// Between readings of a node that misses them, or has just begun to answer again.
 const RETRY: Duration = Duration::from_secs(1);
 
 /// What became of one reading of one node.
@@ -132,7 +132,8 @@ impl Round {
         let mut hysteresis = Hysteresis::default();
         loop {
             let seen = self.observe(&mut hysteresis).await;
-            let pause = if seen.outcome.is_ok() { self.interval } else { self.interval.min(RETRY) };
+            let calm = seen.outcome.is_ok() && seen.reachability == Reachability::Reachable;
+            let pause = if calm { self.interval } else { self.interval.min(RETRY) };
             self.keep(&seen);
             if self.out.send(seen).await.is_err() {
                 return;

@@ -8,7 +8,7 @@ use sqlx::PgTransaction;
 use crate::authz::{Denied, Operation, Principal};
 use crate::jobs::{JobParams, NewJob};
 use crate::sagas::{guest_destroy, guest_power};
-use crate::store::{audit, guests, names};
+use crate::store::{audit, drift, guests, names};
 use crate::views::GuestView;
 use crate::{Controller, Error, Result};
 
@@ -28,8 +28,11 @@ impl Controller {
 
     /// One guest.
     pub async fn guest(&self, principal: &Principal, id: GuestId) -> Result<GuestView> {
-        let guest = self.guests_of(guests::Of::Guest(id)).await?.pop().ok_or(Denied::NotFound)?;
+        let mut guest = self.guests_of(guests::Of::Guest(id)).await?.pop().ok_or(Denied::NotFound)?;
         let _permit = principal.permit_in(Operation::GuestSee, guest.project_id)?;
+        let mut conn = self.services.db.acquire().await?;
+        guest.drift = drift::known(&mut conn, guest.node_id).await?;
+        guest.drift.retain(|one| one.guest.as_ref() == Some(&guest.name));
         Ok(guest)
     }
 

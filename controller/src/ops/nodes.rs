@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use crate::authz::{Denied, Operation, Principal};
 use crate::nodes::{Credential, HostKey, NodeEndpoint, NodeError, SeenHostKey, authorize, connect, probe_host_key};
-use crate::sagas::{node_initialize, node_link, node_unlink};
+use crate::sagas::{node_initialize, node_link, node_repair, node_unlink};
 use crate::store::{audit, nodes};
 use crate::views::NodeView;
 use crate::{Controller, Error, Result};
@@ -41,13 +41,13 @@ impl Controller {
     /// All nodes.
     pub async fn nodes(&self, principal: &Principal) -> Result<Vec<NodeView>> {
         let _permit = principal.permit(Operation::NodeSee)?;
-        self.nodes_of(None).await
+        Ok(visible(principal, self.nodes_of(None).await?))
     }
 
     /// One node.
     pub async fn node(&self, principal: &Principal, id: NodeId) -> Result<NodeView> {
         let _permit = principal.permit(Operation::NodeSee)?;
-        Ok(self.nodes_of(Some(id)).await?.pop().ok_or(Denied::NotFound)?)
+        Ok(visible(principal, self.nodes_of(Some(id)).await?).pop().ok_or(Denied::NotFound)?)
     }
 
     async fn nodes_of(&self, only: Option<NodeId>) -> Result<Vec<NodeView>> {
@@ -151,6 +151,25 @@ impl Controller {
         Ok(job)
     }
 
+    /// Brings a node back to what it should be: files, units, firewall, routes, image, guests
+    /// that run or rest, keys in them.
+    pub async fn repair_node(&self, principal: &Principal, id: NodeId) -> Result<JobId> {
+        let _permit = principal.permit(Operation::NodeRepair)?;
+        let node = self.node(principal, id).await?;
+        if !matches!(node.state, NodeState::Ready | NodeState::Draining) {
+            return Err(Error::Conflict(format!(
+                "{} is {} now; only a node in service can be repaired. Initialize it.",
+                node.address, node.state
+            )));
+        }
+        let mut tx = self.services.db.begin().await?;
+        let found: Vec<&str> = node.drift.iter().map(|one| one.text.as_str()).collect();
+        audit_node(&mut tx, principal, "node.repair", id, &node.address, json!({ "found": found })).await?;
+        let job = self.submit(&mut tx, principal, node_repair::job(&node)).await?;
+        tx.commit().await?;
+        Ok(job)
+    }
+
     /// Takes everything of ours from a node without guests and forgets it. With `force` it is
     /// forgotten even when it can't be reached.
     pub async fn unlink_node(&self, principal: &Principal, id: NodeId, force: bool) -> Result<JobId> {
@@ -185,6 +204,16 @@ impl Controller {
         self.services.nodes.forget(id);
         Ok(())
     }
+}
+
+/// What differs on a node names guests and routes of every project: it is for those who repair.
+fn visible(principal: &Principal, mut found: Vec<NodeView>) -> Vec<NodeView> {
+    if !principal.may(Operation::NodeRepair, None) {
+        for node in &mut found {
+            node.drift.clear();
+        }
+    }
+    found
 }
 
 async fn move_node(tx: &mut PgTransaction<'_>, node: &NodeView, from: &[NodeState], to: NodeState) -> Result<()> {

@@ -118,7 +118,8 @@ async fn mark_stopped<P: JobParams + AsRef<Guest>>(ctx: Ctx<P>) -> Result<(), St
     mark(&ctx, GuestState::Stopped).await
 }
 
-/// The undo of power is to say what is: the guest's state is set to what the node reports.
+/// The undo of power is to say what is: the guest's state is set to what the node reports, or
+/// to what it was before when the node does not.
 async fn settle<P: JobParams + AsRef<Guest>>(ctx: Ctx<P>) -> Result<(), StepError> {
     let guest = ctx.params().as_ref();
     let found = match ask_once(&ctx, guest.node, Request::Read, SHORT).await {
@@ -127,7 +128,8 @@ async fn settle<P: JobParams + AsRef<Guest>>(ctx: Ctx<P>) -> Result<(), StepErro
         }
         _ => None,
     };
-    mark(&ctx, found.unwrap_or(GuestState::Stopped)).await
+    let before = if P::KIND == JobKind::GuestStart { GuestState::Stopped } else { GuestState::Running };
+    mark(&ctx, found.unwrap_or(before)).await
 }
 
 async fn mark<P: JobParams + AsRef<Guest>>(ctx: &Ctx<P>, state: GuestState) -> Result<(), StepError> {

@@ -11,6 +11,7 @@ pub mod name_attach;
 pub mod name_detach;
 pub mod node_initialize;
 pub mod node_link;
+pub mod node_repair;
 pub mod node_unlink;
 
 use crate::controller::Services;
@@ -21,6 +22,7 @@ pub fn registry() -> Registry<Services> {
     Registry::new()
         .with(node_link::steps())
         .with(node_initialize::steps())
+        .with(node_repair::steps())
         .with(node_unlink::steps())
         .with(guest_create::steps())
         .with(guest_power::start_steps())

@@ -24,7 +24,7 @@ const MEMORY_PER_SLOT: Bytes = Bytes(512 << 20);
 const STORAGE_PER_SLOT: Bytes = Bytes(2_000_000_000);
 
 /// How long packages or an image may take.
-const LONG: Duration = Duration::from_mins(20);
+pub(super) const LONG: Duration = Duration::from_mins(20);
 
 /// What the job is about.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -97,21 +97,29 @@ async fn take_down(ctx: Ctx) -> Result<(), StepError> {
     ask(&ctx, ctx.params().node, Request::RemoveNode, Duration::from_mins(2)).await.map(drop)
 }
 
-/// Uploads the image from the controller's folder when it is there; else the node builds it.
 async fn image(ctx: Ctx) -> Result<(), StepError> {
+    bring_image(&ctx, ctx.params().node).await
+}
+
+/// Uploads the image from the controller's folder when it is there; else the node builds it.
+pub(super) async fn bring_image<P: JobParams>(ctx: &StepContext<Services, P>, node: NodeId) -> Result<(), StepError> {
     let name = IMAGE.parse().map_err(|error| StepError::permanent("no image name").caused_by(error))?;
     let archive = ctx.services().settings.image_folder.join(format!("{IMAGE}.tar.zst"));
     let source = if tokio::fs::try_exists(&archive).await.unwrap_or(false) {
-        upload(&ctx, &archive).await?
+        upload(ctx, node, &archive).await?
     } else {
         ctx.log(format!("{} is not there; the node builds the image itself", archive.display()));
         ImageSource::Debootstrap { suite: "bookworm".to_owned(), mirror: None }
     };
-    ask(&ctx, ctx.params().node, Request::EnsureImage { name, source }, LONG).await.map(drop)
+    ask(ctx, node, Request::EnsureImage { name, source }, LONG).await.map(drop)
 }
 
-async fn upload(ctx: &Ctx, archive: &std::path::Path) -> Result<ImageSource, StepError> {
-    let endpoint = endpoint(ctx, ctx.params().node).await?;
+async fn upload<P: JobParams>(
+    ctx: &StepContext<Services, P>,
+    node: NodeId,
+    archive: &std::path::Path,
+) -> Result<ImageSource, StepError> {
+    let endpoint = endpoint(ctx, node).await?;
     let name: UploadName = format!("{IMAGE}.tar.zst")
         .parse()
         .map_err(|error: Invalid| StepError::permanent("no name for an upload").caused_by(error))?;

@@ -140,6 +140,7 @@ pub async fn list(conn: &mut PgConnection, of: Of<'_>) -> sqlx::Result<Vec<Guest
                 observed_at: observed.is_some().then_some(row.reading_at).flatten(),
                 created_at: row.created_at,
                 job: None,
+                drift: Vec::new(),
                 names: Vec::new(),
                 name,
             })
@@ -194,7 +195,11 @@ pub async fn allocate(
     Ok(Some((ip, mac, ssh_port(port)?)))
 }
 
-/// Moves the guest to a state if it is in one of `from`; tells whether it was.
+/// Why a guest is failed whose container is not there any more.
+pub const GONE: &str = "its container is gone from the node; destroy the guest to free its name";
+
+/// Moves the guest to a state if it is in one of `from`; tells whether it was. Whether it should
+/// run goes with it.
 pub async fn set_state(
     conn: &mut PgConnection,
     id: GuestId,
@@ -204,7 +209,10 @@ pub async fn set_state(
 ) -> sqlx::Result<bool> {
     let from: Vec<String> = from.iter().map(ToString::to_string).collect();
     sqlx::query!(
-        "update guests set state = $3, state_reason = $4, state_since = now() where id = $1 and state = any($2)",
+        "update guests set state = $3, state_reason = $4, state_since = now(),
+             should_run = case when $3 in ('creating', 'starting', 'running') then true
+                               when $3 in ('stopping', 'stopped') then false else should_run end
+         where id = $1 and state = any($2)",
         id.0,
         &from,
         to.as_str(),
@@ -247,8 +255,7 @@ pub async fn observe(
     .execute(&mut *conn)
     .await?;
     sqlx::query!(
-        "update guests g set state = 'failed', state_since = now(),
-             state_reason = 'it is not on its node any more; destroy it to free its name'
+        "update guests g set state = 'failed', state_since = now(), state_reason = $5
          from unnest($1::uuid[], $2::timestamptz[]) as o (node_id, asked)
          where g.node_id = o.node_id and g.state in ('running', 'stopped') and g.state_since < o.asked
            and (g.node_id, g.name) not in (select * from unnest($3::uuid[], $4::text[]))",
@@ -256,6 +263,7 @@ pub async fn observe(
         &asked_each,
         &on,
         &names,
+        GONE,
     )
     .execute(conn)
     .await

@@ -72,6 +72,22 @@ pub async fn lines_for_guest(conn: &mut PgConnection, guest: GuestId) -> sqlx::R
     .await
 }
 
+/// The same for each guest of a node, in the same order.
+pub async fn lines_on_node(conn: &mut PgConnection, node: NodeId) -> sqlx::Result<Vec<(GuestId, String)>> {
+    let rows = sqlx::query!(
+        "select g.id, k.line from guests g cross join ssh_keys k
+         join users u on u.id = k.user_id and u.disabled_at is null
+         where g.node_id = $1 and (u.ops or exists (
+             select 1 from memberships m where m.project_id = g.project_id and m.user_id = u.id
+                 and m.role in ('developer', 'maintainer')))
+         order by k.line",
+        node.0,
+    )
+    .fetch_all(conn)
+    .await?;
+    Ok(rows.into_iter().map(|row| (GuestId(row.id), row.line)).collect())
+}
+
 /// The guests that the member may enter, each with its node.
 pub async fn guests_of_user(conn: &mut PgConnection, user: UserId) -> sqlx::Result<BTreeSet<(NodeId, GuestId)>> {
     let rows = sqlx::query!(

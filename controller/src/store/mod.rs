@@ -6,6 +6,7 @@
 
 pub mod audit;
 pub mod control_key;
+pub mod drift;
 pub mod guests;
 pub mod keys;
 pub mod names;

@@ -84,6 +84,8 @@ pub async fn list(conn: &mut PgConnection, only: Option<NodeId>) -> sqlx::Result
                 facts_at: row.facts_at,
                 reading: json_opt(row.reading)?,
                 reading_at: row.reading_at,
+                drift: json_opt(Some(row.drift))?.unwrap_or_default(),
+                checked_at: row.checked_at,
                 job: None,
             })
         })
@@ -162,7 +164,8 @@ pub async fn endpoints(conn: &mut PgConnection) -> sqlx::Result<Vec<NodeEndpoint
     endpoints.filter_map(Result::transpose).collect()
 }
 
-/// Keeps whether the node answers; `reachability_since` moves only with a change.
+/// Keeps whether the node answers; `reachability_since` moves only with a change, and a node
+/// that comes back is due for a check.
 pub async fn set_reachability(
     conn: &mut PgConnection,
     id: NodeId,
@@ -171,6 +174,7 @@ pub async fn set_reachability(
 ) -> sqlx::Result<()> {
     sqlx::query!(
         "update nodes set reachability_since = case when reachability = $2 then reachability_since else now() end,
+             check_due_at = case when reachability = $2 then check_due_at else now() end,
              reachability = $2, reachability_reason = $3 where id = $1",
         id.0,
         reachability.as_str(),

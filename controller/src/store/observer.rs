@@ -43,7 +43,7 @@ struct Last {
 
 /// Keeps what this server observed, of the nodes of which it may speak, and tells which they
 /// were. A row that someone else works on now is left to the next observation, so that nothing
-/// waits here and nothing can deadlock.
+/// waits here and nothing can deadlock. A node that comes back is due for a check.
 pub async fn keep(conn: &mut PgConnection, observations: &[Observation], observer: Uuid) -> sqlx::Result<Vec<Kept>> {
     let last = last_of_each(observations)?;
     let ids: Vec<Uuid> = last.keys().map(|id| id.0).collect();
@@ -79,6 +79,7 @@ pub async fn keep(conn: &mut PgConnection, observations: &[Observation], observe
             reading_at = case when answered then least(at, now()) else nodes.reading_at end,
             reachability = after,
             reachability_since = case when before = after then reachability_since else now() end,
+            check_due_at = case when before = after then check_due_at else now() end,
             reachability_reason = reason,
             observer = case when answered or other_key then $6 else nodes.observer end,
             observed_until =

@@ -19,6 +19,25 @@ pub async fn next(conn: &mut PgConnection, node: NodeId) -> sqlx::Result<NodePla
     )
     .fetch_one(&mut *conn)
     .await?;
+    read(conn, node, (row.plan_revision, row.network, row.bridge)).await
+}
+
+/// The node's plan without a new revision, to compare the node with; none when it is not linked.
+pub async fn current(conn: &mut PgConnection, node: NodeId) -> sqlx::Result<Option<NodePlan>> {
+    let row = sqlx::query!("select plan_revision, network, bridge from nodes where id = $1", node.0)
+        .fetch_optional(&mut *conn)
+        .await?;
+    match row {
+        Some(row) => read(conn, node, (row.plan_revision, row.network, row.bridge)).await.map(Some),
+        None => Ok(None),
+    }
+}
+
+async fn read(
+    conn: &mut PgConnection,
+    node: NodeId,
+    (revision, network, bridge): (i64, String, String),
+) -> sqlx::Result<NodePlan> {
     let guests = sqlx::query!(
         "select name, ip as \"ip!\", ssh_port as \"ssh_port!\" from guests
          where node_id = $1 and routed and ip is not null and ssh_port is not null order by ssh_port",
@@ -42,12 +61,5 @@ pub async fn next(conn: &mut PgConnection, node: NodeId) -> sqlx::Result<NodePla
     for name in names {
         http_routes.push(HttpRoute { name: word(&name.name)?, guest: word(&name.guest)?, ip: word(&name.ip)? });
     }
-    Ok(NodePlan {
-        revision: row.plan_revision,
-        bridge: row.bridge,
-        network: word(&row.network)?,
-        ssh_routes,
-        http_routes,
-        firewall: Vec::new(),
-    })
+    Ok(NodePlan { revision, bridge, network: word(&network)?, ssh_routes, http_routes, firewall: Vec::new() })
 }

@@ -94,6 +94,18 @@ pub async fn initialize(sent: Sent) -> Response {
     sent.answer(&page, "initialize", done).await
 }
 
+/// Brings a node back to what it should be.
+pub async fn repair(sent: Sent) -> Response {
+    let page = format!("/nodes/{}", sent.param("id"));
+    let done = async {
+        let id: NodeId = sent.id("id")?;
+        sent.posted.web.controller.repair_node(&sent.who, id).await?;
+        Ok(format!("/nodes/{id}"))
+    };
+    let done = done.await;
+    sent.answer(&page, "repair", done).await
+}
+
 /// Reads the changed host key of a linked node, then takes it: `step` is `probe` or `confirm`.
 pub async fn host_key(sent: Sent) -> Response {
     let page = format!("/nodes/{}", sent.param("id"));

@@ -71,6 +71,11 @@ pub fn interface(ip: Ipv4Addr) -> String {
     format!("cg{:08x}", ip.to_bits())
 }
 
+/// Whether an interface of the host is such an end.
+pub fn is_interface(name: &str) -> bool {
+    name.strip_prefix("cg").is_some_and(|ip| ip.len() == 8 && ip.bytes().all(|b| b.is_ascii_hexdigit()))
+}
+
 /// The text of `config`.
 pub fn render(host: &Host, plan: &GuestPlan) -> Result<String, Failure> {
     let (name, net) = (&plan.name, &plan.net);

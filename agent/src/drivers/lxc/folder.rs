@@ -86,6 +86,17 @@ pub fn names(host: &Host) -> Vec<GuestName> {
     names
 }
 
+/// Names of the folders that LXC takes for containers, whoever made them.
+pub fn containers(host: &Host) -> Vec<String> {
+    let entries = fs::read_dir(host.lxc()).into_iter().flatten().flatten();
+    let containers = entries.filter(|entry| entry.path().join("config").is_file());
+    let mut names: Vec<String> = containers.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    // LXC's own tools don't list hidden folders; ours are guests on their way in or out.
+    names.retain(|name| !name.starts_with('.'));
+    names.sort_unstable();
+    names
+}
+
 fn hidden(host: &Host, what: &str, name: &GuestName) -> PathBuf {
     host.lxc().join(format!(".corpus-{what}-{name}"))
 }

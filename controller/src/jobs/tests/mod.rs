@@ -9,6 +9,7 @@ mod locks;
 mod measure;
 mod queue;
 mod stuck;
+mod waiting;
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};

@@ -5,6 +5,7 @@
 //! they are ignored elsewhere.
 
 mod bad_input;
+mod drift;
 mod guests;
 mod names;
 mod nodes;
