@@ -225,10 +225,7 @@ pub async fn set_state(
 
 /// Takes over the observed states of guests, of those that no job is working on and whose
 /// state is older than the moment at which the reading was asked for.
-pub async fn observe(
-    conn: &mut PgConnection,
-    observations: impl Iterator<Item = &Observation>,
-) -> sqlx::Result<()> {
+pub async fn observe(conn: &mut PgConnection, observations: impl Iterator<Item = &Observation>) -> sqlx::Result<()> {
     let readings = observations.filter_map(|one| Some((one, one.outcome.as_ref().ok()?)));
     let (mut read, mut asked_each) = (Vec::new(), Vec::new());
     let (mut on, mut names, mut states, mut asked) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());

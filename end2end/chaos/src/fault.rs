@@ -149,6 +149,10 @@ pub fn touches(kind: &str, step: &str) -> Option<Touches> {
         ("node_initialize", "network")
         | ("guest_create" | "guest_destroy" | "name_attach" | "name_detach", "routes")
         | ("node_repair", "apply") => Agent("apply_node"),
+        ("node_repair", "look" | "verify") => Agent("check_node"),
+        ("node_repair", "image") => Agent("list_images"),
+        ("node_repair", "guests") => Agent("read"),
+        ("node_repair", "keys") => Agent("ensure_keys"),
         ("guest_create", "spawn") => Agent("ensure_guest"),
         ("guest_create", "hostsfile" | "initial_setup") => Agent("set_up_guest"),
         ("guest_create" | "guest_start" | "guest_restart", "sshkeys") | ("keys_sync", "sync") => Agent("ensure_keys"),

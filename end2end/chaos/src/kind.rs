@@ -1,18 +1,19 @@
 //! The kinds of jobs: where each begins, and how it is asked for.
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use corpus_controller::jobs::JobFilter;
 use corpus_domain::{GuestId, JobId, JobKind};
 
 use crate::lane::{Lane, Level};
 
 /// In the order in which a lane tries them, so that little has to be rebuilt in between.
-pub const KINDS: [JobKind; 11] = [
+pub const KINDS: [JobKind; 12] = [
     JobKind::GuestCreate,
     JobKind::GuestStart,
     JobKind::GuestStop,
     JobKind::GuestRestart,
     JobKind::KeysSync,
+    JobKind::NodeRepair,
     JobKind::NameAttach,
     JobKind::NameDetach,
     JobKind::GuestDestroy,
@@ -57,8 +58,7 @@ pub async fn ask(lane: &Lane, kind: JobKind) -> Result<JobId> {
             controller.detach_name(member, names.first().context("no name")?.id).await?
         }
         JobKind::KeysSync => change_keys(lane).await?,
-        #[expect(unreachable_patterns, reason = "a kind that is new must be taught here")]
-        other => bail!("the matrix does not know how to ask for {other}"),
+        JobKind::NodeRepair => controller.repair_node(ops, lane.node_id().await?).await?,
     })
 }
 

@@ -6,10 +6,10 @@
 use std::collections::{BTreeMap, HashMap};
 
 use chrono::{DateTime, Utc};
-use corpus_domain::{Bytes, GuestName, GuestState, ImageName, JobId};
+use corpus_domain::{Bytes, DriftKind, GuestName, GuestState, ImageName, JobId};
 use corpus_protocol::{
-    Answer, AuthorizedKeys, ErrorKind, GuestReading, GuestSetup, ImageSource, JobRef, NodePlan, Reading, Reply,
-    Request, RequestError, SshHostKey,
+    Answer, AuthorizedKeys, Difference, ErrorKind, GuestCheck, GuestReading, GuestSetup, ImageSource, JobRef, NodePlan,
+    Reading, Reply, Request, RequestError, SshHostKey,
 };
 
 use crate::facts;
@@ -138,6 +138,9 @@ impl Host {
             Request::EnsureDriver { .. } => Ok(done(!std::mem::replace(&mut self.driver, true))),
             Request::ApplyNode { plan } => self.apply(plan),
             Request::CheckNode { plan } => Ok(Answer::Drift { differences: self.differences(plan) }),
+            Request::CheckGuests { guests, images } => {
+                Ok(Answer::Drift { differences: self.guest_differences(guests, images) })
+            }
             Request::RemoveNode => self.remove(),
             Request::EnsureImage { name, source } => Ok(done(self.ensure_image(name, source))),
             Request::EnsureGuest { plan } => {
@@ -193,12 +196,34 @@ impl Host {
         Ok(done(changed))
     }
 
-    fn differences(&self, plan: &NodePlan) -> Vec<String> {
+    fn differences(&self, plan: &NodePlan) -> Vec<Difference> {
         let same = self.plan.as_ref().is_some_and(|applied| {
             (&applied.ssh_routes, &applied.http_routes, &applied.firewall)
                 == (&plan.ssh_routes, &plan.http_routes, &plan.firewall)
         });
-        if same { Vec::new() } else { vec!["the routes are not as planned".to_owned()] }
+        if same { Vec::new() } else { vec![Difference::of_node(DriftKind::Route, "the routes are not as planned")] }
+    }
+
+    fn guest_differences(&self, guests: &[GuestCheck], images: &[ImageName]) -> Vec<Difference> {
+        let missing = images.iter().filter(|image| !self.images.contains_key(*image));
+        let mut found: Vec<_> =
+            missing.map(|image| Difference::of_node(DriftKind::Image, format!("image {image} is missing"))).collect();
+        for wanted in guests {
+            let differs = |kind, text: &str| Difference::of_guest(kind, &wanted.name, text);
+            let Some(guest) = self.guests.get(&wanted.name) else {
+                found.extend(wanted.there.then(|| differs(DriftKind::Gone, "it is gone")));
+                continue;
+            };
+            if wanted.running.is_some_and(|running| running != guest.running) {
+                found.push(differs(DriftKind::Power, "it runs and should not, or the reverse"));
+            }
+            if guest.running && wanted.keys.as_ref().is_some_and(|keys| *keys != guest.keys) {
+                found.push(differs(DriftKind::Key, "its keys are others"));
+            }
+        }
+        let foreign = self.guests.keys().filter(|name| !guests.iter().any(|wanted| wanted.name == **name));
+        found.extend(foreign.map(|name| Difference::of_guest(DriftKind::Foreign, name, "nobody asked for it")));
+        found
     }
 
     fn remove(&mut self) -> Reply {

@@ -125,11 +125,20 @@ async fn a_guest_should_run_as_the_last_job_left_it(db: PgPool) {
             "guests":[{"name":"www.x","state":"stopped","uptime_s":null,"memory_used":null}]}"#,
     )
     .unwrap();
-    guests::observe(&mut conn, id, &reading, asked).await.unwrap();
+    let seen_at = |at, reading: &corpus_protocol::Reading| crate::nodes::Observation {
+        node: id,
+        at,
+        elapsed: std::time::Duration::ZERO,
+        outcome: Ok(Box::new(reading.clone())),
+        reachability: corpus_domain::Reachability::Reachable,
+        changed: false,
+    };
+    guests::observe(&mut conn, [&seen_at(asked, &reading)].into_iter()).await.unwrap();
     let seen = wanted(&mut conn, id).await.unwrap().remove(0);
     assert_eq!((seen.state, seen.should_run), (Stopped, true), "what is seen says nothing of what should be");
     reading.guests.clear();
-    guests::observe(&mut conn, id, &reading, asked + chrono::TimeDelta::seconds(1)).await.unwrap();
+    let later = asked + chrono::TimeDelta::seconds(1);
+    guests::observe(&mut conn, [&seen_at(later, &reading)].into_iter()).await.unwrap();
     let seen = wanted(&mut conn, id).await.unwrap().remove(0);
     assert_eq!((seen.state, seen.should_run), (Failed, true));
 }
