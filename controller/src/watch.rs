@@ -8,7 +8,7 @@
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
-use corpus_domain::NodeId;
+use corpus_domain::{NodeId, NodeState};
 use sqlx::PgTransaction;
 use tokio::sync::mpsc;
 use tokio::time::sleep;
@@ -34,14 +34,17 @@ impl Controller {
     pub async fn watch_nodes(&self, stop: CancellationToken) {
         let (out, mut observations) = mpsc::channel(4 * AT_ONCE);
         let supervisor = Supervisor::new(self.services.nodes.clone(), READ_EVERY, out);
-        let mut watched = HashMap::new();
+        let (mut watched, mut leaving) = (HashMap::new(), HashSet::new());
         let mut list = tokio::time::interval(LIST_EVERY);
         let (mut gathered, mut tried) = (Vec::with_capacity(AT_ONCE), HashSet::new());
         tokio::spawn(self.clone().check_nodes(stop.clone()));
         loop {
             tokio::select! {
                 () = stop.cancelled() => return,
-                _ = list.tick() => self.update_watched(&supervisor, &mut watched).await,
+                _ = list.tick() => {
+                    self.update_watched(&supervisor, &mut watched, &mut leaving).await;
+                    self.forget_gone(&mut leaving).await;
+                }
                 Some(first) = observations.recv() => {
                     gathered.push(first);
                     sleep(GATHER).await;
@@ -58,8 +61,13 @@ impl Controller {
         }
     }
 
-    /// Brings the supervisor to the nodes that the rows say now.
-    async fn update_watched(&self, supervisor: &Supervisor, watched: &mut HashMap<NodeId, NodeEndpoint>) {
+    /// Brings the supervisor to the nodes that the rows say now; `leaving` gets those to be read no more.
+    async fn update_watched(
+        &self,
+        supervisor: &Supervisor,
+        watched: &mut HashMap<NodeId, NodeEndpoint>,
+        leaving: &mut HashSet<NodeId>,
+    ) {
         let wanted = match self.endpoints().await {
             Ok(wanted) => wanted,
             Err(error) => {
@@ -74,8 +82,28 @@ impl Controller {
         }
         for id in watched.keys().filter(|id| !wanted.contains_key(id)) {
             supervisor.unwatch(*id);
+            leaving.insert(*id);
         }
         *watched = wanted;
+    }
+
+    /// Closes the lines to nodes whose rows are gone: a server that did not unlink the node itself
+    /// would keep its line, and an agent on the host, for ever. While it is unlinked the line stays.
+    async fn forget_gone(&self, leaving: &mut HashSet<NodeId>) {
+        for id in leaving.clone() {
+            let row = async { nodes::get(&mut *self.services.db.acquire().await?, id).await };
+            match row.await {
+                Ok(None) => {
+                    self.services.nodes.forget(id);
+                    leaving.remove(&id);
+                }
+                Ok(Some(node)) if node.state != NodeState::Unlinking => {
+                    leaving.remove(&id);
+                }
+                // Looked at again at the next turn.
+                Ok(Some(_)) | Err(_) => {}
+            }
+        }
     }
 
     async fn endpoints(&self) -> sqlx::Result<HashMap<NodeId, NodeEndpoint>> {
