@@ -116,7 +116,7 @@ fn a_node_says_what_differs_and_offers_a_repair_to_who_may() {
     let (list, guests, form) = (samples::nodes(), samples::guests(), FormState::default());
     let page = |who: &Principal, at: usize| html(|| node::node_view(who, &list[at], &guests, &[], &form));
     let drifted = page(&samples::operator(), 0);
-    assert!(drifted.contains("/repair") && drifted.contains("the firewall&#39;s rules in the kernel were changed"));
+    assert!(drifted.contains("/repair") && drifted.contains("rules in the kernel were changed by someone else"));
     assert!(drifted.contains("&lt;b&gt;pet&lt;/b&gt;"), "what a node says is text");
     assert!(!page(&viewer(), 0).contains("id=\"drift\""), "it names guests of every project");
     assert!(page(&samples::operator(), 3).contains("Nothing differs"));
