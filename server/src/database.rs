@@ -48,7 +48,7 @@ impl Database {
         let pool = PgPoolOptions::new()
             .max_connections(20)
             .acquire_timeout(Duration::from_secs(5))
-            .connect_with(options)
+            .connect_with(corpus_controller::store::as_server(options))
             .await
             .map_err(DatabaseError::Connect)?;
         MIGRATIONS.run(&pool).await?;

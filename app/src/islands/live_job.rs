@@ -122,11 +122,16 @@ mod browser {
                 log.set_scroll_top(log.scroll_height());
             }
         });
-        if this.over {
-            return;
+        if !this.over {
+            listen(this);
         }
+    }
+
+    /// Hears what changes after `this.after`. What comes twice is known by its number.
+    fn listen(this: Following) {
         let Ok(source) = EventSource::new(&format!("/jobs/{}/events?after={}", this.id, this.after)) else { return };
         let stream = source.clone();
+        let again = this.clone();
         let heard = Closure::<dyn Fn(MessageEvent)>::new(move |event: MessageEvent| {
             let change = event.data().as_string().and_then(|json| serde_json::from_str(&json).ok());
             match change {
@@ -143,6 +148,17 @@ mod browser {
         });
         source.set_onmessage(Some(heard.as_ref().unchecked_ref()));
         heard.forget();
+        // A browser tries again by itself, but not after an answer that is an error, as a proxy
+        // gives it while a server is being replaced.
+        let stream = source.clone();
+        let failed = Closure::<dyn Fn()>::new(move || {
+            if stream.ready_state() == EventSource::CLOSED {
+                let again = again.clone();
+                set_timeout(move || listen(again), std::time::Duration::from_secs(2));
+            }
+        });
+        source.set_onerror(Some(failed.as_ref().unchecked_ref()));
+        failed.forget();
     }
 
     /// Adds a line, and stays at the end if one was there.

@@ -112,8 +112,11 @@ impl<'a, S: Send + Sync + 'static> Attempt<'a, S> {
     /// The step ended while its cancel was on the way: it is undone all the same, and its
     /// output is there for the undo.
     fn too_late(&self, outcome: Result<Value, StepError>) -> Result<Value, StepError> {
-        if let Ok(output) = outcome {
-            self.run().keep_output(self.step.name, output);
+        match outcome {
+            Ok(output) => self.run().keep_output(self.step.name, output),
+            // Such as that what it ran could not be killed.
+            Err(error) if error.kind != StepErrorKind::Cancelled => self.note(&error.message),
+            Err(_) => {}
         }
         Err(StepError::cancelled())
     }

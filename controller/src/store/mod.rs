@@ -18,6 +18,20 @@ pub mod zones;
 
 use std::str::FromStr;
 
+use sqlx::postgres::PgConnectOptions;
+
+/// How a server connects. One that stands still, or whose machine went away, must not keep the
+/// rows that it was working on locked: a transaction that is left alone is rolled back. The
+/// longest that one of ours waits for something else is a DNS server's answer, 5 s.
+pub fn as_server(options: PgConnectOptions) -> PgConnectOptions {
+    options.application_name("corpus-server").options([
+        ("idle_in_transaction_session_timeout", "10s"),
+        ("tcp_keepalives_idle", "10"),
+        ("tcp_keepalives_interval", "5"),
+        ("tcp_keepalives_count", "3"),
+    ])
+}
+
 /// Turns a stored word into its domain type.
 pub(crate) fn word<T>(text: &str) -> Result<T, sqlx::Error>
 where

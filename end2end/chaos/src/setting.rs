@@ -9,6 +9,7 @@ use corpus_controller::dns::{PowerDns, PowerDnsSettings};
 use corpus_controller::jobs::EngineConfig;
 use corpus_controller::jobs::testing::Faults;
 use corpus_controller::seal::SealKeys;
+use corpus_controller::store::as_server;
 use corpus_controller::{Controller, Parts, Settings};
 use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
@@ -45,7 +46,7 @@ impl Setting {
             authority: self.authority.parse()?,
         };
         let parts = Parts {
-            db: options.connect(&self.database_url).await?,
+            db: options.connect_with(as_server(self.database_url.parse()?)).await?,
             settings,
             dns: Some(Arc::new(dns)),
             seal: SealKeys::load_or_create(&self.seal_key_file)?,
