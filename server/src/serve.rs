@@ -77,7 +77,7 @@ pub struct Server {
     engine: Engine,
     database: Database,
     /// Held as long as the server lives.
-    _data_folder: Option<File>,
+    claim: Option<File>,
     stopping: CancellationToken,
     /// Asks the directory about members, so often; none without a directory.
     watch: Option<(Watch, Duration)>,
@@ -92,7 +92,7 @@ impl Server {
         let listening = TcpListener::bind(address).await;
         let listener = listening.map_err(|source| StartError::Listen { address, source })?;
         std::fs::create_dir_all(&settings.data_folder).map_err(StartError::DataFolder)?;
-        let data_folder = settings.database_url.is_none().then(|| claim(&settings.data_folder)).transpose()?;
+        let claim = settings.database_url.is_none().then(|| claimed(&settings.data_folder)).transpose()?;
         let directory = settings.ldap.clone().map(Directory::new).transpose()?;
         let database = Database::open(&settings).await?;
         let accounts = Accounts::new(database.pool.clone());
@@ -112,8 +112,7 @@ impl Server {
             stopping: stopping.clone(),
         };
         let router = web::router(web);
-        let _data_folder = data_folder;
-        Ok(Self { listener, router, controller, engine, database, _data_folder, stopping, watch, new_admin })
+        Ok(Self { listener, router, controller, engine, database, claim, stopping, watch, new_admin })
     }
 
     /// Where it listens.
@@ -148,6 +147,7 @@ impl Server {
             asking.abort();
         }
         self.database.close().await;
+        drop(self.claim);
         served
     }
 }
@@ -174,7 +174,7 @@ async fn serve(listener: TcpListener, router: Router, stopping: &CancellationTok
 }
 
 /// Makes sure that no other server lives in the folder. The system forgets the claim of a dead one.
-fn claim(folder: &Path) -> Result<File, StartError> {
+fn claimed(folder: &Path) -> Result<File, StartError> {
     let file = File::create(folder.join("server.lock")).map_err(StartError::DataFolder)?;
     match file.try_lock() {
         Ok(()) => Ok(file),
