@@ -20,10 +20,14 @@
     reason = "tests may fail loudly"
 )]
 
+#[path = "upgrade/agreement.rs"]
+mod agreement;
 #[path = "upgrade/fixture.rs"]
 mod fixture;
 #[path = "upgrade/names.rs"]
 mod names;
+#[path = "upgrade/own.rs"]
+mod own;
 #[path = "upgrade/record.rs"]
 mod record;
 #[path = "upgrade/replay.rs"]
