@@ -9,8 +9,8 @@
 //! the point of no return). One that was cancelled and died while it was undone must end `undone` too.
 //! Then node and database must agree.
 //!
-//! A release records its own logs once, before it is published, and they stay for ever:
-//! `cargo test -p corpus-simulation --test upgrade -- --ignored record`
+//! A release records its own logs once, before it is published, by `scripts/record-jobs`; they
+//! stay for ever.
 
 #![allow(
     clippy::unwrap_used,
@@ -20,12 +20,15 @@
     reason = "tests may fail loudly"
 )]
 
+#[path = "upgrade/agreement.rs"]
+mod agreement;
 #[path = "upgrade/fixture.rs"]
+#[allow(dead_code, reason = "examples/record writes what this reads")]
 mod fixture;
 #[path = "upgrade/names.rs"]
 mod names;
-#[path = "upgrade/record.rs"]
-mod record;
+#[path = "upgrade/own.rs"]
+mod own;
 #[path = "upgrade/replay.rs"]
 mod replay;
 
@@ -66,11 +69,5 @@ fn every_kind_of_job_is_recorded() {
             assert!(recorded.contains(&kind.to_string()), "{release} has no recorded {kind}");
         }
     }
-    assert!(fixture::releases().contains(&env!("CARGO_PKG_VERSION").to_owned()), "record this release");
-}
-
-#[sqlx::test(migrations = "../../migrations")]
-#[ignore = "writes the recorded logs of this release"]
-async fn record(db: PgPool) {
-    record::all(db).await;
+    assert!(fixture::releases().contains(&env!("CARGO_PKG_VERSION").to_owned()), "scripts/record-jobs");
 }

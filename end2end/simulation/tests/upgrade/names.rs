@@ -11,10 +11,13 @@ use tokio::net::UdpSocket;
 
 /// The records: name and address, after each change.
 #[derive(Debug, Clone, Default)]
-pub struct Names(Arc<Mutex<Vec<(DateTime<Utc>, Records)>>>);
+pub struct Names(Arc<Mutex<Vec<Change>>>);
 
 /// Name and address.
 pub type Records = BTreeMap<DnsName, IpAddr>;
+
+/// When, and the records since then.
+type Change = (DateTime<Utc>, Records);
 
 impl Names {
     /// Begins to answer; tells where.

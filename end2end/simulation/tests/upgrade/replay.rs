@@ -1,11 +1,8 @@
 //! Replaying: a recorded log cut at each place, each in a world of its own, all at once.
 
-use std::collections::BTreeSet;
-use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use chrono::Utc;
 use corpus_controller::ssh_keys::generate_host_key;
 use corpus_domain::{GuestNetwork, JobId, JobState};
 use corpus_protocol::{HttpRoute, NodePlan, SshHostKey, SshRoute};
@@ -17,6 +14,7 @@ use uuid::Uuid;
 
 use crate::fixture::{self, Moment, Recorded};
 use crate::names::Names;
+use crate::own::Own;
 
 const LIMIT: Duration = Duration::from_mins(4);
 static MIGRATIONS: Migrator = sqlx::migrate!("../../migrations");
@@ -33,19 +31,20 @@ pub async fn all_releases(db: PgPool, name: &str) {
 
 /// A server died when so many events were written; afterwards the job was cancelled, or not.
 #[derive(Debug, Clone, Copy)]
-struct Cut {
+pub struct Cut {
     events: usize,
     cancelled: bool,
     /// Whether the job was being undone already.
     undoing: bool,
 }
 
-struct World {
-    db: PgPool,
-    recorded: Recorded,
+/// One recorded job, cut at every place.
+pub struct World {
+    pub db: PgPool,
+    pub recorded: Recorded,
+    pub simulation: Simulation,
+    pub names: Names,
     cuts: Vec<Cut>,
-    simulation: Simulation,
-    names: Names,
     guest_key: SshHostKey,
 }
 
@@ -208,91 +207,5 @@ impl World {
         let rows = Value::Array(rows.to_vec());
         let inserted = sqlx::query(statement).bind(&rows).execute(&self.db).await;
         inserted.unwrap_or_else(|error| panic!("{table}: {error}\n{rows:#}"));
-    }
-
-    /// What the node has is what the rows say.
-    async fn assert_agreement(&self, index: usize, address: Ipv4Addr, cut: Cut) {
-        let story = || format!("{} {cut:?}", self.recorded.kind);
-        let rows: Vec<(String, String, bool)> = sqlx::query_as(
-            "select g.name, g.state, g.routed from guests g join nodes n on n.id = g.node_id where n.address = $1",
-        )
-        .bind(address.to_string())
-        .fetch_all(&self.db)
-        .await
-        .unwrap();
-        let host = self.simulation.host(index).unwrap();
-        // What was not destroyed completely says so, and may be there or not.
-        let whole: Vec<_> = rows.iter().filter(|(_, state, _)| state != "failed").collect();
-        for (name, state, routed) in &whole {
-            let guest = host.guests().get(&name.parse().unwrap()).unwrap_or_else(|| panic!("{}: no {name}", story()));
-            assert_eq!(state, if guest.running { "running" } else { "stopped" }, "{}", story());
-            let routes = host.plan().into_iter().flat_map(|plan| &plan.ssh_routes);
-            assert_eq!(*routed, routes.map(|to| to.guest.as_str()).any(|to| to == name), "{}: route", story());
-        }
-        if whole.len() == rows.len() {
-            let named: BTreeSet<&str> = rows.iter().map(|(name, ..)| name.as_str()).collect();
-            let there: BTreeSet<&str> = host.guests().keys().map(|name| name.as_str()).collect();
-            assert_eq!(named, there, "{}", story());
-        }
-        let node: Option<String> = sqlx::query_scalar("select state from nodes where address = $1")
-            .bind(address.to_string())
-            .fetch_optional(&self.db)
-            .await
-            .unwrap();
-        assert!(node.is_some() || host.plan().is_none(), "{}: a plan is left on a node that is forgotten", story());
-        let names: Vec<(String, bool)> = sqlx::query_as(
-            "select d.name, d.routed from dns_names d join guests g on g.id = d.guest_id
-                 join nodes n on n.id = g.node_id where n.address = $1 and d.state <> 'failed'",
-        )
-        .bind(address.to_string())
-        .fetch_all(&self.db)
-        .await
-        .unwrap();
-        for (name, routed) in names {
-            let record = self.names.at(Utc::now()).get(&name.parse().unwrap()).copied();
-            assert_eq!(record, Some(address.into()), "{}: the record of {name}", story());
-            let routes = host.plan().into_iter().flat_map(|plan| &plan.http_routes);
-            assert_eq!(routed, routes.map(|to| to.name.as_str()).any(|to| to == name), "{}: {name}", story());
-        }
-    }
-}
-
-/// What is another in each world: ids, names, the node's address.
-struct Own(Vec<(String, String)>);
-
-impl Own {
-    fn new(recorded: &Recorded, index: usize, place: &Place) -> Self {
-        let mut words = vec![
-            ("recorded.sim.test".to_owned(), format!("cut{index}.sim.test")),
-            ("recorded.zone.test".to_owned(), format!("cut{index}.zone.test")),
-        ];
-        let moments = recorded.flushes.iter().map(|flush| &flush.before).chain([&recorded.end]);
-        let rows: Vec<&Value> = moments.flat_map(|moment| &moment.rows).flat_map(|(_, rows)| rows).collect();
-        let mut ids: BTreeSet<&str> = rows.iter().filter_map(|row| row["id"].as_str()).collect();
-        ids.extend(recorded.job["id"].as_str());
-        words.extend(ids.into_iter().map(|id| (id.to_owned(), Uuid::now_v7().to_string())));
-        let addresses: BTreeSet<&str> = rows.iter().filter_map(|row| row["address"].as_str()).collect();
-        words.extend(addresses.into_iter().map(|old| (old.to_owned(), place.addresses[index].to_string())));
-        Self(words)
-    }
-
-    fn text(&self, text: &str) -> String {
-        self.0.iter().fold(text.to_owned(), |text, (old, new)| text.replace(old, new))
-    }
-
-    /// Rows of this world.
-    fn of(&self, rows: &[Value], place: &Place, guest_key: &SshHostKey) -> Vec<Value> {
-        let text = self.text(&serde_json::to_string(rows).unwrap());
-        let mut rows: Vec<Value> = serde_json::from_str(&text).unwrap();
-        for row in &mut rows {
-            let is_node = row.get("address").is_some();
-            if is_node {
-                row["ssh_port"] = place.port.into();
-            }
-            if let Some(key) = row.get_mut("host_key").filter(|key| !key.is_null()) {
-                *key = if is_node { place.host_key.clone() } else { guest_key.public.clone() }.into();
-            }
-        }
-        rows
     }
 }
