@@ -130,7 +130,7 @@ mod tests {
             found.map(|one| (one.kind, one.guest.map(|guest| guest.to_string()))).collect()
         };
         let pet = (DriftKind::Foreign, None);
-        assert_eq!(told(&all, &["debian-12".parse().unwrap()]), [pet.clone()]);
+        assert_eq!(told(&all, &["debian-12".parse().unwrap()]), std::slice::from_ref(&pet));
         assert_eq!(told(&all, &["debian-13".parse().unwrap()]), [(DriftKind::Image, None), pet.clone()]);
         let mut wrong = all.clone();
         wrong[0].running = Some(false);

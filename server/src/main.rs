@@ -114,7 +114,7 @@ async fn serve(settings: Settings) -> anyhow::Result<()> {
     }
     tracing::info!(address = %server.address()?, %url, "serving");
     tokio::select! {
-        served = server.run(end.cancelled_owned()) => served.context("the listener failed"),
+        ended = server.run(end.cancelled_owned()) => ended.context("the listener failed"),
         () = at_once.cancelled() => bail!("told to end a second time: ended at once, other servers adopt what was being done"),
     }
 }

@@ -147,10 +147,10 @@ mod tests {
         sqlx::query(shift).bind(f64::from(seconds)).execute(pool).await.unwrap();
     }
 
-    fn reading() -> Box<Reading> {
+    fn reading() -> Reading {
         let storage = Storage { total: Bytes(1), used: Bytes(1) };
         let (memory_total, memory_used) = (Bytes(1), Bytes(1));
-        Box::new(Reading { load: 0.0, uptime_s: 1, memory_total, memory_used, storage, guests: Vec::new() })
+        Reading { load: 0.0, uptime_s: 1, memory_total, memory_used, storage, guests: Vec::new() }
     }
 
     async fn observes(
@@ -166,7 +166,7 @@ mod tests {
     }
 
     async fn answers(pool: &PgPool, observer: Uuid) -> Option<bool> {
-        observes(pool, observer, Ok(reading()), Reachability::Reachable).await
+        observes(pool, observer, Ok(Box::new(reading())), Reachability::Reachable).await
     }
 
     async fn misses(pool: &PgPool, observer: Uuid, believed: Reachability) {

@@ -1,6 +1,7 @@
 //! A lane: a node, a database and a DNS zone of its own, on which one cell after the other is
 //! tried; and the ways to bring it to where a cell begins.
 
+use std::fmt::Write;
 use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -180,13 +181,14 @@ impl Lane {
             detail.job.title, detail.job.state, detail.job.error, detail.job.waiting_for
         );
         for step in detail.steps {
-            story += &format!(
-                "  {} {} ({}): {:?} {:?}\n",
+            let _ = writeln!(
+                story,
+                "  {} {} ({}): {:?} {:?}",
                 step.name, step.state, step.attempts, step.error, step.undo_error
             );
         }
         for line in self.controller.job_log(&self.ops, job, -1, 200).await.unwrap_or_default() {
-            story += &format!("    {} {:?} {}\n", line.at.format("%T%.3f"), line.step, line.text);
+            let _ = writeln!(story, "    {} {:?} {}", line.at.format("%T%.3f"), line.step, line.text);
         }
         story
     }
@@ -317,7 +319,7 @@ impl Lane {
         let (id, state) = guest.context("no guest")?;
         match (level, state) {
             (Level::Stopped, GuestState::Running) => {
-                self.done(self.controller.stop_guest(&self.member, id).await?).await?
+                self.done(self.controller.stop_guest(&self.member, id).await?).await?;
             }
             (Level::Running | Level::Named, GuestState::Stopped) => {
                 self.done(self.controller.start_guest(&self.member, id).await?).await?;

@@ -144,7 +144,8 @@ impl Queue {
         let tried = report.cells.len();
         if tried.is_multiple_of(50) || tried == self.total {
             let minutes = self.began.elapsed().as_secs_f64() / 60.0;
-            said += &format!("· {tried} of {} cells, {} wrong, {minutes:.1} minutes\n", self.total, report.counts().1);
+            let wrong = report.counts().1;
+            said = format!("{said}· {tried} of {} cells, {wrong} wrong, {minutes:.1} minutes\n", self.total);
         }
         let _ = std::io::stderr().write_all(said.as_bytes());
     }

@@ -124,7 +124,7 @@ impl Node {
         // By its own init: the lab's way is through its SSH, whose shell is ours to break.
         let before = self.attach("cut -d' ' -f22 /proc/1/stat").await?;
         self.attach("systemctl --no-block reboot").await.ok();
-        for _ in 0..600 {
+        for _ in 0..1800 {
             sleep(Duration::from_millis(50)).await;
             let up = "cut -d' ' -f22 /proc/1/stat; systemctl is-active ssh.socket ssh.service | grep -qx active";
             if self.attach(up).await.is_ok_and(|started| !started.is_empty() && started != before) {

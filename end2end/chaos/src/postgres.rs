@@ -31,7 +31,7 @@ impl Postgres {
         let mut initdb = command("setpriv");
         initdb.args(AS_NOBODY).arg(tool("initdb")?).arg("-D").arg(folder.join("data"));
         initdb.args(["-U", "corpus", "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8", "--no-sync"]).current_dir("/");
-        run(initdb, Duration::from_secs(60)).await?;
+        run(initdb, Duration::from_mins(1)).await?;
         let settings = format!(
             "listen_addresses = '127.0.0.1'\nport = {port}\nunix_socket_directories = '{}'\nmax_connections = 100\n\
              shared_buffers = 32MB\nfsync = off\nfull_page_writes = off\n",

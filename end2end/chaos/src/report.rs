@@ -2,9 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::fs;
+use std::path::Path;
 use std::time::Duration;
 
+use anyhow::Result;
 use corpus_domain::{JobKind, JobState};
+use serde::{Deserialize, Serialize};
 
 use crate::cell::{Outcome, Place};
 use crate::fault::{Fault, Moment, Touches};
@@ -15,7 +19,19 @@ pub type StepOf = (JobKind, &'static str, Touches);
 /// All that was tried.
 #[derive(Default)]
 pub struct Report {
-    pub cells: Vec<(Place, Result<Outcome, String>)>,
+    pub cells: Vec<(Place, std::result::Result<Outcome, String>)>,
+}
+
+/// A cell as it is kept between runs.
+#[derive(Serialize, Deserialize)]
+struct Kept {
+    kind: JobKind,
+    step: String,
+    fault: Fault,
+    moment: Moment,
+    state: Option<JobState>,
+    elapsed_ms: u64,
+    wrong: Vec<String>,
 }
 
 const fn letter(state: JobState) -> char {
@@ -28,6 +44,39 @@ const fn letter(state: JobState) -> char {
 }
 
 impl Report {
+    /// Takes over what an earlier run has kept of cells that were not tried now.
+    pub fn add_kept(&mut self, file: &Path, steps: &[StepOf]) -> Result<()> {
+        let kept: Vec<Kept> = serde_json::from_slice(&fs::read(file)?)?;
+        for cell in kept {
+            let Some(step) = steps.iter().find(|step| (step.0, step.1) == (cell.kind, cell.step.as_str())) else {
+                continue;
+            };
+            let (fault, moment) = (cell.fault, cell.moment);
+            let place = Place { kind: step.0, step: step.1, touches: step.2, fault, moment };
+            if self.cells.iter().any(|(tried, _)| *tried == place) {
+                continue;
+            }
+            let elapsed = Duration::from_millis(cell.elapsed_ms);
+            let outcome = cell.state.map(|state| Outcome { state, elapsed, wrong: cell.wrong.clone() });
+            self.cells.push((place, outcome.ok_or_else(|| cell.wrong.join("\n"))));
+        }
+        Ok(())
+    }
+
+    /// Keeps all cells for a later run.
+    pub fn keep(&self, file: &Path) -> Result<()> {
+        let kept = self.cells.iter().map(|(place, outcome)| Kept {
+            kind: place.kind,
+            step: place.step.to_owned(),
+            fault: place.fault,
+            moment: place.moment,
+            state: outcome.as_ref().ok().map(|outcome| outcome.state),
+            elapsed_ms: outcome.as_ref().map_or(0, |one| u64::try_from(one.elapsed.as_millis()).unwrap_or(u64::MAX)),
+            wrong: outcome.as_ref().map_or_else(|error| vec![error.clone()], |one| one.wrong.clone()),
+        });
+        Ok(fs::write(file, serde_json::to_vec(&kept.collect::<Vec<_>>())?)?)
+    }
+
     fn mark(&self, step: &StepOf, fault: Fault, moment: Moment) -> char {
         let here = |place: &Place| {
             (place.kind, place.step) == (step.0, step.1) && (place.fault, place.moment) == (fault, moment)
@@ -42,23 +91,23 @@ impl Report {
 
     /// How many cells were tried, and how many are wrong.
     pub fn counts(&self) -> (usize, usize) {
-        let wrong =
-            |outcome: &Result<Outcome, String>| outcome.as_ref().map_or(true, |outcome| !outcome.wrong.is_empty());
+        let wrong = |outcome: &std::result::Result<Outcome, String>| {
+            outcome.as_ref().map_or(true, |outcome| !outcome.wrong.is_empty())
+        };
         (self.cells.len(), self.cells.iter().filter(|(_, outcome)| wrong(outcome)).count())
     }
 
     /// The whole of it.
-    pub fn markdown(&self, steps: &[StepOf], elapsed: Duration) -> String {
+    pub fn markdown(&self, steps: &[StepOf]) -> String {
         let mut text = String::new();
         let (tried, wrong) = self.counts();
         let cannot = steps.iter().flat_map(|step| Fault::ALL.map(|fault| step.2.obstacle(fault).is_some()));
         let cannot = cannot.filter(|cannot| *cannot).count() * Moment::ALL.len();
         let _ = writeln!(
             text,
-            "{tried} cells were tried in {:.0} minutes, {wrong} of them ended wrong; {cannot} can't be, for the reasons below.\n\n\
+            "{tried} cells were tried, {wrong} of them ended wrong; {cannot} can't be, for the reasons below.\n\n\
              Each mark stands for a job that was really run, with the fault before, during and after the step's effect:\n\
-             `D` it ended done, `U` undone with nothing left, `S` stuck with what is left named, `–` it can't happen.\n",
-            elapsed.as_secs_f64() / 60.0
+             `D` it ended done, `U` undone with nothing left, `S` stuck with what is left named, `–` it can't happen.\n"
         );
         self.table(&mut text, steps);
         self.times(&mut text);

@@ -46,6 +46,7 @@ macro_rules! replayed {
 replayed!(
     node_link: "node_link",
     node_initialize: "node_initialize",
+    node_repair: "node_repair",
     node_unlink: "node_unlink",
     guest_create: "guest_create",
     guest_start: "guest_start",

@@ -80,6 +80,8 @@ impl Recorder {
         self.keep_cancelled(JobKind::NodeInitialize, job, "image").await;
         let job = fleet.controller.initialize_node(who, node).await.unwrap();
         self.keep(JobKind::NodeInitialize, Some(job)).await;
+        let job = fleet.controller.repair_node(who, node).await.unwrap();
+        self.keep(JobKind::NodeRepair, Some(job)).await;
         let (_, job) = fleet.request("recorded.sim.test".parse().unwrap(), Some(node)).await.unwrap();
         self.keep_cancelled(JobKind::GuestCreate, job, "routes").await;
         let (guest, job) = fleet.request("recorded.sim.test".parse().unwrap(), Some(node)).await.unwrap();
