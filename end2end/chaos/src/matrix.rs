@@ -63,7 +63,7 @@ pub fn sample(cells: Vec<Place>) -> Vec<Place> {
     let picked = cells.into_iter().filter(|place| {
         seen += 1;
         // A stride that shares no factor with the number of faults and moments walks through all.
-        if !seen.is_multiple_of(31) || (place.kind == JobKind::NodeInitialize && of_kind.contains_key(&place.kind)) {
+        if !seen.is_multiple_of(47) || (place.kind == JobKind::NodeInitialize && of_kind.contains_key(&place.kind)) {
             return false;
         }
         *of_fault.entry(place.fault).or_default() += 1;
