@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::node_calls::{ask_once, endpoint, failed};
 use crate::controller::Services;
 use crate::jobs::{Job, JobParams, Lock, NewJob, Retry, Step, StepContext, StepError};
-use crate::nodes::{Credential, connect, privilege, remove_agent, revoke};
+use crate::nodes::{Connection, Credential, NodeError, connect, privilege, remove_agent, revoke};
 use crate::store::nodes;
 use crate::views::NodeView;
 
@@ -43,7 +43,8 @@ pub fn steps() -> Job<Services, Params> {
                 .limit(Duration::from_mins(2))
                 .retry(Retry::times(4)),
         )
-        .step(Step::new("agent", "Remove the agent and the controller's key", leave).retry(Retry::times(4)))
+        .step(Step::new("agent", "Remove the agent", leave).retry(Retry::times(4)))
+        .step(Step::new("key", "Remove the controller's key", lock_out).retry(Retry::times(8)).not_cancellable())
         .step(Step::new("forget", "Forget the node", forget).not_cancellable())
 }
 
@@ -67,18 +68,38 @@ async fn clear(ctx: Ctx) -> Result<(), StepError> {
 
 async fn leave(ctx: Ctx) -> Result<(), StepError> {
     ctx.services().nodes.forget(ctx.params().node);
-    let left = take_leave(&ctx).await;
-    forgiven(&ctx, left)
+    let left = entered(&ctx, async |connection| {
+        let by = privilege(connection).await?;
+        remove_agent(connection, by).await
+    });
+    forgiven(&ctx, left.await)
 }
 
-async fn take_leave(ctx: &Ctx) -> Result<(), StepError> {
+/// The last that is done on the host, in a step of its own: who is not let in any more when it
+/// is repeated has done it before.
+async fn lock_out(ctx: Ctx) -> Result<(), StepError> {
+    let key = ctx.services().control_key.clone();
+    match entered(&ctx, async |connection| revoke(connection, &key).await.map(drop)).await {
+        Err(error) if is_locked_out(&error) => {
+            ctx.log("the host lets the controller in no more");
+            Ok(())
+        }
+        other => forgiven(&ctx, other),
+    }
+}
+
+fn is_locked_out(error: &StepError) -> bool {
+    let cause = error.source.as_ref().and_then(|cause| cause.downcast_ref());
+    matches!(cause, Some(NodeError::Auth { .. }))
+}
+
+/// Works on the host over a connection of the job's own.
+async fn entered(ctx: &Ctx, work: impl AsyncFnOnce(&Connection) -> Result<(), NodeError>) -> Result<(), StepError> {
     let endpoint = endpoint(ctx, ctx.params().node).await?;
     let credential = Credential::Key(ctx.services().control_key.clone());
     let work = Box::pin(async {
         let connection = connect(&endpoint, &credential).await?;
-        let by = privilege(&connection).await?;
-        remove_agent(&connection, by).await?;
-        revoke(&connection, &ctx.services().control_key).await.map(drop)
+        work(&connection).await
     });
     ctx.or_cancelled(async { work.await.map_err(|error| failed(&endpoint, error)) }).await
 }

@@ -141,6 +141,7 @@ pub fn touches(kind: &str, step: &str) -> Option<Touches> {
         ("node_link", "privilege") => Shell("id -u"),
         ("node_link", "agent") => Shell("install -m"),
         ("node_unlink", "agent") => Shell("rm -f"),
+        ("node_unlink", "key") => Shell("mv -f"),
         ("node_link" | "node_initialize", "facts") => Agent("facts"),
         ("node_initialize", "driver") => Agent("ensure_driver"),
         ("node_initialize", "image") => Agent("ensure_image"),
