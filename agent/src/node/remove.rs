@@ -3,6 +3,7 @@
 use std::fs;
 
 use super::apply::applied;
+use super::live::inactive_units;
 use super::{UNITS, unit_path};
 use crate::drivers;
 use crate::failure::Failure;
@@ -21,11 +22,12 @@ pub fn remove(task: &Task<'_>) -> Result<bool, Failure> {
         )));
     }
     let bridge = applied(task.host)?.map(|plan| plan.bridge);
+    let mut changed = stop_those_without_a_file(task)?;
     let units: Vec<&str> = UNITS.into_iter().filter(|unit| unit_path(task.host, unit).exists()).collect();
     if !units.is_empty() {
         Argv::new("systemctl").args(["disable", "--now", "--quiet"]).args(units.iter().rev()).quiet().run(task)?;
     }
-    let mut changed = !units.is_empty();
+    changed |= !units.is_empty();
     for unit in units {
         changed |= files::remove(&unit_path(task.host, unit))?;
     }
@@ -42,6 +44,18 @@ pub fn remove(task: &Task<'_>) -> Result<bool, Failure> {
         files::remove_folder(&task.host.corpus().join(folder))?;
     }
     Ok(changed)
+}
+
+/// A unit whose start was cut short starts all the same, since that is systemd's own work; its
+/// file may be gone by then. systemd still knows how to stop it.
+fn stop_those_without_a_file(task: &Task<'_>) -> Result<bool, Failure> {
+    let inactive = inactive_units(task)?;
+    let stray = UNITS.into_iter().filter(|unit| !unit_path(task.host, unit).exists() && !inactive.contains(unit));
+    let stray: Vec<&str> = stray.collect();
+    if !stray.is_empty() {
+        Argv::new("systemctl").args(["stop", "--quiet"]).args(stray.iter().rev()).quiet().run(task)?;
+    }
+    Ok(!stray.is_empty())
 }
 
 /// What the units' own stop lines should have removed.

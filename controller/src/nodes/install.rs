@@ -56,9 +56,11 @@ pub async fn install_agent(on: &Connection, by: Privilege, agent: &AgentBinary) 
     Ok(Installed { copied, removed: remove_others(on, by, Some(agent.sum)).await? })
 }
 
-/// No agent of any version is left on the host.
+/// No agent of any version is left on the host, by its own word.
 pub async fn remove_agent(on: &Connection, by: Privilege) -> Result<(), NodeError> {
-    remove_others(on, by, None).await?;
+    if remove_others(on, by, None).await? > 0 && remove_others(on, by, None).await? > 0 {
+        return Err(NodeError::Damaged { host: on.host().to_owned(), path: HostPath::AgentFolder.to_string() });
+    }
     // What someone else has put there stays, and the folder with it.
     run(on, Command::RemoveFolder(by, HostPath::AgentFolder), LIMIT).await.map(|_| ())
 }

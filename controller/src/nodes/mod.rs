@@ -54,5 +54,5 @@ pub use login::{Login, LoginCheck, check_login};
 pub use pool::{Line, Pool};
 pub use privilege::{Privilege, privilege};
 pub use sha256::Sha256;
-pub use supervisor::{Health, Observation, Supervisor};
+pub use supervisor::{Health, Observation, Supervisor, Wanted};
 pub use upload::{UploadName, Uploaded};

@@ -146,6 +146,11 @@ impl Pool {
         attempt.await
     }
 
+    /// Whether the node is connected.
+    pub fn is_up(&self, node: NodeId) -> bool {
+        self.slots().get(&node).is_some_and(|slot| matches!(&slot.state, State::Up(line) if line.is_up()))
+    }
+
     /// Connects to the node in the background, so that the next call finds it ready.
     pub fn warm(&self, node: &NodeEndpoint) {
         let (pool, node) = (self.clone(), node.clone());

@@ -148,6 +148,15 @@ pub async fn set_reading(conn: &mut PgConnection, id: NodeId, reading: &Reading)
     .map(drop)
 }
 
+/// Whether a node is linked and stays so.
+pub async fn is_linked(conn: &mut PgConnection, id: NodeId) -> sqlx::Result<bool> {
+    let found = sqlx::query_scalar!(
+        "select exists (select from nodes where id = $1 and state not in ('linking', 'unlinking')) as \"linked!\"",
+        id.0,
+    );
+    found.fetch_one(conn).await
+}
+
 /// Where all nodes answer that are linked and stay so.
 pub async fn endpoints(conn: &mut PgConnection) -> sqlx::Result<Vec<NodeEndpoint>> {
     let rows = sqlx::query!(
