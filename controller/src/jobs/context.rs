@@ -7,6 +7,7 @@ use std::time::Duration;
 use corpus_domain::UserId;
 use corpus_protocol::{Event, JobRef, Stream};
 use serde::de::DeserializeOwned;
+use sqlx::PgTransaction;
 
 use super::define::JobParams;
 use super::error::StepError;
@@ -72,6 +73,22 @@ impl<S, P> StepContext<S, P> {
     /// Who submitted the job; none for the controller itself.
     pub fn created_by(&self) -> Option<UserId> {
         self.raw.run.created_by
+    }
+
+    /// Begins to change rows. Returns only while this server has the job, which nobody can take
+    /// from it before the transaction ends: a server that stood still and lost the job meanwhile
+    /// changes nothing when it goes on.
+    pub async fn begin(&self) -> Result<PgTransaction<'static>, StepError> {
+        match self.raw.run.writer.begin().await? {
+            Some(transaction) => Ok(transaction),
+            None => self.raw.run.stay_halted().await,
+        }
+    }
+
+    /// Returns only while this server has the job; for what is about to be changed where there
+    /// are neither rows nor an agent that would refuse it.
+    pub async fn still_ours(&self) -> Result<(), StepError> {
+        self.begin().await.map(drop)
     }
 
     /// The locks that the job holds.

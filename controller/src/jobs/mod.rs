@@ -6,8 +6,9 @@
 //!   transaction; any server picks it up, at once by `NOTIFY`, at the latest at its next poll.
 //! - **One server at a time.** A job is leased (owner, generation, until when). A lease that
 //!   is not renewed is taken over by any server; every write carries owner and generation, so
-//!   the one that lost it can't record anything more and stops. Steps hand the generation to
-//!   the agent as [`corpus_protocol::JobRef`], which refuses an older one.
+//!   the one that lost it can't record anything more and stops. Steps change rows in
+//!   transactions that hold the job ([`StepContext::begin`]), and hand the generation and a
+//!   number to the agent as [`corpus_protocol::JobRef`], which refuses what was overtaken.
 //! - **Done or undone.** A step that fails, or is cancelled, has all undos run in reverse, its
 //!   own included: the undo is registered (as a node of its own, before the effect) when the
 //!   effect has not begun, so it runs too for an effect that was cut in the middle. Undos

@@ -15,7 +15,7 @@ use chrono::{DateTime, Utc};
 use corpus_domain::{JobId, JobState};
 use corpus_protocol::Stream;
 use serde_json::Value;
-use sqlx::PgPool;
+use sqlx::{PgPool, PgTransaction};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
@@ -210,6 +210,20 @@ impl Writer {
                 }
             }
         }
+    }
+
+    /// A transaction in which this server has the job and keeps it; none once it lost it.
+    pub async fn begin(&self) -> sqlx::Result<Option<PgTransaction<'static>>> {
+        let Lease { job, owner, generation } = self.lease;
+        let mut transaction = self.pool.begin().await?;
+        // Held against adoption, not against the renewal of the lease.
+        let ours = sqlx::query_scalar!(
+            r#"select true as "ours!" from jobs where id = $1 and owner = $2 and generation = $3 for key share"#,
+            job.0,
+            owner,
+            generation,
+        );
+        Ok(ours.fetch_optional(&mut *transaction).await?.map(|_| transaction))
     }
 
     /// Writes what is pending once, though the run is halted. The lease decides whether it counts.

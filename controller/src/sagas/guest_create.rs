@@ -81,7 +81,7 @@ async fn ids(ctx: Ctx) -> Result<(), StepError> {
 }
 
 async fn forget(ctx: Ctx) -> Result<(), StepError> {
-    let mut tx = ctx.services().db.begin().await?;
+    let mut tx = ctx.begin().await?;
     crate::store::names::delete_of_guest(&mut tx, ctx.params().guest).await?;
     guests::delete(&mut tx, ctx.params().guest).await?;
     Ok(tx.commit().await?)
@@ -89,7 +89,7 @@ async fn forget(ctx: Ctx) -> Result<(), StepError> {
 
 async fn allocate(ctx: Ctx) -> Result<Place, StepError> {
     let network = guest(&ctx).await?.network;
-    let mut tx = ctx.services().db.begin().await?;
+    let mut tx = ctx.begin().await?;
     let chosen = guests::allocate(&mut tx, ctx.params().guest, ctx.params().node, network).await?;
     tx.commit().await?;
     let (ip, mac, ssh_port) =
@@ -134,9 +134,9 @@ async fn hosts_file(ctx: Ctx) -> Result<(), StepError> {
 async fn bring_ssh_keys(ctx: Ctx) -> Result<(), StepError> {
     let host_key: SshHostKey = ssh_keys::generate_host_key()
         .map_err(|error| StepError::permanent("no host key could be made").caused_by(error))?;
-    let mut conn = ctx.services().db.acquire().await?;
-    guests::set_host_key(&mut conn, ctx.params().guest, &host_key.public).await?;
-    drop(conn);
+    let mut tx = ctx.begin().await?;
+    guests::set_host_key(&mut tx, ctx.params().guest, &host_key.public).await?;
+    tx.commit().await?;
     set_up(&ctx, GuestSetup { host_key: Some(host_key), ..GuestSetup::default() }).await?;
     bring_keys(&ctx, ctx.params().node, ctx.params().guest, &ctx.params().name).await
 }
@@ -177,9 +177,9 @@ async fn unroute(ctx: Ctx) -> Result<(), StepError> {
 }
 
 async fn set_routed(ctx: &Ctx, routed: bool) -> Result<(), StepError> {
-    let mut conn = ctx.services().db.acquire().await?;
-    guests::set_routed(&mut conn, ctx.params().guest, routed).await?;
-    drop(conn);
+    let mut tx = ctx.begin().await?;
+    guests::set_routed(&mut tx, ctx.params().guest, routed).await?;
+    tx.commit().await?;
     apply(ctx, ctx.params().node).await
 }
 
@@ -214,10 +214,10 @@ pub(super) async fn log_in<P: JobParams>(
 }
 
 async fn ready(ctx: Ctx) -> Result<(), StepError> {
-    let mut conn = ctx.services().db.acquire().await?;
+    let mut tx = ctx.begin().await?;
     let from = [GuestState::Creating, GuestState::Running];
-    if guests::set_state(&mut conn, ctx.params().guest, &from, GuestState::Running, None).await? {
-        return Ok(());
+    if guests::set_state(&mut tx, ctx.params().guest, &from, GuestState::Running, None).await? {
+        return Ok(tx.commit().await?);
     }
     Err(StepError::permanent("the guest is in another state than it was left in"))
 }

@@ -51,22 +51,21 @@ pub fn steps() -> Job<Services, Params> {
 }
 
 async fn mark(ctx: Ctx) -> Result<(), StepError> {
-    let mut conn = ctx.services().db.acquire().await?;
+    let mut tx = ctx.begin().await?;
     let from = GuestState::ALL;
-    guests::set_state(&mut conn, ctx.params().guest, from, GuestState::Destroying, None).await?;
-    Ok(())
+    guests::set_state(&mut tx, ctx.params().guest, from, GuestState::Destroying, None).await?;
+    Ok(tx.commit().await?)
 }
 
 async fn mark_failed(ctx: Ctx) -> Result<(), StepError> {
-    let mut conn = ctx.services().db.acquire().await?;
+    let mut tx = ctx.begin().await?;
     let reason = "it was not destroyed completely; destroy it again";
-    guests::set_state(&mut conn, ctx.params().guest, &[GuestState::Destroying], GuestState::Failed, Some(reason))
-        .await?;
-    Ok(())
+    guests::set_state(&mut tx, ctx.params().guest, &[GuestState::Destroying], GuestState::Failed, Some(reason)).await?;
+    Ok(tx.commit().await?)
 }
 
 async fn unroute(ctx: Ctx) -> Result<(), StepError> {
-    let mut tx = ctx.services().db.begin().await?;
+    let mut tx = ctx.begin().await?;
     guests::set_routed(&mut tx, ctx.params().guest, false).await?;
     names::set_routed_of_guest(&mut tx, ctx.params().guest, false).await?;
     tx.commit().await?;
@@ -76,9 +75,12 @@ async fn unroute(ctx: Ctx) -> Result<(), StepError> {
 async fn remove_names(ctx: Ctx) -> Result<(), StepError> {
     let mut conn = ctx.services().db.acquire().await?;
     let all = names::list(&mut conn, names::Of::Guest(ctx.params().guest)).await?;
+    drop(conn);
     for name in all {
         remove_record(&ctx, &name.zone, &name.name).await?;
-        names::delete(&mut conn, name.id).await?;
+        let mut tx = ctx.begin().await?;
+        names::delete(&mut tx, name.id).await?;
+        tx.commit().await?;
     }
     Ok(())
 }
@@ -89,7 +91,7 @@ async fn absent(ctx: Ctx) -> Result<(), StepError> {
 }
 
 async fn forget(ctx: Ctx) -> Result<(), StepError> {
-    let mut tx = ctx.services().db.begin().await?;
+    let mut tx = ctx.begin().await?;
     names::delete_of_guest(&mut tx, ctx.params().guest).await?;
     guests::delete(&mut tx, ctx.params().guest).await?;
     Ok(tx.commit().await?)

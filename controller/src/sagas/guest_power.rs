@@ -133,8 +133,8 @@ async fn settle<P: JobParams + AsRef<Guest>>(ctx: Ctx<P>) -> Result<(), StepErro
 }
 
 async fn mark<P: JobParams + AsRef<Guest>>(ctx: &Ctx<P>, state: GuestState) -> Result<(), StepError> {
-    let mut conn = ctx.services().db.acquire().await?;
+    let mut tx = ctx.begin().await?;
     let from = [GuestState::Starting, GuestState::Stopping, GuestState::Running, GuestState::Stopped];
-    guests::set_state(&mut conn, ctx.params().as_ref().id, &from, state, None).await?;
-    Ok(())
+    guests::set_state(&mut tx, ctx.params().as_ref().id, &from, state, None).await?;
+    Ok(tx.commit().await?)
 }

@@ -72,14 +72,16 @@ async fn wanted(ctx: Ctx) -> Result<(), StepError> {
 }
 
 async fn forget(ctx: Ctx) -> Result<(), StepError> {
-    let mut conn = ctx.services().db.acquire().await?;
-    Ok(names::delete(&mut conn, ctx.params().id).await?)
+    let mut tx = ctx.begin().await?;
+    names::delete(&mut tx, ctx.params().id).await?;
+    Ok(tx.commit().await?)
 }
 
 async fn record(ctx: Ctx) -> Result<(), StepError> {
     let address = target(&ctx).await?;
     let zone = row(&ctx).await?.zone;
     let record = AddressRecord { zone, name: ctx.params().name.clone(), address, ttl_s: TTL_S };
+    ctx.still_ours().await?;
     provider(ctx.services())?.ensure_record(&record).await.map_err(dns_failed)?;
     ctx.log(format!("{} is {address}", ctx.params().name));
     Ok(())
@@ -102,8 +104,9 @@ async fn answered(ctx: Ctx) -> Result<(), StepError> {
         StepError::transient(error.to_string()).while_waiting_for("the authoritative server to answer").caused_by(error)
     };
     ctx.or_cancelled(async { waited.await.map_err(unanswered) }).await?;
-    let mut conn = ctx.services().db.acquire().await?;
-    Ok(names::answered(&mut conn, ctx.params().id).await?)
+    let mut tx = ctx.begin().await?;
+    names::answered(&mut tx, ctx.params().id).await?;
+    Ok(tx.commit().await?)
 }
 
 async fn route(ctx: Ctx) -> Result<(), StepError> {
@@ -115,15 +118,16 @@ async fn unroute(ctx: Ctx) -> Result<(), StepError> {
 }
 
 async fn set_routed(ctx: &Ctx, routed: bool) -> Result<(), StepError> {
-    let mut conn = ctx.services().db.acquire().await?;
-    names::set_routed(&mut conn, ctx.params().id, routed).await?;
-    drop(conn);
+    let mut tx = ctx.begin().await?;
+    names::set_routed(&mut tx, ctx.params().id, routed).await?;
+    tx.commit().await?;
     apply(ctx, ctx.params().node).await
 }
 
 async fn attached(ctx: Ctx) -> Result<(), StepError> {
-    let mut conn = ctx.services().db.acquire().await?;
-    Ok(names::set_state(&mut conn, ctx.params().id, NameState::Attached, None).await?)
+    let mut tx = ctx.begin().await?;
+    names::set_state(&mut tx, ctx.params().id, NameState::Attached, None).await?;
+    Ok(tx.commit().await?)
 }
 
 /// Where names of the node's guests point to.

@@ -55,8 +55,9 @@ async fn mark_failed(ctx: Ctx) -> Result<(), StepError> {
 }
 
 async fn set_state(ctx: &Ctx, state: NameState, reason: Option<&str>) -> Result<(), StepError> {
-    let mut conn = ctx.services().db.acquire().await?;
-    Ok(names::set_state(&mut conn, ctx.params().id, state, reason).await?)
+    let mut tx = ctx.begin().await?;
+    names::set_state(&mut tx, ctx.params().id, state, reason).await?;
+    Ok(tx.commit().await?)
 }
 
 async fn unrecord(ctx: Ctx) -> Result<(), StepError> {
@@ -64,15 +65,16 @@ async fn unrecord(ctx: Ctx) -> Result<(), StepError> {
 }
 
 async fn unroute(ctx: Ctx) -> Result<(), StepError> {
-    let mut conn = ctx.services().db.acquire().await?;
-    names::set_routed(&mut conn, ctx.params().id, false).await?;
-    drop(conn);
+    let mut tx = ctx.begin().await?;
+    names::set_routed(&mut tx, ctx.params().id, false).await?;
+    tx.commit().await?;
     apply(&ctx, ctx.params().node).await
 }
 
 async fn forget(ctx: Ctx) -> Result<(), StepError> {
-    let mut conn = ctx.services().db.acquire().await?;
-    Ok(names::delete(&mut conn, ctx.params().id).await?)
+    let mut tx = ctx.begin().await?;
+    names::delete(&mut tx, ctx.params().id).await?;
+    Ok(tx.commit().await?)
 }
 
 /// Removes a record of ours; one that is gone or was never ours is left as it is.
@@ -81,6 +83,7 @@ pub(super) async fn remove_record<P: JobParams>(
     zone: &DnsName,
     name: &DnsName,
 ) -> Result<(), StepError> {
+    ctx.still_ours().await?;
     let removal = provider(ctx.services())?.remove_record(zone, name).await.map_err(dns_failed)?;
     if removal == Removal::NotOurs {
         ctx.log(format!("the record of {name} is not ours any more; it was left"));

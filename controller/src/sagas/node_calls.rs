@@ -136,7 +136,7 @@ pub fn failed(endpoint: &NodeEndpoint, error: NodeError) -> StepError {
 /// Brings the node to the plan that the rows say now, the caller's included. When a later plan
 /// is in force already, that one was read after the caller's rows were committed: it is done.
 pub async fn apply<P: JobParams>(ctx: &StepContext<Services, P>, id: NodeId) -> Result<(), StepError> {
-    let mut tx = ctx.services().db.begin().await?;
+    let mut tx = ctx.begin().await?;
     let plan = plan::next(&mut tx, id).await?;
     tx.commit().await?;
     match ask_patiently(ctx, id, Request::ApplyNode { plan: Box::new(plan) }, SHORT).await? {

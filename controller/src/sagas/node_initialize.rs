@@ -65,17 +65,17 @@ pub fn steps() -> Job<Services, Params> {
 }
 
 async fn mark(ctx: Ctx) -> Result<(), StepError> {
-    let mut conn = ctx.services().db.acquire().await?;
-    nodes::set_state(&mut conn, ctx.params().node, NodeState::ALL, NodeState::Initializing, None).await?;
-    Ok(())
+    let mut tx = ctx.begin().await?;
+    nodes::set_state(&mut tx, ctx.params().node, NodeState::ALL, NodeState::Initializing, None).await?;
+    Ok(tx.commit().await?)
 }
 
 async fn unmark(ctx: Ctx) -> Result<(), StepError> {
     let before = if ctx.params().in_service { NodeState::Ready } else { NodeState::Linked };
     let during = [NodeState::Initializing, NodeState::Ready];
-    let mut conn = ctx.services().db.acquire().await?;
-    nodes::set_state(&mut conn, ctx.params().node, &during, before, None).await?;
-    Ok(())
+    let mut tx = ctx.begin().await?;
+    nodes::set_state(&mut tx, ctx.params().node, &during, before, None).await?;
+    Ok(tx.commit().await?)
 }
 
 async fn facts(ctx: Ctx) -> Result<(), StepError> {
@@ -137,14 +137,15 @@ async fn slots(ctx: Ctx) -> Result<(), StepError> {
     let in_use = u64::from(node(&ctx, ctx.params().node).await?.guests);
     let slots = u32::try_from(by_memory.min(by_storage).clamp(1, 4096).max(in_use)).unwrap_or(1);
     ctx.log(format!("{slots} slots: memory gives {by_memory}, storage gives {by_storage}"));
-    let mut conn = ctx.services().db.acquire().await?;
-    nodes::set_reading(&mut conn, ctx.params().node, &reading).await?;
-    Ok(nodes::set_slots(&mut conn, ctx.params().node, slots).await?)
+    let mut tx = ctx.begin().await?;
+    nodes::set_reading(&mut tx, ctx.params().node, &reading).await?;
+    nodes::set_slots(&mut tx, ctx.params().node, slots).await?;
+    Ok(tx.commit().await?)
 }
 
 async fn ready(ctx: Ctx) -> Result<(), StepError> {
-    let mut conn = ctx.services().db.acquire().await?;
+    let mut tx = ctx.begin().await?;
     let from = [NodeState::Initializing, NodeState::Ready];
-    nodes::set_state(&mut conn, ctx.params().node, &from, NodeState::Ready, None).await?;
-    Ok(())
+    nodes::set_state(&mut tx, ctx.params().node, &from, NodeState::Ready, None).await?;
+    Ok(tx.commit().await?)
 }

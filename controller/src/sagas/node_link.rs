@@ -59,8 +59,9 @@ async fn lock_out_and_forget(ctx: Ctx) -> Result<(), StepError> {
         lock_out(&ctx).await?;
     }
     ctx.services().nodes.forget(ctx.params().node);
-    let mut conn = ctx.services().db.acquire().await?;
-    Ok(nodes::delete(&mut conn, ctx.params().node).await?)
+    let mut tx = ctx.begin().await?;
+    nodes::delete(&mut tx, ctx.params().node).await?;
+    Ok(tx.commit().await?)
 }
 
 /// A connection of the job's own, outside the pool, for what comes before the agent is there.
@@ -135,8 +136,9 @@ pub(super) async fn read_facts<P: JobParams>(ctx: &StepContext<Services, P>, nod
     let endpoint = endpoint(ctx, node).await?;
     let public_ip = resolve(&endpoint.address, endpoint.port).await?;
     ctx.log(format!("{}, kernel {}, {} CPUs, {} memory", facts.os, facts.kernel, facts.cpu.count, facts.memory.gib()));
-    let mut conn = ctx.services().db.acquire().await?;
-    Ok(nodes::set_facts(&mut conn, node, &facts, &public_ip.to_string()).await?)
+    let mut tx = ctx.begin().await?;
+    nodes::set_facts(&mut tx, node, &facts, &public_ip.to_string()).await?;
+    Ok(tx.commit().await?)
 }
 
 async fn resolve(address: &NodeAddress, port: u16) -> Result<IpAddr, StepError> {
@@ -151,8 +153,9 @@ async fn resolve(address: &NodeAddress, port: u16) -> Result<IpAddr, StepError> 
 }
 
 async fn linked(ctx: Ctx) -> Result<(), StepError> {
-    let mut conn = ctx.services().db.acquire().await?;
+    let mut tx = ctx.begin().await?;
     let from = [NodeState::Linking, NodeState::Linked];
-    nodes::set_state(&mut conn, ctx.params().node, &from, NodeState::Linked, None).await?;
-    Ok(nodes::set_reachability(&mut conn, ctx.params().node, Reachability::Reachable, None).await?)
+    nodes::set_state(&mut tx, ctx.params().node, &from, NodeState::Linked, None).await?;
+    nodes::set_reachability(&mut tx, ctx.params().node, Reachability::Reachable, None).await?;
+    Ok(tx.commit().await?)
 }

@@ -122,9 +122,9 @@ async fn settle(ctx: &Ctx, guest: &Wanted, seen: Option<GuestState>) -> Result<(
 }
 
 async fn mark(ctx: &Ctx, guest: &Wanted, to: GuestState, reason: Option<&str>) -> Result<(), StepError> {
-    let mut conn = ctx.services().db.acquire().await?;
-    guests::set_state(&mut conn, guest.id, &[GuestState::Running, GuestState::Stopped], to, reason).await?;
-    Ok(())
+    let mut tx = ctx.begin().await?;
+    guests::set_state(&mut tx, guest.id, &[GuestState::Running, GuestState::Stopped], to, reason).await?;
+    Ok(tx.commit().await?)
 }
 
 /// A stopped guest gets its keys when it is started.
@@ -150,10 +150,11 @@ async fn verify(ctx: Ctx) -> Result<(), StepError> {
 
 /// The page shows at once what is left.
 async fn keep(ctx: &Ctx, found: &[Difference]) -> Result<(), StepError> {
-    let mut conn = ctx.services().db.acquire().await?;
-    let known = drift::known(&mut conn, ctx.params().node).await?;
+    let mut tx = ctx.begin().await?;
+    let known = drift::known(&mut tx, ctx.params().node).await?;
     let left = certain(&known, found, found, chrono::Utc::now());
-    Ok(drift::keep(&mut conn, ctx.params().node, &left).await?)
+    drift::keep(&mut tx, ctx.params().node, &left).await?;
+    Ok(tx.commit().await?)
 }
 
 fn told(one: &Difference) -> String {

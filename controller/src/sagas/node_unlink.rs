@@ -49,16 +49,16 @@ pub fn steps() -> Job<Services, Params> {
 }
 
 async fn mark(ctx: Ctx) -> Result<(), StepError> {
-    let mut conn = ctx.services().db.acquire().await?;
-    nodes::set_state(&mut conn, ctx.params().node, NodeState::ALL, NodeState::Unlinking, None).await?;
-    Ok(())
+    let mut tx = ctx.begin().await?;
+    nodes::set_state(&mut tx, ctx.params().node, NodeState::ALL, NodeState::Unlinking, None).await?;
+    Ok(tx.commit().await?)
 }
 
 async fn mark_failed(ctx: Ctx) -> Result<(), StepError> {
     let reason = "it was not unlinked completely; unlink it again, or forget it without reaching it";
-    let mut conn = ctx.services().db.acquire().await?;
-    nodes::set_state(&mut conn, ctx.params().node, &[NodeState::Unlinking], NodeState::Failed, Some(reason)).await?;
-    Ok(())
+    let mut tx = ctx.begin().await?;
+    nodes::set_state(&mut tx, ctx.params().node, &[NodeState::Unlinking], NodeState::Failed, Some(reason)).await?;
+    Ok(tx.commit().await?)
 }
 
 async fn clear(ctx: Ctx) -> Result<(), StepError> {
@@ -117,6 +117,7 @@ fn forgiven(ctx: &Ctx, result: Result<(), StepError>) -> Result<(), StepError> {
 
 async fn forget(ctx: Ctx) -> Result<(), StepError> {
     ctx.services().nodes.forget(ctx.params().node);
-    let mut conn = ctx.services().db.acquire().await?;
-    Ok(nodes::delete(&mut conn, ctx.params().node).await?)
+    let mut tx = ctx.begin().await?;
+    nodes::delete(&mut tx, ctx.params().node).await?;
+    Ok(tx.commit().await?)
 }

@@ -104,3 +104,37 @@ async fn lost_connections_to_the_database_lose_nothing(pool: PgPool) {
     cancel(&server.jobs, id).await;
     state(&server.jobs, id, JobState::Undone).await;
 }
+
+/// A server that stood still within a step finds the job lost when it wants to change rows.
+#[sqlx::test(migrations = "../migrations")]
+async fn who_lost_the_lease_changes_no_rows(pool: PgPool) {
+    use corpus_domain::JobKind;
+
+    #[derive(Debug, serde::Serialize, serde::Deserialize)]
+    struct Slow;
+    impl JobParams for Slow {
+        const KIND: JobKind = JobKind::GuestStop;
+    }
+    async fn change(ctx: StepContext<World, Slow>) -> Result<(), StepError> {
+        ctx.services().tell("begun");
+        let passed = ctx.services().gate.acquire().await.map_err(|_| StepError::cancelled())?;
+        passed.forget();
+        ctx.begin().await?.commit().await?;
+        ctx.services().tell("changed");
+        Ok(())
+    }
+    let registry = || Registry::new().with(Job::new().step(Step::new("change", "Change rows", change)));
+    let (stalled_world, world) = (Arc::<World>::default(), Arc::<World>::default());
+    let never = Duration::from_hours(1);
+    let stalled_config = EngineConfig { heartbeat: never, poll: never, ..config() };
+    let jobs = Jobs::open(pool.clone(), registry().outlines()).await.unwrap();
+    let _stalled = Engine::start(jobs.clone(), &registry(), Arc::clone(&stalled_world), &stalled_config);
+    let id = submit(&jobs, NewJob::new("Change slowly", Slow)).await;
+    told(&stalled_world, "begun").await;
+    let _heir = Engine::start(jobs.clone(), &registry(), Arc::clone(&world), &config());
+    world.gate.add_permits(1);
+    state(&jobs, id, JobState::Done).await;
+    stalled_world.gate.add_permits(1);
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert_eq!((stalled_world.count("changed"), world.count("changed")), (0, 1));
+}
