@@ -134,10 +134,16 @@ export async function confirmIn(visitor, place) {
 
 const CHOICES = { project: 'Project', environment: 'Environment', size: 'Size', node: 'Node', image: 'Image', driver: 'Driver', backing: 'Backing', mode: 'Mode' }
 
-/** Fills in the form for a guest; `values` by field name; what is absent stays as suggested. */
+/**
+ * Fills in the form for a guest; `values` by field name; what is absent stays as suggested. There is
+ * a form only while some node takes guests, which one that was just healed does after a few answers.
+ */
 export async function fillRequest(visitor, values) {
   const { page } = visitor
-  await page.goto('/guests/new')
+  await until('a node that takes guests', async () => {
+    await page.goto('/guests/new')
+    return await page.locator('[name=name]').count()
+  }, { limit: 60_000, pause: 500 })
   for (const [field, value] of Object.entries(values)) {
     const control = page.locator(`[name=${field}]`)
     const details = page.locator('main form details').filter({ has: control }).first()
