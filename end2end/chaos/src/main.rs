@@ -97,7 +97,6 @@ async fn run() -> Result<bool> {
         steps = found;
         lanes.push((lane, durations));
     }
-    steps.reverse();
     steps.sort_by_key(|step| kind::KINDS.into_iter().rev().position(|kind| kind == step.0));
     let mut cells = matrix::cells(&steps);
     cells.retain(|place| place.to_string().contains(&orders.only));
