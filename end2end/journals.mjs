@@ -32,12 +32,17 @@ export function runs(lines) {
   return generations.map(generation => done.filter(line => line.generation === generation).map(line => line.request))
 }
 
+/** The most requests that one step makes of a node: a host key, then the keys of members. */
+const OF_A_STEP = 2
+
 /**
  * Whether the runs of a job are together one of the `whole` ones, done once: a run goes on after the
- * last request of the one before, or repeats that one, whose end its server may not have recorded.
+ * last step of the one before, or repeats that step, whose end its server may not have recorded.
  */
 export function isOnce(parts, whole) {
-  const join = (begun, part) => (part.length && begun.at(-1) === part[0] ? [[...begun, ...part], [...begun, ...part.slice(1)]] : [[...begun, ...part]])
+  const repeats = (begun, part, count) => count <= begun.length && begun.slice(begun.length - count).join() === part.slice(0, count).join()
+  const join = (begun, part) => [...Array(Math.min(OF_A_STEP, part.length) + 1).keys()]
+    .filter(count => repeats(begun, part, count)).map(count => [...begun, ...part.slice(count)])
   const joined = parts.reduce((all, part) => all.flatMap(begun => join(begun, part)), [[]])
   return joined.some(one => whole.has(one.join()))
 }
