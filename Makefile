@@ -24,7 +24,7 @@ test: ## all tests, on a lab of their own
 check: ## formatting, lints, licences
 	@scripts/check
 
-chaos: ## every job, at every step, with every fault; an hour
+chaos: ## every job, at every step, with every fault; half an hour
 	@scripts/chaos
 
 scale: ## a controller over 1,000 simulated nodes, and fan-out compared with other tools

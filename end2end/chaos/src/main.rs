@@ -112,7 +112,7 @@ async fn run() -> Result<bool> {
     if !orders.only.is_empty() && kept.exists() {
         report.add_kept(&kept, &steps)?;
     }
-    if !orders.sample {
+    if report.is_whole(&steps) {
         report.keep(&kept)?;
         std::fs::write(&orders.report, report.markdown(&steps))?;
     }
