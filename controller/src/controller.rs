@@ -12,9 +12,9 @@ use uuid::Uuid;
 use crate::authz::Principal;
 use crate::dns::DnsProvider;
 use crate::jobs::{Engine, EngineConfig, JobParams, Jobs, NewJob, StepError};
-use crate::nodes::{AgentBinary, ControlKey, Pool};
+use crate::nodes::{AgentBinary, ControlKey, Pool, StillLinked};
 use crate::seal::{Purpose, SealKeys, Sealed};
-use crate::store::{control_key, guests};
+use crate::store::{control_key, guests, nodes};
 use crate::{Error, Result, sagas, ssh_keys};
 
 /// What the operator decides.
@@ -123,7 +123,7 @@ impl Controller {
             .map_err(|error| internal("the agent's binary can't be read: set agent_binary", error))?;
         let control_public_line =
             control_key.public_line().map_err(|error| internal("the control key can't be read", error))?;
-        let nodes = Pool::new(control_key.clone(), agent);
+        let nodes = Pool::asking(control_key.clone(), agent, still_linked(db.clone()));
         let services = Arc::new(Services {
             db: db.clone(),
             settings,
@@ -172,4 +172,15 @@ async fn ensure_control_key(db: &PgPool, seal: &SealKeys, name: &str) -> Result<
     let opened =
         Sealed::from_bytes(&stored.private_sealed).and_then(|sealed| seal.open(&sealed, &Purpose::control_key()));
     ControlKey::parse(&opened.map_err(|error| internal(SEALED, error))?).map_err(|error| internal(UNREADABLE, error))
+}
+
+/// A server whose database does not answer brings no agent anywhere.
+fn still_linked(db: PgPool) -> StillLinked {
+    Arc::new(move |node| {
+        let db = db.clone();
+        Box::pin(async move {
+            let linked = async { nodes::is_linked(&mut *db.acquire().await?, node).await };
+            linked.await.unwrap_or(false)
+        })
+    })
 }

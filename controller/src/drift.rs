@@ -193,7 +193,7 @@ pub(crate) enum Checked {
 async fn ask(services: &Services, node: &NodeEndpoint, expected: &Expected) -> Result<Vec<Difference>> {
     let mut found = Vec::new();
     for request in expected.requests() {
-        let answer = services.nodes.call(node, Call::new(request, LIMIT), drop).await;
+        let answer = services.nodes.call(node, Call::new(request, LIMIT).observing(), drop).await;
         found.extend(answer.and_then(|answer| differences(node, answer)).map_err(|error| {
             let message = format!("{} was not checked", node.address);
             Error::Unavailable { message, source: Box::new(error) }

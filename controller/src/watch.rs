@@ -6,7 +6,6 @@
 //! servers each reads every node, and one writes.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
 use std::time::Duration;
 
 use corpus_domain::{NodeId, NodeState};
@@ -15,7 +14,7 @@ use tokio::sync::mpsc;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
-use crate::nodes::{NodeEndpoint, Observation, Supervisor, Wanted};
+use crate::nodes::{NodeEndpoint, Observation, Supervisor};
 use crate::ops::jobs_error;
 use crate::sagas::keys_sync;
 use crate::store::{guests, nodes, observer};
@@ -34,7 +33,7 @@ impl Controller {
     /// Reads all linked nodes until `stop`; one that does not answer delays no other.
     pub async fn watch_nodes(&self, stop: CancellationToken) {
         let (out, mut observations) = mpsc::channel(4 * AT_ONCE);
-        let supervisor = Supervisor::new(self.services.nodes.clone(), READ_EVERY, out).asking(self.still_linked());
+        let supervisor = Supervisor::new(self.services.nodes.clone(), READ_EVERY, out);
         let (mut watched, mut leaving) = (HashMap::new(), HashSet::new());
         let mut list = tokio::time::interval(LIST_EVERY);
         let (mut gathered, mut tried) = (Vec::with_capacity(AT_ONCE), HashSet::new());
@@ -105,18 +104,6 @@ impl Controller {
                 Ok(Some(_)) | Err(_) => {}
             }
         }
-    }
-
-    /// A database that does not answer says nothing against a node.
-    fn still_linked(&self) -> Wanted {
-        let db = self.services.db.clone();
-        Arc::new(move |node| {
-            let db = db.clone();
-            Box::pin(async move {
-                let linked = async { nodes::is_linked(&mut *db.acquire().await?, node).await };
-                linked.await.unwrap_or(true)
-            })
-        })
     }
 
     async fn endpoints(&self) -> sqlx::Result<HashMap<NodeId, NodeEndpoint>> {

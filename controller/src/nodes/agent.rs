@@ -39,12 +39,13 @@ pub struct Call {
     request: Request,
     limit: Duration,
     cancel: CancellationToken,
+    observing: bool,
 }
 
 impl Call {
     /// A request that may take `limit` on the host.
     pub fn new(request: Request, limit: Duration) -> Self {
-        Self { job: None, request, limit, cancel: CancellationToken::new() }
+        Self { job: None, request, limit, cancel: CancellationToken::new(), observing: false }
     }
 
     /// On behalf of a job, so that the host can refuse it when the job's lease was lost.
@@ -57,6 +58,17 @@ impl Call {
     #[must_use]
     pub fn cancelled_by(self, cancel: CancellationToken) -> Self {
         Self { cancel, ..self }
+    }
+
+    /// By one who only looks: no agent is brought to the node for it, unless the pool is told
+    /// that the node is still linked ([`super::Pool::asking`]).
+    #[must_use]
+    pub fn observing(self) -> Self {
+        Self { observing: true, ..self }
+    }
+
+    pub(super) fn is_observing(&self) -> bool {
+        self.observing
     }
 
     pub(super) fn token(&self) -> CancellationToken {

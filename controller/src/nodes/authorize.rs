@@ -48,8 +48,13 @@ pub async fn revoke(on: &Connection, key: &ControlKey) -> Result<bool, NodeError
     let flags = OpenFlags::WRITE | OpenFlags::CREATE | OpenFlags::TRUNCATE;
     write(on, &sftp, HostPath::AuthorizedKeysPart, flags, &after).await?;
     let place = Command::Move(Privilege::Root, HostPath::AuthorizedKeysPart, HostPath::AuthorizedKeys);
-    must(on, place, LIMIT).await?;
-    Ok(true)
+    let placed = must(on, place, LIMIT).await;
+    // What the file says counts, whatever became of the command.
+    if read(on, &sftp).await? == after {
+        return Ok(true);
+    }
+    placed?;
+    Err(NodeError::Damaged { host: on.host().to_owned(), path: HostPath::AuthorizedKeys.to_string() })
 }
 
 fn line_of(key: &ControlKey) -> String {

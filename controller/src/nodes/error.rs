@@ -210,6 +210,8 @@ impl NodeError {
             | Self::Handshake { .. }
             | Self::Disconnected { .. }
             | Self::AgentEnded { .. }
+            // Whoever works on the node asks the rows again, and learns there that it is gone.
+            | Self::Forgotten { .. }
             | Self::Damaged { .. } => true,
             Self::Remote(error) => error.kind == ErrorKind::Busy,
             Self::Sftp { source, .. } => !matches!(source, russh_sftp::client::error::Error::Status(_)),
@@ -221,8 +223,7 @@ impl NodeError {
             | Self::Local { .. }
             | Self::TimedOut { .. }
             | Self::Cancelled { .. }
-            | Self::TooLong { .. }
-            | Self::Forgotten { .. } => false,
+            | Self::TooLong { .. } => false,
         }
     }
 

@@ -35,6 +35,7 @@ pub struct Pool(Arc<Inner>);
 struct Inner {
     key: ControlKey,
     agent: AgentBinary,
+    still_linked: StillLinked,
     attempts: AtomicU64,
     slots: Mutex<HashMap<NodeId, Slot>>,
 }
@@ -51,6 +52,9 @@ enum State {
     Up(Line),
     Blocked(NodeError),
 }
+
+/// Tells whether a node is linked, and stays so.
+pub type StillLinked = Arc<dyn Fn(NodeId) -> BoxFuture<'static, bool> + Send + Sync>;
 
 type Attempt = Shared<BoxFuture<'static, Result<Line, NodeError>>>;
 
@@ -80,7 +84,13 @@ impl Slot {
 impl Pool {
     /// An empty pool that enters nodes with this key and gives them this agent.
     pub fn new(key: ControlKey, agent: AgentBinary) -> Self {
-        Self(Arc::new(Inner { key, agent, attempts: AtomicU64::new(0), slots: Mutex::default() }))
+        Self::asking(key, agent, Arc::new(|_| Box::pin(std::future::ready(true))))
+    }
+
+    /// One that asks before it brings an agent to a node only to observe it: a server that was
+    /// away for a while must not bring one to a host that was unlinked meanwhile.
+    pub fn asking(key: ControlKey, agent: AgentBinary, still_linked: StillLinked) -> Self {
+        Self(Arc::new(Inner { key, agent, still_linked, attempts: AtomicU64::new(0), slots: Mutex::default() }))
     }
 
     /// The key that the pool enters nodes with.
@@ -103,7 +113,7 @@ impl Pool {
     ) -> Result<Answer, NodeError> {
         let cancel = call.token();
         let line = tokio::select! {
-            line = self.line(node) => line?,
+            line = self.line_for(node, call.is_observing()) => line?,
             () = cancel.cancelled() => return Err(NodeError::Cancelled { host: node.host() }),
         };
         line.agent.call(call, events).await
@@ -123,6 +133,10 @@ impl Pool {
 
     /// The node's line, made if need be. Dropping the future does not stop the attempt.
     pub async fn line(&self, node: &NodeEndpoint) -> Result<Line, NodeError> {
+        self.line_for(node, false).await
+    }
+
+    async fn line_for(&self, node: &NodeEndpoint, observing: bool) -> Result<Line, NodeError> {
         let attempt = {
             let mut slots = self.slots();
             let slot = slots.entry(node.id).or_insert_with(|| Slot::new(node.clone()));
@@ -137,7 +151,7 @@ impl Pool {
                     if let Some(error) = slot.backoff.holds(Instant::now()) {
                         return Err(error);
                     }
-                    let (number, attempt) = self.attempt(node.clone());
+                    let (number, attempt) = self.attempt(node.clone(), observing);
                     retire(std::mem::replace(&mut slot.state, State::Connecting(number, attempt.clone())));
                     attempt
                 }
@@ -180,12 +194,12 @@ impl Pool {
         self.0.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn attempt(&self, node: NodeEndpoint) -> (u64, Attempt) {
+    fn attempt(&self, node: NodeEndpoint, observing: bool) -> (u64, Attempt) {
         let number = self.0.attempts.fetch_add(1, Ordering::Relaxed);
         let pool = self.clone();
         let task = tokio::spawn(async move {
             let host = node.host();
-            let result = pool.open(&node).await;
+            let result = pool.open(&node, observing).await;
             pool.settle(node.id, number, result).ok_or(NodeError::Forgotten { host })?
         });
         let ended = async move {
@@ -195,29 +209,28 @@ impl Pool {
         (number, ended.boxed().shared())
     }
 
-    async fn open(&self, node: &NodeEndpoint) -> Result<Line, NodeError> {
+    async fn open(&self, node: &NodeEndpoint, observing: bool) -> Result<Line, NodeError> {
         let began = Instant::now();
         let connection = connect(node, &Credential::Key(self.0.key.clone())).await?;
         let privilege = match connection.user() {
             "root" => Privilege::Root,
             _ => privilege(&connection).await?,
         };
-        let agent = self.start_agent(&connection, privilege).await?;
+        let agent = match Agent::start(&connection, privilege, self.0.agent.sum()).await {
+            Err(NodeError::AgentEnded { .. }) if observing && !(self.0.still_linked)(node.id).await => {
+                return Err(NodeError::Forgotten { host: node.host() });
+            }
+            Err(NodeError::AgentEnded { .. }) => self.bring_agent(&connection, privilege).await?,
+            started => started?,
+        };
         let elapsed_ms = began.elapsed().as_millis();
         tracing::debug!(node.id = %node.id, host = connection.host(), elapsed_ms, "connected");
         Ok(Line { connection, privilege, agent })
     }
 
-    /// Starts the agent; if it can't be started, brings it there first.
-    async fn start_agent(&self, on: &Connection, by: Privilege) -> Result<Agent, NodeError> {
-        let sum = self.0.agent.sum();
-        match Agent::start(on, by, sum).await {
-            Err(failed @ NodeError::AgentEnded { .. }) => {
-                let installed = install_agent(on, by, &self.0.agent).await?;
-                if installed.copied { Agent::start(on, by, sum).await } else { Err(failed) }
-            }
-            other => other,
-        }
+    async fn bring_agent(&self, on: &Connection, by: Privilege) -> Result<Agent, NodeError> {
+        install_agent(on, by, &self.0.agent).await?;
+        Agent::start(on, by, self.0.agent.sum()).await
     }
 
     /// Records the result of an attempt, unless the node was forgotten or changed meanwhile.
@@ -236,6 +249,8 @@ impl Pool {
                 State::Up(line.clone())
             }
             Err(error @ NodeError::HostKeyChanged { .. }) => State::Blocked(error.clone()),
+            // That holds for who observes; a job may still have to do there.
+            Err(NodeError::Forgotten { .. }) => State::Idle,
             Err(error) => {
                 slot.backoff.failed(Instant::now(), error.clone());
                 State::Idle

@@ -10,7 +10,6 @@ use std::time::{Duration, Instant};
 use chrono::{DateTime, Utc};
 use corpus_domain::{NodeId, Reachability};
 use corpus_protocol::{Answer, Reading, Request};
-use futures::future::BoxFuture;
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 use tokio::time::{sleep, timeout};
@@ -54,13 +53,9 @@ pub struct Health {
     pub reachability: Option<Reachability>,
 }
 
-/// Tells whether a node is still to be watched.
-pub type Wanted = Arc<dyn Fn(NodeId) -> BoxFuture<'static, bool> + Send + Sync>;
-
 /// Reads nodes until it is dropped.
 pub struct Supervisor {
     pool: Pool,
-    wanted: Wanted,
     interval: Duration,
     out: mpsc::Sender<Observation>,
     watched: Mutex<HashMap<NodeId, Watched>>,
@@ -76,16 +71,7 @@ impl Supervisor {
     /// Reads each watched node every `interval` (5 s is the design's) and sends what it sees to `out`.
     /// Readings wait when `out` is full: none is lost.
     pub fn new(pool: Pool, interval: Duration, out: mpsc::Sender<Observation>) -> Self {
-        let wanted: Wanted = Arc::new(|_| Box::pin(std::future::ready(true)));
-        Self { pool, wanted, interval, out, watched: Mutex::default(), health: Arc::default() }
-    }
-
-    /// Asks before it connects: connecting brings the agent to a host, and a server that was
-    /// away for a while must not bring it to one that was unlinked meanwhile.
-    #[must_use]
-    pub fn asking(mut self, wanted: Wanted) -> Self {
-        self.wanted = wanted;
-        self
+        Self { pool, interval, out, watched: Mutex::default(), health: Arc::default() }
     }
 
     /// Begins to read a node, or goes on with its new endpoint. Repeating it changes nothing.
@@ -96,7 +82,6 @@ impl Supervisor {
         }
         let round = Round {
             pool: self.pool.clone(),
-            wanted: Arc::clone(&self.wanted),
             node: node.clone(),
             interval: self.interval,
             out: self.out.clone(),
@@ -136,7 +121,6 @@ fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
 
 struct Round {
     pool: Pool,
-    wanted: Wanted,
     node: NodeEndpoint,
     interval: Duration,
     out: mpsc::Sender<Observation>,
@@ -179,10 +163,7 @@ impl Round {
 
     async fn read(&self) -> Result<Box<Reading>, NodeError> {
         let host = || self.node.host();
-        if !self.pool.is_up(self.node.id) && !(self.wanted)(self.node.id).await {
-            return Err(NodeError::Forgotten { host: host() });
-        }
-        let call = Call::new(Request::Read, READ_LIMIT);
+        let call = Call::new(Request::Read, READ_LIMIT).observing();
         match timeout(READ_LIMIT, self.pool.call(&self.node, call, drop)).await {
             Ok(Ok(Answer::Reading(reading))) => Ok(reading),
             Ok(Ok(_)) => {
