@@ -1,5 +1,6 @@
 //! Requests over the pooled line: many at once, cancelled, cut, answered with rubbish.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use corpus_protocol::{Answer, ErrorKind, Event, Request};
@@ -8,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::proxy::{Proxy, black_hole, until};
 use super::sshd::{free_port, order, start};
-use crate::nodes::{Call, NodeError};
+use crate::nodes::{Call, NodeError, Pool};
 
 fn read() -> Call {
     Call::new(Request::Read, Duration::from_secs(5))
@@ -142,7 +143,7 @@ async fn a_wrong_hello_is_refused() {
         let path = sshd.dir.path().join("other");
         super::sshd::write(&path, &format!("#!/bin/sh\n{said}\n"), 0o755);
         let agent = crate::nodes::AgentBinary::load(&path).await.unwrap();
-        let error = crate::nodes::Pool::new(sshd.key.clone(), agent).line(&node).await.unwrap_err();
+        let error = Pool::new(sshd.key.clone(), agent).line(&node).await.unwrap_err();
         assert!(error.to_string().contains(expected), "{error}");
     }
 }
@@ -190,4 +191,21 @@ async fn a_dropped_pool_leaves_nothing_on_the_host() {
     assert_eq!(sshd.connections().len(), 1);
     drop(pool);
     until("the connection is closed", || sshd.connections().is_empty()).await;
+}
+
+#[tokio::test]
+async fn who_only_looks_brings_no_agent_to_a_host_that_is_not_linked_any_more() {
+    let sshd = start();
+    sshd.let_in("root");
+    let node = sshd.endpoint("root");
+    let agent = sshd.agent().await;
+    let there = sshd.inside(&agent.path_on_node());
+    let pool = Pool::asking(sshd.key.clone(), agent, Arc::new(|_| Box::pin(std::future::ready(false))));
+    let refused = pool.call(&node, read().observing(), drop).await.unwrap_err();
+    assert!(matches!(refused, NodeError::Forgotten { .. }), "{refused:?}");
+    assert!(!there.exists());
+    // A job may have to do there; where its agent is then, one may look.
+    pool.call(&node, read(), drop).await.unwrap();
+    assert!(there.exists());
+    pool.call(&node, read().observing(), drop).await.unwrap();
 }
