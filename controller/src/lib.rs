@@ -12,6 +12,7 @@ mod error;
 pub mod jobs;
 pub mod nodes;
 mod ops;
+pub mod project_views;
 mod sagas;
 pub mod seal;
 pub mod ssh_keys;
