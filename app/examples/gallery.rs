@@ -52,7 +52,7 @@ fn Gallery() -> impl IntoView {
     let view = if path == "/login" {
         alone(page)
     } else {
-        framed(page, Place::of(&path), &path, &samples::operator(), &samples::counts())
+        framed(page, &Place::of(&path), &path, &samples::operator(), &samples::counts())
     };
     view! { <Title text=title/>{view} }
 }
