@@ -44,6 +44,12 @@ fn serve(request: &Request, task: &Task<'_>) -> Result<Answer, Failure> {
         Request::CheckGuests { guests, images } => {
             Ok(Answer::Drift { differences: check::check(task, guests, images)? })
         }
+        Request::EnsureProject { .. }
+        | Request::Deploy { .. }
+        | Request::FollowDeployment { .. }
+        | Request::CancelDeployment { .. }
+        | Request::ReadProject { .. }
+        | Request::EnsureProjectAbsent { .. } => Err(Failure::Invalid("not yet".into())),
         Request::RemoveNode => node::remove(task).map(done),
         Request::EnsureImage { name, source } => image::ensure(task, name, source).map(done),
         Request::ListImages => Ok(Answer::Images { images: image::list(task.host) }),

@@ -35,7 +35,15 @@ pub fn wanted(request: &Request) -> Vec<Wanted> {
     let alone = |name: String| Wanted { name, shared: false };
     let shared = |name: String| Wanted { name, shared: true };
     match request {
-        Request::Facts | Request::Read | Request::ListImages => vec![],
+        Request::Facts
+        | Request::Read
+        | Request::ListImages
+        | Request::Deploy { .. }
+        | Request::FollowDeployment { .. }
+        | Request::CancelDeployment { .. }
+        | Request::ReadProject { .. } => vec![],
+        Request::EnsureProject { plan } => vec![alone(format!("project-{}", plan.project))],
+        Request::EnsureProjectAbsent { project, .. } => vec![alone(format!("project-{project}"))],
         Request::EnsureDriver { .. } | Request::ApplyNode { .. } => vec![alone("node".into())],
         Request::CheckNode { .. } => vec![shared("node".into())],
         Request::CheckGuests { .. } => vec![shared("guests".into())],

@@ -7,6 +7,12 @@
 #[path = "gallery/samples.rs"]
 mod samples;
 
+#[path = "gallery/project_samples.rs"]
+mod project_samples;
+
+#[path = "gallery/project_pages.rs"]
+mod project_pages;
+
 use axum::Router;
 use axum::http::header::CONTENT_TYPE;
 use axum::http::request::Parts;
@@ -52,7 +58,7 @@ fn Gallery() -> impl IntoView {
     let view = if path == "/login" {
         alone(page)
     } else {
-        framed(page, Place::of(&path), &path, &samples::operator(), &samples::counts())
+        framed(page, &Place::of(&path), &path, &samples::operator(), &samples::counts())
     };
     view! { <Title text=title/>{view} }
 }
@@ -168,6 +174,9 @@ fn page(path: &str, variant: &str) -> Page {
 
 fn with_id(path: &str, variant: &str) -> Page {
     let (who, blank, jobs) = (samples::operator(), FormState::default(), samples::jobs());
+    if let Some(page) = project_pages::page(&Place::of(path), variant) {
+        return page;
+    }
     let (nodes, guests) = (samples::nodes(), samples::guests());
     let at = variant.parse::<usize>().unwrap_or(0);
     match (Place::of(path), nodes.get(at), guests.get(at), samples::job_details().get(at)) {

@@ -12,6 +12,7 @@ mod error;
 pub mod jobs;
 pub mod nodes;
 mod ops;
+pub mod project_views;
 mod sagas;
 pub mod seal;
 pub mod ssh_keys;
@@ -21,5 +22,5 @@ mod watch;
 
 pub use controller::{Controller, Parts, Settings};
 pub use error::{Error, Result};
-pub use ops::{JOBS_PAGE, LinkNode, RequestGuest, may_decide};
+pub use ops::{DEPLOYMENTS_PAGE, GitService, GitTarget, JOBS_PAGE, LinkNode, RequestGuest, may_decide};
 pub use store::users::SignIn;

@@ -52,4 +52,6 @@ id_type!(
     SshKeyId,
     /// A row of the audit.
     AuditId,
+    /// A deployment.
+    DeploymentId,
 );

@@ -6,6 +6,7 @@
 //! controller and agent share one definition of what is allowed.
 
 mod bytes;
+mod deployment;
 mod guest;
 mod ids;
 mod job;
@@ -17,8 +18,9 @@ mod size;
 mod text;
 
 pub use bytes::Bytes;
+pub use deployment::{CommitId, DeploymentState, EnvironmentState, Origin, Outcome, Phase, Trigger};
 pub use guest::{Backing, Driver, GuestState, Mode, NameState};
-pub use ids::{AuditId, DnsNameId, GuestId, JobId, NodeId, ProjectId, SshKeyId, UserId, ZoneId};
+pub use ids::{AuditId, DeploymentId, DnsNameId, GuestId, JobId, NodeId, ProjectId, SshKeyId, UserId, ZoneId};
 pub use job::{JobKind, JobState, StepState};
 pub use names::{DnsName, Environment, GuestName, HostName, ImageName, NodeAddress, ProjectName, UnixUser, UserName};
 pub use net::{GuestNetwork, MacAddress, SSH_PORTS, SshPort};

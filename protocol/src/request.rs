@@ -1,6 +1,6 @@
 //! Requests, events and results, and the envelope they travel in.
 
-use corpus_domain::{Driver, GuestName, GuestState, ImageName, JobId};
+use corpus_domain::{DeploymentId, Driver, GuestName, GuestState, ImageName, JobId, ProjectName};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -8,6 +8,7 @@ use crate::drift::{Difference, GuestCheck};
 use crate::facts::{Facts, Reading};
 use crate::guest::{AuthorizedKeys, GuestPlan, GuestSetup};
 use crate::node::{ImageSource, NodePlan};
+use crate::project::{ArchiveEntry, ConfigurationEntry, DeployOrder, Entry, Live, ProjectPlan, Report};
 
 /// The job on whose behalf a request is made. The host remembers the latest generation and
 /// request that it has seen of a job and refuses what comes after a later one: a controller
@@ -98,6 +99,13 @@ pub enum Event {
         /// Its text, never a secret.
         text: String,
     },
+    /// A line of the journal of the deployment that is followed.
+    Deployment {
+        /// Where the next line begins, to go on from there another time.
+        next: u64,
+        /// The line.
+        entry: Box<Entry>,
+    },
     /// How far a long step is.
     Progress {
         /// Done so far, in the unit of `total`.
@@ -184,6 +192,45 @@ pub enum Request {
         /// The guest.
         name: GuestName,
     },
+    /// The project's layout is on this guest as planned: account, folders, repositories, hooks,
+    /// Salt. Nothing is deployed. For agents on guests, as are all that follow but the last.
+    EnsureProject {
+        /// The whole of it.
+        plan: Box<ProjectPlan>,
+    },
+    /// The deployment was ordered; it runs detached. An id that is known already changes nothing.
+    Deploy {
+        /// What.
+        order: Box<DeployOrder>,
+    },
+    /// Follow a deployment's journal to its end; waits until there is one. Answer: [`Answer::Report`].
+    FollowDeployment {
+        /// The project.
+        project: ProjectName,
+        /// The deployment.
+        id: DeploymentId,
+        /// Where to begin, in bytes: 0, or what [`Event::Deployment`] told last.
+        from: u64,
+    },
+    /// The deployment runs no more: what it ran is ended and it is rolled back. Answers when that is done.
+    CancelDeployment {
+        /// The project.
+        project: ProjectName,
+        /// The deployment.
+        id: DeploymentId,
+    },
+    /// Tell what is live, which deployments were there, which archives are kept. Answer: [`Answer::Project`].
+    ReadProject {
+        /// The project.
+        project: ProjectName,
+    },
+    /// Nothing of the project is left on this guest but, unless `data` is set too, its data folder.
+    EnsureProjectAbsent {
+        /// The project.
+        project: ProjectName,
+        /// Whether its data goes too.
+        data: bool,
+    },
     /// Nothing of ours is left on the node but the agent's own file: units, bridge, firewall,
     /// proxy, images, records. Refused while a guest of ours exists.
     RemoveNode,
@@ -211,6 +258,19 @@ pub enum Answer {
     Drift {
         /// The differences.
         differences: Vec<Difference>,
+    },
+    /// How a deployment ended.
+    Report(Box<Report>),
+    /// A project on a guest.
+    Project {
+        /// What is live.
+        live: Option<Live>,
+        /// Its deployments, newest first, 100 at most.
+        deployments: Vec<DeploymentId>,
+        /// The archives that are kept, newest first.
+        archives: Vec<ArchiveEntry>,
+        /// The merged configuration.
+        configuration: Vec<ConfigurationEntry>,
     },
     /// The images on the node.
     Images {

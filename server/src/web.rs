@@ -68,6 +68,9 @@ pub fn router(web: Web) -> Router {
 fn members(web: &Web) -> Router<Web> {
     let store = sessions::Store::new(web.pool.clone());
     forms()
+        .merge(project_forms())
+        .route("/deployments/{id}", get(forms::deployments::by_id))
+        .route("/projects/{name}/deployments/{number}", get(forms::deployments::page_or_report))
         .route("/jobs/{id}/events", get(live::events))
         .method_not_allowed_fallback(pages::page)
         .fallback(pages::page)
@@ -103,4 +106,21 @@ fn forms() -> Router<Web> {
         .route("/jobs/{id}/cancel", post(jobs::cancel))
         .route("/jobs/{id}/retry", post(jobs::retry))
         .route("/jobs/{id}/abandon", post(jobs::abandon))
+}
+
+fn project_forms() -> Router<Web> {
+    use forms::{deployments, projects};
+    Router::new()
+        .route("/projects/new", post(projects::create))
+        .route("/projects/{name}/remove", post(projects::remove))
+        .route("/projects/{name}/members", post(projects::member))
+        .route("/projects/{name}/members/{login}/remove", post(projects::remove_member))
+        .route("/projects/{name}/environments", post(projects::set_up))
+        .route("/projects/{name}/{environment}/settings", post(projects::settings))
+        .route("/projects/{name}/{environment}/remove", post(projects::remove_environment))
+        .route("/projects/{name}/{environment}/deploy", post(deployments::deploy))
+        .route("/projects/{name}/{environment}/drill", post(deployments::drill))
+        .route("/projects/{name}/{environment}/restore/{archive}", post(deployments::restore))
+        .route("/projects/{name}/deployments/{number}/again", post(deployments::again))
+        .route("/projects/{name}/deployments/{number}/restore", post(deployments::undo))
 }

@@ -160,6 +160,14 @@ impl Host {
                 Ok(done(stopped.unwrap_or(false)))
             }
             Request::EnsureAbsent { name } => Ok(done(self.guests.remove(name).is_some())),
+            Request::EnsureProject { .. }
+            | Request::Deploy { .. }
+            | Request::FollowDeployment { .. }
+            | Request::CancelDeployment { .. }
+            | Request::ReadProject { .. }
+            | Request::EnsureProjectAbsent { .. } => {
+                Err(refused(ErrorKind::Invalid, "simulated guests hold no projects".to_owned()))
+            }
         }
     }
 

@@ -1,0 +1,92 @@
+//! A configuration as the YAML that a person edits.
+//!
+//! Mappings are blocks, everything else is JSON, which YAML reads as it is. A secret is never
+//! on a page: it stands as [`KEPT`], and a form that is sent with it keeps what is stored.
+
+use corpus_protocol::Mapping;
+use serde_json::Value;
+
+/// What stands for a secret.
+pub const KEPT: &str = "(kept secret)";
+
+/// Words in a key by which its value is a secret.
+const SECRET: [&str; 5] = ["password", "secret", "token", "key", "dsn"];
+
+/// Whether the value of a key is a secret.
+pub fn is_secret(key: &str) -> bool {
+    let key = key.to_ascii_lowercase();
+    SECRET.iter().any(|word| key.contains(word))
+}
+
+/// The text of a whole mapping; empty for an empty one.
+pub fn yaml(mapping: &Mapping) -> String {
+    let mut text = String::new();
+    for (key, value) in mapping {
+        entry(&mut text, 0, key, value);
+    }
+    text
+}
+
+fn entry(text: &mut String, depth: usize, key: &str, value: &Value) {
+    let indent = "  ".repeat(depth);
+    let name = if is_plain(key) { key.to_owned() } else { Value::from(key).to_string() };
+    match value {
+        _ if is_secret(key) => text.push_str(&format!("{indent}{name}: {}\n", Value::from(KEPT))),
+        Value::Object(inner) if !inner.is_empty() => {
+            text.push_str(&format!("{indent}{name}:\n"));
+            for (key, value) in inner {
+                entry(text, depth + 1, key, value);
+            }
+        }
+        Value::String(word) if is_plain(word) => text.push_str(&format!("{indent}{name}: {word}\n")),
+        value => text.push_str(&format!("{indent}{name}: {}\n", hidden(value))),
+    }
+}
+
+/// A value with the secrets in its lists of mappings hidden.
+fn hidden(value: &Value) -> Value {
+    match value {
+        Value::Array(all) => all.iter().map(hidden).collect(),
+        Value::Object(all) => all
+            .iter()
+            .map(|(key, value)| (key.clone(), if is_secret(key) { KEPT.into() } else { hidden(value) }))
+            .collect::<serde_json::Map<_, _>>()
+            .into(),
+        value => value.clone(),
+    }
+}
+
+/// Whether a word needs no quotes: no number, and none that YAML reads as something else.
+fn is_plain(word: &str) -> bool {
+    let special = ["true", "false", "null", "yes", "no", "on", "off", "y", "n"];
+    word.starts_with(|c: char| c.is_ascii_alphabetic())
+        && word.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '/'))
+        && !special.contains(&word.to_ascii_lowercase().as_str())
+}
+
+/// A value in one line, for a table.
+pub fn shown(value: &Value) -> String {
+    value.as_str().map_or_else(|| hidden(value).to_string(), str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mapping_is_edited_as_yaml_without_its_secrets() {
+        let mapping: Mapping = serde_json::from_value(serde_json::json!({
+            "archives": 5,
+            "database": {"host": "db.example.org", "password": "hunter2", "empty": {}, "odd key": "no"},
+            "checks": [{"http": {"path": "/", "token": "t0p"}}],
+        }))
+        .expect("a mapping");
+        let text = yaml(&mapping);
+        assert_eq!(
+            text,
+            "archives: 5\n\
+             checks: [{\"http\":{\"path\":\"/\",\"token\":\"(kept secret)\"}}]\n\
+             database:\n  empty: {}\n  host: db.example.org\n  \"odd key\": \"(kept secret)\"\n  password: \"(kept secret)\"\n"
+        );
+    }
+}
