@@ -6,6 +6,7 @@ help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 14
 	@echo
 	@echo "  CORPUS_LAB=0 make up     without the lab"
+	@echo "  CORPUS_SAMPLE=0 make up  without the sample project on it"
 	@echo "  CORPUS_LISTEN=ADDR:PORT  where the server listens (127.0.0.1:8080)"
 	@echo "  CORPUS_CACHE=FOLDER      what later runs reuse (~/.cache/corpus); can be deleted"
 

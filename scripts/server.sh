@@ -10,6 +10,8 @@ PID=$HOME_FOLDER/corpus.pid
 GENERATED='# Written by `make up`, again each time. To keep changes of yours, remove this line.'
 
 listen_address() { printf '%s' "${CORPUS_LISTEN:-127.0.0.1:8080}"; }
+# Where code is pushed to: the address of the pages, another port.
+git_listen_address() { local address; address=$(listen_address); printf '%s' "${CORPUS_GIT_LISTEN:-${address%:*}:2222}"; }
 server_url() { printf 'http://%s' "$(listen_address)"; }
 server_running() { alive "$PID" "$SERVER"; }
 server_ready() { curl -sf --noproxy '*' -m 2 "$(server_url)/readyz"; }
@@ -32,8 +34,12 @@ public_url = "$(server_url)"
 site_folder = "$ROOT/target/corpus/site"
 agent_binary = "$ROOT/target/corpus/agent/corpus-agent-$(uname -m)"
 image_folder = "$CACHE/images"
+salt_bundle = "$("$ROOT/scripts/salt-bundle")"
 data_folder = "$(data_folder)"
 seal_key_file = "$HOME_FOLDER/seal.key"
+
+[git]
+listen = "$(git_listen_address)"
 
 [log]
 format = "pretty"
@@ -81,7 +87,7 @@ unset_script_variables() {
   local name
   for name in $(compgen -e CORPUS_); do
     case $name in
-      CORPUS_CACHE | CORPUS_FAIL_LINES | CORPUS_LAB | CORPUS_LAB_* | CORPUS_MIRROR | CORPUS_STEP_LOGS | CORPUS_WASM) unset "$name" ;;
+      CORPUS_CACHE | CORPUS_FAIL_LINES | CORPUS_GIT_LISTEN | CORPUS_LAB | CORPUS_LAB_* | CORPUS_SAMPLE | CORPUS_MIRROR | CORPUS_STEP_LOGS | CORPUS_WASM) unset "$name" ;;
     esac
   done
 }
