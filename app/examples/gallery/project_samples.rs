@@ -103,7 +103,7 @@ fn configuration() -> Vec<ConfigurationEntry> {
 
 fn environment(which: Environment, state: EnvironmentState, number: u128) -> EnvironmentView {
     let has_live = state == EnvironmentState::Ready && which != Environment::Dev;
-    let settings = serde_json::json!({ "workers": 4, "database": { "host": "db", "password": "hunter2" } });
+    let settings = serde_json::json!({ "workers": 4, "database": { "host": "db" } });
     EnvironmentView {
         environment: which,
         state,

@@ -17,8 +17,8 @@ const BEFORE: i64 = 8;
 const AFTER: i64 = 32;
 /// Lines of a step to earlier or later ones, and of the end of a log.
 const STEP: i64 = 200;
-/// Lines at most when the whole is asked for.
-const WHOLE: i64 = 20_000;
+/// Lines at most when the whole is asked for; what comes after them is a step later.
+const WHOLE: i64 = 5_000;
 
 /// What of the log is shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
