@@ -7,13 +7,14 @@
 use std::io::{self, Write};
 
 use corpus_domain::{CommitId, DeploymentId, DeploymentState, Trigger};
-use corpus_protocol::{DeployOrder, Live, Report, Source};
+use corpus_protocol::{DeployOrder, Live, ProjectPlan, Report, Source};
 use uuid::Uuid;
 
 use super::Repository;
 use super::protocol::{Command, Push, Verdict, ask, report};
 use super::pushed::{self, Git, Pushed, short};
 use crate::failure::{At, Failure};
+use crate::project::configuration::Configuration;
 use crate::project::layout::Layout;
 use crate::project::{follow, order, render, saved};
 use crate::task::Task;
@@ -22,6 +23,8 @@ use crate::task::Task;
 const BY: &str = "CORPUS_BY";
 /// The id that a deployment gets if the push is one.
 const DEPLOYMENT: &str = "CORPUS_DEPLOYMENT";
+/// Deployed unless the configuration says otherwise.
+const DEFAULT: [&str; 2] = ["main", "master"];
 
 /// Serves `git receive-pack` as its hook, on standard input and output.
 pub fn receive(layout: &Layout, repository: Repository, task: &Task<'_>) -> Result<(), Failure> {
@@ -37,8 +40,9 @@ pub fn receive(layout: &Layout, repository: Repository, task: &Task<'_>) -> Resu
 
 /// The branches that are deployed. A configuration that can't be read is told by the deployment.
 fn deployed(layout: &Layout) -> Vec<String> {
-    let now = saved::plan(layout).and_then(|plan| Configuration::load(layout, &plan));
-    let configuration = now.ok().or_else(|| Configuration::live(layout).ok().flatten()).unwrap_or_default();
+    let plan = saved::read::<ProjectPlan>(&layout.plan()).ok().flatten();
+    let now = plan.and_then(|plan| Configuration::load(layout, &plan).ok());
+    let configuration = now.or_else(|| Configuration::live(layout).ok().flatten()).unwrap_or_default();
     let branches = configuration.branches().unwrap_or_default();
     if branches.is_empty() { DEFAULT.map(str::to_owned).into() } else { branches }
 }
