@@ -207,6 +207,14 @@ impl Argv {
     }
 }
 
+/// Becomes a command, which keeps standard input, output and error; returns only why it could not.
+pub fn become_command(program: &'static str, args: &[OsString], environment: &[(&str, OsString)]) -> Failure {
+    #[expect(clippy::disallowed_methods, reason = "this module is the one place that starts commands")]
+    let mut command = std::process::Command::new(program);
+    command.args(args).env("PATH", PATH).env("HOME", "/root").envs(environment.iter().map(|(name, value)| (name, value)));
+    Failure::Start { program, source: command.current_dir("/").exec() }
+}
+
 /// What was heard of a command so far.
 #[derive(Default)]
 struct Heard {
