@@ -211,7 +211,11 @@ impl Argv {
 pub fn become_command(program: &'static str, args: &[OsString], environment: &[(&str, OsString)]) -> Failure {
     #[expect(clippy::disallowed_methods, reason = "this module is the one place that starts commands")]
     let mut command = std::process::Command::new(program);
-    command.args(args).env("PATH", PATH).env("HOME", "/root").envs(environment.iter().map(|(name, value)| (name, value)));
+    command
+        .args(args)
+        .env("PATH", PATH)
+        .env("HOME", "/root")
+        .envs(environment.iter().map(|(name, value)| (name, value)));
     Failure::Start { program, source: command.current_dir("/").exec() }
 }
 

@@ -23,7 +23,7 @@ use crate::runner::Argv;
 use crate::task::Task;
 
 /// Left free besides the copy, for journal, report and git.
-const MARGIN: u64 = 8 << 20;
+pub const MARGIN: u64 = 8 << 20;
 const LIMIT: Duration = Duration::from_secs(1800);
 
 /// What is known of an archive.

@@ -60,7 +60,9 @@ impl Prover<'_> {
         let left = end.saturating_duration_since(Instant::now()).clamp(PAUSE, TRY);
         match check {
             Check { http: Some(http), .. } => self.page(http, left),
-            Check { tcp: Some(port), .. } => connect(Ipv4Addr::LOCALHOST.into(), *port, left).map(|_| "it accepts".into()),
+            Check { tcp: Some(port), .. } => {
+                connect(Ipv4Addr::LOCALHOST.into(), *port, left).map(|_| "it accepts".into())
+            }
             Check { command: Some(argv), .. } => self.command(argv, left),
             _ => Err("there is nothing to check".into()),
         }
@@ -69,8 +71,7 @@ impl Prover<'_> {
     fn words(&self, check: &Check) -> String {
         match check {
             Check { http: Some(http), .. } => {
-                let mut text =
-                    format!("GET http://{}{} is {}", self.host(http), http.path, http.status.unwrap_or(200));
+                let mut text = format!("GET http://{}{} is {}", self.host(http), http.path, http.status.unwrap_or(200));
                 if let Some(contains) = &http.contains {
                     let _ = write!(text, " and contains {contains:?}");
                 }
@@ -107,8 +108,13 @@ impl Prover<'_> {
         program.path = path.into();
         program.args = args.iter().map(Into::into).collect();
         let mut last = String::new();
-        let bounds =
-            Bounds { deadline: Instant::now() + left, limit: left, cancel: self.cancel, mark: self.mark.clone(), reach: 0 };
+        let bounds = Bounds {
+            deadline: Instant::now() + left,
+            limit: left,
+            cancel: self.cancel,
+            mark: self.mark.clone(),
+            reach: 0,
+        };
         let failed = program.run(&bounds, &mut |_, text| last = text.chars().take(200).collect());
         let seen = |how: &str| if last.is_empty() { how.to_owned() } else { format!("{how}: {last}") };
         failed.map_or_else(|| Ok(seen("exit status 0")), |reason| Err(seen(&reason)))
@@ -128,8 +134,13 @@ fn get(ip: IpAddr, host: &str, path: &str, left: Duration) -> Result<(u16, Strin
     }
     let end = Instant::now() + left;
     let mut stream = connect(ip, 80, left)?;
-    let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: corpus\r\nAccept: */*\r\nConnection: close\r\n\r\n");
-    stream.set_write_timeout(Some(left)).and_then(|()| stream.write_all(request.as_bytes())).map_err(|error| error.to_string())?;
+    let request = format!(
+        "GET {path} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: corpus\r\nAccept: */*\r\nConnection: close\r\n\r\n"
+    );
+    stream
+        .set_write_timeout(Some(left))
+        .and_then(|()| stream.write_all(request.as_bytes()))
+        .map_err(|error| error.to_string())?;
     let mut text = Vec::new();
     let mut chunk = [0; 16 << 10];
     while u64::try_from(text.len()).is_ok_and(|read| read < READ) {
@@ -188,7 +199,8 @@ mod tests {
     #[test]
     fn answers_are_understood() {
         assert_eq!(parse(b"HTTP/1.1 200 OK\r\nX: y\r\n\r\nhello"), Some((200, "hello".into())));
-        let chunked = b"HTTP/1.1 404 Not Found\r\nTransfer-Encoding: chunked\r\n\r\n3;x=y\r\nhel\r\n2\r\nlo\r\n0\r\n\r\n";
+        let chunked =
+            b"HTTP/1.1 404 Not Found\r\nTransfer-Encoding: chunked\r\n\r\n3;x=y\r\nhel\r\n2\r\nlo\r\n0\r\n\r\n";
         assert_eq!(parse(chunked), Some((404, "hello".into())));
         for noise in [&b"SSH-2.0-x\r\n\r\n\r\n"[..], b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1\r\n\r\n"] {
             assert_eq!(parse(noise), None);

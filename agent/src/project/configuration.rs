@@ -134,7 +134,8 @@ impl Configuration {
     pub fn environment(&self) -> Vec<(String, String)> {
         let mut variables = Vec::new();
         self.leaves(&mut |path, value| {
-            let name: String = path.join("_").chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
+            let name: String =
+                path.join("_").chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
             let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
             if !value.contains('\0') {
                 variables.push((format!("CORPUS_CFG_{}", name.to_ascii_uppercase()), value));
@@ -180,7 +181,9 @@ impl Configuration {
     fn limits(&self) -> Result<BTreeMap<String, u64>, Failure> {
         let limits: BTreeMap<String, u64> = self.typed("limits")?;
         for phase in limits.keys() {
-            phase.parse::<Phase>().map_err(|error| Failure::Invalid(format!("the configuration's \"limits\": {error}")))?;
+            phase
+                .parse::<Phase>()
+                .map_err(|error| Failure::Invalid(format!("the configuration's \"limits\": {error}")))?;
         }
         Ok(limits)
     }
@@ -378,7 +381,10 @@ mod tests {
     fn a_mapping_replaced_by_a_value_and_back() {
         let made = load("a: {b: 1}\nc: 1\n", json!({"a": 5, "c": {"d": 1}}), "").unwrap();
         let keys: Vec<String> = made.entries().into_iter().map(|entry| entry.key).collect();
-        assert!(keys.contains(&"a".into()) && keys.contains(&"c.d".into()) && !keys.contains(&"a.b".into()), "{keys:?}");
+        assert!(
+            keys.contains(&"a".into()) && keys.contains(&"c.d".into()) && !keys.contains(&"a.b".into()),
+            "{keys:?}"
+        );
         assert_eq!(origin(&made, "a").1, Origin::Set);
     }
 
@@ -387,7 +393,10 @@ mod tests {
         let told = |pillar: &str| load("", json!({}), pillar).unwrap_err().to_string();
         assert!(told("a: {{ grains.id }}\n").contains("without jinja"));
         let error = told("password: 'hunter22\n");
-        assert!(error.starts_with("the pillar's init.sls is no YAML in line") && !error.contains("hunter22"), "{error}");
+        assert!(
+            error.starts_with("the pillar's init.sls is no YAML in line") && !error.contains("hunter22"),
+            "{error}"
+        );
         assert!(told("- a\n").contains("must be a mapping"));
         assert!(told("checks: [{tcp: 1, command: [x]}]\n").contains("one of http, tcp, command"));
         assert!(told("limits: {instal: 5}\n").contains("limits"));

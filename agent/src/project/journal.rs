@@ -9,9 +9,7 @@ use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
 
 use corpus_domain::{DeploymentId, Outcome, Phase};
-use corpus_protocol::{
-    DeploymentEvent, Entry, Millis, Moment, PhaseReport, Proof, RecipeReport, Report, Stream,
-};
+use corpus_protocol::{DeploymentEvent, Entry, Millis, Moment, PhaseReport, Proof, RecipeReport, Report, Stream};
 
 use crate::failure::{At, Failure};
 use crate::project::layout::Layout;
@@ -62,7 +60,9 @@ impl Progress {
                 });
             }
             DeploymentEvent::Line { .. } => self.lines += 1,
-            DeploymentEvent::RecipeEnded { phase, recipe } => self.of(*phase, |report| report.recipes.push(recipe.clone())),
+            DeploymentEvent::RecipeEnded { phase, recipe } => {
+                self.of(*phase, |report| report.recipes.push(recipe.clone()))
+            }
             DeploymentEvent::Proved { proof } => self.proofs.push(proof.clone()),
             DeploymentEvent::PhaseEnded { phase, outcome, elapsed_ms } => {
                 self.open = None;

@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::Instant;
 
-use corpus_domain::{DeploymentState, Environment, Outcome, Phase, Trigger};
+use corpus_domain::{Bytes, DeploymentState, Environment, Outcome, Phase, Trigger};
 use corpus_protocol::{DeploymentEvent, Fault, Live, Moment, Source};
 
 use crate::failure::{At, Failure};
@@ -42,9 +42,10 @@ impl Run<'_> {
         let path = self.layout.deployment(self.id()).join("target.json");
         let kept = saved::write(&path, &self.target);
         let previous = self.target.previous.as_ref().and_then(|live| live.commit.clone());
-        let commits = self.target.commit.as_ref().map(|commit| {
-            self.with_task(&self.cancel, |task| self.code().commits(task, previous.as_ref(), commit))
-        });
+        let commits =
+            self.target.commit.as_ref().map(|commit| {
+                self.with_task(&self.cancel, |task| self.code().commits(task, previous.as_ref(), commit))
+            });
         self.journal().tell(DeploymentEvent::Begun {
             commit: self.target.commit.clone(),
             previous,
@@ -73,7 +74,12 @@ impl Run<'_> {
             target.pillar = self.secrets().head(task, &branches)?;
             match &order.source {
                 Source::Head => {
-                    let missing = || Failure::Missing(format!("nothing was pushed yet: there is no branch {}", branches.join(" or ")));
+                    let missing = || {
+                        Failure::Missing(format!(
+                            "nothing was pushed yet: there is no branch {}",
+                            branches.join(" or ")
+                        ))
+                    };
                     target.commit = Some(self.code().head(task, &branches)?.ok_or_else(missing)?);
                 }
                 Source::Commit { commit } => {
@@ -122,7 +128,11 @@ impl Run<'_> {
         self.go_live().map_err(|failure| self.fault(Phase::Prove, Stop::from(failure).message))
     }
 
-    fn phase(&mut self, phase: Phase, act: impl FnOnce(&mut Self, &Span) -> Result<Outcome, Stop>) -> Result<(), Fault> {
+    fn phase(
+        &mut self,
+        phase: Phase,
+        act: impl FnOnce(&mut Self, &Span) -> Result<Outcome, Stop>,
+    ) -> Result<(), Fault> {
         let limit = self.configuration.limit(phase);
         let began = Instant::now();
         self.journal().tell(DeploymentEvent::PhaseBegun { phase });
@@ -339,7 +349,7 @@ impl Run<'_> {
     /// A tree that filled the disk is not kept.
     fn drop_failed_tree_if_full(&self) {
         let failed = Archive::of(self.layout, self.id()).failed();
-        if files::require_room(&self.layout.home(), archive::MARGIN).is_err() && failed.exists() {
+        if files::require_room(&self.layout.home(), Bytes(archive::MARGIN)).is_err() && failed.exists() {
             let _ = files::remove_folder(&failed);
             self.journal().note("the tree that failed is not kept: the disk is full");
         }
@@ -352,7 +362,8 @@ impl Run<'_> {
         }
         self.cancel = std::sync::Arc::new(Cancel::default());
         let report = self.report(state, fault.cloned());
-        let path = self.layout.deployment(self.id()).join("notify.json");
+        let path = self.notify_path();
+        self.ending = Some(state);
         let _ = saved::write(&path, &report);
         let told = self.phase(Phase::Notify, |run, span| {
             run.say_result(state, fault);
@@ -363,6 +374,11 @@ impl Run<'_> {
         if let Err(fault) = told {
             self.journal().note(format!("notify failed, which changes nothing else: {}", fault.message));
         }
+    }
+
+    /// The report for the notify recipe.
+    pub fn notify_path(&self) -> std::path::PathBuf {
+        self.layout.deployment(self.id()).join("notify.json")
     }
 
     fn say_result(&self, state: DeploymentState, fault: Option<&Fault>) {

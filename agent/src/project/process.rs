@@ -409,7 +409,8 @@ mod tests {
         let (reason, said) = run("echo first; yes abcdefghijklmno | head -c 300000000; echo last; exit 1", LONG);
         assert_eq!(reason.as_deref(), Some("exit status 1"));
         assert_eq!((said[0].1.as_str(), said[said.len() - 1].1.as_str()), ("first", "last"));
-        let gaps: Vec<&String> = said.iter().filter(|(stream, _)| *stream == Stream::Note).map(|(_, text)| text).collect();
+        let gaps: Vec<&String> =
+            said.iter().filter(|(stream, _)| *stream == Stream::Note).map(|(_, text)| text).collect();
         assert!(gaps.len() == 1 && gaps[0].contains("MB of output are left out"), "{gaps:?}");
         let kept: usize = said.iter().map(|(_, text)| text.len() + 1).sum();
         assert!((HEAD..HEAD + 2 * TAIL).contains(&kept), "{kept}");

@@ -4,7 +4,7 @@
 //! and removes what the commit before had and this one has not. Its index lies in the bare
 //! repository, so the tree holds nothing but the project.
 
-use std::path::Path;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use corpus_domain::CommitId;
@@ -23,28 +23,35 @@ const LIVE: &str = "refs/corpus/live";
 const LIMIT: Duration = Duration::from_secs(1800);
 
 /// A bare repository and the tree that is checked out of it.
-pub struct Checkout<'a> {
+pub struct Checkout {
     /// The repository.
-    pub repository: &'a Path,
+    pub repository: PathBuf,
     /// The tree.
-    pub tree: &'a Path,
+    pub tree: PathBuf,
 }
 
-impl Checkout<'_> {
+impl Checkout {
     fn git(&self) -> Argv {
-        Argv::new("git").arg("--git-dir").arg(self.repository).quiet().limit(LIMIT)
+        Argv::new("git").arg("--git-dir").arg(&self.repository).quiet().limit(LIMIT)
     }
 
     fn git_in_tree(&self) -> Argv {
         // A file that looks like a commit's may be another one of the same size and time.
         let fresh = ["-c", "core.trustctime=true", "-c", "core.checkStat=default", "-c", "advice.detachedHead=false"];
-        Argv::new("git").args(fresh).arg("--git-dir").arg(self.repository).arg("--work-tree").arg(self.tree).limit(LIMIT)
+        Argv::new("git")
+            .args(fresh)
+            .arg("--git-dir")
+            .arg(&self.repository)
+            .arg("--work-tree")
+            .arg(&self.tree)
+            .limit(LIMIT)
     }
 
     /// The commit of a name; none when there is none.
     pub fn commit(&self, task: &Task<'_>, name: &str) -> Result<Option<CommitId>, Failure> {
         let name = format!("{name}^{{commit}}");
-        let (status, output) = self.git().args(["rev-parse", "--quiet", "--verify", "--end-of-options", &name]).end(task)?;
+        let (status, output) =
+            self.git().args(["rev-parse", "--quiet", "--verify", "--end-of-options", &name]).end(task)?;
         Ok(if status.success() { Some(output.stdout.trim().parse()?) } else { None })
     }
 
@@ -82,7 +89,8 @@ impl Checkout<'_> {
     pub fn local_changes(&self, task: &Task<'_>, commit: &CommitId) -> Result<String, Failure> {
         self.unlock()?;
         let _ = self.git_in_tree().quiet().args(["update-index", "-q", "--refresh"]).end(task)?;
-        let diff = self.git_in_tree().quiet().args(["diff-index", "-p", "--binary", "--no-ext-diff", commit.as_str(), "--"]);
+        let diff =
+            self.git_in_tree().quiet().args(["diff-index", "-p", "--binary", "--no-ext-diff", commit.as_str(), "--"]);
         Ok(diff.run(task)?.stdout)
     }
 

@@ -98,7 +98,9 @@ mod tests {
             let layout = Layout::new(folder.path(), &"shop".parse().unwrap());
             let id = DeploymentId::from(uuid::Uuid::now_v7());
             let archive = Archive::of(&layout, id);
-            for (path, text) in [(layout.tree(), "bad"), (layout.pillar(), "bad"), (archive.tree(), "good"), (archive.pillar(), "good")] {
+            for (path, text) in
+                [(layout.tree(), "bad"), (layout.pillar(), "bad"), (archive.tree(), "good"), (archive.pillar(), "good")]
+            {
                 fs::create_dir_all(&path).unwrap();
                 fs::write(path.join("file"), text).unwrap();
             }

@@ -66,6 +66,8 @@ pub struct Run<'a> {
     pub target: Target,
     /// The configuration of the trees as they are.
     pub configuration: Configuration,
+    /// How it ends, once that is known.
+    pub ending: Option<DeploymentState>,
 }
 
 /// Asks that a deployment ends.
@@ -97,6 +99,7 @@ pub fn run(layout: &Layout, id: DeploymentId, host: &Host) -> Result<(), Failure
         cancel: Arc::default(),
         target: saved::read(&layout.deployment(id).join("target.json"))?.unwrap_or_default(),
         configuration: Configuration::default(),
+        ending: None,
     };
     let watched = Watched::cancel_file(layout, id, &run.cancel);
     let ended = run.to_its_end();
@@ -239,7 +242,11 @@ impl Run<'_> {
         }
         if !wanted && state != DeploymentState::Broken {
             let failed = archive.failed().exists();
-            let gone = if failed { vec![archive.tree(), archive.pillar(), archive.data()] } else { vec![archive.folder().to_owned()] };
+            let gone = if failed {
+                vec![archive.tree(), archive.pillar(), archive.data()]
+            } else {
+                vec![archive.folder().to_owned()]
+            };
             let _ = files::remove(&archive.folder().join("meta.json"));
             gone.iter().for_each(|path| drop(files::remove_folder(path)));
         }
@@ -263,7 +270,9 @@ impl Run<'_> {
             _ => Vec::new(),
         };
         let failed = Archive::of(self.layout, ordered.id).failed();
-        let failed = failed.exists().then(|| failed.strip_prefix(self.layout.home()).ok().map(|path| path.to_string_lossy().into_owned()));
+        let failed = failed
+            .exists()
+            .then(|| failed.strip_prefix(self.layout.home()).ok().map(|path| path.to_string_lossy().into_owned()));
         Report {
             id: ordered.id,
             project: ordered.project.clone(),
