@@ -218,9 +218,9 @@ fn short(text: &str) -> String {
 fn millis(duration: &Value) -> u64 {
     let text = in_words(duration);
     let number = text.split_whitespace().next().and_then(|number| number.parse::<f64>().ok());
-    number.and_then(|millis| Duration::try_from_secs_f64(millis / 1000.0).ok()).map_or(0, |duration| {
-        u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
-    })
+    number
+        .and_then(|millis| Duration::try_from_secs_f64(millis / 1000.0).ok())
+        .map_or(0, |duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX))
 }
 
 /// Whether a line of a run is where to begin to read when it failed: the result of a failed
