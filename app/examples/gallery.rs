@@ -88,7 +88,11 @@ fn page(path: &str, variant: &str) -> Page {
                 &samples::counts(),
                 nodes.get(..some(5)).unwrap_or_default(),
                 guests.get(..some(4)).unwrap_or_default(),
-                (jobs.get(..some(3)).unwrap_or_default(), jobs.get(..some(8).min(jobs.len())).unwrap_or_default()),
+                &pages::overview::Done {
+                    open: jobs.get(..some(3)).unwrap_or_default(),
+                    latest: jobs.get(..some(8).min(jobs.len())).unwrap_or_default(),
+                    deployments: project_samples::deployments().get(..some(4)).unwrap_or_default(),
+                },
             );
             Page::new("overview", "Overview", body)
         }

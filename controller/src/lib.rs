@@ -12,6 +12,7 @@ mod error;
 pub mod jobs;
 pub mod nodes;
 mod ops;
+mod project_settings;
 pub mod project_views;
 mod sagas;
 pub mod seal;

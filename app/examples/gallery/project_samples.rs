@@ -103,7 +103,7 @@ fn configuration() -> Vec<ConfigurationEntry> {
 
 fn environment(which: Environment, state: EnvironmentState, number: u128) -> EnvironmentView {
     let has_live = state == EnvironmentState::Ready && which != Environment::Dev;
-    let settings = serde_json::json!({ "workers": 4, "database": { "host": "db", "password": "hunter2" } });
+    let settings = serde_json::json!({ "workers": 4, "database": { "host": "db" } });
     EnvironmentView {
         environment: which,
         state,
@@ -307,7 +307,7 @@ pub fn log() -> Vec<LogLine> {
         417 => "rolling back to archive 0199d3c0-0000-7000-8000-0000000000d9".to_owned(),
         _ => format!("Collecting wheel number {number} from the index of the installation, which has a long name"),
     };
-    (395..=435)
+    (407..=447)
         .map(|number| LogLine {
             number,
             at: before(600 - number),

@@ -57,7 +57,7 @@ pub fn proofs(report: &Report) -> Option<AnyView> {
             view! {
                 <li>
                     <div><code>{proof.check.clone()}</code><div class="proof">{seen(proof)}</div></div>
-                    <span class="quiet nowrap">{words(proof.moment)}<br/>{took(proof.elapsed_ms)}</span>
+                    <span class="quiet nowrap">{words(proof.moment)}{(proof.elapsed_ms >= 1_000).then(|| format!(", {}", took(proof.elapsed_ms)))}</span>
                 </li>
             }
         })

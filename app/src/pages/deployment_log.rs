@@ -11,12 +11,14 @@ use super::projects::deployment_path;
 use crate::components::{Field, clock, count};
 use crate::form::FormState;
 
-/// Lines before and after the one that is opened.
-const AROUND: i64 = 20;
+/// Lines before the one that is opened: few enough that it is seen without scrolling.
+const BEFORE: i64 = 8;
+/// Lines after it.
+const AFTER: i64 = 32;
 /// Lines of a step to earlier or later ones, and of the end of a log.
 const STEP: i64 = 200;
-/// Lines at most when the whole is asked for.
-const WHOLE: i64 = 20_000;
+/// Lines at most when the whole is asked for; what comes after them is a step later.
+const WHOLE: i64 = 5_000;
 
 /// What of the log is shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,7 +56,7 @@ impl Window {
     /// After which line to read, and how many.
     fn range(&self, total: i64) -> (i64, i64) {
         match self {
-            Self::Around(line) => ((line - AROUND - 1).max(0), AROUND * 2 + 1),
+            Self::Around(line) => ((line - BEFORE - 1).max(0), BEFORE + AFTER + 1),
             Self::From(line) => (line - 1, STEP),
             Self::Tail | Self::Search(_) => ((total - STEP).max(0), STEP * 2),
             Self::Whole => (0, WHOLE),

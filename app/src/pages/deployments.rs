@@ -138,7 +138,7 @@ pub fn table(found: &[DeploymentSummary], shown: Shown) -> AnyView {
     let project = (shown == Shown::Everywhere).then(|| view! { <th>"Project"</th> });
     view! {
         <table class="rows" aria-label="Deployments">
-            <thead><tr><th>"Deployment"</th>{project}<th>"Environment"</th><th>"Result"</th><th>"Commit"</th><th>"By"</th><th>"When"</th><th class="num">"Took"</th></tr></thead>
+            <thead><tr><th>"Deployment"</th>{project}<th>"Environment"</th><th>"Result"</th><th>"Commit"</th><th>"By"</th><th class="num">"When"</th></tr></thead>
             <tbody>{rows}</tbody>
         </table>
     }
@@ -149,17 +149,19 @@ fn row(one: &DeploymentSummary, shown: Shown) -> AnyView {
     let project = (shown == Shown::Everywhere)
         .then(|| view! { <td data-label="Project"><a href=project_path(&one.project)>{one.project.to_string()}</a></td> });
     let fault = one.fault.clone().map(|text| view! { <div class="quiet reason">{text}</div> });
-    let subject = one.subject.clone().map(|text| view! { " "<span class="quiet subject">{text}</span> });
+    let subject = one.subject.clone().map(|text| view! { <div class="quiet small clip" title=text.clone()>{text.clone()}</div> });
+    let word = if one.state.is_over() { "took " } else { "for " };
+    let took = (one.elapsed_ms.is_some() || !one.state.is_over())
+        .then(|| view! { <div class="small">{word}{duration(one)}</div> });
     view! {
         <tr data-deployment=one.number.to_string()>
             <td data-label="Deployment"><a href=deployment_path(one)>{format!("#{}", one.number)}</a></td>
             {project}
             <td data-label="Environment">{environment(one.environment)}</td>
             <td data-label="Result">{deployment_status(one.state)}{fault}</td>
-            <td data-label="Commit" class="clip">{one.commit.as_ref().map(commit)}{subject}</td>
+            <td data-label="Commit">{one.commit.as_ref().map(commit)}{subject}</td>
             <td data-label="By">{by(one)}</td>
-            <td data-label="When" class="quiet">{age(one.ordered_at)}</td>
-            <td data-label="Took" class="num quiet">{duration(one)}</td>
+            <td data-label="When" class="num quiet">{age(one.ordered_at)}{took}</td>
         </tr>
     }
     .into_any()
@@ -172,7 +174,7 @@ fn by(one: &DeploymentSummary) -> AnyView {
         Trigger::Restore => Some("restore"),
         Trigger::Drill => Some("drill"),
     };
-    let how = how.map(|word| view! { " "<span class="quiet">{word}</span> });
+    let how = how.map(|word| view! { <div class="quiet small">{word}</div> });
     view! { {one.by.clone()}{how} }.into_any()
 }
 

@@ -145,7 +145,7 @@ fn settings_card(page: &str, one: &EnvironmentView, form: &FormState) -> AnyView
         <form method="post" action=format!("{page}/settings") class="form body">
             {Field::new(form, "settings", "Set here, as YAML").mono()
                 .suggest(yaml(&one.settings))
-                .hint("A mapping. It overrides the project's defaults, and the pillar overrides it. Secrets belong into the pillar; one that is set here shows as (kept secret) and stays as it is while that is left.")
+                .hint("A mapping. It overrides the project's defaults, and the pillar overrides it. Secrets belong into the pillar: none is taken here.")
                 .lines(10)}
             <div><button class="btn primary">"Save"</button></div>
         </form>

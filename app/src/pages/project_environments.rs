@@ -34,13 +34,12 @@ pub fn environment_card(principal: &Principal, project: &ProjectSummary, one: &E
         .clone()
         .filter(|_| one.state == EnvironmentState::Failed)
         .map(|text| view! { <p class="body error">{sentence(&text)}</p> });
-    let push = (one.state == EnvironmentState::Ready).then(|| facts(pushing(one)));
+    let push = if one.state == EnvironmentState::Ready { pushing(one) } else { vec![] };
     view! {
         <section class="card environment" aria-labelledby=heading.clone() data-environment=one.environment.as_str()>
             <header><h2 id=heading.clone()><a href=page>{environment(one.environment)}</a></h2><div class="right">{environment_status(one)}</div></header>
             {reason}
-            {facts(standing(one))}
-            {push}
+            {facts(standing(one).into_iter().chain(push).collect())}
             {actions(principal, project, one)}
         </section>
     }

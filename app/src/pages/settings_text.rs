@@ -1,13 +1,13 @@
-//! A configuration as the YAML that a person edits.
+//! A configuration as the YAML that a person edits, and as text in a table.
 //!
-//! Mappings are blocks, everything else is JSON, which YAML reads as it is. A secret is never
-//! on a page: it stands as [`KEPT`], and a form that is sent with it keeps what is stored.
+//! Mappings are blocks, everything else is JSON, which YAML reads as it is. What is set at
+//! Corpus holds no secret, the controller takes none; what a guest tells is masked all the same.
 
 use corpus_protocol::Mapping;
 use serde_json::Value;
 
 /// What stands for a secret.
-pub const KEPT: &str = "(kept secret)";
+const MASKED: &str = "(a secret)";
 
 /// Words in a key by which its value is a secret.
 const SECRET: [&str; 5] = ["password", "secret", "token", "key", "dsn"];
@@ -31,7 +31,6 @@ fn entry(text: &mut String, depth: usize, key: &str, value: &Value) {
     let indent = "  ".repeat(depth);
     let name = if is_plain(key) { key.to_owned() } else { Value::from(key).to_string() };
     match value {
-        _ if is_secret(key) => text.push_str(&format!("{indent}{name}: {}\n", Value::from(KEPT))),
         Value::Object(inner) if !inner.is_empty() => {
             text.push_str(&format!("{indent}{name}:\n"));
             for (key, value) in inner {
@@ -39,7 +38,7 @@ fn entry(text: &mut String, depth: usize, key: &str, value: &Value) {
             }
         }
         Value::String(word) if is_plain(word) => text.push_str(&format!("{indent}{name}: {word}\n")),
-        value => text.push_str(&format!("{indent}{name}: {}\n", hidden(value))),
+        value => text.push_str(&format!("{indent}{name}: {value}\n")),
     }
 }
 
@@ -49,7 +48,7 @@ fn hidden(value: &Value) -> Value {
         Value::Array(all) => all.iter().map(hidden).collect(),
         Value::Object(all) => all
             .iter()
-            .map(|(key, value)| (key.clone(), if is_secret(key) { KEPT.into() } else { hidden(value) }))
+            .map(|(key, value)| (key.clone(), if is_secret(key) { MASKED.into() } else { hidden(value) }))
             .collect::<serde_json::Map<_, _>>()
             .into(),
         value => value.clone(),
@@ -74,19 +73,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_mapping_is_edited_as_yaml_without_its_secrets() {
+    fn a_mapping_is_edited_as_yaml() {
         let mapping: Mapping = serde_json::from_value(serde_json::json!({
             "archives": 5,
-            "database": {"host": "db.example.org", "password": "hunter2", "empty": {}, "odd key": "no"},
-            "checks": [{"http": {"path": "/", "token": "t0p"}}],
+            "database": {"host": "db.example.org", "empty": {}, "odd name": "no"},
+            "checks": [{"http": {"path": "/"}}],
         }))
         .expect("a mapping");
-        let text = yaml(&mapping);
         assert_eq!(
-            text,
+            yaml(&mapping),
             "archives: 5\n\
-             checks: [{\"http\":{\"path\":\"/\",\"token\":\"(kept secret)\"}}]\n\
-             database:\n  empty: {}\n  host: db.example.org\n  \"odd key\": \"(kept secret)\"\n  password: \"(kept secret)\"\n"
+             checks: [{\"http\":{\"path\":\"/\"}}]\n\
+             database:\n  empty: {}\n  host: db.example.org\n  \"odd name\": \"no\"\n"
         );
+    }
+
+    #[test]
+    fn a_secret_in_a_list_is_not_shown() {
+        let value = serde_json::json!([{"user": "u", "Api_Token": "t0p"}]);
+        assert_eq!(shown(&value), "[{\"Api_Token\":\"(a secret)\",\"user\":\"u\"}]");
     }
 }
