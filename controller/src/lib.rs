@@ -9,6 +9,7 @@ mod controller;
 pub mod dns;
 mod drift;
 mod error;
+pub mod git;
 pub mod jobs;
 pub mod nodes;
 mod ops;

@@ -7,8 +7,10 @@
 pub mod audit;
 pub mod control_key;
 pub mod drift;
+pub mod git_host_key;
 pub mod guests;
 pub mod keys;
+pub mod leases;
 pub mod names;
 pub mod nodes;
 pub mod observer;
