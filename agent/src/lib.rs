@@ -26,6 +26,7 @@ pub mod line;
 pub mod lock;
 pub mod node;
 pub mod packages;
+pub mod project;
 pub mod record;
 pub mod runner;
 pub mod serve;

@@ -18,7 +18,7 @@ use super::visit::Member;
 use super::words::{Repository, Wanted};
 use crate::Error;
 use crate::authz::Denied;
-use crate::nodes::{GitChannel, NodeError, serve_git};
+use crate::nodes::{GitProgram, NodeError, serve_git};
 use crate::ops::{GitService, GitTarget};
 
 /// What a client hears of a name that is not there, or not for them.
@@ -100,9 +100,9 @@ async fn serve(
     push.run(*repository, guest, reader, writer).await
 }
 
-async fn reach(shared: &Shared, target: &GitTarget, service: &Service) -> Result<GitChannel, NodeError> {
+async fn reach(shared: &Shared, target: &GitTarget, service: &Service) -> Result<GitProgram, NodeError> {
     let connection = shared.keeper.enter(target).await?;
-    serve_git(&connection, service).await
+    serve_git(connection, service).await
 }
 
 /// A push that was let through.
@@ -117,7 +117,7 @@ impl Push {
     async fn run(
         self,
         to: Repository,
-        guest: GitChannel,
+        guest: GitProgram,
         reader: &mut ChannelReadHalf,
         writer: &ChannelWriteHalf<Msg>,
     ) -> Result<u32, String> {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use corpus_domain::{DeploymentId, Environment, NodeId, ProjectName, Trigger, UnixUser};
+use corpus_domain::{DeploymentId, Environment, ProjectName, Trigger, UnixUser};
 use corpus_protocol::{Event, Request};
 use serde_json::json;
 use tokio::sync::oneshot;
@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::words::Repository;
 use crate::authz::Principal;
-use crate::nodes::{Call, Connection, Credential, NodeEndpoint, NodeError, connect};
+use crate::nodes::{Call, Connection, Credential, GuestEndpoint, NodeError, connect};
 use crate::ops::{GitService, GitTarget};
 use crate::store::audit;
 use crate::{Controller, Error};
@@ -89,8 +89,8 @@ impl Keeper for Controller {
             }
         };
         let followed = async {
-            let node = endpoint(target)?;
-            self.services.nodes.call(&node, call, seen).await
+            let guest = endpoint(target)?;
+            self.services.guests.call(&guest, call, seen).await
         };
         tokio::select! {
             biased;
@@ -111,14 +111,13 @@ impl Keeper for Controller {
     }
 }
 
-/// The guest, as what is entered.
-pub(super) fn endpoint(target: &GitTarget) -> Result<NodeEndpoint, NodeError> {
-    let port = target.ssh_port.into();
+/// How the guest is entered.
+fn endpoint(target: &GitTarget) -> Result<GuestEndpoint, NodeError> {
     let user: UnixUser = "root".parse().map_err(|_| NodeError::Forgotten { host: target.guest.to_string() })?;
-    Ok(NodeEndpoint {
-        id: NodeId(target.guest_id.0),
+    Ok(GuestEndpoint {
+        id: target.guest_id,
         address: target.address.clone(),
-        port,
+        port: target.ssh_port.into(),
         user,
         pinned_host_key: target.host_key.clone(),
     })

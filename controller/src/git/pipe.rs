@@ -7,6 +7,8 @@ use std::time::Duration;
 use russh::{ChannelMsg, ChannelReadHalf, ChannelWriteHalf, client, server};
 use tokio::time::{Instant, sleep};
 
+use crate::nodes::GitProgram;
+
 /// SSH's number of the standard error (RFC 4254 section 5.2).
 pub(super) const STDERR: u32 = 1;
 
@@ -31,10 +33,12 @@ pub(super) enum End {
 pub(super) async fn pipe(
     from_client: &mut ChannelReadHalf,
     to_client: &ChannelWriteHalf<server::Msg>,
-    guest: russh::Channel<client::Msg>,
+    guest: GitProgram,
     patience: Duration,
 ) -> End {
-    let (mut from_guest, to_guest) = guest.split();
+    // The program there ends with the line, if it has not yet.
+    let GitProgram { channel, line } = guest;
+    let (mut from_guest, to_guest) = channel.split();
     let meter = Meter::default();
     let end = tokio::select! {
         biased;
@@ -42,8 +46,7 @@ pub(super) async fn pipe(
         () = up(from_client, &to_guest, &meter) => End::ClientGone,
         () = meter.stalled(patience) => End::Stalled,
     };
-    // The program there ends with its input and output, if it has not yet.
-    drop(to_guest.close().await);
+    drop(line);
     end
 }
 

@@ -152,7 +152,8 @@ impl Handler for Visitor {
         _: &[(Pty, u32)],
         session: &mut Session,
     ) -> Result<(), Self::Error> {
-        session.channel_failure(id)
+        // There is none: but some clients leave without reading the answer when it is refused.
+        session.channel_success(id)
     }
 
     async fn x11_request(

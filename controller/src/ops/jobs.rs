@@ -99,7 +99,7 @@ impl Controller {
         Ok((small(open.len()), small(stuck)))
     }
 
-    async fn open_rows(&self, visible_to: Option<Visibility>) -> Result<Vec<JobRow>> {
+    pub(super) async fn open_rows(&self, visible_to: Option<Visibility>) -> Result<Vec<JobRow>> {
         let filter = JobFilter { states: OPEN.to_vec(), visible_to, ..JobFilter::default() };
         Ok(self.jobs.list(&filter, 1000, 0).await.map_err(jobs_error)?.items)
     }

@@ -1,0 +1,59 @@
+//! JSON files that survive a power cut: each is the old one or the new one, whole.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::time::SystemTime;
+
+use corpus_protocol::Millis;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::failure::{At, Failure};
+use crate::files;
+
+/// Now, by this host's clock.
+pub fn now() -> Millis {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Reads a file, or tells that there is none.
+pub fn read<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, Failure> {
+    files::read(path)?.map(|text| serde_json::from_str(&text).at("understand", path)).transpose()
+}
+
+/// Writes a file for root's eyes only, beside the old one, and renames it over once it is on the disk.
+pub fn write<T: Serialize>(path: &Path, value: &T) -> Result<(), Failure> {
+    let text = serde_json::to_vec_pretty(value).at("write", path)?;
+    let beside = path.with_extension("new");
+    let mut file =
+        OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&beside).at("write", &beside)?;
+    file.write_all(&text).and_then(|()| file.sync_all()).at("write", &beside)?;
+    fs::rename(&beside, path).at("write", path)?;
+    sync_folder(path.parent().unwrap_or(path))
+}
+
+/// The names in a folder are on the disk.
+pub fn sync_folder(folder: &Path) -> Result<(), Failure> {
+    File::open(folder).and_then(|folder| folder.sync_all()).at("write", folder)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn written_whole_or_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.json");
+        assert_eq!(read::<Vec<u8>>(&path).unwrap(), None);
+        write(&path, &vec![1, 2]).unwrap();
+        write(&path, &vec![3]).unwrap();
+        assert_eq!(read::<Vec<u8>>(&path).unwrap(), Some(vec![3]));
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+        fs::write(&path, "[3").unwrap();
+        assert!(read::<Vec<u8>>(&path).unwrap_err().to_string().starts_with("can't understand"));
+    }
+}
