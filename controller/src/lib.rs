@@ -11,6 +11,7 @@ mod drift;
 mod error;
 pub mod git;
 pub mod jobs;
+pub mod mail;
 pub mod nodes;
 mod ops;
 pub mod project_views;

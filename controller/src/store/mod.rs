@@ -15,6 +15,7 @@ pub mod git_host_key;
 pub mod guests;
 pub mod keys;
 pub mod leases;
+pub mod mail;
 pub mod names;
 pub mod nodes;
 pub mod observer;
