@@ -11,12 +11,12 @@ import { until } from './process.mjs'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const built = name => path.join(root, 'target/corpus', name)
-const { CORPUS_TEST_SERVER, CORPUS_SITE_FOLDER, CORPUS_AGENT_BINARY, CORPUS_IMAGE_FOLDER } = process.env
+const { CORPUS_TEST_SERVER, CORPUS_SITE_FOLDER, CORPUS_AGENT_BINARY, CORPUS_IMAGE_FOLDER, CORPUS_SALT_BUNDLE } = process.env
 
 /** Where tests leave what a person may want to look at. */
 export const out = path.join(root, 'end2end/out')
 
-function configuration(folder, data, port, changes) {
+function configuration(folder, data, [port, gitPort], changes) {
   const { env } = lab
   const settings = {
     '': {
@@ -27,7 +27,9 @@ function configuration(folder, data, port, changes) {
       image_folder: CORPUS_IMAGE_FOLDER ?? path.dirname(env.CORPUS_LAB_IMAGE),
       data_folder: data,
       seal_key_file: path.join(folder, 'seal.key'),
+      ...(CORPUS_SALT_BUNDLE && { salt_bundle: CORPUS_SALT_BUNDLE }),
     },
+    git: { listen: `127.0.0.1:${gitPort}` },
     log: { format: 'json' },
     ldap: {
       url: env.CORPUS_LAB_LDAPS_URL,
@@ -84,8 +86,8 @@ export class Server {
     // Its PostgreSQL runs as another user, who must reach its folder.
     const data = mkdtempSync(path.join(os.tmpdir(), `corpus-${name}-`))
     chmodSync(data, 0o755)
-    const port = await freePort()
-    writeFileSync(path.join(folder, 'corpus.toml'), configuration(folder, data, port, changes), { mode: 0o600 })
+    const [port, gitPort] = [await freePort(), await freePort()]
+    writeFileSync(path.join(folder, 'corpus.toml'), configuration(folder, data, [port, gitPort], changes), { mode: 0o600 })
     const server = new Server(folder, data, port)
     await server.run().catch(error => {
       rmSync(data, { recursive: true, force: true })

@@ -1,0 +1,224 @@
+// Why members come: a push that deploys, proves it, or puts everything back. A real git pushes by a
+// real ssh to Corpus, on to the guest; what is live is asked of the node's proxy, as anybody would.
+import assert from 'node:assert/strict'
+import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import path from 'node:path'
+import test from 'node:test'
+import { Visitor, launch } from '../browser.mjs'
+import { Repository } from '../git.mjs'
+import * as lab from '../lab.mjs'
+import { note, seconds } from '../measures.mjs'
+import * as pages from '../pages.mjs'
+import { until } from '../process.mjs'
+import { Server } from '../server.mjs'
+import { story } from '../steps.mjs'
+
+const NODE = 'node1'
+const address = lab.lab.nodes[NODE]
+const zone = `deploy.${lab.lab.zone}`
+const guestName = `web.${zone}`
+const site = `www.${zone}`
+const project = '/projects/atlas'
+
+const live = async () => (await lab.httpGet(address, site)).body
+const page = text => `<!doctype html><html lang="en"><title>Site</title><h1>${text}</h1></html>\n`
+
+test('a push deploys, proves it, or puts everything back', async t => {
+  await lab.cleanLab()
+  const server = await Server.start('deploy')
+  const browser = await launch()
+  const visitors = []
+  t.after(async () => {
+    await browser.close()
+    await server.stop()
+  })
+  const step = story(t, visitors, server)
+  const measured = {}
+  const keys = {}
+  let alice, bob, carol, dave, guest, shown, url, repository
+
+  const enters = async login => {
+    const visitor = await Visitor.open(browser, server)
+    visitors.push(visitor)
+    await visitor.enter(login, lab.lab.password)
+    keys[login] = await lab.makeKey(path.join(server.folder, login))
+    await pages.addKey(visitor, keys[login].line)
+    return visitor
+  }
+  const write = (name, text, mode) => {
+    const file = path.join(repository.folder, name)
+    mkdirSync(path.dirname(file), { recursive: true })
+    writeFileSync(file, text)
+    if (mode) chmodSync(file, mode)
+  }
+  const numberOf = async () => {
+    const { html } = await carol.read(project)
+    return Math.max(0, ...[...html.matchAll(/\/projects\/atlas\/deployments\/(\d+)"/g)].map(match => Number(match[1])))
+  }
+  const deploymentIs = (number, word, limit = 60_000) =>
+    pages.untilStatus(carol, `${project}/deployments/${number}`, word, { never: [], limit })
+
+  await step('a node, a guest of staging under a name, and members with keys', async () => {
+    alice = await enters('alice')
+    await pages.createZone(alice, zone)
+    await pages.readyNode(alice, NODE)
+    bob = await enters('bob')
+    carol = await enters('carol')
+    dave = await enters('dave')
+    guest = await pages.requestGuest(bob, { name: guestName, project: 'atlas', environment: 'staging', size: 'xxsmall' })
+    await pages.untilStatus(bob, guest, 'Running')
+    shown = pages.valueIn((await bob.read(guest)).html, 'ssh')
+    await pages.attach(bob, guest, site)
+    await pages.nameIs(bob, guest, site, 'Attached')
+  })
+
+  await step('bob makes the guest the staging environment, and the page shows where to push', async () => {
+    await bob.page.goto(project)
+    await bob.page.locator('select[name=guest]').selectOption({ index: await bob.page.locator('select[name=guest] option').count() - 1 })
+    const begin = performance.now()
+    await pages.press(bob, 'Set up')
+    const html = await pages.untilStatus(bob, `${project}/staging`, 'Nothing live yet', { limit: 120_000 })
+    measured.environment = performance.now() - begin
+    url = /ssh:\/\/git@[^\s<"]+\/staging/.exec(html)[0]
+    await bob.page.goto(project)
+    await bob.screenshot('deploy-project-new')
+  })
+
+  await step('carol, a developer, pushes a site: it is live, and the push says how it came there', async () => {
+    repository = await Repository.make(path.join(server.folder, 'site'), keys.carol.path, { example: 'static-site', fill: folder => writeFileSync(path.join(folder, 'site/index.html'), page('The first')) })
+    const pushed = await repository.push(url)
+    assert.equal(pushed.code, 0, pushed.text)
+    for (const phase of ['archive', 'release-sync', 'install', 'prove']) assert.match(pushed.text, new RegExp(`remote: .*${phase}`), pushed.text)
+    assert.match(await live(), /The first/)
+    measured.first = pushed.ms
+    await deploymentIs(await numberOf(), 'Live')
+    await carol.page.goto(`${project}/deployments/${await numberOf()}`)
+    await carol.page.locator('.head .status', { hasText: 'Live' }).waitFor()
+    await carol.screenshot('deploy-live')
+  })
+
+  await step('a change is live when the push returns', async () => {
+    write('site/index.html', page('The second'))
+    await repository.commit('The second page')
+    const pushed = await repository.push(url)
+    assert.equal(pushed.code, 0, pushed.text)
+    assert.match(await live(), /The second/)
+    measured.change = pushed.ms
+  })
+
+  await step('a failed recipe refuses the push, says why, and what was live is live', async () => {
+    write('site/index.html', page('Broken'))
+    write('.corpus/20_migrate', '#!/bin/sh\necho "moving the tiles"\necho "relation tile_store does not exist" >&2\nexit 1\n', 0o755)
+    await repository.commit('Move tiles to the new store')
+    const pushed = await repository.push(url)
+    assert.notEqual(pushed.code, 0, pushed.text)
+    assert.match(pushed.text, /! \[remote rejected\] main -> main \(.*20_migrate/, pushed.text)
+    assert.match(pushed.text, /remote: .*relation tile_store does not exist/)
+    assert.match(await live(), /The second/)
+    measured.rollback = pushed.ms
+    const number = await numberOf()
+    await deploymentIs(number, `Rolled back to #${number - 1}`)
+    await carol.page.goto(`${project}/deployments/${number}`)
+    const log = carol.page.locator('.log')
+    await log.getByText('relation tile_store does not exist').first().waitFor()
+    assert.match(await carol.page.locator('main').innerText(), /Failed in install, 20_migrate/)
+    await carol.screenshot('deploy-failed')
+    const download = await carol.context.request.get(`${project}/deployments/${number}.json`)
+    const detail = await download.json()
+    assert.equal(detail.report.fault.recipe, '20_migrate')
+    assert.equal(detail.report.state, 'rolled_back')
+  })
+
+  await step('the same without the fault is live again', async () => {
+    await repository.git('rm', '--quiet', '.corpus/20_migrate')
+    write('site/index.html', page('The third'))
+    await repository.commit('Without the new store')
+    const pushed = await repository.push(url)
+    assert.equal(pushed.code, 0, pushed.text)
+    assert.match(await live(), /The third/)
+  })
+
+  await step('who may not, and what is not there, is refused alike; a branch is stored and not deployed', async () => {
+    const before = await numberOf()
+    const stranger = await repository.push(url, ['main'], { key: keys.dave.path })
+    const nowhere = await repository.push(url.replace('/atlas/', '/nowhere/'))
+    for (const refused of [stranger, nowhere]) assert.notEqual(refused.code, 0, refused.text)
+    const words = text => text.split('\n').filter(line => /^corpus: /.test(line)).join().replaceAll(/atlas|nowhere|carol|dave/g, '…')
+    assert.equal(words(stranger.text), words(nowhere.text))
+    assert.ok(words(stranger.text), stranger.text)
+    await lab.makeKey(path.join(server.folder, 'nobody'))
+    assert.match((await repository.push(url, ['main'], { key: path.join(server.folder, 'nobody') })).text, /Permission denied/)
+    const branch = await repository.push(url, ['main:refs/heads/try'])
+    assert.equal(branch.code, 0, branch.text)
+    assert.match(branch.text, /stored, not deployed/)
+    assert.equal(await numberOf(), before, 'nothing was deployed')
+  })
+
+  await step('a push whose server dies goes on, and another server tells how it ended', async () => {
+    write('.corpus/20_slow', '#!/bin/sh\nsleep 4\n', 0o755)
+    write('site/index.html', page('The fourth'))
+    await repository.commit('Takes its time')
+    const before = await numberOf()
+    const pushing = repository.push(url)
+    await until('the deployment to run', async () => (await numberOf()) > before)
+    await server.kill()
+    assert.notEqual((await pushing).code, 0)
+    await server.run()
+    await deploymentIs(before + 1, 'Live')
+    assert.match(await live(), /The fourth/)
+    // The ref was set on the guest: the same push has nothing to do.
+    const again = await repository.push(url)
+    assert.equal(again.code, 0, again.text)
+    assert.match(again.text, /up-to-date/i)
+    for (const visitor of visitors) visitor.messages.splice(0), visitor.faults.splice(0)
+  })
+
+  await step('a push to the guest itself does the same, and Corpus learns of it', async () => {
+    write('.corpus/20_slow', '#!/bin/sh\ntrue\n', 0o755)
+    write('site/index.html', page('The fifth'))
+    await repository.commit('By the side door')
+    const before = await numberOf()
+    const [, port, to] = /-p (\d+) (\S+)/.exec(shown)
+    const pushed = await repository.push(`ssh://${to}:${port}/srv/projects/atlas/git/project.git`, ['main'], { key: keys.bob.path })
+    assert.equal(pushed.code, 0, pushed.text)
+    assert.match(pushed.text, /remote: .*install/)
+    assert.match(await live(), /The fifth/)
+    await until('Corpus to know', async () => (await numberOf()) === before + 1, { limit: 60_000, pause: 500 })
+    await deploymentIs(before + 1, 'Live')
+  })
+
+  await step('a drill breaks it on purpose, and an archive is brought back by the page', async () => {
+    const before = await numberOf()
+    await carol.page.goto(`${project}/staging/drill`)
+    await pages.press(carol, 'Break it and roll back')
+    await until('the drill', async () => (await numberOf()) === before + 1)
+    await deploymentIs(before + 1, `Rolled back to #${before}`)
+    assert.match(await live(), /The fifth/)
+    await carol.page.goto(`${project}/deployments/${before}`)
+    await pages.press(carol, 'Restore what was before')
+    await deploymentIs(before + 2, 'Live')
+    assert.match(await live(), /The fourth/)
+  })
+
+  await step('a destroyed guest is refused while the environment stands on it; removed, both go', async () => {
+    await bob.page.goto(`${project}/staging/remove`)
+    await bob.page.getByLabel('Type atlas/staging to confirm', { exact: true }).fill('atlas/staging')
+    await pages.press(bob, 'Remove this environment')
+    await pages.jobEnds(bob, pages.here(bob))
+    const job = await pages.destroy(bob, guest, guestName)
+    await pages.jobEnds(bob, job)
+  })
+
+  await step('no error in the log, no secret in it', () => {
+    assert.deepEqual(server.errors(), [])
+    for (const key of Object.values(keys)) assert.ok(!server.text().includes(key.private.split('\n')[1]))
+    assert.ok(readFileSync(server.log, 'utf8').length > 0)
+  })
+
+  note('Projects, by a real git push through Corpus', [
+    ['environment asked for to ready to be pushed to', seconds(measured.environment)],
+    ['first push of a static site to live', seconds(measured.first)],
+    ['a changed page, pushed to live', seconds(measured.change)],
+    ['a failing push to its refusal, all put back', seconds(measured.rollback)],
+  ])
+})
