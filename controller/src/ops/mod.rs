@@ -12,6 +12,7 @@ mod keys;
 mod nodes;
 mod overview;
 mod people;
+mod project_reads;
 mod projects;
 
 pub use deployments::DEPLOYMENTS_PAGE;
