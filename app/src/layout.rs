@@ -91,11 +91,11 @@ fn navigation(place: &Place, path: &str, principal: &Principal, counts: &Counts)
         <nav class="sidebar" aria-label="Main">
             <div class="links" id="live-nav" data-live="">
                 {link("/", "Overview", 0)}
-                {link("/projects", "Projects", 0)}
+                {link("/projects", "Projects", counts.projects)}
                 {link("/guests", "Guests", counts.guests)}
                 {link("/nodes", "Compute nodes", counts.nodes)}
                 {link("/dns", "DNS", counts.names)}
-                {link("/deployments", "Deployments", 0)}
+                {link("/deployments", "Deployments", counts.deployments_running)}
                 {link("/jobs", "Jobs", counts.jobs)}
                 {link("/keys", "SSH keys", 0)}
                 {audit}

@@ -75,7 +75,7 @@ impl Checkout {
     pub fn forget(&self, task: &Task<'_>, commit: Option<&CommitId>) -> Result<(), Failure> {
         self.unlock()?;
         match commit {
-            Some(commit) => self.git().args(["read-tree", "--reset", commit.as_str()]).run(task).map(drop),
+            Some(commit) => self.git_in_tree().args(["read-tree", "--reset", commit.as_str()]).run(task).map(drop),
             None => files::remove(&self.repository.join("index")).map(drop),
         }
     }

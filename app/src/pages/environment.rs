@@ -2,7 +2,7 @@
 //! archives, and how it is reached.
 
 use corpus_controller::authz::{Operation, Principal};
-use corpus_controller::project_views::{EnvironmentView, ProjectDetail, ProjectSummary};
+use corpus_controller::project_views::{EnvironmentView, ProjectSummary};
 use corpus_controller::{Controller, Error, Result};
 use corpus_controller::authz::Denied;
 use corpus_domain::{DeploymentId, Environment, EnvironmentState, Origin, ProjectName};
@@ -25,10 +25,10 @@ pub async fn read(
     principal: &Principal,
     name: &ProjectName,
     which: Environment,
-) -> Result<(ProjectDetail, EnvironmentView)> {
-    let detail = controller.project_detail(principal, name).await?;
-    let found = detail.summary.environments.iter().find(|one| one.environment == which).cloned();
-    found.map(|one| (detail, one)).ok_or(Error::Denied(Denied::NotFound))
+) -> Result<(ProjectSummary, EnvironmentView)> {
+    let project = controller.project_summary(principal, name).await?;
+    let found = project.environments.iter().find(|one| one.environment == which).cloned();
+    found.map(|one| (project, one)).ok_or(Error::Denied(Denied::NotFound))
 }
 
 /// Reads and shows it.
@@ -38,8 +38,8 @@ pub async fn load(
     (name, which): (&ProjectName, Environment),
     form: &FormState,
 ) -> Result<Page> {
-    let (detail, one) = read(controller, principal, name, which).await?;
-    let view = environment_view(principal, &detail.summary, &one, form);
+    let (project, one) = read(controller, principal, name, which).await?;
+    let view = environment_view(principal, &project, &one, form);
     Ok(Page::new("environment", which.as_str(), view).under(name.as_str(), project_path(name)).under("Projects", "/projects"))
 }
 

@@ -23,12 +23,12 @@ pub async fn load_restore(
     id: DeploymentId,
     form: &FormState,
 ) -> Result<Page> {
-    let (detail, one) = read(controller, principal, name, which).await?;
+    let (project, one) = read(controller, principal, name, which).await?;
     let archive = archive_of(&one, id)?;
-    if !may_deploy(principal, detail.summary.id, which) {
+    if !may_deploy(principal, project.id, which) {
         return Err(Error::Denied(Denied::Forbidden));
     }
-    Ok(question("restore", "Restore an archive".to_owned(), name, which, restore_view(&detail.summary, &one, &archive, form)))
+    Ok(question("restore", "Restore an archive".to_owned(), name, which, restore_view(&project, &one, &archive, form)))
 }
 
 /// Asks whether it is to be broken on purpose.
@@ -38,9 +38,9 @@ pub async fn load_drill(
     (name, which): (&ProjectName, Environment),
     form: &FormState,
 ) -> Result<Page> {
-    let (detail, one) = read(controller, principal, name, which).await?;
-    let _permit = principal.permit_in(Operation::Drill, detail.summary.id)?;
-    Ok(question("drill", "Drill".to_owned(), name, which, drill_view(&detail.summary, &one, form)))
+    let (project, one) = read(controller, principal, name, which).await?;
+    let _permit = principal.permit_in(Operation::Drill, project.id)?;
+    Ok(question("drill", "Drill".to_owned(), name, which, drill_view(&project, &one, form)))
 }
 
 /// Asks whether it is to go.
@@ -50,9 +50,9 @@ pub async fn load_remove(
     (name, which): (&ProjectName, Environment),
     form: &FormState,
 ) -> Result<Page> {
-    let (detail, one) = read(controller, principal, name, which).await?;
-    let _permit = principal.permit_in(Operation::EnvironmentRemove, detail.summary.id)?;
-    Ok(question("remove-environment", format!("Remove {which}"), name, which, remove_view(&detail.summary, &one, form)))
+    let (project, one) = read(controller, principal, name, which).await?;
+    let _permit = principal.permit_in(Operation::EnvironmentRemove, project.id)?;
+    Ok(question("remove-environment", format!("Remove {which}"), name, which, remove_view(&project, &one, form)))
 }
 
 fn asked(title: &str, project: &ProjectSummary, one: &EnvironmentView, form: &FormState, body: AnyView) -> AnyView {

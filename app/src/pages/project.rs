@@ -28,9 +28,9 @@ pub async fn load_remove(
     name: &ProjectName,
     form: &FormState,
 ) -> Result<Page> {
-    let detail = controller.project_detail(principal, name).await?;
-    let _permit = principal.permit_in(Operation::ProjectDestroy, detail.summary.id)?;
-    let view = remove_view(&detail.summary, form);
+    let project = controller.project_summary(principal, name).await?;
+    let _permit = principal.permit_in(Operation::ProjectDestroy, project.id)?;
+    let view = remove_view(&project, form);
     Ok(Page::new("remove-project", format!("Remove {name}"), view).under("Projects", "/projects"))
 }
 

@@ -32,7 +32,7 @@ async fn again_or_part(sent: &Sent) -> Done {
         reading.error("only", "Choose at least one phase.");
     }
     reading.finish()?;
-    let project = project(sent).await?.summary;
+    let project = project(sent).await?;
     let environment = project.environments.iter().find(|one| one.environment == which).ok_or_else(nowhere)?;
     let live = environment.live.as_ref().and_then(|live| live.commit.clone());
     let source = live.map_or(Source::Head, |commit| Source::Commit { commit });
@@ -44,7 +44,7 @@ async fn again_or_part(sent: &Sent) -> Done {
 pub async fn drill(sent: Sent) -> Response {
     let done = async {
         let which: Environment = sent.id("environment")?;
-        let project = project(&sent).await?.summary;
+        let project = project(&sent).await?;
         let (id, _) = sent.posted.web.controller.drill(&sent.who, project.id, which).await?;
         Ok(format!("/deployments/{id}"))
     };
@@ -57,7 +57,7 @@ pub async fn restore(sent: Sent) -> Response {
     let done = async {
         let which: Environment = sent.id("environment")?;
         let archive: DeploymentId = sent.id("archive")?;
-        let project = project(&sent).await?.summary;
+        let project = project(&sent).await?;
         let source = Source::Archive { archive };
         let (id, _) = sent.posted.web.controller.deploy(&sent.who, project.id, which, source, Vec::new()).await?;
         Ok(format!("/deployments/{id}"))

@@ -3,7 +3,7 @@
 use axum::response::Response;
 use corpus_controller::Error;
 use corpus_controller::authz::Denied;
-use corpus_controller::project_views::ProjectDetail;
+use corpus_controller::project_views::ProjectSummary;
 use corpus_domain::{Environment, GuestId, ProjectName, ProjectRole, UserName};
 
 use super::Sent;
@@ -29,7 +29,7 @@ pub async fn create(sent: Sent) -> Response {
 /// Removes a project, once its name was typed.
 pub async fn remove(sent: Sent) -> Response {
     let done = async {
-        let project = project(&sent).await?.summary;
+        let project = project(&sent).await?;
         sent.confirmed(project.name.as_str())?;
         sent.posted.web.controller.destroy_project(&sent.who, project.id).await?;
         Ok("/projects".to_owned())
@@ -48,7 +48,7 @@ async fn give(sent: &Sent) -> Done {
     let mut reading = sent.read();
     let (login, role): (Option<UserName>, Option<ProjectRole>) = (reading.required("login"), reading.required("role"));
     reading.finish()?;
-    let project = project(sent).await?.summary;
+    let project = project(sent).await?;
     let (Some(login), Some(role)) = (login, role) else { return Err(Fault::Fields(Vec::new())) };
     sent.posted.web.controller.set_member(&sent.who, project.id, &login, Some(role)).await?;
     Ok(format!("/projects/{}", project.name))
@@ -58,7 +58,7 @@ async fn give(sent: &Sent) -> Done {
 pub async fn remove_member(sent: Sent) -> Response {
     let done = async {
         let login: UserName = sent.id("login")?;
-        let project = project(&sent).await?.summary;
+        let project = project(&sent).await?;
         sent.posted.web.controller.set_member(&sent.who, project.id, &login, None).await?;
         // Who takes their own role may see the project no more.
         let own = login == sent.who.login && !sent.who.ops;
@@ -73,7 +73,7 @@ pub async fn set_up(sent: Sent) -> Response {
     let done = async {
         let chosen: String = sent.only("guest")?;
         let (which, guest) = environment_and_guest(&chosen)?;
-        let project = project(&sent).await?.summary;
+        let project = project(&sent).await?;
         sent.posted.web.controller.set_up_environment(&sent.who, project.id, which, guest).await?;
         Ok(format!("/projects/{}", project.name))
     };
@@ -90,7 +90,7 @@ fn environment_and_guest(chosen: &str) -> Result<(Environment, GuestId), Fault> 
 pub async fn settings(sent: Sent) -> Response {
     let done = async {
         let which: Environment = sent.id("environment")?;
-        let project = project(&sent).await?.summary;
+        let project = project(&sent).await?;
         let text = sent.posted.fields.raw("settings");
         sent.posted.web.controller.set_settings(&sent.who, project.id, which, text).await?;
         Ok(environment_page(&sent))
@@ -103,7 +103,7 @@ pub async fn settings(sent: Sent) -> Response {
 pub async fn remove_environment(sent: Sent) -> Response {
     let done = async {
         let which: Environment = sent.id("environment")?;
-        let project = project(&sent).await?.summary;
+        let project = project(&sent).await?;
         sent.confirmed(&format!("{}/{which}", project.name))?;
         let with_data = sent.posted.fields.text("with_data").is_some();
         let job = sent.posted.web.controller.remove_environment(&sent.who, project.id, which, with_data).await?;
@@ -114,9 +114,9 @@ pub async fn remove_environment(sent: Sent) -> Response {
 }
 
 /// The project in the path, if the member may see it.
-pub(super) async fn project(sent: &Sent) -> Result<ProjectDetail, Fault> {
+pub(super) async fn project(sent: &Sent) -> Result<ProjectSummary, Fault> {
     let name: ProjectName = sent.id("name")?;
-    Ok(sent.posted.web.controller.project_detail(&sent.who, &name).await?)
+    Ok(sent.posted.web.controller.project_summary(&sent.who, &name).await?)
 }
 
 /// Its page.
