@@ -30,24 +30,18 @@ fn rolled_back(guest: &Guest, before: &str, report: &Value) {
 }
 
 pub fn in_each_phase(guest: &Guest) {
-    let wreck = |end: &str| format!("#!/bin/bash\n{WRECK}{end}\n");
-    for (phase, name) in [("archive", "archive"), ("install", "20_fails"), ("fixperms", "fixperms")] {
+    println!("--- fails in archive");
+    // It is what is live that archives.
+    guest.must("rm -f /root/armed");
+    let archive = "#!/bin/sh -e\ncp \"$CORPUS_DATA/rows\" \"$CORPUS_ARCHIVE/rows\"\n! [ -e /root/armed ] || exit 7\n";
+    guest.commit(&with(&[(".corpus/archive", archive)]));
+    guest.must("corpus-agent project deploy shop && touch /root/armed");
+    fails_with_7(guest, "archive", "archive", &[]);
+    guest.must("rm -f /root/armed");
+    let wreck = format!("#!/bin/bash\n{WRECK}exit 7\n");
+    for (phase, name) in [("install", "20_fails"), ("fixperms", "fixperms")] {
         println!("--- fails in {phase}");
-        let path = format!(".corpus/{name}");
-        let script = if name == "archive" {
-            // It is the live one that archives.
-            guest.commit(&with(&[("page.txt", "x")]));
-            guest.must("corpus-agent project deploy shop");
-            guest.must(&format!("printf '#!/bin/sh\\nexit 7\\n' > {HOME}/project/.corpus/archive; sed -i 's/^cp/test -e \"$CORPUS_ARCHIVE\\/rows\" || exit 0; cp/' {HOME}/project/.corpus/rollback"));
-            "#!/bin/sh\nexit 7\n".to_owned()
-        } else {
-            wreck("exit 7")
-        };
-        let report = fails(guest, &[(&path, &script)], "");
-        assert_eq!(report["fault"]["phase"], phase);
-        assert_eq!(report["fault"]["recipe"], name);
-        assert!(report["fault"]["message"].as_str().unwrap().starts_with("exit status 7"), "{}", report["fault"]);
-        guest.must(&format!("git --git-dir {HOME}/git/project.git --work-tree {HOME}/project checkout -q -f refs/corpus/live -- .corpus && chown -R shop: {HOME}/project"));
+        fails_with_7(guest, phase, name, &[(&format!(".corpus/{name}"), &wreck)]);
     }
     println!("--- fails in release-sync");
     guest.pillar("greeting: {{ grains.id }}\n");
@@ -69,12 +63,18 @@ pub fn in_each_phase(guest: &Guest) {
     assert!(!said.success && report["state"] == "rolled_back", "{}", said.text);
 }
 
+fn fails_with_7(guest: &Guest, phase: &str, recipe: &str, files: &[(&str, &str)]) {
+    let fault = &fails(guest, files, "")["fault"];
+    assert_eq!((fault["phase"].as_str(), fault["recipe"].as_str()), (Some(phase), Some(recipe)), "{fault}");
+    assert!(fault["message"].as_str().unwrap().starts_with("exit status 7"), "{fault}");
+}
+
 pub fn each_kind(guest: &Guest) {
-    let limits = "checks: []\nlimits: {install: 2}\n";
+    let limits = format!("{}limits: {{install: 2}}\n", crate::story::DEFAULTS);
     let began = Instant::now();
     println!("--- hangs");
-    let report = fails(guest, &[(".corpus/20_hangs", "#!/bin/bash\ntrap '' TERM\necho bad > index.html\nsleep 600 & setsid sleep 601 & wait; sleep 602\n"), (".corpus/90_limits.yaml", ""), (".corpus/defaults.yaml", &format!("{}limits: {{install: 2}}\n", crate::story::DEFAULTS))], "");
-    assert_eq!(report["fault"]["message"].as_str().unwrap().split(':').next(), Some("not done within 2 s"), "{limits}");
+    let report = fails(guest, &[(".corpus/20_hangs", "#!/bin/bash\ntrap '' TERM\necho bad > index.html\nsleep 600 & setsid sleep 601 & wait; sleep 602\n"), (".corpus/defaults.yaml", &limits)], "");
+    assert_eq!(report["fault"]["message"].as_str().unwrap().split(':').next(), Some("not done within 2 s"));
     assert!(!guest.run("pgrep -f 'sleep 60[012]'").success);
     println!("{:8.1} s   with a limit of 2 s", began.elapsed().as_secs_f64());
     println!("--- ends by a signal");
@@ -97,7 +97,7 @@ const KILL: &str = "until pid=$(systemctl show -P MainPID 'corpus-project@shop:*
 pub fn agent_killed(guest: &Guest) {
     for (phase, recipe) in [("archive", "archive"), ("install", "20_waits"), ("fixperms", "fixperms"), ("rollback", "rollback")] {
         println!("--- the agent is killed in {phase}");
-        let once = format!("#!/bin/bash\n[ -e /run/here ] && exit 0\n{}touch /run/here; sleep 300\n", if phase == "archive" { "" } else { WRECK });
+        let once = format!("#!/bin/bash\n[ -e /run/here ] && exit 0\n{}touch /run/here; sleep 300\n", wreck_in(phase));
         interrupted(guest, phase, recipe, &once, &|guest| drop(guest.must(KILL)), "the agent was killed");
     }
 }
@@ -105,7 +105,7 @@ pub fn agent_killed(guest: &Guest) {
 pub fn guest_restarted(guest: &Guest) {
     for (phase, recipe) in [("archive", "archive"), ("install", "20_waits"), ("fixperms", "fixperms"), ("rollback", "rollback")] {
         println!("--- the guest is restarted in {phase}");
-        let once = format!("#!/bin/bash\n[ -e /root/here ] && exit 0\n{}touch /root/here; sync; sleep 300\n", if phase == "archive" { "" } else { WRECK });
+        let once = format!("#!/bin/bash\n[ -e /root/here ] && exit 0\n{}touch /root/here; sync; sleep 300\n", wreck_in(phase));
         let restart = |guest: &Guest| {
             guest.kill();
             guest.start();
@@ -115,30 +115,29 @@ pub fn guest_restarted(guest: &Guest) {
     }
 }
 
+/// What the recipes of what is live do is not undone.
+fn wreck_in(phase: &str) -> &'static str {
+    if ["archive", "rollback"].contains(&phase) { "" } else { WRECK }
+}
+
 /// Something happens in the middle of a phase.
 fn interrupted(guest: &Guest, phase: &str, recipe: &str, script: &str, happens: &dyn Fn(&Guest), why: &str) {
     guest.must(&format!("rm -f /run/here /root/here; echo good > {HOME}/data/rows"));
-    let fails = "#!/bin/sh\nrm -rf lib; exit 9\n";
-    let reloads = "#!/bin/sh\ncp \"$CORPUS_ARCHIVE/rows\" \"$CORPUS_DATA/rows\"\n";
     // Archive and rollback recipes are those of what is live.
-    let (live, next): (Vec<(&str, String)>, Vec<(&str, String)>) = match phase {
-        "archive" => (vec![], vec![]),
-        "rollback" => (vec![(".corpus/rollback", format!("{script}{}", &reloads[10..]))], vec![(".corpus/20_fails", fails.to_owned())]),
-        _ => (vec![], vec![]),
-    };
-    let borrowed = |files: &[(&'static str, String)]| files.to_vec();
-    let (live, mut next) = (borrowed(&live), borrowed(&next));
+    let (mut live, mut next) = (Vec::new(), Vec::new());
     let path = format!(".corpus/{recipe}");
-    let as_files = |files: &[(&'static str, String)]| -> Vec<(String, String)> { files.iter().map(|(path, text)| ((*path).to_owned(), text.clone())).collect() };
-    let mut live = as_files(&live);
-    if phase == "archive" {
-        live.push((path.clone(), format!("#!/bin/sh\ncp \"$CORPUS_DATA/rows\" \"$CORPUS_ARCHIVE/rows\"\n[ -e /root/armed ] || exit 0\n{}", &script[12..])));
+    let script = script.trim_start_matches("#!/bin/bash\n");
+    match phase {
+        "archive" => {
+            let dumps = "cp \"$CORPUS_DATA/rows\" \"$CORPUS_ARCHIVE/rows\"\n[ -e /root/armed ] || exit 0";
+            live.push((path, format!("#!/bin/bash\n{dumps}\n{script}")));
+        }
+        "rollback" => {
+            live.push((path, format!("#!/bin/bash\ncp \"$CORPUS_ARCHIVE/rows\" \"$CORPUS_DATA/rows\"\n{script}")));
+            next.push((".corpus/20_fails".to_owned(), "#!/bin/sh\nrm -rf lib; exit 9\n".to_owned()));
+        }
+        _ => next.push((path, format!("#!/bin/bash\n{script}"))),
     }
-    let mut later = as_files(&next);
-    if !["archive", "rollback"].contains(&phase) {
-        later.push((path, script.to_owned()));
-    }
-    next.clear();
     let put = |files: &[(String, String)]| {
         let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
         guest.commit(&with(&files));
@@ -149,7 +148,7 @@ fn interrupted(guest: &Guest, phase: &str, recipe: &str, script: &str, happens: 
     assert!(said.success, "{}", said.text);
     guest.must("touch /root/armed");
     let before = guest.state();
-    put(&later);
+    put(&next);
     let id = guest.order(r#"{"type":"head"}"#, "hand");
     guest.soon("test -e /run/here || test -e /root/here");
     happens(guest);
