@@ -104,7 +104,7 @@ impl Guest {
             }
         }
         self.must(&format!(
-            "cd /root/code && git init -q -b main . && git add -A && \
+            "cd /root/code && git init -q -b main . 2>/dev/null && git add -A && \
              git -c user.name=mia -c user.email=mia@example.org commit -q --allow-empty -m change && \
              git --git-dir {HOME}/git/project.git fetch -q /root/code main && \
              git --git-dir {HOME}/git/project.git update-ref refs/heads/main FETCH_HEAD && git rev-parse HEAD"
@@ -119,7 +119,7 @@ impl Guest {
         std::fs::create_dir_all(&path).unwrap();
         std::fs::write(path.join("init.sls"), text).unwrap();
         self.must(&format!(
-            "cd /root/pillar && git init -q -b main . && git add -A && \
+            "cd /root/pillar && git init -q -b main . 2>/dev/null && git add -A && \
              git -c user.name=mia -c user.email=mia@example.org commit -q --allow-empty -m pillar && \
              git --git-dir {HOME}/git/pillar.git fetch -q /root/pillar main && \
              git --git-dir {HOME}/git/pillar.git update-ref refs/heads/main FETCH_HEAD"

@@ -20,9 +20,10 @@ use crate::project::{follow, order, render, saved};
 use crate::task::Task;
 
 /// Who pushes, for people: set by whoever authenticated them.
-const BY: &str = "CORPUS_BY";
-/// The id that a deployment gets if the push is one.
-const DEPLOYMENT: &str = "CORPUS_DEPLOYMENT";
+pub(super) const BY: &str = "CORPUS_BY";
+/// The id that a deployment gets if the push is one. Not the variable that the processes of a
+/// deployment carry: by that the runner ends what is left of them, and git is not one of them.
+pub(super) const DEPLOYMENT: &str = "CORPUS_PUSH_DEPLOYMENT";
 /// Deployed unless the configuration says otherwise.
 const DEFAULT: [&str; 2] = ["main", "master"];
 

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 
 use corpus_domain::{DeploymentId, ProjectName};
 
+use super::receive::{BY, DEPLOYMENT};
 use crate::failure::Failure;
 use crate::project::git::{Repository, install};
 use crate::project::layout::Layout;
@@ -58,7 +59,7 @@ pub fn serve(layout: &Layout, served: &Served) -> Failure {
         return failure;
     }
     let environment: [(&str, OsString); 2] =
-        [("CORPUS_BY", served.by.clone().into()), ("CORPUS_DEPLOYMENT", served.deployment.to_string().into())];
+        [(BY, served.by.clone().into()), (DEPLOYMENT, served.deployment.to_string().into())];
     runner::become_command(served.program, &[repository.into()], &environment)
 }
 

@@ -8,6 +8,7 @@ on standard error. Salt's own result goes to the file `result`.
 import json
 import sys
 import time
+import warnings
 
 with open(sys.argv[1], encoding="utf-8") as file:
     ORDER = json.load(file)
@@ -20,6 +21,8 @@ import salt.state
 import salt.utils.templates
 from salt.scripts import salt_call
 
+# Salt asks for its warnings again; they are for who writes Salt.
+warnings.showwarning = lambda *_, **__: None
 # As many lines of a state's comment or changes as a person reads.
 LINES = 200
 
