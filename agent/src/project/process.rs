@@ -100,9 +100,7 @@ impl Program {
             Ok(status) => failed = failed.or_else(|| in_words(status)),
             Err(error) => failed = failed.or_else(|| Some(format!("can't be waited for: {error}"))),
         }
-        for text in end_leftovers(&bounds.mark) {
-            tell(Stream::Note, &text);
-        }
+        let left = end_leftovers(&bounds.mark);
         // Nobody holds the pipes any more, so this ends; what outlived SIGKILL is not waited for.
         let drained = Instant::now() + PATIENCE;
         while open > 0 && Instant::now() < drained {
@@ -112,6 +110,7 @@ impl Program {
                 Err(RecvTimeoutError::Disconnected) => break,
             }
         }
+        left.iter().for_each(|text| tell(Stream::Note, text));
         failed
     }
 
