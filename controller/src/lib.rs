@@ -14,6 +14,7 @@ pub mod jobs;
 pub mod mail;
 pub mod nodes;
 mod ops;
+mod project_settings;
 pub mod project_views;
 mod sagas;
 pub mod seal;

@@ -22,8 +22,11 @@ pub struct NewLine {
 }
 
 /// Adds lines to a deployment's log, all at once; those that are there already stay.
-pub async fn add_lines(conn: &mut PgConnection, id: DeploymentId, lines: &[NewLine]) -> sqlx::Result<()> {
+pub async fn add(conn: &mut PgConnection, id: DeploymentId, lines: &[NewLine]) -> sqlx::Result<()> {
     let (mut numbers, mut at, mut streams, mut texts) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    if lines.is_empty() {
+        return Ok(());
+    }
     for line in lines {
         numbers.push(line.number);
         at.push(line.at_ms);

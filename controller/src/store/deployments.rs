@@ -321,7 +321,6 @@ pub async fn list(conn: &mut PgConnection, what: &Query<'_>) -> sqlx::Result<Vec
 
 /// The report of a deployment as far as it has come, and the guest it ran on.
 pub async fn report(conn: &mut PgConnection, id: DeploymentId) -> sqlx::Result<Option<(Option<Report>, GuestName)>> {
-    let row =
-        sqlx::query!("select report, guest from deployments where id = $1", id.0).fetch_optional(conn).await?;
+    let row = sqlx::query!("select report, guest from deployments where id = $1", id.0).fetch_optional(conn).await?;
     row.map(|row| Ok((json_opt(row.report)?, word(&row.guest)?))).transpose()
 }

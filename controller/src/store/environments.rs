@@ -91,9 +91,7 @@ pub async fn list(conn: &mut PgConnection, of: Of) -> sqlx::Result<Vec<Stands>> 
     )
     .fetch_all(conn)
     .await?;
-    let port = |port: i32| {
-        number::<u16>(port)?.try_into().map_err(|error| sqlx::Error::Decode(Box::new(error)))
-    };
+    let port = |port: i32| number::<u16>(port)?.try_into().map_err(|error| sqlx::Error::Decode(Box::new(error)));
     rows.into_iter()
         .map(|row| {
             let network: corpus_domain::GuestNetwork = word(&row.network)?;

@@ -21,9 +21,8 @@ pub async fn delete(conn: &mut PgConnection, id: ProjectId) -> sqlx::Result<()> 
 
 /// The project's name, held until the transaction ends, so that what belongs to it stays as it is read.
 pub async fn hold(conn: &mut PgConnection, id: ProjectId) -> sqlx::Result<Option<ProjectName>> {
-    let name = sqlx::query_scalar!("select name from projects where id = $1 for update", id.0)
-        .fetch_optional(conn)
-        .await?;
+    let name =
+        sqlx::query_scalar!("select name from projects where id = $1 for update", id.0).fetch_optional(conn).await?;
     word_opt(name.as_deref())
 }
 

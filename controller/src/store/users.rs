@@ -172,10 +172,12 @@ pub async fn principal(conn: &mut PgConnection, id: UserId) -> sqlx::Result<Opti
     else {
         return Ok(None);
     };
-    let memberships =
-        sqlx::query!("select project_id as \"project_id!\", role as \"role!\" from member_roles where user_id = $1", id.0)
-            .fetch_all(conn)
-            .await?;
+    let memberships = sqlx::query!(
+        "select project_id as \"project_id!\", role as \"role!\" from member_roles where user_id = $1",
+        id.0
+    )
+    .fetch_all(conn)
+    .await?;
     let mut roles = BTreeMap::new();
     for membership in memberships {
         roles.insert(ProjectId(membership.project_id), word(&membership.role)?);
