@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use corpus_domain::{DeploymentId, Environment, ProjectName, Trigger, UnixUser};
+use corpus_domain::{DeploymentId, Environment, ProjectName, Trigger};
 use corpus_protocol::{Event, Request};
 use serde_json::json;
 use tokio::sync::oneshot;
@@ -113,12 +113,5 @@ impl Keeper for Controller {
 
 /// How the guest is entered.
 fn endpoint(target: &GitTarget) -> Result<GuestEndpoint, NodeError> {
-    let user: UnixUser = "root".parse().map_err(|_| NodeError::Forgotten { host: target.guest.to_string() })?;
-    Ok(GuestEndpoint {
-        id: target.guest_id,
-        address: target.address.clone(),
-        port: target.ssh_port.into(),
-        user,
-        pinned_host_key: target.host_key.clone(),
-    })
+    target.endpoint().map_err(|_| NodeError::Forgotten { host: target.guest.to_string() })
 }

@@ -14,6 +14,9 @@ mod letter;
 mod mailer;
 mod sending;
 
+#[cfg(test)]
+mod tests;
+
 pub use events::{deployment_ended, platform_ready};
 pub use letter::{DeploymentLetter, Letter, Mail, PlatformLetter};
 pub use mailer::{MailError, Mailer, is_address};

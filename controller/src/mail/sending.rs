@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
+use sqlx::PgPool;
 use tokio_util::sync::CancellationToken;
 
 use super::mailer::Mailer;
 use crate::store::mail::{self, Due};
-use crate::{Controller, Result};
+use crate::Controller;
 
 /// How often it is looked for letters.
 const EVERY: Duration = Duration::from_secs(5);
@@ -17,7 +18,7 @@ impl Controller {
     /// Sends letters until `stop`. Without a mailer those that are enqueued only grow old.
     pub async fn send_mail(&self, mailer: Option<Mailer>, stop: CancellationToken) {
         loop {
-            let sent = self.send_due(mailer.as_ref()).await;
+            let sent = send_due(&self.services.db, mailer.as_ref()).await;
             let all = sent.unwrap_or_else(|error| {
                 tracing::warn!(error = &error as &dyn std::error::Error, "mail could not be looked for");
                 true
@@ -29,39 +30,34 @@ impl Controller {
             }
         }
     }
+}
 
-    /// Sends some of what is due; tells whether that was all.
-    pub(super) async fn send_due(&self, mailer: Option<&Mailer>) -> Result<bool> {
-        let mut conn = self.services.db.acquire().await?;
-        for (letter, error) in mail::give_up(&mut conn).await? {
-            tracing::warn!(letter, error, "a letter could not be sent for a day and is given up");
-        }
-        let Some(mailer) = mailer else { return Ok(true) };
-        let due = mail::claim(&mut conn, AT_ONCE).await?;
-        drop(conn);
-        let all = due.len() < usize::try_from(AT_ONCE).unwrap_or(usize::MAX);
-        for letter in due {
-            self.send_one(mailer, &letter).await?;
-        }
-        Ok(all)
+/// Sends some of what is due; tells whether that was all.
+pub(super) async fn send_due(db: &PgPool, mailer: Option<&Mailer>) -> sqlx::Result<bool> {
+    let mut conn = db.acquire().await?;
+    for (letter, error) in mail::give_up(&mut conn).await? {
+        tracing::warn!(letter, error, "a letter could not be sent for a day and is given up");
     }
+    let Some(mailer) = mailer else { return Ok(true) };
+    let due = mail::claim(&mut conn, AT_ONCE).await?;
+    drop(conn);
+    let all = due.len() < usize::try_from(AT_ONCE).unwrap_or(usize::MAX);
+    for letter in due {
+        send_one(db, mailer, &letter).await?;
+    }
+    Ok(all)
+}
 
-    async fn send_one(&self, mailer: &Mailer, due: &Due) -> Result<()> {
-        let sent = mailer.send(due.id, &due.to, &due.letter).await;
-        let mut conn = self.services.db.acquire().await?;
-        match sent {
-            Ok(()) => {
-                tracing::debug!(letter = due.key, attempts = due.attempts, "a letter was sent");
-                mail::sent(&mut conn, due.id).await?;
-            }
-            Err(error) => {
-                // The first time it is worth a look; then it is said when it is given up.
-                if due.attempts <= 1 {
-                    tracing::warn!(letter = due.key, %error, "a letter was not sent; it is tried again for a day");
-                }
-                mail::not_sent(&mut conn, due.id, &error.to_string()).await?;
-            }
-        }
-        Ok(())
+async fn send_one(db: &PgPool, mailer: &Mailer, due: &Due) -> sqlx::Result<()> {
+    let sent = mailer.send(due.id, &due.to, &due.letter).await;
+    let mut conn = db.acquire().await?;
+    let Err(error) = sent else {
+        tracing::debug!(letter = due.key, attempts = due.attempts, "a letter was sent");
+        return mail::sent(&mut conn, due.id).await;
+    };
+    // The first time it is worth a look; then it is said when it is given up.
+    if due.attempts <= 1 {
+        tracing::warn!(letter = due.key, %error, "a letter was not sent; it is tried again for a day");
     }
+    mail::not_sent(&mut conn, due.id, &error.to_string()).await
 }

@@ -102,6 +102,8 @@ fn configuration() -> String {
          # What Corpus keeps there is nobody's to push.\n\
          \thideRefs = refs/corpus\n\
          \tmaxInputSize = {LONGEST}\n\
+         # Only this way of unpacking says what the limit is.\n\
+         \tunpackLimit = 1\n\
          \tadvertiseAtomic = true\n\
          [transfer]\n\
          \tfsckObjects = true\n\
