@@ -56,6 +56,8 @@ pub struct Services {
     pub dns: Option<Arc<dyn DnsProvider>>,
     /// What secrets are sealed with.
     pub seal: SealKeys,
+    /// The key by which members recognise the git server.
+    pub git_host_key: ControlKey,
     /// This server, among those of one database.
     pub instance: Uuid,
 }
@@ -124,6 +126,7 @@ impl Controller {
     pub async fn open(parts: Parts) -> Result<Self> {
         let Parts { db, settings, dns, seal } = parts;
         let control_key = ensure_control_key(&db, &seal, &settings.name).await?;
+        let git_host_key = crate::git::ensure_host_key(&mut *db.acquire().await?, &seal, &settings.name).await?;
         let agent = AgentBinary::load(&settings.agent_binary)
             .await
             .map_err(|error| internal("the agent's binary can't be read: set agent_binary", error))?;
@@ -140,10 +143,20 @@ impl Controller {
             control_public_line,
             dns,
             seal,
+            git_host_key,
             instance: Uuid::now_v7(),
         });
         let jobs = Jobs::open(db, sagas::registry().outlines()).await.map_err(crate::ops::jobs_error)?;
         Ok(Self { services, jobs })
+    }
+
+    /// The fingerprint of the git server's host key, `SHA256:…`, for people to compare.
+    pub fn git_host_fingerprint(&self) -> String {
+        self.services.git_host_key.fingerprint()
+    }
+
+    pub(crate) fn git_host_key(&self) -> &ControlKey {
+        &self.services.git_host_key
     }
 
     /// Begins to run jobs, until the engine is shut down.

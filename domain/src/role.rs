@@ -1,4 +1,4 @@
-//! What a member may be in a project.
+//! What a member may be in a project, and wants to hear of it.
 
 use crate::text::word_enum;
 
@@ -11,5 +11,17 @@ word_enum!(
         Developer = "developer",
         /// Requests and destroys guests, attaches names.
         Maintainer = "maintainer",
+    }
+);
+
+word_enum!(
+    /// Which mail a member wants.
+    MailPreference, "mail preference", {
+        /// None.
+        Nothing = "none",
+        /// How their own deployments failed and were recovered, and what they asked for.
+        Own = "own",
+        /// The same of all of their projects.
+        All = "all",
     }
 );

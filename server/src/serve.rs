@@ -9,15 +9,18 @@ use std::time::Duration;
 
 use axum::Router;
 use corpus_controller::dns::{DnsError, DnsProvider, PowerDns, PowerDnsSettings};
+use corpus_controller::git::GitServer;
 use corpus_controller::jobs::{Engine, EngineConfig};
+use corpus_controller::mail::{MailError, Mailer};
 use corpus_controller::seal::{SealError, SealKeys};
 use corpus_controller::{Controller, Parts};
 use secrecy::{ExposeSecret, SecretString};
 use thiserror::Error;
 use tokio::net::TcpListener;
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::config::{Dns, Settings};
+use crate::config::{Dns, Git, Settings};
 use crate::database::{Database, DatabaseError};
 use crate::login::{Accounts, Directory, DirectoryError, LocalError, Login, Watch};
 use crate::web::{self, Web};
@@ -41,6 +44,18 @@ pub enum StartError {
         #[source]
         source: std::io::Error,
     },
+    /// The git server's address can't be listened on.
+    #[error("can't listen on {address} (the key git.listen)")]
+    GitListen {
+        /// Which.
+        address: SocketAddr,
+        /// Why not.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The mail settings.
+    #[error("the settings of [mail] can't be used")]
+    Mail(#[from] MailError),
     /// The data folder can't be made.
     #[error("data_folder can't be made")]
     DataFolder(#[source] std::io::Error),
@@ -79,6 +94,8 @@ pub struct Server {
     /// Held as long as the server lives.
     claim: Option<File>,
     stopping: CancellationToken,
+    git: Option<GitServer>,
+    mailer: Option<Mailer>,
     /// Asks the directory about members, so often; none without a directory.
     watch: Option<(Watch, Duration)>,
     /// The password of the administrator if it was made just now.
@@ -100,6 +117,9 @@ impl Server {
         let config = EngineConfig::default();
         tracing::info!(instance = %config.instance, "this server, in the leases of jobs");
         let (controller, engine) = Controller::start(parts(&settings, &database)?, &config).await?;
+        let git = open_git(&settings, &controller).await?;
+        let mailer = settings.mail.as_ref().map(|mail| Mailer::new(&mail.relay, &mail.from, &settings.public_url));
+        let mailer = mailer.transpose()?;
         let stopping = CancellationToken::new();
         let every = settings.ldap.as_ref().map(|ldap| ldap.check);
         let watch = directory.clone().map(|directory| Watch::new(directory, controller.clone())).zip(every);
@@ -112,7 +132,12 @@ impl Server {
             stopping: stopping.clone(),
         };
         let router = web::router(web);
-        Ok(Self { listener, router, controller, engine, database, claim, stopping, watch, new_admin })
+        Ok(Self { listener, router, controller, engine, database, claim, stopping, git, mailer, watch, new_admin })
+    }
+
+    /// Where its git server listens.
+    pub fn git_address(&self) -> Option<std::io::Result<SocketAddr>> {
+        self.git.as_ref().map(GitServer::address)
     }
 
     /// Where it listens.
@@ -125,8 +150,14 @@ impl Server {
     /// later no more connections are taken, and the requests that are there are answered.
     pub async fn run(self, end: impl Future<Output = ()> + Send + 'static) -> std::io::Result<()> {
         let cleaning = tokio::spawn(sessions::Store::new(self.database.pool.clone()).keep_clean());
-        let (controller, stopping) = (self.controller, self.stopping.clone());
-        let watching = tokio::spawn(async move { controller.watch_nodes(stopping).await });
+        let mut beside = JoinSet::new();
+        let (controller, stopping) = (self.controller.clone(), self.stopping.clone());
+        beside.spawn(async move { controller.watch_nodes(stopping).await });
+        let (controller, stopping) = (self.controller.clone(), self.stopping.clone());
+        beside.spawn(async move { controller.discover_deployments(stopping).await });
+        let (controller, stopping, mailer) = (self.controller, self.stopping.clone(), self.mailer);
+        beside.spawn(async move { controller.send_mail(mailer, stopping).await });
+        let pushing = self.git.map(|git| git.run(self.stopping.clone()));
         let asking = self.watch.map(|(watch, every)| tokio::spawn(watch.run(every, self.stopping.clone())));
         let stopping = self.stopping.clone();
         tokio::spawn(async move {
@@ -140,9 +171,14 @@ impl Server {
             engine.shutdown(GRACE).await;
             tracing::info!("the jobs are handed over");
         };
-        let (served, ()) = tokio::join!(serve(self.listener, self.router, &self.stopping), handing_over);
+        let pushing = async {
+            if let Some(pushing) = pushing {
+                pushing.await;
+            }
+        };
+        let (served, (), ()) = tokio::join!(serve(self.listener, self.router, &self.stopping), handing_over, pushing);
         cleaning.abort();
-        watching.abort();
+        beside.abort_all();
         if let Some(asking) = asking {
             asking.abort();
         }
@@ -183,6 +219,14 @@ fn claimed(folder: &Path) -> Result<File, StartError> {
     }
 }
 
+async fn open_git(settings: &Settings, controller: &Controller) -> Result<Option<GitServer>, StartError> {
+    let Some(git) = &settings.git else { return Ok(None) };
+    let opened = GitServer::bind(git.listen, &git.url(), controller).await;
+    let server = opened.map_err(|source| StartError::GitListen { address: git.listen, source })?;
+    tracing::info!(address = %git.listen, fingerprint = controller.git_host_fingerprint(), "the git server");
+    Ok(Some(server))
+}
+
 fn parts(settings: &Settings, database: &Database) -> Result<Parts, StartError> {
     let authority = settings.dns.as_ref().map_or(SocketAddr::from(([127, 0, 0, 1], 53)), |dns| dns.server);
     let decided = corpus_controller::Settings {
@@ -193,7 +237,7 @@ fn parts(settings: &Settings, database: &Database) -> Result<Parts, StartError> 
         image_folder: settings.image_folder.clone(),
         authority,
         salt_bundle: settings.salt_bundle.clone(),
-        git_url: format!("ssh://git@{}:2222", settings.public_url.host_str().unwrap_or("localhost")),
+        git_url: settings.git.as_ref().map(Git::url).unwrap_or_default(),
     };
     let dns = settings.dns.as_ref().map(power_dns).transpose()?;
     let seal = SealKeys::load_or_create(&settings.seal_key_file)?;

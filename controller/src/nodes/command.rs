@@ -2,7 +2,8 @@
 //!
 //! sshd hands a command line to the account's shell, so none of it may come from a person:
 //! each variant is a constant, filled only with [`Sha256`] digits and with paths that are
-//! constants themselves or were checked to be of `a-z 0-9 . _ -` ([`super::upload::UploadName`]).
+//! constants themselves or were checked to be of `a-z 0-9 . _ -` ([`super::upload::UploadName`],
+//! and names of projects and members, which can hold nothing else).
 //! Everything else is said to the agent, in its protocol.
 
 use std::time::Duration;
@@ -15,9 +16,12 @@ use super::error::NodeError;
 use super::privilege::Privilege;
 use super::sha256::Sha256;
 use super::upload::UploadName;
+use crate::git::Service;
 
 /// Where agents are kept on a node.
 pub(super) const AGENT_FOLDER: &str = "/var/lib/corpus/agent";
+/// The agent of a guest, where its hooks and its people find it too.
+pub(super) const GUEST_AGENT: &str = "/usr/local/bin/corpus-agent";
 /// Where uploads are kept on a node.
 pub(super) const UPLOAD_FOLDER: &str = "/var/lib/corpus/upload";
 /// Where an account that is not root puts files first, below its home.
@@ -95,6 +99,8 @@ pub(super) enum Command<'a> {
     RemoveFolder(Privilege, HostPath<'a>),
     /// The agent, speaking on its standard input and output.
     Serve(Privilege, Sha256),
+    /// The agent of a guest, serving a member's push or fetch.
+    ServeGit(&'a Service),
 }
 
 impl std::fmt::Display for Command<'_> {
@@ -114,6 +120,7 @@ impl std::fmt::Display for Command<'_> {
             Self::Remove(by, path) => write!(f, "{by}rm -f -- {path}"),
             Self::RemoveFolder(by, path) => write!(f, "{by}rmdir -- {path}"),
             Self::Serve(by, sum) => write!(f, "{by}{} serve", HostPath::Agent(*sum)),
+            Self::ServeGit(service) => write!(f, "{GUEST_AGENT} project serve-git {service}"),
         }
     }
 }
@@ -193,6 +200,13 @@ mod tests {
         let name: UploadName = "debian-12.tar.zst".parse().unwrap();
         let sum = Sha256::of(b"");
         let by = Privilege::Sudo;
+        let service = Service {
+            project: "shop".parse().unwrap(),
+            service: crate::GitService::ReceivePack,
+            repository: crate::git::Repository::Pillar,
+            by: "mia.w_1-x".parse().unwrap(),
+            deployment: corpus_domain::DeploymentId(uuid::Uuid::nil()),
+        };
         for line in [
             Command::True.to_string(),
             Command::UserId.to_string(),
@@ -205,6 +219,7 @@ mod tests {
             Command::List(by, HostPath::AgentFolder).to_string(),
             Command::Remove(by, HostPath::AuthorizedKeysPart).to_string(),
             Command::Serve(by, sum).to_string(),
+            Command::ServeGit(&service).to_string(),
         ] {
             assert!(line.bytes().all(|b| b.is_ascii_alphanumeric() || b" -_./:".contains(&b)), "{line}");
         }

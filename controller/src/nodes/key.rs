@@ -45,7 +45,7 @@ impl ControlKey {
         self.0.fingerprint(ssh_key::HashAlg::Sha256).to_string()
     }
 
-    pub(super) fn pair(&self) -> Arc<PrivateKey> {
+    pub(crate) fn pair(&self) -> Arc<PrivateKey> {
         Arc::clone(&self.0)
     }
 }

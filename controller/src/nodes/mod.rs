@@ -24,6 +24,7 @@ mod connection;
 mod credential;
 mod endpoint;
 mod error;
+mod git;
 mod host_key;
 mod hysteresis;
 mod install;
@@ -38,7 +39,7 @@ mod supervisor;
 mod upload;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use agent::{Agent, Call};
 pub use authorize::{authorize, revoke};
@@ -46,6 +47,7 @@ pub use connection::{Connection, connect};
 pub use credential::Credential;
 pub use endpoint::{Endpoint, GuestEndpoint, HostId, NodeEndpoint};
 pub use error::NodeError;
+pub use git::{GitLine, GitProgram, serve_git};
 pub use host_key::{HostKey, InvalidHostKey, SeenHostKey, probe_host_key};
 pub use hysteresis::{Hysteresis, Sign};
 pub use install::{AgentBinary, Installed, install_agent, remove_agent};

@@ -9,7 +9,7 @@ use sqlx::PgTransaction;
 
 use crate::authz::{Denied, Operation, Principal};
 use crate::jobs::{JobDetail, JobFilter, JobRow, JobUpdate, JobsError, LogLine, Page, Visibility};
-use crate::store::{audit, deployments};
+use crate::store::{audit, deployments, environments};
 use crate::views::{GuestView, NameView, NodeView};
 use crate::{Controller, Error, Result};
 
@@ -58,6 +58,7 @@ impl Controller {
         let was = self.jobs.cancel(&mut tx, id, Some(principal.id)).await.map_err(jobs_error)?;
         if was == JobState::Waiting {
             deployments::give_up_of_job(&mut tx, id, "it was cancelled before it began").await?;
+            environments::left_by(&mut tx, id).await?;
         }
         Ok(tx.commit().await?)
     }

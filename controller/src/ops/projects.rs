@@ -1,5 +1,8 @@
 //! Projects: to see, make and destroy them, and who is what in one.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::HashMap;
 
 use corpus_domain::{GuestId, JobId, JobKind, ProjectId, ProjectName, ProjectRole, UserId, UserName};

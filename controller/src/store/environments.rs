@@ -2,7 +2,7 @@
 //! the guest told of it last.
 
 use corpus_domain::{
-    Environment, EnvironmentState, GuestId, GuestName, GuestState, NodeAddress, NodeId, ProjectId, ProjectName,
+    Environment, EnvironmentState, GuestId, GuestName, GuestState, JobId, NodeAddress, NodeId, ProjectId, ProjectName,
     SshPort, UserId,
 };
 use corpus_protocol::{ArchiveEntry, ConfigurationEntry, Live, Mapping};
@@ -301,6 +301,25 @@ pub async fn delete(conn: &mut PgConnection, project: ProjectId, environment: En
         "delete from environments where project_id = $1 and environment = $2",
         project.0,
         environment.as_str(),
+    )
+    .execute(conn)
+    .await
+    .map(drop)
+}
+
+/// Takes an environment back to where it was before a job on it was submitted that never began.
+pub async fn left_by(conn: &mut PgConnection, job: JobId) -> sqlx::Result<()> {
+    sqlx::query!(
+        "delete from environments e using jobs j
+         where j.id = $1 and j.kind = 'environment_set_up' and e.guest_id = j.guest_id and e.state = 'setting_up'",
+        job.0,
+    )
+    .execute(&mut *conn)
+    .await?;
+    sqlx::query!(
+        "update environments e set state = 'ready' from jobs j
+         where j.id = $1 and j.kind = 'environment_remove' and e.guest_id = j.guest_id and e.state = 'leaving'",
+        job.0,
     )
     .execute(conn)
     .await

@@ -72,6 +72,11 @@ pub const KEYS: &[Key] = &[
     key("dns.server", Kind::Text, "an address and a port, such as 127.0.0.1:53"),
     key("dns.server_id", Kind::Text, "the PowerDNS server id, not empty"),
     key("dns.nameservers", Kind::List, "host names, such as [\"ns1.example.org\"]"),
+    key("git.listen", Kind::Text, "an address and a port, such as 0.0.0.0:2222"),
+    key("git.public_host", Kind::Text, "a host name or an address, such as git.example.org"),
+    key("git.public_port", Kind::Number, "a TCP port, 1 to 65535"),
+    secret("mail.relay", "smtp://HOST[:PORT], or smtps://USER:PASSWORD@HOST[:PORT]"),
+    key("mail.from", Kind::Text, "a mail address, such as corpus@example.org"),
     key("guests.network", Kind::Text, "the gateway's address and a prefix of 8 to 28, such as 10.5.0.1/16"),
     key("guests.bridge", Kind::Text, "an interface name: letters, digits and hyphens, 15 characters at most"),
 ];

@@ -51,6 +51,10 @@ pub struct Settings {
     pub ldap: Option<Ldap>,
     /// The DNS server, if there is one.
     pub dns: Option<Dns>,
+    /// The git server, if there is one.
+    pub git: Option<Git>,
+    /// How mail is sent, if it is.
+    pub mail: Option<Mail>,
     /// What guests get when a node says nothing else.
     pub guests: Guests,
 }
@@ -132,6 +136,34 @@ pub struct Dns {
     pub server_id: String,
     /// The names of the name servers of new zones.
     pub nameservers: Vec<HostName>,
+}
+
+/// The git server.
+#[derive(Debug, Clone)]
+pub struct Git {
+    /// Where it listens.
+    pub listen: SocketAddr,
+    /// The host, as members write it in URLs.
+    pub public_host: String,
+    /// The port, as members write it.
+    pub public_port: u16,
+}
+
+impl Git {
+    /// What the URLs of repositories begin with.
+    pub fn url(&self) -> String {
+        let Self { public_host: host, public_port: port, .. } = self;
+        if *port == 22 { format!("ssh://git@{host}") } else { format!("ssh://git@{host}:{port}") }
+    }
+}
+
+/// How mail is sent.
+#[derive(Debug, Clone)]
+pub struct Mail {
+    /// The URL of the relay; it may hold a password.
+    pub relay: SecretString,
+    /// The sender's address.
+    pub from: String,
 }
 
 /// What guests get by default.
@@ -216,6 +248,9 @@ fn read_all(r: &mut Reader) -> Option<Settings> {
     let data_folder = r.optional("data_folder").unwrap_or_else(|| PathBuf::from("/var/lib/corpus"));
     let ldap = r.has_section("ldap").then(|| read_ldap(r));
     let dns = r.has_section("dns").then(|| read_dns(r));
+    let public_host = public_url.as_ref().and_then(Url::host_str).unwrap_or("localhost").to_owned();
+    let git = r.has_section("git").then(|| read_git(r, public_host));
+    let mail = r.has_section("mail").then(|| read_mail(r));
     Some(Settings {
         listen,
         public_url: public_url?,
@@ -232,6 +267,8 @@ fn read_all(r: &mut Reader) -> Option<Settings> {
         log: read_log(r),
         ldap: ldap.flatten(),
         dns: dns.flatten(),
+        git,
+        mail: mail.flatten(),
         guests: read_guests(r)?,
         data_folder,
     })
@@ -301,6 +338,24 @@ fn read_dns(r: &mut Reader) -> Option<Dns> {
     Some(Dns { api_url: api_url?, api_key: api_key?, server: server?, server_id, nameservers })
 }
 
+fn read_git(r: &mut Reader, host: String) -> Git {
+    let listen = r.optional("git.listen").unwrap_or(SocketAddr::from(([0, 0, 0, 0], 2222)));
+    let public_host = r.checked("git.public_host", |text| {
+        let plain = |b: u8| b.is_ascii_alphanumeric() || b".-:[]".contains(&b);
+        (!text.is_empty() && text.bytes().all(plain)).then(|| text.to_owned())
+    });
+    let public_port = r.checked("git.public_port", |text| text.parse().ok().filter(|port| *port != 0));
+    Git { listen, public_host: public_host.unwrap_or(host), public_port: public_port.unwrap_or(listen.port()) }
+}
+
+fn read_mail(r: &mut Reader) -> Option<Mail> {
+    let relay = r.checked("mail.relay", |text| is_relay(text).then(|| text.into()));
+    let relay = r.required("mail.relay", relay);
+    let from = r.checked("mail.from", |text| corpus_controller::mail::is_address(text).then(|| text.to_owned()));
+    let from = r.required("mail.from", from);
+    Some(Mail { relay: relay?, from: from? })
+}
+
 fn read_guests(r: &mut Reader) -> Option<Guests> {
     let network = r.optional("guests.network").or_else(|| "10.5.0.1/16".parse().ok());
     let bridge = r.checked("guests.bridge", |text| {
@@ -329,6 +384,10 @@ fn directory_url(text: &str, starttls: bool) -> Option<Url> {
 fn filter_with(text: &str, one_of: &[&str]) -> Option<String> {
     let shaped = text.starts_with('(') && text.ends_with(')');
     (shaped && one_of.iter().any(|word| text.contains(word))).then(|| text.to_owned())
+}
+
+fn is_relay(text: &str) -> bool {
+    Url::parse(text).is_ok_and(|url| matches!(url.scheme(), "smtp" | "smtps") && url.has_host())
 }
 
 fn is_postgres(text: &str) -> bool {

@@ -10,6 +10,6 @@ mod lab;
 mod linking;
 mod logins;
 mod proxy;
-mod sshd;
+pub(crate) mod sshd;
 mod supervising;
 mod uploads;

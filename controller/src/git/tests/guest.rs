@@ -1,0 +1,81 @@
+//! A guest: a real sshd that runs, in the place of our agent, a script that serves bare repositories.
+
+use std::path::PathBuf;
+
+use corpus_domain::SshPort;
+
+use super::world::run_git;
+use crate::nodes::ControlKey;
+use crate::nodes::tests::sshd::{Sshd, start, write};
+
+/// In the place of the agent, as the forced command of the controller's key.
+const AGENT: &str = r#"#!/bin/sh
+set -eu
+PATH='@PATH@'
+set -- $SSH_ORIGINAL_COMMAND
+echo "$*" >> '@DIR@/asked'
+[ "$1 $2 $3" = '/usr/local/bin/corpus-agent project serve-git' ]
+test ! -e '@DIR@/before' || . '@DIR@/before'
+exec git "$5" "@DIR@/$4-$6.git"
+"#;
+
+pub struct Guest {
+    pub sshd: Sshd,
+}
+
+impl Guest {
+    pub fn start() -> Self {
+        let sshd = start();
+        let guest = Self { sshd };
+        let agent = guest.path("guest-agent");
+        let script = AGENT.replace("@DIR@", &guest.path("").display().to_string());
+        write(&agent, &script.replace("@PATH@", &std::env::var("PATH").unwrap()), 0o755);
+        let ssh = guest.sshd.home("root").join(".ssh");
+        std::fs::create_dir_all(&ssh).unwrap();
+        let line = format!("command=\"{}\",restrict {}\n", agent.display(), guest.key().public_line().unwrap());
+        write(&ssh.join("authorized_keys"), &line, 0o644);
+        for repository in ["shop-project", "shop-pillar"] {
+            let path = guest.path(&format!("{repository}.git"));
+            run_git(&["init", "--quiet", "--bare", "--initial-branch=main", path.to_str().unwrap()]);
+        }
+        guest
+    }
+
+    pub fn key(&self) -> ControlKey {
+        self.sshd.key.clone()
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.sshd.dir.path().join(name)
+    }
+
+    /// What the agent was asked, one request a line.
+    pub fn asked(&self) -> String {
+        std::fs::read_to_string(self.path("asked")).unwrap_or_default()
+    }
+
+    /// Shell commands that run before git's program does.
+    pub fn before(&self, commands: &str) {
+        write(&self.path("before"), commands, 0o644);
+    }
+
+    /// A hook of the project's repository.
+    pub fn hook(&self, name: &str, script: &str) {
+        write(&self.path("shop-project.git/hooks").join(name), &format!("#!/bin/sh\n{script}\n"), 0o755);
+    }
+
+    /// What a branch of the project's repository holds now.
+    pub fn holds(&self, branch: &str) -> String {
+        run_git(&["-C", self.path("shop-project.git").to_str().unwrap(), "rev-parse", branch])
+    }
+
+    /// A port that the domain has no guest's SSH on is told by the keeper apart.
+    pub fn port(&self) -> u16 {
+        self.sshd.port
+    }
+}
+
+/// Any guest's port: where the test's sshd listens is its own.
+pub fn any_port() -> SshPort {
+    40_000.try_into().unwrap()
+}
