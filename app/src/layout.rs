@@ -98,6 +98,7 @@ fn navigation(place: &Place, path: &str, principal: &Principal, counts: &Counts)
                 {link("/deployments", "Deployments", counts.deployments_running)}
                 {link("/jobs", "Jobs", counts.jobs)}
                 {link("/keys", "SSH keys", 0)}
+                {link("/mail", "Mail", 0)}
                 {audit}
             </div>
             <form method="post" action="/theme" class="theme" aria-label="Colours">

@@ -32,6 +32,7 @@ pub enum Place {
     Jobs,
     Job(JobId),
     Keys,
+    Mail,
     Audit,
     Unknown,
 }
@@ -65,6 +66,7 @@ impl Place {
             ["jobs"] => Self::Jobs,
             ["jobs", id] => with(id, Self::Job),
             ["keys"] => Self::Keys,
+            ["mail"] => Self::Mail,
             ["audit"] => Self::Audit,
             _ => Self::Unknown,
         }
@@ -114,6 +116,7 @@ impl Place {
             Self::Dns => "/dns",
             Self::Jobs | Self::Job(_) => "/jobs",
             Self::Keys => "/keys",
+            Self::Mail => "/mail",
             Self::Audit => "/audit",
         }
     }

@@ -81,7 +81,7 @@ fn members(web: &Web) -> Router<Web> {
 }
 
 fn forms() -> Router<Web> {
-    use forms::{dns, guests, jobs, keys, login, nodes, theme};
+    use forms::{dns, guests, jobs, keys, login, mail, nodes, theme};
     Router::new()
         .route("/login", post(login::sign_in))
         .route("/logout", post(login::sign_out))
@@ -103,6 +103,7 @@ fn forms() -> Router<Web> {
         .route("/dns/zones/{id}/remove", post(dns::remove_zone))
         .route("/keys", post(keys::add))
         .route("/keys/{id}/remove", post(keys::remove))
+        .route("/mail", post(mail::prefer))
         .route("/jobs/{id}/cancel", post(jobs::cancel))
         .route("/jobs/{id}/retry", post(jobs::retry))
         .route("/jobs/{id}/abandon", post(jobs::abandon))

@@ -20,8 +20,10 @@ const ASKED: [&str; 4] = ["project", "environment", "state", "by"];
 /// Reads and shows them.
 pub async fn load(controller: &Controller, principal: &Principal, query: &BTreeMap<String, String>) -> Result<Page> {
     let projects = controller.projects(principal).await?;
-    let filter = filter_of(query, &projects);
-    let found = controller.deployments(principal, &filter).await?;
+    let found = match filter_of(query, &projects) {
+        Some(filter) => controller.deployments(principal, &filter).await?,
+        None => Vec::new(),
+    };
     let more = i64::try_from(found.len()).unwrap_or(i64::MAX) >= DEPLOYMENTS_PAGE;
     Ok(Page::new("deployments", "Deployments", deployments_view(&projects, query, &found, more)))
 }
@@ -33,16 +35,22 @@ pub async fn latest(controller: &Controller, principal: &Principal) -> Result<Ve
     Ok(found)
 }
 
-/// What a query asks for; words that mean nothing ask for nothing.
-pub fn filter_of(query: &BTreeMap<String, String>, projects: &[ProjectView]) -> DeploymentFilter {
+/// What a query asks for; none when it is of a project that is not there to see. Other words
+/// that mean nothing ask for nothing.
+fn filter_of(query: &BTreeMap<String, String>, projects: &[ProjectView]) -> Option<DeploymentFilter> {
     let word = |name: &str| query.get(name).map(|text| text.trim()).filter(|text| !text.is_empty());
-    DeploymentFilter {
-        project: word("project").and_then(|name| projects.iter().find(|one| one.name.as_str() == name)).map(|one| one.id),
+    let id_of = |name: &str| projects.iter().find(|one| one.name.as_str() == name).map(|one| one.id);
+    let project = match word("project") {
+        Some(name) => Some(id_of(name)?),
+        None => None,
+    };
+    Some(DeploymentFilter {
+        project,
         environment: word("environment").and_then(|text| text.parse().ok()),
         state: word("state").and_then(|text| text.parse().ok()),
         by: word("by").map(str::to_owned),
         before: word("before").and_then(|text| text.parse().ok()),
-    }
+    })
 }
 
 /// The view of plain values.

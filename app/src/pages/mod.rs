@@ -21,6 +21,7 @@ pub mod jobs;
 pub mod keys;
 pub mod link;
 pub mod login;
+pub mod mail;
 pub mod node;
 pub mod nodes;
 pub mod overview;
@@ -87,6 +88,7 @@ pub async fn load(place: Place, controller: &Controller, principal: &Principal, 
         Place::Jobs => jobs::load(controller, principal, &asked.query).await,
         Place::Job(id) => job::load(controller, principal, id, &asked.form).await,
         Place::Keys => keys::load(controller, principal, &asked.form).await,
+        Place::Mail => mail::load(controller, principal, &asked.form).await,
         Place::Audit => audit::load(controller, principal, &asked.query).await,
         Place::Unknown => Ok(error::page(&nowhere())),
     }

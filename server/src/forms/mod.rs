@@ -10,6 +10,7 @@ pub mod guests;
 pub mod jobs;
 pub mod keys;
 pub mod login;
+pub mod mail;
 pub mod nodes;
 pub mod projects;
 mod read;
