@@ -24,7 +24,7 @@ use crate::task::Task;
 
 /// Left free besides the copy, for journal, report and git.
 pub const MARGIN: u64 = 8 << 20;
-const LIMIT: Duration = Duration::from_secs(1800);
+const LIMIT: Duration = Duration::from_mins(30);
 
 /// What is known of an archive.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

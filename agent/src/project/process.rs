@@ -110,7 +110,9 @@ impl Program {
                 Err(RecvTimeoutError::Disconnected) => break,
             }
         }
-        left.iter().for_each(|text| tell(Stream::Note, text));
+        for text in &left {
+            tell(Stream::Note, text);
+        }
         failed
     }
 
@@ -304,9 +306,9 @@ pub fn end_leftovers(mark: &str) -> Vec<String> {
     }
     let survived: BTreeSet<i32> = leftovers(mark).into_keys().collect();
     told.iter()
-        .map(|(pid, name)| match survived.contains(pid) {
-            false => format!("{name} (pid {pid}) stayed behind and was ended"),
-            true => format!("{name} (pid {pid}) stayed behind and still runs after SIGKILL"),
+        .map(|(pid, name)| {
+            let now = if survived.contains(pid) { "still runs after SIGKILL" } else { "was ended" };
+            format!("{name} (pid {pid}) stayed behind and {now}")
         })
         .collect()
 }
