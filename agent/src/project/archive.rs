@@ -103,10 +103,19 @@ impl Archive {
     }
 }
 
-/// A copy of a tree with owners, modes, times and links as they are.
+/// A copy of a tree with owners, modes, times and links as they are. The project runs meanwhile:
+/// that a file went away is no failure.
 pub fn copy(task: &Task<'_>, from: &Path, to: &Path) -> Result<(), Failure> {
     files::remove_folder(to)?;
-    Argv::new("cp").args(["-a", "--reflink=auto", "-T", "--"]).arg(from).arg(to).limit(LIMIT).run(task).map(drop)
+    let cp = Argv::new("cp").args(["-a", "--reflink=auto", "-T", "--"]).arg(from).arg(to).limit(LIMIT);
+    match cp.run(task) {
+        Err(Failure::Command { tail, .. }) if to.is_dir() && tail.iter().all(|line| went_away(line)) => Ok(()),
+        other => other.map(drop),
+    }
+}
+
+fn went_away(line: &str) -> bool {
+    line.starts_with("cp: cannot ") && line.ends_with(": No such file or directory")
 }
 
 /// What a tree takes on the disk; links are not followed.

@@ -212,8 +212,9 @@ pub fn without_systemd(guest: &Guest) {
 /// The project is on a small disk, and a recipe fills it.
 pub fn full_disk(guest: &Guest) {
     println!("--- fills the disk");
+    guest.commit(&with(&[]));
     guest.must(&format!(
-        "corpus-agent project set-configuration shop archives=1 && corpus-agent project deploy shop && systemctl stop site; \
+        "corpus-agent project set-configuration shop archives=1 && corpus-agent project deploy shop && sleep 1 && systemctl stop site; \
          mkdir /root/aside && cp -a {HOME}/. /root/aside/ && mount -t tmpfs -o size=24m,mode=755 none {HOME} && cp -a /root/aside/. {HOME}/ && \
          systemd-run -q --unit site2 python3 -m http.server -d {HOME}/project 80"
     ));
