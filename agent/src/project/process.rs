@@ -100,9 +100,7 @@ impl Program {
             Ok(status) => failed = failed.or_else(|| in_words(status)),
             Err(error) => failed = failed.or_else(|| Some(format!("can't be waited for: {error}"))),
         }
-        for text in end_leftovers(&bounds.mark) {
-            tell(Stream::Note, &text);
-        }
+        let left = end_leftovers(&bounds.mark);
         // Nobody holds the pipes any more, so this ends; what outlived SIGKILL is not waited for.
         let drained = Instant::now() + PATIENCE;
         while open > 0 && Instant::now() < drained {
@@ -111,6 +109,9 @@ impl Program {
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => break,
             }
+        }
+        for text in &left {
+            tell(Stream::Note, text);
         }
         failed
     }
@@ -305,9 +306,9 @@ pub fn end_leftovers(mark: &str) -> Vec<String> {
     }
     let survived: BTreeSet<i32> = leftovers(mark).into_keys().collect();
     told.iter()
-        .map(|(pid, name)| match survived.contains(pid) {
-            false => format!("{name} (pid {pid}) stayed behind and was ended"),
-            true => format!("{name} (pid {pid}) stayed behind and still runs after SIGKILL"),
+        .map(|(pid, name)| {
+            let now = if survived.contains(pid) { "still runs after SIGKILL" } else { "was ended" };
+            format!("{name} (pid {pid}) stayed behind and {now}")
         })
         .collect()
 }

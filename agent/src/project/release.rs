@@ -20,7 +20,7 @@ const TOLD: &str = "50";
 /// What live is called in the repositories.
 const LIVE: &str = "refs/corpus/live";
 /// A tree of many files takes its time; the phase's own limit is checked besides.
-const LIMIT: Duration = Duration::from_secs(1800);
+const LIMIT: Duration = Duration::from_mins(30);
 
 /// A bare repository and the tree that is checked out of it.
 pub struct Checkout {
@@ -74,10 +74,8 @@ impl Checkout {
     /// The tree was put in place by other means; git is told which commit it is of.
     pub fn forget(&self, task: &Task<'_>, commit: Option<&CommitId>) -> Result<(), Failure> {
         self.unlock()?;
-        match commit {
-            Some(commit) => self.git_in_tree().args(["read-tree", "--reset", commit.as_str()]).run(task).map(drop),
-            None => files::remove(&self.repository.join("index")).map(drop),
-        }
+        files::remove(&self.repository.join("index"))?;
+        commit.map_or(Ok(()), |commit| self.git().args(["read-tree", commit.as_str()]).run(task).map(drop))
     }
 
     /// A git that was killed leaves its lock; the deployment's turn keeps others away.

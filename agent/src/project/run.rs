@@ -144,10 +144,14 @@ impl Run<'_> {
 
     /// Why the runner before this one did not come to an end.
     fn interrupted(&mut self) -> Fault {
-        let open = self.journal().progress().open;
+        let (open, began) = {
+            let journal = self.journal();
+            let progress = journal.progress();
+            (progress.open, progress.phases.last().and_then(|report| report.began_ms))
+        };
         if let Some(phase) = open {
-            let event = DeploymentEvent::PhaseEnded { phase, outcome: Outcome::Failed, elapsed_ms: 0 };
-            self.journal().tell(event);
+            let elapsed_ms = began.map_or(0, |began| saved::now().saturating_sub(began));
+            self.journal().tell(DeploymentEvent::PhaseEnded { phase, outcome: Outcome::Failed, elapsed_ms });
         }
         if let Ok(Some(fault)) = saved::read(&self.fault_path()) {
             return fault;

@@ -28,7 +28,18 @@ pub fn static_site(guest: &Guest) {
     assert!(guest.page("/").contains("<h1>It works well</h1>"));
     broken(guest, "site", "echo 'exit 4' > .corpus/05_x; chmod +x .corpus/05_x", "install failed at 05_x", "/");
     broken(guest, "site", "sed -i 's/.*html>.*//' site/index.html", "without", "/");
+<<<<<<< HEAD
     broken(guest, "site", "printf '#!/bin/sh\\nexit 5\\n' > .corpus/fixperms; chmod +x .corpus/fixperms", "fixperms failed", "/");
+=======
+    broken(guest, "site", "sed -i 's/site 80/site 81/' .corpus/10_web", "prove failed", "/");
+    broken(
+        guest,
+        "site",
+        "printf '#!/bin/sh\\nexit 5\\n' > .corpus/fixperms; chmod +x .corpus/fixperms",
+        "fixperms failed",
+        "/",
+    );
+>>>>>>> p-engine
     broken(guest, "site", "echo 'checks: [{http: 3}]' > .corpus/defaults.yaml", "checks", "/");
     std::fs::write(guest.path("/tmp/enough"), "").unwrap();
     reader.wait().unwrap();
@@ -61,7 +72,13 @@ pub fn python_app(guest: &Guest) {
     assert!(guest.page("/health").contains("true"), "{}", guest.page("/health"));
     broken(guest, "notes", "sed -i '1i import nothing' app/server.py", "prove failed", "/");
     broken(guest, "notes", "sed -i 's/^]/    \"nonsense\",\\n]/' app/database.py", "install failed at 20_migrate", "/");
-    broken(guest, "notes", "printf '#!/bin/sh\\nexit 7\\n' > .corpus/fixperms; chmod +x .corpus/fixperms", "fixperms failed", "/");
+    broken(
+        guest,
+        "notes",
+        "printf '#!/bin/sh\\nexit 7\\n' > .corpus/fixperms; chmod +x .corpus/fixperms",
+        "fixperms failed",
+        "/",
+    );
     // The archive hook of what is live decides before anything is changed.
     guest.root_does("mv /srv/projects/notes/data/app.db /srv/projects/notes/data/kept; echo no database > /srv/projects/notes/data/app.db");
     let live = guest.live("notes");

@@ -68,7 +68,8 @@ impl Guest {
     pub fn start(name: &str) -> Self {
         let image = variable("CORPUS_LAB_IMAGE").expect("scripts/test sets CORPUS_LAB_IMAGE");
         let agent = variable("CORPUS_AGENT_BINARY").unwrap_or_else(|| env!("CARGO_BIN_EXE_corpus-agent").to_owned());
-        let guest = Self { name: format!("corpus-test-{name}-{}", std::process::id()), folder: tempfile::tempdir().unwrap() };
+        let guest =
+            Self { name: format!("corpus-test-{name}-{}", std::process::id()), folder: tempfile::tempdir().unwrap() };
         let root = guest.root();
         std::fs::create_dir(&root).unwrap();
         guest.host("tar", &["-C", root.to_str().unwrap(), "--numeric-owner", "-xpf", &image]);
@@ -233,7 +234,8 @@ impl Guest {
 impl Drop for Guest {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            let said = self.root_says("journalctl --no-pager -n 40 -o cat; tail -n 5 /srv/projects/*/deployments/*/journal.jsonl");
+            let said = self
+                .root_says("journalctl --no-pager -n 40 -o cat; tail -n 5 /srv/projects/*/deployments/*/journal.jsonl");
             eprintln!("{}", said.text);
         }
         let _ = Command::new("lxc-stop").args(["-k", "-n", &self.name]).status();
