@@ -28,10 +28,6 @@ pub fn static_site(guest: &Guest) {
     assert!(guest.page("/").contains("<h1>It works well</h1>"));
     broken(guest, "site", "echo 'exit 4' > .corpus/05_x; chmod +x .corpus/05_x", "install failed at 05_x", "/");
     broken(guest, "site", "sed -i 's/.*html>.*//' site/index.html", "without", "/");
-<<<<<<< HEAD
-    broken(guest, "site", "printf '#!/bin/sh\\nexit 5\\n' > .corpus/fixperms; chmod +x .corpus/fixperms", "fixperms failed", "/");
-=======
-    broken(guest, "site", "sed -i 's/site 80/site 81/' .corpus/10_web", "prove failed", "/");
     broken(
         guest,
         "site",
@@ -39,7 +35,6 @@ pub fn static_site(guest: &Guest) {
         "fixperms failed",
         "/",
     );
->>>>>>> p-engine
     broken(guest, "site", "echo 'checks: [{http: 3}]' > .corpus/defaults.yaml", "checks", "/");
     std::fs::write(guest.path("/tmp/enough"), "").unwrap();
     reader.wait().unwrap();

@@ -113,24 +113,13 @@ pub fn lost(guest: &Guest) {
         guest.root_does("rm -f /tmp/began /tmp/go");
         guest.commit("lost", &format!("echo {signal} > signal"));
         let commit = guest.head("lost");
-<<<<<<< HEAD
-        let mut push = guest.mia_begins(&format!("cd lost; {PUSH}")).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-        guest.soon("the recipe", || guest.path("/tmp/began").exists());
-        // All that connects the pusher: its ssh, the session's sshd, git and its hook.
-        guest.root_does(&format!("set +e; pkill -{signal} -u sysadmin; pkill -KILL -u mia; pkill -{signal} -f '[p]roject receive' || true"));
-=======
-        let mut push = guest
-            .mia_begins(&format!("cd lost; {ZERO_PUSH}"))
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
+        let mut push =
+            guest.mia_begins(&format!("cd lost; {PUSH}")).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         guest.soon("the recipe", || guest.path("/tmp/began").exists());
         // All that connects the pusher: its ssh, the session's sshd, git and its hook.
         guest.root_does(&format!(
-            "pkill -{signal} -u sysadmin; pkill -KILL -u mia; pkill -{signal} -f 'project receive' || true"
+            "set +e; pkill -{signal} -u sysadmin; pkill -KILL -u mia; pkill -{signal} -f '[p]roject receive' || true"
         ));
->>>>>>> p-engine
         push.wait().unwrap();
         assert_ne!(guest.live("lost"), commit);
         std::fs::write(guest.path("/tmp/go"), "").unwrap();
@@ -142,7 +131,6 @@ pub fn lost(guest: &Guest) {
 
     // Lost while it still sends: nothing is left, nothing deployed.
     let live = guest.live("lost");
-<<<<<<< HEAD
     let left = "cd /srv/projects/lost/git/project.git; find objects | wc -l; ls ../../deployments | wc -l";
     let before = guest.root_does(left);
     guest.commit("lost", "head -c 20000000 /dev/urandom > big");
@@ -150,17 +138,6 @@ pub fn lost(guest: &Guest) {
     let cut = guest.mia(&format!("cd lost; export GIT_SSH=cut-short GIT_SSH_VARIANT=ssh; {PUSH}"));
     assert_ne!(cut.code, 0, "{}", cut.text);
     guest.soon("all of it to go", || guest.root_does(left) == before);
-=======
-    let objects = "cd /srv/projects/lost/git/project.git; find objects -type d -name '*incoming*' | wc -l; ls ../../deployments | wc -l";
-    let before = guest.root_does(objects);
-    guest.commit("lost", "head -c 60000000 /dev/urandom > big");
-    let mut push =
-        guest.mia_begins(&format!("cd lost; {ZERO_PUSH}")).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    guest.soon("the quarantine", || !guest.root_does(objects).starts_with('0'));
-    guest.root_does("pkill -KILL -u mia");
-    push.wait().unwrap();
-    guest.soon("the quarantine to go", || guest.root_does(objects) == before);
->>>>>>> p-engine
     assert_eq!(guest.live("lost"), live);
 }
 
