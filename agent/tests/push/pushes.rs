@@ -3,7 +3,7 @@
 use std::process::Stdio;
 use std::time::Instant;
 
-use crate::guest::{Guest, said};
+use crate::guest::{Guest, said, soon};
 
 const PUSH: &str = "git push origin main 2>&1";
 
@@ -115,7 +115,7 @@ pub fn lost(guest: &Guest) {
         let commit = guest.head("lost");
         let mut push =
             guest.mia_begins(&format!("cd lost; {PUSH}")).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-        guest.soon("the recipe", || guest.path("/tmp/began").exists());
+        soon("the recipe", || guest.path("/tmp/began").exists());
         // All that connects the pusher: its ssh, the session's sshd, git and its hook.
         guest.root_does(&format!(
             "set +e; pkill -{signal} -u sysadmin; pkill -KILL -u mia; pkill -{signal} -f '[p]roject receive' || true"
@@ -123,8 +123,8 @@ pub fn lost(guest: &Guest) {
         push.wait().unwrap();
         assert_ne!(guest.live("lost"), commit);
         std::fs::write(guest.path("/tmp/go"), "").unwrap();
-        guest.soon("the branch", || guest.holds("lost", "project", "refs/heads/main") == commit);
-        guest.soon("what is live", || guest.live("lost") == commit);
+        soon("the branch", || guest.holds("lost", "project", "refs/heads/main") == commit);
+        soon("what is live", || guest.live("lost") == commit);
     }
     let text = guest.push("lost", "origin main").good();
     assert!(text.contains("Everything up-to-date"), "{text}");
@@ -137,7 +137,7 @@ pub fn lost(guest: &Guest) {
     guest.root_does("printf '#!/bin/sh\nhead -c 9000000 | ssh \"$@\"\n' > /usr/local/bin/cut-short; chmod +x /usr/local/bin/cut-short");
     let cut = guest.mia(&format!("cd lost; export GIT_SSH=cut-short GIT_SSH_VARIANT=ssh; {PUSH}"));
     assert_ne!(cut.code, 0, "{}", cut.text);
-    guest.soon("all of it to go", || guest.root_does(left) == before);
+    soon("all of it to go", || guest.root_does(left) == before);
     assert_eq!(guest.live("lost"), live);
 }
 
@@ -159,14 +159,14 @@ pub fn two_at_once(guest: &Guest) {
     };
     let waiting = |count: usize| {
         let script = "grep -l '\"type\":\"waiting\"' /srv/projects/two/deployments/*/journal.jsonl | wc -l";
-        guest.soon("a push that waits", || guest.root_says(script).text.trim() == count.to_string());
+        soon("a push that waits", || guest.root_says(script).text.trim() == count.to_string());
     };
     let text = |child: std::process::Child| {
         let output = child.wait_with_output().unwrap();
         (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
     };
     let first = began("two");
-    guest.soon("the recipe", || guest.path("/tmp/began").exists());
+    soon("the recipe", || guest.path("/tmp/began").exists());
     let other = began("two-b");
     waiting(1);
     std::fs::write(guest.path("/tmp/go"), "").unwrap();
@@ -180,7 +180,7 @@ pub fn two_at_once(guest: &Guest) {
     guest.root_does("rm -f /tmp/began /tmp/go");
     guest.commit("two", "echo again > x");
     let first = began("two");
-    guest.soon("the recipe", || guest.path("/tmp/began").exists());
+    soon("the recipe", || guest.path("/tmp/began").exists());
     guest.mia("rm -rf two-c; cp -r two two-c; cd two-c; echo true > do; git commit -qam c").good();
     let after = began("two-c");
     waiting(2);
