@@ -32,10 +32,21 @@ fn a_push_deploys_or_is_refused() {
     pushes::good_and_bad(&guest);
     pushes::not_deployed(&guest);
     pushes::pillars(&guest);
+    pushes::by_the_controller(&guest);
+}
+
+#[test]
+#[ignore = "needs the lab"]
+fn pushes_that_are_lost_or_meet() {
+    let guest = Guest::start("meet");
     pushes::lost(&guest);
     pushes::two_at_once(&guest);
-    pushes::too_large(&guest);
-    pushes::by_the_controller(&guest);
+}
+
+#[test]
+#[ignore = "needs the lab"]
+fn a_push_that_is_too_large() {
+    pushes::too_large(&Guest::start("large"));
 }
 
 #[test]
