@@ -10,7 +10,7 @@ use crate::project::{account, archive, ensure, git, order, run};
 use crate::task::Task;
 
 /// How long deployments that run have to end.
-const PATIENCE: Duration = Duration::from_secs(600);
+const PATIENCE: Duration = Duration::from_mins(10);
 
 /// Makes it so; tells whether there was anything.
 pub fn ensure(layout: &Layout, data: bool, task: &Task<'_>) -> Result<bool, Failure> {

@@ -103,10 +103,10 @@ impl Prover<'_> {
     }
 
     fn command(&self, argv: &[String], left: Duration) -> Result<String, String> {
-        let (path, args) = argv.split_first().ok_or("there is no command")?;
+        let (program_path, rest) = argv.split_first().ok_or("there is no command")?;
         let mut program = self.command.clone();
-        program.path = path.into();
-        program.args = args.iter().map(Into::into).collect();
+        program.path = program_path.into();
+        program.args = rest.iter().map(Into::into).collect();
         let mut last = String::new();
         let bounds = Bounds {
             deadline: Instant::now() + left,

@@ -90,12 +90,11 @@ impl Configuration {
     fn lay(&mut self, layer: Mapping, origin: Origin) {
         for (key, value) in layer {
             let at = &mut self.origins;
-            match self.values.get_mut(&key) {
-                Some(below) => merge(below, value, &key, origin, at),
-                None => {
-                    mark(&value, &key, origin, at);
-                    self.values.insert(key, value);
-                }
+            if let Some(below) = self.values.get_mut(&key) {
+                merge(below, value, &key, origin, at);
+            } else {
+                mark(&value, &key, origin, at);
+                self.values.insert(key, value);
             }
         }
     }
@@ -174,7 +173,7 @@ impl Configuration {
     /// How long a phase may take.
     pub fn limit(&self, phase: Phase) -> Duration {
         let built_in = if phase == Phase::Install { INSTALL_LIMIT } else { PHASE_LIMIT };
-        let set = self.limits().ok().and_then(|limits| limits.get(&phase.as_str().to_owned()).copied());
+        let set = self.limits().ok().and_then(|limits| limits.get(phase.as_str()).copied());
         Duration::from_secs(set.unwrap_or(built_in))
     }
 
@@ -273,12 +272,11 @@ fn merge(below: &mut Value, above: Value, path: &str, origin: Origin, origins: &
             }
             for (key, value) in above {
                 let path = format!("{path}.{key}");
-                match below.get_mut(&key) {
-                    Some(below) => merge(below, value, &path, origin, origins),
-                    None => {
-                        mark(&value, &path, origin, origins);
-                        below.insert(key, value);
-                    }
+                if let Some(below) = below.get_mut(&key) {
+                    merge(below, value, &path, origin, origins);
+                } else {
+                    mark(&value, &path, origin, origins);
+                    below.insert(key, value);
                 }
             }
         }

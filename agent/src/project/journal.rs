@@ -61,7 +61,7 @@ impl Progress {
             }
             DeploymentEvent::Line { .. } => self.lines += 1,
             DeploymentEvent::RecipeEnded { phase, recipe } => {
-                self.of(*phase, |report| report.recipes.push(recipe.clone()))
+                self.of(*phase, |report| report.recipes.push(recipe.clone()));
             }
             DeploymentEvent::Proved { proof } => self.proofs.push(proof.clone()),
             DeploymentEvent::PhaseEnded { phase, outcome, elapsed_ms } => {

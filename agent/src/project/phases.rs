@@ -104,7 +104,7 @@ impl Run<'_> {
             self.prove_before();
         }
         if self.wants(Phase::Archive) {
-            self.phase(Phase::Archive, |run, span| run.archive(span))?;
+            self.phase(Phase::Archive, Self::archive)?;
         } else if self.changes() {
             let made = self.with_task(&self.cancel, |task| self.way_back(task));
             made.map_err(|failure| self.fault(Phase::Archive, Stop::from(failure).message))?;
@@ -117,13 +117,13 @@ impl Run<'_> {
         }
         self.hide_secrets_now()?;
         if self.wants(Phase::Install) {
-            self.phase(Phase::Install, |run, span| run.install(span))?;
+            self.phase(Phase::Install, Self::install)?;
         }
         if self.wants(Phase::Fixperms) {
-            self.phase(Phase::Fixperms, |run, span| run.fixperms(span))?;
+            self.phase(Phase::Fixperms, Self::fixperms)?;
         }
         if self.wants(Phase::Prove) {
-            self.phase(Phase::Prove, |run, span| run.prove(span))?;
+            self.phase(Phase::Prove, Self::prove)?;
         }
         self.go_live().map_err(|failure| self.fault(Phase::Prove, Stop::from(failure).message))
     }
@@ -152,11 +152,20 @@ impl Run<'_> {
     fn archive(&mut self, span: &Span) -> Result<Outcome, Stop> {
         let kept = self.configuration.archives()?;
         self.with_task(&self.cancel, |task| {
-            archive::ensure_room(self.layout, kept, self.id(), task)?;
+            archive::ensure_room(self.layout, kept, &self.archives_in_use(), task)?;
             self.way_back(task)
         })?;
         self.recipes(span, &Recipes::find(&self.layout.tree())?, Phase::Archive)?;
         Ok(Outcome::Done)
+    }
+
+    /// Its own archive, and the one that comes back.
+    fn archives_in_use(&self) -> Vec<corpus_domain::DeploymentId> {
+        let mut in_use = vec![self.id()];
+        if let Source::Archive { archive } = self.ordered.order.source {
+            in_use.push(archive);
+        }
+        in_use
     }
 
     /// Keeps what the deployment may have to go back to.
@@ -198,9 +207,9 @@ impl Run<'_> {
         let Some(commit) = live.filter(|_| self.plan.environment == Environment::Dev) else { return Ok(()) };
         let patch = self.code().local_changes(task, commit)?;
         if !patch.is_empty() {
-            let path = self.layout.deployment(self.id()).join("local.patch");
-            files::write(&path, &patch, 0o600)?;
-            task.note(format!("changes in the tree that were not committed are kept in {}", path.display()));
+            let kept = self.layout.deployment(self.id()).join("local.patch");
+            files::write(&kept, &patch, 0o600)?;
+            task.note(format!("changes in the tree that were not committed are kept in {}", kept.display()));
         }
         Ok(())
     }
@@ -306,7 +315,7 @@ impl Run<'_> {
         process::end_leftovers(&self.id().to_string());
         // Nothing ends a rollback but its own limit.
         self.cancel = std::sync::Arc::default();
-        let gone_back = self.phase(Phase::Rollback, |run, span| run.roll_back(span));
+        let gone_back = self.phase(Phase::Rollback, Self::roll_back);
         Ok(match gone_back {
             Ok(()) => DeploymentState::RolledBack,
             Err(fault) => {

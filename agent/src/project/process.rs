@@ -110,7 +110,9 @@ impl Program {
                 Err(RecvTimeoutError::Disconnected) => break,
             }
         }
-        left.iter().for_each(|text| tell(Stream::Note, text));
+        for text in &left {
+            tell(Stream::Note, text);
+        }
         failed
     }
 
@@ -304,9 +306,9 @@ pub fn end_leftovers(mark: &str) -> Vec<String> {
     }
     let survived: BTreeSet<i32> = leftovers(mark).into_keys().collect();
     told.iter()
-        .map(|(pid, name)| match survived.contains(pid) {
-            false => format!("{name} (pid {pid}) stayed behind and was ended"),
-            true => format!("{name} (pid {pid}) stayed behind and still runs after SIGKILL"),
+        .map(|(pid, name)| {
+            let now = if survived.contains(pid) { "still runs after SIGKILL" } else { "was ended" };
+            format!("{name} (pid {pid}) stayed behind and {now}")
         })
         .collect()
 }
@@ -342,6 +344,14 @@ fn leftovers(mark: &str) -> BTreeMap<i32, String> {
         }
     }
     left
+}
+
+/// The living processes of an account.
+pub fn of_user(user: u32) -> Vec<(Pid, String)> {
+    use std::os::unix::fs::MetadataExt;
+    let owned = |pid: i32| std::fs::metadata(format!("/proc/{pid}")).is_ok_and(|about| about.uid() == user);
+    let living = processes().into_iter().filter(|(pid, process)| !process.dead && owned(*pid));
+    living.filter_map(|(pid, process)| Some((Pid::from_raw(pid)?, process.name))).collect()
 }
 
 struct Process {

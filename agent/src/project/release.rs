@@ -20,7 +20,7 @@ const TOLD: &str = "50";
 /// What live is called in the repositories.
 const LIVE: &str = "refs/corpus/live";
 /// A tree of many files takes its time; the phase's own limit is checked besides.
-const LIMIT: Duration = Duration::from_secs(1800);
+const LIMIT: Duration = Duration::from_mins(30);
 
 /// A bare repository and the tree that is checked out of it.
 pub struct Checkout {

@@ -27,7 +27,7 @@ const FOLDER: &str = "/opt/corpus/salt";
 /// Starts Salt, gives it `cfg`, and tells its states as they end.
 const LAUNCH: &str = include_str!("salt/launch.py");
 /// How long unpacking may take: a few thousand small files.
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_mins(2);
 /// The longest comment of a state that is reported, in characters; the log has all of it.
 const COMMENT: usize = 4096;
 

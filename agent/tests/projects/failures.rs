@@ -52,9 +52,16 @@ pub fn in_each_phase(guest: &Guest) {
     let checks = "checks: [{http: {path: /nowhere}, within: 1}]\n";
     let report = fails(guest, &[(".corpus/defaults.yaml", checks)], "");
     assert_eq!(report["fault"]["phase"], "prove");
-    assert!(report["fault"]["message"].as_str().unwrap().contains("GET http://localhost/nowhere is 200: HTTP 404"), "{}", report["fault"]);
+    assert!(
+        report["fault"]["message"].as_str().unwrap().contains("GET http://localhost/nowhere is 200: HTTP 404"),
+        "{}",
+        report["fault"]
+    );
     println!("--- notify decides nothing");
-    guest.commit(&with(&[(".corpus/notify", "#!/bin/sh\nenv | grep -c CORPUS_STATE=live; test -s $CORPUS_REPORT; exit 1\n")]));
+    guest.commit(&with(&[(
+        ".corpus/notify",
+        "#!/bin/sh\nenv | grep -c CORPUS_STATE=live; test -s $CORPUS_REPORT; exit 1\n",
+    )]));
     let (said, report) = guest.deploy("");
     assert!(said.success, "{}", said.text);
     assert_eq!(report["phases"][7]["outcome"], "failed");
@@ -73,7 +80,17 @@ pub fn each_kind(guest: &Guest) {
     let limits = format!("{}limits: {{install: 2}}\n", crate::story::DEFAULTS);
     let began = Instant::now();
     println!("--- hangs");
-    let report = fails(guest, &[(".corpus/20_hangs", "#!/bin/bash\ntrap '' TERM\necho bad > index.html\nsleep 600 & setsid sleep 601 & wait; sleep 602\n"), (".corpus/defaults.yaml", &limits)], "");
+    let report = fails(
+        guest,
+        &[
+            (
+                ".corpus/20_hangs",
+                "#!/bin/bash\ntrap '' TERM\necho bad > index.html\nsleep 600 & setsid sleep 601 & wait; sleep 602\n",
+            ),
+            (".corpus/defaults.yaml", &limits),
+        ],
+        "",
+    );
     assert_eq!(report["fault"]["message"].as_str().unwrap().split(':').next(), Some("not done within 2 s"));
     assert!(!guest.run("pgrep -f 'sleep 60[012]'").success);
     println!("{:8.1} s   with a limit of 2 s", began.elapsed().as_secs_f64());
@@ -92,10 +109,13 @@ pub fn each_kind(guest: &Guest) {
 }
 
 /// Kills the runner as soon as a phase has begun.
-const KILL: &str = "until pid=$(systemctl show -P MainPID 'corpus-project@shop:*' | grep -v '^0$'); do sleep 0.02; done; kill -9 $pid";
+const KILL: &str =
+    "until pid=$(systemctl show -P MainPID 'corpus-project@shop:*' | grep -v '^0$'); do sleep 0.02; done; kill -9 $pid";
 
 pub fn agent_killed(guest: &Guest) {
-    for (phase, recipe) in [("archive", "archive"), ("install", "20_waits"), ("fixperms", "fixperms"), ("rollback", "rollback")] {
+    for (phase, recipe) in
+        [("archive", "archive"), ("install", "20_waits"), ("fixperms", "fixperms"), ("rollback", "rollback")]
+    {
         println!("--- the agent is killed in {phase}");
         let once = format!("#!/bin/bash\n[ -e /run/here ] && exit 0\n{}touch /run/here; sleep 300\n", wreck_in(phase));
         interrupted(guest, phase, recipe, &once, &|guest| drop(guest.must(KILL)), "the agent was killed");
@@ -103,13 +123,18 @@ pub fn agent_killed(guest: &Guest) {
 }
 
 pub fn guest_restarted(guest: &Guest) {
-    for (phase, recipe) in [("archive", "archive"), ("install", "20_waits"), ("fixperms", "fixperms"), ("rollback", "rollback")] {
+    for (phase, recipe) in
+        [("archive", "archive"), ("install", "20_waits"), ("fixperms", "fixperms"), ("rollback", "rollback")]
+    {
         println!("--- the guest is restarted in {phase}");
-        let once = format!("#!/bin/bash\n[ -e /root/here ] && exit 0\n{}touch /root/here; sync; sleep 300\n", wreck_in(phase));
+        let once =
+            format!("#!/bin/bash\n[ -e /root/here ] && exit 0\n{}touch /root/here; sync; sleep 300\n", wreck_in(phase));
         let restart = |guest: &Guest| {
             guest.kill();
             guest.start();
-            guest.must(&format!("touch /run/here; systemd-run -q --unit site python3 -m http.server -d {HOME}/project 80"));
+            guest.must(&format!(
+                "touch /run/here; systemd-run -q --unit site python3 -m http.server -d {HOME}/project 80"
+            ));
         };
         interrupted(guest, phase, recipe, &once, &restart, "the guest was restarted");
     }
@@ -158,16 +183,38 @@ fn interrupted(guest: &Guest, phase: &str, recipe: &str, script: &str, happens: 
     if phase == "rollback" {
         assert_eq!(fault["recipe"], "20_fails", "{fault}");
     } else {
-        assert_eq!((fault["phase"].as_str(), fault["message"].as_str()), (Some(phase), Some(format!("{why} in the middle of {phase}").as_str())));
+        assert_eq!(
+            (fault["phase"].as_str(), fault["message"].as_str()),
+            (Some(phase), Some(format!("{why} in the middle of {phase}").as_str()))
+        );
     }
     assert!(!guest.run("pgrep -f 'sleep 300'").success);
+}
+
+/// Where nobody else starts a killed runner again, whoever follows does.
+pub fn without_systemd(guest: &Guest) {
+    println!("--- the agent is killed, and there is no systemd");
+    let unit = "/etc/systemd/system/corpus-project@.service";
+    guest.must(&format!("mv {unit} /root/unit; rm -f /run/here; echo good > {HOME}/data/rows"));
+    let before = guest.state();
+    let script = format!("#!/bin/bash\n{WRECK}setsid sleep 620 & touch /run/here; sleep 620\n");
+    guest.commit(&with(&[(".corpus/20_waits", &script)]));
+    let id = guest.order(r#"{"type":"head"}"#, "hand");
+    guest.soon("test -e /run/here");
+    guest.must(&format!("pkill -9 -f 'project run shop:{id}'"));
+    let report = guest.ended(&id);
+    rolled_back(guest, &before, &report);
+    assert_eq!(report["fault"]["message"], "the agent was killed in the middle of install");
+    assert!(!guest.run("pgrep -f 'sleep 620'").success);
+    guest.must(&format!("mv /root/unit {unit}"));
 }
 
 /// The project is on a small disk, and a recipe fills it.
 pub fn full_disk(guest: &Guest) {
     println!("--- fills the disk");
+    guest.commit(&with(&[]));
     guest.must(&format!(
-        "systemctl stop site; corpus-agent project set-configuration shop archives=1 && corpus-agent project deploy shop; \
+        "corpus-agent project set-configuration shop archives=1 && corpus-agent project deploy shop && sleep 1 && systemctl stop site; \
          mkdir /root/aside && cp -a {HOME}/. /root/aside/ && mount -t tmpfs -o size=24m,mode=755 none {HOME} && cp -a /root/aside/. {HOME}/ && \
          systemd-run -q --unit site2 python3 -m http.server -d {HOME}/project 80"
     ));
@@ -176,7 +223,10 @@ pub fn full_disk(guest: &Guest) {
     guest.must("corpus-agent project deploy shop");
     guest.must(&format!("echo good > {HOME}/data/rows"));
     let before = guest.state();
-    guest.commit(&with(&[(".corpus/20_fills", "#!/bin/sh\ncat /dev/zero > big; cat /dev/zero > $CORPUS_ARCHIVE/big; echo x > index.html; ls; exit 1\n")]));
+    guest.commit(&with(&[(
+        ".corpus/20_fills",
+        "#!/bin/sh\ncat /dev/zero > big; cat /dev/zero > $CORPUS_ARCHIVE/big; echo x > index.html; ls; exit 1\n",
+    )]));
     let (said, report) = guest.deploy("");
     assert!(!said.success, "{}", said.text);
     assert_eq!(report["state"], "rolled_back", "{:#}", report["fault"]);

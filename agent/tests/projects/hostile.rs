@@ -14,16 +14,23 @@ pub fn links(guest: &Guest) {
     guest.commit(&with(&[("trap/file", "written\n"), ("trap/new", "written\n"), ("index.html", "written\n")]));
     let (said, _) = guest.deploy("");
     assert!(said.success, "{}", said.text);
-    assert_eq!(guest.must(&format!("cat {HOME}/project/trap/new {HOME}/project/index.html; stat -c %F {HOME}/project/lib")), "written\nwritten\ndirectory\n");
+    assert_eq!(
+        guest.must(&format!("cat {HOME}/project/trap/new {HOME}/project/index.html; stat -c %F {HOME}/project/lib")),
+        "written\nwritten\ndirectory\n"
+    );
     // A commit with links, changed to folders and back, archived and restored.
-    guest.must("cd /root/code && rm -rf trap lib && ln -s /root/outside trap && ln -s ../../../../../root/outside/dir lib");
+    guest.must(
+        "cd /root/code && rm -rf trap lib && ln -s /root/outside trap && ln -s ../../../../../root/outside/dir lib",
+    );
     let tree = guest.path().join("none");
     assert!(!tree.exists());
     guest.must(&format!(
         "cd /root/code && git add -A && git -c user.name=m -c user.email=m@example.org commit -q -m links && \
          git --git-dir {HOME}/git/project.git fetch -q /root/code main && git --git-dir {HOME}/git/project.git update-ref refs/heads/main FETCH_HEAD"
     ));
-    guest.must("corpus-agent project deploy shop && corpus-agent project rollback shop && corpus-agent project deploy shop");
+    guest.must(
+        "corpus-agent project deploy shop && corpus-agent project rollback shop && corpus-agent project deploy shop",
+    );
     guest.must("cd /root/code && rm -f trap lib");
     guest.commit(&with(&[("trap/file", "x\n"), (".corpus/20_fails", "#!/bin/sh\nexit 1\n")]));
     guest.deploy("");
@@ -49,27 +56,33 @@ pub fn links(guest: &Guest) {
 
 pub fn much_output(guest: &Guest) {
     println!("--- prints 1 GB");
-    guest.commit(&with(&[(".corpus/20_much", "#!/bin/sh\necho first; yes 'a line of output' | head -c 1000000000; echo last\n")]));
+    guest.commit(&with(&[(
+        ".corpus/20_much",
+        "#!/bin/sh\necho first; yes 'a line of output' | head -c 1000000010; echo last\n",
+    )]));
     let (said, report) = guest.deploy("");
     assert!(said.success, "{}", &said.text[said.text.len().saturating_sub(2000)..]);
     let id = report["id"].as_str().unwrap();
     let bytes: u64 = guest.must(&format!("stat -c %s {HOME}/deployments/{id}/journal.jsonl")).trim().parse().unwrap();
     assert!(bytes < 16 << 20, "{bytes}");
     assert!(said.text.contains("MB of output are left out here") && said.text.contains("    last\n"));
-    let recipe = report["phases"][3]["recipes"].as_array().unwrap().iter().find(|recipe| recipe["name"] == "20_much").unwrap();
+    let recipe =
+        report["phases"][3]["recipes"].as_array().unwrap().iter().find(|recipe| recipe["name"] == "20_much").unwrap();
     println!("{:8} ms  for 1 GB of output, {bytes} bytes of journal", recipe["elapsed_ms"]);
 }
 
 pub fn secrets(guest: &Guest) {
     println!("--- secrets");
     guest.pillar("greeting: hello pillar\ndb: {password: 'hunter22 is it', port: 5432}\n");
-    guest.commit(&with(&[(".corpus/20_tells", "#!/bin/bash\necho \"it is $CORPUS_CFG_DB_PASSWORD\"; cat $CORPUS_CONFIGURATION; grep -r hunter22 . >&2; echo 'Error: hunter22 is it'; exit 1\n")]));
+    guest.commit(&with(&[(".corpus/20_tells", "#!/bin/bash\necho \"it is $CORPUS_CFG_DB_PASSWORD\"; cat $CORPUS_CONFIGURATION; cat $CORPUS_PILLAR_ROOT/init.sls >&2; echo \"Error: $CORPUS_CFG_DB_PASSWORD\"; exit 1\n")]));
     let (said, report) = guest.deploy("");
     assert!(!said.success && said.text.contains("it is [secret]"), "{}", said.text);
     let id = report["id"].as_str().unwrap();
     guest.must(&format!("! grep -r hunter22 {HOME}/deployments/{id}"));
     assert!(!said.text.contains("hunter22") && !report.to_string().contains("hunter22"));
-    guest.must(&format!("cp /root/code/.corpus/10_page /root/code/.corpus/20_tells; test $(stat -c %a {HOME}/deployments) = 700"));
+    guest.must(&format!(
+        "cp /root/code/.corpus/10_page /root/code/.corpus/20_tells; test $(stat -c %a {HOME}/deployments) = 700"
+    ));
     guest.commit(&with(&[]));
     guest.must("corpus-agent project deploy shop");
     let said = guest.must("corpus-agent project get-configuration shop");

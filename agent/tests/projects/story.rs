@@ -1,7 +1,6 @@
 //! What goes well, and in which order.
 
-use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use crate::world::{Guest, HOME};
 
@@ -38,7 +37,9 @@ pub fn init(guest: &Guest) {
     let said = guest.run("corpus-agent project deploy shop");
     assert!(!said.success && said.text.contains("nothing was pushed yet"), "{}", said.text);
     // What serves the project outlives all deployments.
-    guest.must(&format!("systemd-run -q --unit site python3 -m http.server -d {HOME}/project 80; echo 1 > {HOME}/data/rows"));
+    guest.must(&format!(
+        "systemd-run -q --unit site python3 -m http.server -d {HOME}/project 80; echo 1 > {HOME}/data/rows"
+    ));
     guest.must("cp /usr/bin/true /root/true && ! corpus-agent project deploy nothere");
 }
 
@@ -46,9 +47,16 @@ pub fn init(guest: &Guest) {
 pub fn first_failure(guest: &Guest) {
     println!("--- the first deployment fails");
     let before = guest.state();
-    guest.commit(&with(&[(".corpus/20_fails", "#!/bin/sh\nmkdir -p deep/er; echo bad > deep/er/x; echo Error: no luck >&2; echo bye; exit 4\n")]));
+    guest.commit(&with(&[(
+        ".corpus/20_fails",
+        "#!/bin/sh\nmkdir -p deep/er; echo bad > deep/er/x; echo Error: no luck >&2; echo bye; exit 4\n",
+    )]));
     let (said, report) = guest.deploy("");
-    assert!(!said.success && said.text.contains("install failed at 20_fails: exit status 4: Error: no luck"), "{}", said.text);
+    assert!(
+        !said.success && said.text.contains("install failed at 20_fails: exit status 4: Error: no luck"),
+        "{}",
+        said.text
+    );
     assert_eq!((report["state"].as_str(), report["live"].is_null()), (Some("rolled_back"), true));
     assert_eq!(guest.state(), before);
     let failed = report["failed_tree"].as_str().unwrap();
@@ -63,11 +71,17 @@ pub fn deploys(guest: &Guest) {
     assert!(said.success, "{}", said.text);
     println!("{:8.1} ms  from the commit to live", began.elapsed().as_secs_f64() * 1e3);
     assert_eq!(report["live"]["commit"].as_str(), Some(commit.as_str()));
-    let outcomes: Vec<_> = report["phases"].as_array().unwrap().iter().map(|phase| phase["outcome"].as_str().unwrap()).collect();
+    let outcomes: Vec<_> =
+        report["phases"].as_array().unwrap().iter().map(|phase| phase["outcome"].as_str().unwrap()).collect();
     assert_eq!(outcomes, ["done", "done", "done", "done", "done", "done", "skipped", "done"]);
-    assert!(report["proofs"].as_array().unwrap().iter().all(|proof| proof["passed"] == true && proof["moment"] == "after"));
+    assert!(
+        report["proofs"].as_array().unwrap().iter().all(|proof| proof["passed"] == true && proof["moment"] == "after")
+    );
     assert_eq!(report["commits"][0]["subject"], "change");
-    assert_eq!(guest.must(&format!("cat {HOME}/project/page; stat -c %U {HOME}/project/page")), format!("hello from {commit}\nshop\n"));
+    assert_eq!(
+        guest.must(&format!("cat {HOME}/project/page; stat -c %U {HOME}/project/page")),
+        format!("hello from {commit}\nshop\n")
+    );
     let saved = guest.must(&format!("cat {HOME}/configuration.json"));
     assert!(saved.contains("\"api_version\": 2") && saved.contains("\"greeting\""), "{saved}");
 
@@ -79,12 +93,14 @@ pub fn deploys(guest: &Guest) {
     assert!(said.success, "{}", said.text);
     let listed = guest.must(&format!("cd {HOME}/project && cat upload page index.html && ls old || true"));
     assert!(listed.starts_with(&format!("kept\nhello pillar from {commit}\nthe site, changed\nls: ")), "{listed}");
-    let moments: Vec<_> = report["proofs"].as_array().unwrap().iter().map(|proof| proof["moment"].as_str().unwrap()).collect();
+    let moments: Vec<_> =
+        report["proofs"].as_array().unwrap().iter().map(|proof| proof["moment"].as_str().unwrap()).collect();
     assert_eq!(moments, ["before", "before", "after", "after"]);
     let project = guest.ask(r#"{"type":"read_project","project":"shop"}"#);
     let project = &project["result"]["Ok"];
     assert_eq!(project["deployments"].as_array().unwrap().len(), 4);
-    let greeting = project["configuration"].as_array().unwrap().iter().find(|entry| entry["key"] == "greeting").unwrap();
+    let greeting =
+        project["configuration"].as_array().unwrap().iter().find(|entry| entry["key"] == "greeting").unwrap();
     assert_eq!((&greeting["value"], &greeting["origin"]), (&"hello pillar".into(), &"pillar".into()));
 }
 
@@ -95,14 +111,28 @@ pub fn one_phase(guest: &Guest) {
     guest.must(&format!("chmod 777 {HOME}/project/index.html && chown root {HOME}/project/lib"));
     let (said, report) = guest.deploy("--only install,fixperms");
     assert!(said.success, "{}", said.text);
-    let ran: Vec<_> = report["phases"].as_array().unwrap().iter().filter(|phase| phase["outcome"] == "done").map(|phase| phase["phase"].as_str().unwrap()).collect();
+    let ran: Vec<_> = report["phases"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|phase| phase["outcome"] == "done")
+        .map(|phase| phase["phase"].as_str().unwrap())
+        .collect();
     assert_eq!(ran, ["install", "fixperms"]);
-    assert_eq!(guest.must(&format!("stat -c %a:%U {HOME}/project/index.html {HOME}/project/lib")), "755:shop\n755:shop\n");
+    assert_eq!(
+        guest.must(&format!("stat -c %a:%U {HOME}/project/index.html {HOME}/project/lib")),
+        "755:shop\n755:shop\n"
+    );
     assert_eq!(guest.must(&format!("cat {HOME}/live.json; ls {HOME}/archives")), format!("{live}{archives}"));
-    guest.must("corpus-agent project archive shop && corpus-agent project set-configuration shop colour=red 'sizes=[1, 2]'");
+    guest.must(
+        "corpus-agent project archive shop && corpus-agent project set-configuration shop colour=red 'sizes=[1, 2]'",
+    );
     assert!(!guest.run("corpus-agent project set-configuration shop archives=many").success);
     let said = guest.must("corpus-agent project get-configuration shop | tr -s ' '");
-    assert!(said.contains("colour \"red\" set") && said.contains("sizes [1,2] set") && said.contains("archives 5 built-in"), "{said}");
+    assert!(
+        said.contains("colour \"red\" set") && said.contains("sizes [1,2] set") && said.contains("archives 5 built-in"),
+        "{said}"
+    );
 }
 
 const SLOW: &str = "#!/bin/sh\nwhile ! [ -e /run/go-on ]; do sleep 0.05; done\n";
@@ -153,7 +183,10 @@ pub fn restore_and_drill(guest: &Guest) {
     guest.must("corpus-agent project deploy shop");
     let first = guest.state();
     let rows_of = guest.must(&format!("cat {HOME}/data/rows"));
-    guest.commit(&with(&[("index.html", "second\n"), (".corpus/30_rows", "#!/bin/sh\necho second > $CORPUS_DATA/rows\n")]));
+    guest.commit(&with(&[
+        ("index.html", "second\n"),
+        (".corpus/30_rows", "#!/bin/sh\necho second > $CORPUS_DATA/rows\n"),
+    ]));
     guest.must("corpus-agent project deploy shop");
     let second = guest.newest();
     let before = guest.state();
@@ -187,13 +220,19 @@ pub fn rotation(guest: &Guest) {
 
 pub fn dev(guest: &Guest) {
     println!("--- dev");
-    guest.must("corpus-agent project init shop --environment dev && corpus-agent project set-configuration shop archives=0");
+    guest.must(
+        "corpus-agent project init shop --environment dev && corpus-agent project set-configuration shop archives=0",
+    );
     guest.must("corpus-agent project deploy shop");
     assert_eq!(guest.must(&format!("ls -A {HOME}/archives")), "");
     guest.must(&format!("echo edited in place > {HOME}/project/index.html"));
     guest.commit(&with(&[("index.html", "committed\n")]));
     let (said, report) = guest.deploy("");
-    assert!(said.success && said.text.contains("changes in the tree that were not committed are kept in"), "{}", said.text);
+    assert!(
+        said.success && said.text.contains("changes in the tree that were not committed are kept in"),
+        "{}",
+        said.text
+    );
     let patch = guest.must(&format!("cat {HOME}/deployments/{}/local.patch", report["id"].as_str().unwrap()));
     assert!(patch.contains("+edited in place"), "{patch}");
     let before = guest.state();
@@ -210,6 +249,7 @@ pub fn gone(guest: &Guest) {
     guest.commit(&with(&[(".corpus/05_slow", "#!/bin/sh\nsleep 300\n")]));
     let running = guest.order(r#"{"type":"head"}"#, "hand");
     guest.soon(&format!("grep -q 05_slow {HOME}/deployments/{running}/journal.jsonl"));
+    guest.must("systemd-run -q -p User=shop sleep 630");
     let absent = |data| format!(r#"{{"type":"ensure_project_absent","project":"shop","data":{data}}}"#);
     assert_eq!(guest.ask(&absent(false))["result"]["Ok"]["changed"], true);
     assert_eq!(guest.must(&format!("ls -A {HOME}")), "data\n");
@@ -219,5 +259,4 @@ pub fn gone(guest: &Guest) {
     assert_eq!(guest.ask(&absent(true))["result"]["Ok"]["changed"], true);
     assert_eq!(guest.ask(&absent(true))["result"]["Ok"]["changed"], false);
     assert!(!guest.run(&format!("ls {HOME}")).success);
-    sleep(Duration::from_millis(1));
 }

@@ -64,7 +64,13 @@ impl Guest {
 
     pub fn run(&self, script: &str) -> Said {
         let mut command = self.lxc("lxc-attach");
-        command.args(["--clear-env", "--set-var", "PATH=/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "--set-var", "HOME=/root"]);
+        command.args([
+            "--clear-env",
+            "--set-var",
+            "PATH=/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+            "--set-var",
+            "HOME=/root",
+        ]);
         let output = command.args(["--", "bash", "-c", script]).stdin(Stdio::null()).output().unwrap();
         let text = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
         Said { success: output.status.success(), text }
@@ -78,7 +84,7 @@ impl Guest {
 
     /// Tries until it succeeds.
     pub fn soon(&self, script: &str) -> String {
-        let end = Instant::now() + Duration::from_secs(120);
+        let end = Instant::now() + Duration::from_mins(2);
         loop {
             let said = self.run(script);
             if said.success {
@@ -164,7 +170,8 @@ impl Guest {
 
     /// Asks the agent; returns its last line.
     pub fn ask(&self, request: &str) -> Value {
-        let said = self.must(&format!(r#"echo '{{"type":"request","id":1,"request":{request}}}' | corpus-agent serve"#));
+        let said =
+            self.must(&format!(r#"echo '{{"type":"request","id":1,"request":{request}}}' | corpus-agent serve"#));
         serde_json::from_str(said.lines().last().unwrap()).unwrap()
     }
 
@@ -187,7 +194,9 @@ impl Guest {
 impl Drop for Guest {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            let journal = self.run(&format!("tail -n 60 {HOME}/deployments/*/journal.jsonl | cut -c 1-400; systemctl --failed --no-pager"));
+            let journal = self.run(&format!(
+                "tail -n 60 {HOME}/deployments/*/journal.jsonl | cut -c 1-400; systemctl --failed --no-pager"
+            ));
             eprintln!("{}", journal.text);
         }
         let _ = self.lxc("lxc-stop").arg("-k").status();

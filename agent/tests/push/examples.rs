@@ -28,14 +28,23 @@ pub fn static_site(guest: &Guest) {
     assert!(guest.page("/").contains("<h1>It works well</h1>"));
     broken(guest, "site", "echo 'exit 4' > .corpus/05_x; chmod +x .corpus/05_x", "install failed at 05_x", "/");
     broken(guest, "site", "sed -i 's/.*html>.*//' site/index.html", "without", "/");
-    broken(guest, "site", "sed -i 's/site 80/site 81/' .corpus/10_web", "prove failed", "/");
-    broken(guest, "site", "printf '#!/bin/sh\\nexit 5\\n' > .corpus/fixperms; chmod +x .corpus/fixperms", "fixperms failed", "/");
+    broken(
+        guest,
+        "site",
+        "printf '#!/bin/sh\\nexit 5\\n' > .corpus/fixperms; chmod +x .corpus/fixperms",
+        "fixperms failed",
+        "/",
+    );
     broken(guest, "site", "echo 'checks: [{http: 3}]' > .corpus/defaults.yaml", "checks", "/");
     std::fs::write(guest.path("/tmp/enough"), "").unwrap();
     reader.wait().unwrap();
     let lost = guest.root_does("sed 1d /tmp/lost | wc -l").trim().to_owned();
     let read = guest.root_does("wc -l < /tmp/read").trim().to_owned();
     println!("            {lost} of {read} requests lost over releases and rollbacks of the static site");
+    // Git replaces a file by removing it first: that is a moment of a few microseconds.
+    assert!(lost.parse::<usize>().unwrap() * 100 <= read.parse::<usize>().unwrap(), "{lost} of {read}");
+    // The service itself, on another port.
+    broken(guest, "site", "sed -i 's/site 80/site 81/' .corpus/10_web", "prove failed", "/");
     guest.root_does("systemctl disable --now site-web");
 }
 
@@ -56,9 +65,15 @@ pub fn python_app(guest: &Guest) {
     let destroys = "sed -i 's/^]/    \"delete from note\",\\n]/' app/database.py; printf '#!/bin/sh\\nexit 1\\n' > .corpus/40_x; chmod +x .corpus/40_x";
     broken(guest, "notes", destroys, "install failed at 40_x: exit status 1", "/");
     assert!(guest.page("/health").contains("true"), "{}", guest.page("/health"));
-    broken(guest, "notes", "echo 'import nothing' >> app/server.py", "prove failed", "/");
+    broken(guest, "notes", "sed -i '1i import nothing' app/server.py", "prove failed", "/");
     broken(guest, "notes", "sed -i 's/^]/    \"nonsense\",\\n]/' app/database.py", "install failed at 20_migrate", "/");
-    broken(guest, "notes", "printf '#!/bin/sh\\nexit 7\\n' > .corpus/fixperms; chmod +x .corpus/fixperms", "fixperms failed", "/");
+    broken(
+        guest,
+        "notes",
+        "printf '#!/bin/sh\\nexit 7\\n' > .corpus/fixperms; chmod +x .corpus/fixperms",
+        "fixperms failed",
+        "/",
+    );
     // The archive hook of what is live decides before anything is changed.
     guest.root_does("mv /srv/projects/notes/data/app.db /srv/projects/notes/data/kept; echo no database > /srv/projects/notes/data/app.db");
     let live = guest.live("notes");

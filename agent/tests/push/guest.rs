@@ -5,10 +5,10 @@ use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use corpus_protocol::{FromAgent, ProjectPlan, Request, SaltBundle, ToAgent};
+use corpus_protocol::{FromAgent, Mapping, ProjectPlan, Request, SaltBundle, ToAgent};
 
 /// No waiting takes longer on any machine.
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_mins(2);
 const CONFIG: &str = "\
 lxc.include = /usr/share/lxc/config/common.conf
 lxc.arch = linux64
@@ -68,24 +68,25 @@ impl Guest {
     pub fn start(name: &str) -> Self {
         let image = variable("CORPUS_LAB_IMAGE").expect("scripts/test sets CORPUS_LAB_IMAGE");
         let agent = variable("CORPUS_AGENT_BINARY").unwrap_or_else(|| env!("CARGO_BIN_EXE_corpus-agent").to_owned());
-        let guest = Self { name: format!("corpus-test-{name}-{}", std::process::id()), folder: tempfile::tempdir().unwrap() };
+        let guest =
+            Self { name: format!("corpus-test-{name}-{}", std::process::id()), folder: tempfile::tempdir().unwrap() };
         let root = guest.root();
         std::fs::create_dir(&root).unwrap();
-        guest.host("tar", &["-C", root.to_str().unwrap(), "--numeric-owner", "-xpf", &image]);
+        host("tar", &["-C", root.to_str().unwrap(), "--numeric-owner", "-xpf", &image]);
         std::fs::copy(agent, root.join("usr/local/bin/corpus-agent")).unwrap();
         let salt = variable("CORPUS_SALT_BUNDLE").expect("scripts/test sets CORPUS_SALT_BUNDLE");
         std::fs::copy(salt, root.join("salt.tar.gz")).unwrap();
         let config = guest.folder.path().join("config");
         let own = format!("lxc.uts.name = guest\nlxc.rootfs.path = dir:{}\n", root.display());
         std::fs::write(&config, CONFIG.to_owned() + &own).unwrap();
-        guest.host("lxc-start", &["-n", &guest.name, "-f", config.to_str().unwrap()]);
+        host("lxc-start", &["-n", &guest.name, "-f", config.to_str().unwrap()]);
         guest.settle();
         guest
     }
 
     /// Waits for systemd, then makes the people.
     fn settle(&self) {
-        self.soon("systemd", || self.root_says("systemctl is-system-running").text.starts_with("running"));
+        soon("systemd", || self.root_says("systemctl is-system-running").text.starts_with("running"));
         std::fs::write(self.root().join("usr/local/bin/as-controller"), CONTROLLER).unwrap();
         self.root_does(
             "echo 127.0.0.1 localhost guest > /etc/hosts
@@ -109,11 +110,6 @@ impl Guest {
     /// A file of the guest.
     pub fn path(&self, absolute: &str) -> PathBuf {
         self.root().join(absolute.trim_start_matches('/'))
-    }
-
-    fn host(&self, program: &str, args: &[&str]) {
-        let status = Command::new(program).args(args).stdin(Stdio::null()).status().unwrap();
-        assert!(status.success(), "{program} {args:?}: {status}");
     }
 
     fn inside(&self, argv: &[&str]) -> Command {
@@ -141,16 +137,6 @@ impl Guest {
         self.inside(&["su", "-", "mia", "-c", &format!("set -e\n{script}")])
     }
 
-    /// Waits until something is so.
-    #[track_caller]
-    pub fn soon(&self, what: &str, is_so: impl Fn() -> bool) {
-        let end = Instant::now() + PATIENCE;
-        while !is_so() {
-            assert!(Instant::now() < end, "gave up waiting for {what}");
-            sleep(Duration::from_millis(20));
-        }
-    }
-
     /// The layout of a project as the controller wants it, and mia's clone of it with the files of
     /// an example of the repository, committed, with the guest as its remote `origin`.
     pub fn project(&self, name: &str, example: Option<&str>) {
@@ -162,7 +148,7 @@ impl Guest {
             environment: "staging".parse().unwrap(),
             hosts: vec![],
             proxy: None,
-            settings: Default::default(),
+            settings: Mapping::default(),
             salt: Some(SaltBundle { path: "/salt.tar.gz".into(), sha256 }),
         };
         self.ask(&Request::EnsureProject { plan: Box::new(plan) });
@@ -175,7 +161,7 @@ impl Guest {
         .good();
         if let Some(example) = example {
             let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples").join(example).join(".");
-            self.host("cp", &["-r", from.to_str().unwrap(), self.path(&format!("home/mia/{name}")).to_str().unwrap()]);
+            host("cp", &["-r", from.to_str().unwrap(), self.path(&format!("home/mia/{name}")).to_str().unwrap()]);
             self.root_does(&format!("chown -R mia: /home/mia/{name}"));
             self.commit(name, "true");
         }
@@ -233,10 +219,26 @@ impl Guest {
 impl Drop for Guest {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            let said = self.root_says("journalctl --no-pager -n 40 -o cat; tail -n 5 /srv/projects/*/deployments/*/journal.jsonl");
+            let said = self
+                .root_says("journalctl --no-pager -n 40 -o cat; tail -n 5 /srv/projects/*/deployments/*/journal.jsonl");
             eprintln!("{}", said.text);
         }
         let _ = Command::new("lxc-stop").args(["-k", "-n", &self.name]).status();
+    }
+}
+
+fn host(program: &str, args: &[&str]) {
+    let status = Command::new(program).args(args).stdin(Stdio::null()).status().unwrap();
+    assert!(status.success(), "{program} {args:?}: {status}");
+}
+
+/// Waits until something is so.
+#[track_caller]
+pub fn soon(what: &str, is_so: impl Fn() -> bool) {
+    let end = Instant::now() + PATIENCE;
+    while !is_so() {
+        assert!(Instant::now() < end, "gave up waiting for {what}");
+        sleep(Duration::from_millis(20));
     }
 }
 

@@ -21,7 +21,10 @@ ls -dt /srv/bare/archives/* | tail -n +6 | xargs -r rm -rf
 
 pub fn measure(guest: &Guest) {
     guest.project("fast", Some("static-site"));
-    guest.commit("fast", "mkdir site/pages; for i in $(seq 200); do head -c 20000 /dev/urandom | base64 > site/pages/$i.html; done");
+    guest.commit(
+        "fast",
+        "mkdir site/pages; for i in $(seq 200); do head -c 20000 /dev/urandom | base64 > site/pages/$i.html; done",
+    );
     guest.root_does(&format!(
         "mkdir -p /srv/bare/project /srv/bare/archives; git init -q --bare -b main /srv/bare/git
         cat > /srv/bare/git/hooks/post-receive <<'HOOK'\n{HOOK}\nHOOK
@@ -50,7 +53,12 @@ pub fn measure(guest: &Guest) {
     }
     let (mut back, mut refused) = (vec![], vec![]);
     for run in 0..RUNS {
-        guest.commit("fast", &format!("printf '#!/bin/sh\\nexit 1\\n' > .corpus/20_x; chmod +x .corpus/20_x; echo {run} >> site/index.html"));
+        guest.commit(
+            "fast",
+            &format!(
+                "printf '#!/bin/sh\\nexit 1\\n' > .corpus/20_x; chmod +x .corpus/20_x; echo {run} >> site/index.html"
+            ),
+        );
         let (all, said) = push("origin");
         said.refused("install failed at 20_x");
         refused.push(all);

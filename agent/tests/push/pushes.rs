@@ -3,7 +3,7 @@
 use std::process::Stdio;
 use std::time::Instant;
 
-use crate::guest::{Guest, said};
+use crate::guest::{Guest, said, soon};
 
 const PUSH: &str = "git push origin main 2>&1";
 
@@ -36,14 +36,19 @@ pub fn good_and_bad(guest: &Guest) {
     let failed = guest.root_does("git --git-dir /srv/projects/shop/git/project.git for-each-ref refs/corpus/failed");
     assert!(failed.contains(&bad), "{failed}");
     // What failed can be fetched, to look at, and nobody can push there.
-    guest.mia("cd shop; git fetch -q origin '+refs/corpus/failed/*:refs/failed/*'; git for-each-ref refs/failed").good();
+    guest
+        .mia("cd shop; git fetch -q origin '+refs/corpus/failed/*:refs/failed/*'; git for-each-ref refs/failed")
+        .good();
     assert_ne!(guest.push("shop", "origin main:refs/corpus/failed/x").code, 0);
 
     // Another history, by force.
     guest.commit("shop", "git checkout -q --orphan other; echo true > do");
     guest.push("shop", "origin other:main").refused("non-fast-forward");
     guest.push("shop", "-f origin other:main").good();
-    assert_eq!((guest.live("shop"), guest.holds("shop", "project", "refs/heads/main")), (guest.head("shop"), guest.head("shop")));
+    assert_eq!(
+        (guest.live("shop"), guest.holds("shop", "project", "refs/heads/main")),
+        (guest.head("shop"), guest.head("shop"))
+    );
 }
 
 /// Other branches, tags and deletions.
@@ -63,7 +68,9 @@ pub fn not_deployed(guest: &Guest) {
     guest.push("store", "--atomic origin :main feature:other").refused("atomic");
     assert_eq!(guest.holds("store", "project", "refs/heads/other"), "");
     assert_eq!((guest.live("store"), guest.holds("store", "project", "refs/heads/main")), (live.clone(), live));
-    let fetched = guest.mia("rm -rf copy; git clone -q ssh://sysadmin@localhost/srv/projects/store/git/project.git copy; ls copy").good();
+    let fetched = guest
+        .mia("rm -rf copy; git clone -q ssh://sysadmin@localhost/srv/projects/store/git/project.git copy; ls copy")
+        .good();
     assert!(fetched.contains("do"), "{fetched}");
 }
 
@@ -85,10 +92,14 @@ pub fn pillars(guest: &Guest) {
     let good = guest.head("pill-pillar");
     assert_eq!((guest.live("pill"), guest.holds("pill", "pillar", "refs/heads/main")), (live.clone(), good.clone()));
 
-    for (change, reason) in [("sed -i s/hello/bad/ init.sls", "exit status 1"), ("echo '{% if' > init.sls", "init.sls")] {
+    for (change, reason) in [("sed -i s/hello/bad/ init.sls", "exit status 1"), ("echo '{% if' > init.sls", "init.sls")]
+    {
         guest.commit("pill-pillar", change);
         guest.push("pill-pillar", "origin main").refused(reason);
-        assert_eq!((guest.live("pill"), guest.holds("pill", "pillar", "refs/heads/main")), (live.clone(), good.clone()));
+        assert_eq!(
+            (guest.live("pill"), guest.holds("pill", "pillar", "refs/heads/main")),
+            (live.clone(), good.clone())
+        );
         let tree = guest.root_does("cat /srv/projects/pill/pillar/init.sls");
         assert!(tree.contains("greeting: hello"), "{tree}");
     }
@@ -102,15 +113,18 @@ pub fn lost(guest: &Guest) {
         guest.root_does("rm -f /tmp/began /tmp/go");
         guest.commit("lost", &format!("echo {signal} > signal"));
         let commit = guest.head("lost");
-        let mut push = guest.mia_begins(&format!("cd lost; {PUSH}")).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-        guest.soon("the recipe", || guest.path("/tmp/began").exists());
+        let mut push =
+            guest.mia_begins(&format!("cd lost; {PUSH}")).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        soon("the recipe", || guest.path("/tmp/began").exists());
         // All that connects the pusher: its ssh, the session's sshd, git and its hook.
-        guest.root_does(&format!("set +e; pkill -{signal} -u sysadmin; pkill -KILL -u mia; pkill -{signal} -f '[p]roject receive' || true"));
+        guest.root_does(&format!(
+            "set +e; pkill -{signal} -u sysadmin; pkill -KILL -u mia; pkill -{signal} -f '[p]roject receive' || true"
+        ));
         push.wait().unwrap();
         assert_ne!(guest.live("lost"), commit);
         std::fs::write(guest.path("/tmp/go"), "").unwrap();
-        guest.soon("the branch", || guest.holds("lost", "project", "refs/heads/main") == commit);
-        guest.soon("what is live", || guest.live("lost") == commit);
+        soon("the branch", || guest.holds("lost", "project", "refs/heads/main") == commit);
+        soon("what is live", || guest.live("lost") == commit);
     }
     let text = guest.push("lost", "origin main").good();
     assert!(text.contains("Everything up-to-date"), "{text}");
@@ -123,7 +137,7 @@ pub fn lost(guest: &Guest) {
     guest.root_does("printf '#!/bin/sh\nhead -c 9000000 | ssh \"$@\"\n' > /usr/local/bin/cut-short; chmod +x /usr/local/bin/cut-short");
     let cut = guest.mia(&format!("cd lost; export GIT_SSH=cut-short GIT_SSH_VARIANT=ssh; {PUSH}"));
     assert_ne!(cut.code, 0, "{}", cut.text);
-    guest.soon("all of it to go", || guest.root_does(left) == before);
+    soon("all of it to go", || guest.root_does(left) == before);
     assert_eq!(guest.live("lost"), live);
 }
 
@@ -132,23 +146,27 @@ pub fn two_at_once(guest: &Guest) {
     plain(guest, "two");
     guest.root_does("rm -f /tmp/began /tmp/go");
     guest.commit("two", "echo 'touch /tmp/began; while [ ! -e /tmp/go ]; do sleep 0.05; done' > do");
-    guest.mia("git clone -q ssh://sysadmin@localhost/srv/projects/two/git/project.git two-b
+    guest
+        .mia(
+            "git clone -q ssh://sysadmin@localhost/srv/projects/two/git/project.git two-b
         cd two-b; echo 1 > other; git add -A; git commit -qm other; cp -r ../two ../two-c
-        cd ../two-c; echo true > do; git commit -qam c").good();
+        cd ../two-c; echo true > do; git commit -qam c",
+        )
+        .good();
     let began = |folder: &str| {
         let mut push = guest.mia_begins(&format!("cd {folder}; {PUSH}"));
         push.stdout(Stdio::piped()).spawn().unwrap()
     };
     let waiting = |count: usize| {
         let script = "grep -l '\"type\":\"waiting\"' /srv/projects/two/deployments/*/journal.jsonl | wc -l";
-        guest.soon("a push that waits", || guest.root_says(script).text.trim() == count.to_string());
+        soon("a push that waits", || guest.root_says(script).text.trim() == count.to_string());
     };
     let text = |child: std::process::Child| {
         let output = child.wait_with_output().unwrap();
         (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
     };
     let first = began("two");
-    guest.soon("the recipe", || guest.path("/tmp/began").exists());
+    soon("the recipe", || guest.path("/tmp/began").exists());
     let other = began("two-b");
     waiting(1);
     std::fs::write(guest.path("/tmp/go"), "").unwrap();
@@ -162,7 +180,7 @@ pub fn two_at_once(guest: &Guest) {
     guest.root_does("rm -f /tmp/began /tmp/go");
     guest.commit("two", "echo again > x");
     let first = began("two");
-    guest.soon("the recipe", || guest.path("/tmp/began").exists());
+    soon("the recipe", || guest.path("/tmp/began").exists());
     guest.mia("rm -rf two-c; cp -r two two-c; cd two-c; echo true > do; git commit -qam c").good();
     let after = began("two-c");
     waiting(2);
@@ -178,10 +196,14 @@ pub fn two_at_once(guest: &Guest) {
 pub fn too_large(guest: &Guest) {
     plain(guest, "large");
     let live = guest.live("large");
-    let size = || guest.root_does("cd /srv/projects/large; ls deployments | wc -l; find git/project.git/objects | wc -l");
+    let size =
+        || guest.root_does("cd /srv/projects/large; ls deployments | wc -l; find git/project.git/objects | wc -l");
     let before = size();
     let began = Instant::now();
-    guest.commit("large", "git config core.compression 0; for i in 1 2 3 4 5; do head -c 100000000 /dev/urandom > big$i; done");
+    guest.commit(
+        "large",
+        "git config core.compression 0; for i in 1 2 3 4 5; do head -c 100000000 /dev/urandom > big$i; done",
+    );
     let said = guest.push("large", "origin main");
     assert_ne!(said.code, 0, "{}", said.text);
     said.has("pack exceeds maximum allowed size (400.00 MiB)");
@@ -207,8 +229,15 @@ pub fn by_the_controller(guest: &Guest) {
     guest.commit("ctl", "echo 3 > x");
     let again = guest.mia(&format!("export DEPLOYMENT={id}; {git} push git@controller:ctl/staging main 2>&1"));
     again.refused("was ordered before");
-    for words in ["ctl receive-pack ../x --by mia --deployment 1", "nobody receive-pack project --by mia --deployment 0198a7c2-93b6-7c30-8f0e-5b1e00000002"] {
+    for words in [
+        "ctl receive-pack ../x --by mia --deployment 1",
+        "nobody receive-pack project --by mia --deployment 0198a7c2-93b6-7c30-8f0e-5b1e00000002",
+    ] {
         assert_ne!(guest.root_says(&format!("corpus-agent project serve-git {words} < /dev/null")).code, 0);
     }
-    assert_ne!(said(&mut guest.mia_begins("cd ctl; git ls-remote ssh://sysadmin@localhost/srv/projects/none/git/project.git")).code, 0);
+    assert_ne!(
+        said(&mut guest.mia_begins("cd ctl; git ls-remote ssh://sysadmin@localhost/srv/projects/none/git/project.git"))
+            .code,
+        0
+    );
 }

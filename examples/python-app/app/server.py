@@ -52,7 +52,7 @@ def main():
     server.socket = socket.socket(fileno=3)
     server.server_address, server.server_name = server.socket.getsockname(), "app"
     signal.signal(signal.SIGTERM, lambda *_: threading.Thread(target=server.shutdown).start())
-    server.serve_forever()
+    server.serve_forever(poll_interval=0.1)
     server.server_close()
 
 

@@ -25,7 +25,7 @@ const SYSTEM: &str = "/etc/gitconfig";
 /// The longest push that is taken.
 const LONGEST: &str = "400m";
 /// A push that brings nothing for so long is dead.
-const STALE: Duration = Duration::from_secs(3600);
+const STALE: Duration = Duration::from_hours(1);
 
 /// Both repositories are there and take pushes; tells whether anything was changed.
 pub fn install(layout: &Layout, task: &Task<'_>) -> Result<bool, Failure> {

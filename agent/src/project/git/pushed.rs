@@ -190,3 +190,143 @@ impl Git<'_> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use corpus_domain::{Environment, Trigger};
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::host::Host;
+    use crate::project::git::install;
+    use crate::task::test::with_task;
+
+    const MAIN: &str = "refs/heads/main";
+
+    /// Both repositories of a project, with commits in them: `a`, `b` on it, and `c` beside `b`.
+    fn with_commits(act: impl FnOnce(&Layout, &Task<'_>, &[CommitId; 3])) {
+        let folder = tempfile::tempdir().unwrap();
+        let layout = Layout::new(folder.path(), &"shop".parse().unwrap());
+        with_task(&Host::below(folder.path()), |task| {
+            install(&layout, task).unwrap();
+            let made = Repository::ALL.map(|repository| {
+                let git = Git { layout: &layout, repository, task };
+                let tree = git.argv().args(["hash-object", "-w", "-t", "tree", "/dev/null"]).run(task).unwrap().stdout;
+                let commit = |message: &str, parent: Option<&CommitId>| -> CommitId {
+                    let who = ["-c", "user.name=mia", "-c", "user.email=mia@example.org"];
+                    let argv = git.argv().args(who).args(["commit-tree", tree.trim(), "-m", message]);
+                    let parents = parent.map(|parent| ["-p".to_owned(), parent.to_string()]);
+                    argv.args(parents.into_iter().flatten()).run(task).unwrap().stdout.trim().parse().unwrap()
+                };
+                let a = commit("a", None);
+                [a.clone(), commit("b", Some(&a)), commit("c", Some(&a))]
+            });
+            act(&layout, task, &made[0]);
+        });
+    }
+
+    fn push(layout: &Layout, repository: Repository, old: Option<&CommitId>, new: &CommitId) -> DeploymentId {
+        let id = DeploymentId(Uuid::now_v7());
+        let pushed = Pushed { repository, name: MAIN.into(), old: old.cloned(), new: new.clone(), before: None };
+        keep(layout, id, &pushed).unwrap();
+        id
+    }
+
+    fn report(layout: &Layout, id: DeploymentId, state: DeploymentState) -> Report {
+        Report {
+            id,
+            project: layout.project().clone(),
+            environment: Environment::Staging,
+            state,
+            trigger: Trigger::Push,
+            by: "mia".into(),
+            commit: None,
+            pillar: None,
+            previous: None,
+            commits: vec![],
+            ordered_ms: 0,
+            began_ms: 0,
+            ended_ms: 0,
+            phases: vec![],
+            fault: None,
+            proofs: vec![],
+            live: None,
+            failed_tree: None,
+            archives: vec![],
+            lines: 0,
+        }
+    }
+
+    #[test]
+    fn the_branch_follows_what_went_live() {
+        with_commits(|layout, task, [a, b, _]| {
+            let git = Git { layout, repository: Repository::Project, task };
+            let first = push(layout, Repository::Project, None, a);
+            begin(layout, first, task).unwrap();
+            assert_eq!(git.commit(MAIN).unwrap(), None);
+            settle(layout, &report(layout, first, DeploymentState::Live), task).unwrap();
+            assert_eq!(git.commit(MAIN).unwrap().as_ref(), Some(a));
+
+            let failed = push(layout, Repository::Project, Some(a), b);
+            begin(layout, failed, task).unwrap();
+            settle(layout, &report(layout, failed, DeploymentState::RolledBack), task).unwrap();
+            assert_eq!(git.commit(MAIN).unwrap().as_ref(), Some(a));
+            assert_eq!(git.commit(&format!("{FAILED}{failed}")).unwrap().as_ref(), Some(b));
+            // It is kept as long as the record of its deployment.
+            files::remove_folder(&layout.deployment(failed)).unwrap();
+            let again = push(layout, Repository::Project, Some(a), b);
+            settle(layout, &report(layout, again, DeploymentState::Superseded), task).unwrap();
+            assert_eq!(git.commit(&format!("{FAILED}{failed}")).unwrap(), None);
+        });
+    }
+
+    #[test]
+    fn who_did_not_settle_is_settled_later() {
+        with_commits(|layout, task, [a, b, _]| {
+            let git = Git { layout, repository: Repository::Project, task };
+            let (over, runs) = (push(layout, Repository::Project, None, a), push(layout, Repository::Project, None, b));
+            saved::write(&layout.report(over), &report(layout, over, DeploymentState::Live)).unwrap();
+            settle_all(layout, task).unwrap();
+            assert_eq!(git.commit(MAIN).unwrap().as_ref(), Some(a));
+            assert!(!path(layout, over).exists() && path(layout, runs).exists());
+        });
+    }
+
+    #[test]
+    fn a_branch_that_moved_is_not_lost() {
+        with_commits(|layout, task, [a, b, c]| {
+            let git = Git { layout, repository: Repository::Project, task };
+            git.set(MAIN, b).unwrap();
+            let beside = push(layout, Repository::Project, Some(a), c);
+            let error = begin(layout, beside, task).unwrap_err().to_string();
+            assert!(error.contains(&format!("main went to {}", b.short())), "{error}");
+            // Who threw away what was there before, by force, throws away this too.
+            begin(layout, push(layout, Repository::Project, Some(c), b), task).unwrap();
+            git.set(MAIN, a).unwrap();
+            begin(layout, push(layout, Repository::Project, None, b), task).unwrap();
+            // No push, no opinion.
+            begin(layout, DeploymentId(Uuid::now_v7()), task).unwrap();
+        });
+    }
+
+    #[test]
+    fn a_pillar_is_there_for_its_deployment_and_goes_with_it() {
+        with_commits(|layout, task, [a, b, _]| {
+            let git = Git { layout, repository: Repository::Pillar, task };
+            for (before, state, after) in [
+                (None, DeploymentState::RolledBack, None),
+                (Some(a), DeploymentState::Broken, Some(a)),
+                (Some(a), DeploymentState::Live, Some(b)),
+            ] {
+                before.iter().for_each(|commit| git.set(MAIN, commit).unwrap());
+                let id = push(layout, Repository::Pillar, before, b);
+                begin(layout, id, task).unwrap();
+                assert_eq!(git.commit(MAIN).unwrap().as_ref(), Some(b));
+                // A runner that was killed begins again.
+                begin(layout, id, task).unwrap();
+                settle(layout, &report(layout, id, state), task).unwrap();
+                assert_eq!(git.commit(MAIN).unwrap().as_ref(), after);
+            }
+        });
+    }
+}
