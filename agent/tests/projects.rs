@@ -37,6 +37,7 @@ fn in_a_real_guest() {
     failures::each_kind(&guest);
     failures::agent_killed(&guest);
     failures::guest_restarted(&guest);
+    failures::without_systemd(&guest);
     hostile::links(&guest);
     hostile::much_output(&guest);
     hostile::secrets(&guest);

@@ -1,14 +1,19 @@
 //! The account that a project's tree belongs to.
 
+use std::time::{Duration, Instant};
+
 use corpus_domain::ProjectName;
 
 use crate::failure::Failure;
 use crate::files;
+use crate::project::process;
 use crate::runner::Argv;
 use crate::task::Task;
 
 /// Linux knows no longer names of accounts: `useradd(8)`.
 const MAX: usize = 32;
+/// How long what runs as the account has to be gone.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The account's name: the project's; where the guest has another account of that name, or the
 /// name is too long for one, `p-` and as much of it as fits.
@@ -42,8 +47,26 @@ pub fn ensure_absent(task: &Task<'_>, project: &ProjectName) -> Result<bool, Fai
     if find(&name).is_none_or(|entry| entry.about != about(project)) {
         return Ok(false);
     }
+    end_processes(task, &name)?;
     Argv::new("userdel").arg(&name).run(task)?;
     Ok(true)
+}
+
+/// What runs as the account ends: it could not be removed otherwise.
+fn end_processes(task: &Task<'_>, name: &str) -> Result<(), Failure> {
+    let (user, _) = ids(name)?;
+    let end = Instant::now() + PATIENCE;
+    loop {
+        let running = process::of_user(user);
+        if running.is_empty() || Instant::now() > end {
+            return Ok(());
+        }
+        for (pid, program) in running {
+            task.note(format!("{program} (pid {pid}) runs as {name} and is ended"));
+            let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
 }
 
 /// The numbers of an account and its group.

@@ -103,10 +103,19 @@ impl Archive {
     }
 }
 
-/// A copy of a tree with owners, modes, times and links as they are.
+/// A copy of a tree with owners, modes, times and links as they are. The project runs meanwhile:
+/// that a file went away is no failure.
 pub fn copy(task: &Task<'_>, from: &Path, to: &Path) -> Result<(), Failure> {
     files::remove_folder(to)?;
-    Argv::new("cp").args(["-a", "--reflink=auto", "-T", "--"]).arg(from).arg(to).limit(LIMIT).run(task).map(drop)
+    let cp = Argv::new("cp").args(["-a", "--reflink=auto", "-T", "--"]).arg(from).arg(to).limit(LIMIT);
+    match cp.run(task) {
+        Err(Failure::Command { tail, .. }) if to.is_dir() && tail.iter().all(|line| went_away(line)) => Ok(()),
+        other => other.map(drop),
+    }
+}
+
+fn went_away(line: &str) -> bool {
+    line.starts_with("cp: cannot ") && line.ends_with(": No such file or directory")
 }
 
 /// What a tree takes on the disk; links are not followed.
@@ -141,12 +150,12 @@ pub fn ids(folder: &Path) -> Vec<DeploymentId> {
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
 }
 
-/// Keeps the newest archives and removes the others, and what is none; never that of `current`.
-pub fn rotate(layout: &Layout, kept: usize, current: DeploymentId) -> Result<Vec<DeploymentId>, Failure> {
+/// Keeps the newest archives and removes the others, and what is none; never those that are in `use_now`.
+pub fn rotate(layout: &Layout, kept: usize, use_now: &[DeploymentId]) -> Result<Vec<DeploymentId>, Failure> {
     let list = list(layout)?;
     let keep: Vec<DeploymentId> = list.iter().take(kept).map(|entry| entry.id).collect();
     let mut removed = ids(&layout.archives());
-    removed.retain(|id| *id != current && !keep.contains(id));
+    removed.retain(|id| !use_now.contains(id) && !keep.contains(id));
     for id in &removed {
         files::remove_folder(&layout.archive(*id))?;
     }
@@ -154,7 +163,7 @@ pub fn rotate(layout: &Layout, kept: usize, current: DeploymentId) -> Result<Vec
 }
 
 /// There is room for another copy of the trees, even if old archives must go for it.
-pub fn ensure_room(layout: &Layout, kept: usize, current: DeploymentId, task: &Task<'_>) -> Result<(), Failure> {
+pub fn ensure_room(layout: &Layout, kept: usize, use_now: &[DeploymentId], task: &Task<'_>) -> Result<(), Failure> {
     let needed = size(&layout.tree()).saturating_add(size(&layout.pillar()));
     let home = layout.home();
     let wanted = Bytes(needed.saturating_mul(2).saturating_add(MARGIN));
@@ -163,7 +172,7 @@ pub fn ensure_room(layout: &Layout, kept: usize, current: DeploymentId, task: &T
     let mut kept = kept.min(list(layout)?.len());
     while kept > 0 && files::require_room(&home, wanted).is_err() {
         kept -= 1;
-        let gone = rotate(layout, kept, current)?;
+        let gone = rotate(layout, kept, use_now)?;
         task.note(format!("{} archives were removed, {kept} are left", gone.len()));
     }
     files::require_room(&home, Bytes(needed.saturating_add(MARGIN)))
@@ -199,7 +208,7 @@ mod tests {
         });
         fs::create_dir(layout.archive(id())).unwrap();
         assert!(fs::symlink_metadata(Archive::of(&layout, all[3]).tree().join("out")).unwrap().is_symlink());
-        assert_eq!(rotate(&layout, 2, all[0]).unwrap().len(), 2);
+        assert_eq!(rotate(&layout, 2, &all[..1]).unwrap().len(), 2);
         let left: Vec<DeploymentId> = list(&layout).unwrap().into_iter().map(|entry| entry.id).collect();
         assert_eq!(left, [all[3], all[2], all[0]]);
         assert_eq!(fs::read_to_string(outside.join("x")).unwrap(), "x");
@@ -213,6 +222,6 @@ mod tests {
         let file = File::create(layout.tree().join("sparse")).unwrap();
         file.set_len(1 << 40).unwrap();
         assert!(size(&layout.tree()) < 1 << 20);
-        with_task(&Host::default(), |task| ensure_room(&layout, 5, id(), task)).unwrap();
+        with_task(&Host::default(), |task| ensure_room(&layout, 5, &[id()], task)).unwrap();
     }
 }

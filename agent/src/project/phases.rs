@@ -152,11 +152,20 @@ impl Run<'_> {
     fn archive(&mut self, span: &Span) -> Result<Outcome, Stop> {
         let kept = self.configuration.archives()?;
         self.with_task(&self.cancel, |task| {
-            archive::ensure_room(self.layout, kept, self.id(), task)?;
+            archive::ensure_room(self.layout, kept, &self.archives_in_use(), task)?;
             self.way_back(task)
         })?;
         self.recipes(span, &Recipes::find(&self.layout.tree())?, Phase::Archive)?;
         Ok(Outcome::Done)
+    }
+
+    /// Its own archive, and the one that comes back.
+    fn archives_in_use(&self) -> Vec<corpus_domain::DeploymentId> {
+        let mut in_use = vec![self.id()];
+        if let Source::Archive { archive } = self.ordered.order.source {
+            in_use.push(archive);
+        }
+        in_use
     }
 
     /// Keeps what the deployment may have to go back to.

@@ -346,6 +346,14 @@ fn leftovers(mark: &str) -> BTreeMap<i32, String> {
     left
 }
 
+/// The living processes of an account.
+pub fn of_user(user: u32) -> Vec<(Pid, String)> {
+    use std::os::unix::fs::MetadataExt;
+    let owned = |pid: i32| std::fs::metadata(format!("/proc/{pid}")).is_ok_and(|about| about.uid() == user);
+    let living = processes().into_iter().filter(|(pid, process)| !process.dead && owned(*pid));
+    living.filter_map(|(pid, process)| Some((Pid::from_raw(pid)?, process.name))).collect()
+}
+
 struct Process {
     name: String,
     dead: bool,

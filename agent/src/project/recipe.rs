@@ -68,9 +68,7 @@ impl Recipes {
             }
             if !fs::canonicalize(&path).is_ok_and(|real| real.starts_with(inside)) {
                 self.ignored.push(format!("{name} leads out of the project's tree"));
-            } else if salt && path.extension().is_some_and(|ext| ext == "sls") {
-                self.recipes.push(Recipe { name, path, salt });
-            } else if !salt && about.is_file() && about.permissions().mode() & 0o111 != 0 {
+            } else if is_recipe(&path, &about, salt) {
                 self.recipes.push(Recipe { name, path, salt });
             } else {
                 let wanted = if salt { "no .sls" } else { "not executable" };
@@ -84,6 +82,11 @@ impl Recipes {
     pub fn of(&self, phase: Phase) -> impl Iterator<Item = &Recipe> {
         self.recipes.iter().filter(move |recipe| belongs_to(&recipe.name) == phase)
     }
+}
+
+fn is_recipe(path: &Path, about: &fs::Metadata, salt: bool) -> bool {
+    let executable = about.permissions().mode() & 0o111 != 0;
+    about.is_file() && if salt { path.extension().is_some_and(|ext| ext == "sls") } else { executable }
 }
 
 fn belongs_to(name: &str) -> Phase {

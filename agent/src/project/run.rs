@@ -102,13 +102,13 @@ pub fn run(layout: &Layout, id: DeploymentId, host: &Host) -> Result<(), Failure
         ending: None,
     };
     let watched = Watched::cancel_file(layout, id, &run.cancel);
-    let ended = run.to_its_end();
+    let ended = run.carry_out();
     drop(watched);
     ended
 }
 
 impl Run<'_> {
-    fn to_its_end(&mut self) -> Result<(), Failure> {
+    fn carry_out(&mut self) -> Result<(), Failure> {
         let cancel = Arc::clone(&self.cancel);
         let tell = &mut |what| self.journal().tell(DeploymentEvent::Waiting { what });
         match queue::wait(self.layout, &self.ordered, &|| cancel.is_set(), tell)? {
@@ -230,9 +230,19 @@ impl Run<'_> {
         self.clean_up(state);
         let mut report = self.report(state, report.fault);
         report.archives = archive::list(self.layout)?;
-        self.journal().end(report.clone())?;
+        self.write_end(&report)?;
         let written = self.journal().progress().report.clone().unwrap_or(report);
         saved::write(&self.layout.report(id), &written)
+    }
+
+    /// Writes the end. Should the disk be full, what the failed tree takes is given for it.
+    fn write_end(&self, report: &Report) -> Result<(), Failure> {
+        let first = self.journal().end(report.clone());
+        if first.is_ok() {
+            return first;
+        }
+        files::remove_folder(&Archive::of(self.layout, self.id()).failed())?;
+        self.journal().end(Report { failed_tree: None, ..report.clone() })
     }
 
     /// Removes archives and records that need not be kept.
@@ -252,10 +262,12 @@ impl Run<'_> {
                 vec![archive.folder().to_owned()]
             };
             let _ = files::remove(&archive.folder().join("meta.json"));
-            gone.iter().for_each(|path| drop(files::remove_folder(path)));
+            for path in &gone {
+                let _ = files::remove_folder(path);
+            }
         }
         if self.wants(Phase::Archive) {
-            let _ = archive::rotate(self.layout, kept, id);
+            let _ = archive::rotate(self.layout, kept, &[id]);
         }
         let mut ids = archive::ids(&self.layout.deployments());
         ids.sort_unstable();

@@ -191,11 +191,30 @@ fn interrupted(guest: &Guest, phase: &str, recipe: &str, script: &str, happens: 
     assert!(!guest.run("pgrep -f 'sleep 300'").success);
 }
 
+/// Where nobody else starts a killed runner again, whoever follows does.
+pub fn without_systemd(guest: &Guest) {
+    println!("--- the agent is killed, and there is no systemd");
+    let unit = "/etc/systemd/system/corpus-project@.service";
+    guest.must(&format!("mv {unit} /root/unit; rm -f /run/here; echo good > {HOME}/data/rows"));
+    let before = guest.state();
+    let script = format!("#!/bin/bash\n{WRECK}setsid sleep 620 & touch /run/here; sleep 620\n");
+    guest.commit(&with(&[(".corpus/20_waits", &script)]));
+    let id = guest.order(r#"{"type":"head"}"#, "hand");
+    guest.soon("test -e /run/here");
+    guest.must(&format!("pkill -9 -f 'project run shop:{id}'"));
+    let report = guest.ended(&id);
+    rolled_back(guest, &before, &report);
+    assert_eq!(report["fault"]["message"], "the agent was killed in the middle of install");
+    assert!(!guest.run("pgrep -f 'sleep 620'").success);
+    guest.must(&format!("mv /root/unit {unit}"));
+}
+
 /// The project is on a small disk, and a recipe fills it.
 pub fn full_disk(guest: &Guest) {
     println!("--- fills the disk");
+    guest.commit(&with(&[]));
     guest.must(&format!(
-        "systemctl stop site; corpus-agent project set-configuration shop archives=1 && corpus-agent project deploy shop; \
+        "corpus-agent project set-configuration shop archives=1 && corpus-agent project deploy shop && sleep 1 && systemctl stop site; \
          mkdir /root/aside && cp -a {HOME}/. /root/aside/ && mount -t tmpfs -o size=24m,mode=755 none {HOME} && cp -a /root/aside/. {HOME}/ && \
          systemd-run -q --unit site2 python3 -m http.server -d {HOME}/project 80"
     ));

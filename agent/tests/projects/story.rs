@@ -1,7 +1,6 @@
 //! What goes well, and in which order.
 
-use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use crate::world::{Guest, HOME};
 
@@ -250,6 +249,7 @@ pub fn gone(guest: &Guest) {
     guest.commit(&with(&[(".corpus/05_slow", "#!/bin/sh\nsleep 300\n")]));
     let running = guest.order(r#"{"type":"head"}"#, "hand");
     guest.soon(&format!("grep -q 05_slow {HOME}/deployments/{running}/journal.jsonl"));
+    guest.must("systemd-run -q -p User=shop sleep 630");
     let absent = |data| format!(r#"{{"type":"ensure_project_absent","project":"shop","data":{data}}}"#);
     assert_eq!(guest.ask(&absent(false))["result"]["Ok"]["changed"], true);
     assert_eq!(guest.must(&format!("ls -A {HOME}")), "data\n");
@@ -259,5 +259,4 @@ pub fn gone(guest: &Guest) {
     assert_eq!(guest.ask(&absent(true))["result"]["Ok"]["changed"], true);
     assert_eq!(guest.ask(&absent(true))["result"]["Ok"]["changed"], false);
     assert!(!guest.run(&format!("ls {HOME}")).success);
-    sleep(Duration::from_millis(1));
 }
