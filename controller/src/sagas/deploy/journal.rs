@@ -167,3 +167,103 @@ pub fn verdict(report: &Report) -> String {
         state => format!("it ended {state}: {why}"),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use corpus_domain::Environment;
+    use corpus_protocol::{Fault, Moment, Proof};
+
+    use super::*;
+
+    fn begun() -> Journal {
+        let course = Course {
+            number: 7,
+            project: uuid::Uuid::nil().into(),
+            environment: Environment::Dev,
+            guest: uuid::Uuid::nil().into(),
+            trigger: Trigger::Push,
+            ordered: None,
+            by: "mia".to_owned(),
+            state: DeploymentState::Waiting,
+            report: None,
+            is_final: false,
+            journal_next: 0,
+            lines: 0,
+            job: None,
+        };
+        Journal::of(uuid::Uuid::nil().into(), &"shop".parse().unwrap(), &course)
+    }
+
+    fn take(journal: &mut Journal, event: DeploymentEvent) -> News {
+        journal.take(Entry { at_ms: 5_000, event })
+    }
+
+    fn recipe(outcome: Outcome, reason: Option<&str>) -> RecipeReport {
+        RecipeReport {
+            name: "10_app".to_owned(),
+            outcome,
+            elapsed_ms: 3,
+            reason: reason.map(str::to_owned),
+            lines: Some((1, 1)),
+            failing_line: None,
+            states: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn what_runs_is_the_last() {
+        let mut journal = begun();
+        take(&mut journal, DeploymentEvent::Waiting { what: "#6 of bob".to_owned() });
+        assert_eq!(journal.waits_for.as_deref(), Some("#6 of bob"));
+        take(&mut journal, DeploymentEvent::Begun { commit: None, previous: None, commits: Vec::new() });
+        assert_eq!((journal.report.state, journal.waits_for.is_none()), (DeploymentState::Running, true));
+        take(&mut journal, DeploymentEvent::PhaseBegun { phase: Phase::Install });
+        take(&mut journal, DeploymentEvent::RecipeBegun { phase: Phase::Install, name: "10_app".to_owned() });
+        let running = journal.report.phases.last().unwrap();
+        assert_eq!((running.phase, running.outcome, running.began_ms), (Phase::Install, Outcome::Skipped, Some(5_000)));
+        assert_eq!(running.recipes.len(), 1);
+        let news = take(&mut journal, DeploymentEvent::Line { stream: Stream::Err, text: "oops".to_owned() });
+        let line = news.line.unwrap();
+        assert_eq!((line.number, line.at_ms, line.stream, line.text.as_str()), (1, 5_000, "err", "oops"));
+        let failed = recipe(Outcome::Failed, Some("exit status 1"));
+        let news = take(&mut journal, DeploymentEvent::RecipeEnded { phase: Phase::Install, recipe: failed.clone() });
+        assert_eq!(news.note.as_deref(), Some("install: 10_app: exit status 1"));
+        assert_eq!(journal.report.phases.last().unwrap().recipes, [failed], "once, not twice");
+        let ended = DeploymentEvent::PhaseEnded { phase: Phase::Install, outcome: Outcome::Failed, elapsed_ms: 9 };
+        assert_eq!(take(&mut journal, ended).note.as_deref(), Some("install: failed in 9 ms"));
+        take(&mut journal, DeploymentEvent::PhaseBegun { phase: Phase::Rollback });
+        assert_eq!(journal.report.state, DeploymentState::RollingBack);
+    }
+
+    #[test]
+    fn a_journal_goes_on_where_it_was_left_and_ends_with_the_guests_own_report() {
+        let mut journal = begun();
+        take(&mut journal, DeploymentEvent::Line { stream: Stream::Out, text: "one".to_owned() });
+        let news = take(&mut journal, DeploymentEvent::Line { stream: Stream::Out, text: "two".to_owned() });
+        assert_eq!(news.line.unwrap().number, 2);
+        let proof = Proof {
+            moment: Moment::After,
+            check: "GET http://www.example.org/".to_owned(),
+            passed: false,
+            seen: "HTTP 502".to_owned(),
+            elapsed_ms: 1,
+        };
+        let news = take(&mut journal, DeploymentEvent::Proved { proof });
+        assert_eq!(news.note.as_deref(), Some("GET http://www.example.org/: failed, HTTP 502"));
+        let skipped = DeploymentEvent::PhaseEnded { phase: Phase::Sync, outcome: Outcome::Skipped, elapsed_ms: 0 };
+        assert_eq!(take(&mut journal, skipped).note, None);
+        assert_eq!(journal.report.phases.last().unwrap().began_ms, None);
+        let mut whole = journal.report.clone();
+        whole.state = DeploymentState::RolledBack;
+        let message = "exit status 1".to_owned();
+        whole.fault = Some(Fault { phase: Phase::Install, recipe: Some("10_app".to_owned()), message, line: Some(1) });
+        take(&mut journal, DeploymentEvent::Ended { report: Box::new(whole.clone()) });
+        assert!(journal.is_over);
+        assert_eq!(journal.report, whole);
+        assert_eq!(verdict(&whole), "install: 10_app: exit status 1; everything is back as it was");
+        whole.trigger = Trigger::Drill;
+        assert!(verdict(&whole).starts_with("broken on purpose"));
+        whole.state = DeploymentState::Broken;
+        assert!(verdict(&whole).contains("a person must look"));
+    }
+}
