@@ -10,6 +10,14 @@ PID=$HOME_FOLDER/corpus.pid
 GENERATED='# Written by `make up`, again each time. To keep changes of yours, remove this line.'
 
 listen_address() { printf '%s' "${CORPUS_LISTEN:-127.0.0.1:8080}"; }
+# Where members push to: port 2222, or for a server on another port than 8080 one of its own.
+git_listen_address() {
+  local web port
+  web=$(listen_address)
+  port=${web##*:}
+  if ((port == 8080)); then port=2222; elif ((port <= 55535)); then port=$((port + 10000)); else port=$((port - 10000)); fi
+  printf '%s:%s' "${web%:*}" "$port"
+}
 server_url() { printf 'http://%s' "$(listen_address)"; }
 server_running() { alive "$PID" "$SERVER"; }
 server_ready() { curl -sf --noproxy '*' -m 2 "$(server_url)/readyz"; }
@@ -37,6 +45,9 @@ seal_key_file = "$HOME_FOLDER/seal.key"
 
 [log]
 format = "pretty"
+
+[git]
+listen = "$(git_listen_address)"
 TOML
 }
 
@@ -62,6 +73,10 @@ api_key = "$CORPUS_LAB_DNS_API_KEY"
 server = "$CORPUS_LAB_DNS"
 nameservers = ["ns1.$CORPUS_LAB_DNS_ZONE"]
 server_id = "localhost"
+
+[mail]
+relay = "smtp://$CORPUS_LAB_SMTP"
+from = "corpus@$CORPUS_LAB_DNS_ZONE"
 TOML
 }
 
