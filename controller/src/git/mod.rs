@@ -25,7 +25,7 @@ mod visit;
 mod words;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use door::GitServer;
 pub(crate) use host_key::ensure as ensure_host_key;
