@@ -10,8 +10,14 @@ PID=$HOME_FOLDER/corpus.pid
 GENERATED='# Written by `make up`, again each time. To keep changes of yours, remove this line.'
 
 listen_address() { printf '%s' "${CORPUS_LISTEN:-127.0.0.1:8080}"; }
-# Where code is pushed to: the address of the pages, another port.
-git_listen_address() { local address; address=$(listen_address); printf '%s' "${CORPUS_GIT_LISTEN:-${address%:*}:2222}"; }
+# Where members push to: port 2222, or for a server on another port than 8080 one of its own.
+git_listen_address() {
+  local web port
+  web=$(listen_address)
+  port=${web##*:}
+  if ((port == 8080)); then port=2222; elif ((port <= 55535)); then port=$((port + 10000)); else port=$((port - 10000)); fi
+  printf '%s:%s' "${web%:*}" "$port"
+}
 server_url() { printf 'http://%s' "$(listen_address)"; }
 server_running() { alive "$PID" "$SERVER"; }
 server_ready() { curl -sf --noproxy '*' -m 2 "$(server_url)/readyz"; }
@@ -38,11 +44,11 @@ salt_bundle = "$("$ROOT/scripts/salt-bundle")"
 data_folder = "$(data_folder)"
 seal_key_file = "$HOME_FOLDER/seal.key"
 
-[git]
-listen = "$(git_listen_address)"
-
 [log]
 format = "pretty"
+
+[git]
+listen = "$(git_listen_address)"
 TOML
 }
 
@@ -68,6 +74,10 @@ api_key = "$CORPUS_LAB_DNS_API_KEY"
 server = "$CORPUS_LAB_DNS"
 nameservers = ["ns1.$CORPUS_LAB_DNS_ZONE"]
 server_id = "localhost"
+
+[mail]
+relay = "smtp://$CORPUS_LAB_SMTP"
+from = "corpus@$CORPUS_LAB_DNS_ZONE"
 TOML
 }
 
@@ -87,7 +97,7 @@ unset_script_variables() {
   local name
   for name in $(compgen -e CORPUS_); do
     case $name in
-      CORPUS_CACHE | CORPUS_FAIL_LINES | CORPUS_GIT_LISTEN | CORPUS_LAB | CORPUS_LAB_* | CORPUS_SAMPLE | CORPUS_MIRROR | CORPUS_STEP_LOGS | CORPUS_WASM) unset "$name" ;;
+      CORPUS_CACHE | CORPUS_FAIL_LINES | CORPUS_LAB | CORPUS_LAB_* | CORPUS_SAMPLE | CORPUS_MIRROR | CORPUS_STEP_LOGS | CORPUS_WASM) unset "$name" ;;
     esac
   done
 }

@@ -215,3 +215,16 @@ async fn the_theme_is_kept_and_leads_nowhere_else(pool: PgPool) {
     assert!(set_cookies(&answer).remove(0).starts_with("theme=dark;"));
     server.stop().await;
 }
+
+#[sqlx::test(migrations = "../migrations")]
+async fn a_git_server_where_one_is_configured(pool: PgPool) {
+    use tokio::io::AsyncReadExt;
+    let server = Running::start(&pool, "[git]\nlisten = '127.0.0.1:0'\n").await;
+    let mut stream = tokio::net::TcpStream::connect(server.git.unwrap()).await.unwrap();
+    let mut greeting = [0; 16];
+    stream.read_exact(&mut greeting).await.unwrap();
+    assert_eq!(&greeting, b"SSH-2.0-corpus\r\n");
+    let address = server.git.unwrap();
+    server.stop().await;
+    assert!(tokio::net::TcpStream::connect(address).await.is_err(), "it listens on");
+}

@@ -122,7 +122,7 @@ impl Push {
         writer: &ChannelWriteHalf<Msg>,
     ) -> Result<u32, String> {
         let keeper = &self.shared.keeper;
-        keeper.pushing(&self.member.principal, &self.target, to, self.id).await.map_err(unavailable)?;
+        keeper.pushing(&self.member.principal, &self.target, to, self.id).await.map_err(|error| unavailable(&error))?;
         let push = Arc::new(self);
         let began = Arc::new(AtomicBool::new(false));
         let watching = Watching(Some(tokio::spawn(Arc::clone(&push).watch(Arc::clone(&began)))));
@@ -185,8 +185,8 @@ fn away(target: &GitTarget) -> String {
     format!("{} does not answer now, so nothing was done; try again, or see its page", target.guest)
 }
 
-fn unavailable(error: Error) -> String {
-    tracing::warn!(error = &error as &dyn StdError, "git: a request could not be looked at");
+fn unavailable(error: &Error) -> String {
+    tracing::warn!(error = error as &dyn StdError, "git: a request could not be looked at");
     "Corpus itself can't answer now; try again".to_owned()
 }
 
@@ -204,6 +204,6 @@ fn refusal(error: Error, project: &ProjectName, environment: Environment, servic
         }
         Error::Conflict(why) => why,
         Error::Unavailable { message, .. } => message,
-        other => unavailable(other),
+        other => unavailable(&other),
     }
 }

@@ -18,7 +18,8 @@ pub(crate) async fn ensure(conn: &mut PgConnection, seal: &SealKeys, name: &str)
         git_host_key::insert(conn, id, &sealed.to_bytes()).await?;
     }
     let (id, sealed) = git_host_key::load(conn).await?.ok_or(sqlx::Error::RowNotFound)?;
-    let private: SecretString = Sealed::from_bytes(&sealed).and_then(|s| seal.open(&s, &purpose(id))).map_err(unopened)?;
+    let private: SecretString =
+        Sealed::from_bytes(&sealed).and_then(|s| seal.open(&s, &purpose(id))).map_err(unopened)?;
     ControlKey::parse(&private).map_err(unreadable)
 }
 

@@ -25,10 +25,10 @@ mod visit;
 mod words;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
-pub(crate) use host_key::ensure as ensure_host_key;
 pub use door::GitServer;
+pub(crate) use host_key::ensure as ensure_host_key;
 pub use serve::Service;
 pub use words::{Repository, Wanted};
 

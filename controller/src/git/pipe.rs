@@ -72,9 +72,7 @@ async fn down(from: &mut ChannelReadHalf, to: &ChannelWriteHalf<server::Msg>, me
     while let Some(message) = from.wait().await {
         let sent = match message {
             ChannelMsg::Data { data } => meter.writing(to.data_bytes(data)).await,
-            ChannelMsg::ExtendedData { data, ext: STDERR } => {
-                meter.writing(to.extended_data_bytes(STDERR, data)).await
-            }
+            ChannelMsg::ExtendedData { data, ext: STDERR } => meter.writing(to.extended_data_bytes(STDERR, data)).await,
             ChannelMsg::ExitStatus { exit_status } => {
                 end = End::Status(exit_status);
                 Ok(())

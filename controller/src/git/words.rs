@@ -104,7 +104,9 @@ mod tests {
 
     #[test]
     fn paths_that_lead_nowhere() {
-        for path in ["shop", "shop/prod/x", "shop/prod/pillar/x", "shop/live", "Shop/prod", "../prod", "//shop/prod", "."] {
+        for path in
+            ["shop", "shop/prod/x", "shop/prod/pillar/x", "shop/live", "Shop/prod", "../prod", "//shop/prod", "."]
+        {
             let wanted = read(&format!("git-receive-pack '{path}'"));
             assert_eq!(wanted, Some(Wanted { service: GitService::ReceivePack, path: None }), "{path}");
         }

@@ -41,7 +41,7 @@ async fn deployment(
 ) -> sqlx::Result<DeploymentLetter> {
     let report: Option<Report> = json_opt(row.report)?;
     let fault = report.as_ref().and_then(|report| report.fault.as_ref());
-    let line = match fault.and_then(|fault| fault.line).map(i64::try_from) {
+    let first_line = match fault.and_then(|fault| fault.line).map(i64::try_from) {
         Some(Ok(number)) => mail::line(tx, id, number).await?,
         _ => None,
     };
@@ -63,7 +63,7 @@ async fn deployment(
         subject: row.subject,
         place,
         fault: row.fault.or_else(|| fault.map(|fault| fault.message.clone())),
-        line,
+        line: first_line,
         live,
         failed_before: row.failed_before,
     })

@@ -199,7 +199,7 @@ impl Text {
     fn mail(mut self, subject: &str, pages: &Url) -> Mail {
         self.gap();
         self.line("-- ");
-        self.line(&format!("Corpus sends this. Which mail you get is set at {}", page(pages, "keys")));
+        self.line(&format!("Corpus sends this. Which mail you get is set at {}", page(pages, "mail")));
         Mail { subject: one_line(subject), text: self.0 }
     }
 }

@@ -6,8 +6,8 @@ use sqlx::PgPool;
 use tokio_util::sync::CancellationToken;
 
 use super::mailer::Mailer;
-use crate::store::mail::{self, Due};
 use crate::Controller;
+use crate::store::mail::{self, Due};
 
 /// How often it is looked for letters.
 const EVERY: Duration = Duration::from_secs(5);

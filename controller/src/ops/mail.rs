@@ -20,7 +20,8 @@ impl Controller {
         let mut tx = self.services.db.begin().await?;
         mail::set_preference(&mut tx, principal.id, wants).await?;
         let detail = json!({ "wants": wants.as_str() });
-        let entry = audit::Entry { action: "mail.preference", subject: principal.login.as_str(), subject_id: None, detail };
+        let entry =
+            audit::Entry { action: "mail.preference", subject: principal.login.as_str(), subject_id: None, detail };
         audit::write(&mut tx, principal, entry).await?;
         Ok(tx.commit().await?)
     }

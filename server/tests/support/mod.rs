@@ -23,6 +23,8 @@ use tokio::task::JoinHandle;
 
 pub struct Running {
     pub url: String,
+    /// Where its git server listens.
+    pub git: Option<SocketAddr>,
     pub admin: String,
     pub client: Client,
     pub folder: TempDir,
@@ -69,13 +71,14 @@ impl Running {
         let folder = TempDir::new().unwrap();
         let started = Server::start(settings(pool, folder.path(), more)).await.unwrap();
         let address: SocketAddr = started.address().unwrap();
+        let git = started.git_address().transpose().unwrap();
         let admin = started.new_admin.as_ref().unwrap().expose_secret().to_owned();
         let (end, ended) = oneshot::channel::<()>();
         let served = tokio::spawn(started.run(async move {
             ended.await.ok();
         }));
         let client = Client::builder().redirect(redirect::Policy::none()).build().unwrap();
-        Self { url: format!("http://{address}"), admin, client, folder, end: Some(end), served }
+        Self { url: format!("http://{address}"), git, admin, client, folder, end: Some(end), served }
     }
 
     pub async fn get(&self, path: &str, cookie: &str) -> Response {

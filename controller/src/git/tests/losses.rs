@@ -3,7 +3,7 @@
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use super::world::{PATIENCE, World, ended, limits, said, until};
+use super::world::{PATIENCE, World, commit, ended, limits, said, until};
 use crate::git::Limits;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -57,7 +57,7 @@ async fn an_interrupted_push_leaves_the_branch_as_it_was() {
     assert!(world.push("mia", &copy).await.status.success());
     let before = world.guest.holds("main");
     let noise: Vec<u8> = (0..16 << 20).map(|_| rand::random()).collect();
-    world.commit(&copy, "noise", &noise);
+    commit(&copy, "noise", &noise);
     // The guest takes a little of it, and the client is killed then.
     world.guest.before("head -c 65536 > /dev/null & exec sleep 600");
     let asked = world.guest.asked().len();

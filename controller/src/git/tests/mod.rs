@@ -6,4 +6,4 @@ mod pushing;
 mod refusals;
 mod throughput;
 mod whole;
-mod world;
+pub(crate) mod world;

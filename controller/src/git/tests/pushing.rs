@@ -16,9 +16,8 @@ async fn a_member_pushes_and_fetches() {
 
     let (login, to, id) = world.book.pushed.lock().unwrap()[0].clone();
     assert_eq!((login.as_str(), to), ("mia", Repository::Project));
-    let asked = format!(
-        "/usr/local/bin/corpus-agent project serve-git shop receive-pack project --by mia --deployment {id}\n"
-    );
+    let asked =
+        format!("/usr/local/bin/corpus-agent project serve-git shop receive-pack project --by mia --deployment {id}\n");
     assert_eq!(world.guest.asked(), asked);
 
     let clone = world.dir.path().join("clone");

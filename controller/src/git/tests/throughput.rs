@@ -2,17 +2,17 @@
 
 use std::time::{Duration, Instant};
 
-use super::world::{World, ended, git_command, run_git, said};
+use super::world::{World, commit, ended, git_command, run_git, said};
 
 /// What is pushed, in bytes.
-const SIZE: usize = 100 << 20;
+const SIZE: u32 = 100 << 20;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_large_push() {
     let world = World::start().await;
     let copy = world.copy("copy");
     let noise: Vec<u8> = (0..SIZE / 8).flat_map(|_| rand::random::<u64>().to_le_bytes()).collect();
-    world.commit(&copy, "noise", &noise);
+    commit(&copy, "noise", &noise);
     // What is measured is the way, not zlib.
     for setting in ["core.compression", "pack.compression"] {
         run_git(&["-C", copy.to_str().unwrap(), "config", setting, "0"]);
@@ -29,7 +29,7 @@ async fn a_large_push() {
         let empty = world.guest.path("shop-project.git");
         run_git(&["-C", empty.to_str().unwrap(), "update-ref", "-d", &format!("refs/heads/turn-{turn}")]);
     }
-    let rate = |took: Duration| SIZE as f64 / took.as_secs_f64() / f64::from(1 << 20);
+    let rate = |took: Duration| f64::from(SIZE) / took.as_secs_f64() / f64::from(1 << 20);
     println!("100 MB: {:.0} MB/s through Corpus, {:.0} MB/s by ssh to the guest", rate(through), rate(direct));
 }
 

@@ -18,18 +18,18 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::guest::{Guest, any_port};
+use crate::Error;
 use crate::authz::{Denied, Principal};
 use crate::git::keeper::Keeper;
 use crate::git::{GitServer, Limits, Repository};
 use crate::nodes::tests::sshd::{localhost, new_host_key, write};
 use crate::nodes::{Connection, ControlKey, Credential, NodeError, connect};
 use crate::ops::{GitService, GitTarget};
-use crate::Error;
 
 type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Long enough for two slow processors that others use too.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub const PATIENCE: Duration = Duration::from_mins(1);
 
 /// The controller's part: who has which key, and who may what.
 pub struct Book {
@@ -94,8 +94,6 @@ impl Keeper for Book {
         Ok(())
     }
 }
-
-
 
 pub struct World {
     pub guest: Guest,
@@ -187,15 +185,8 @@ impl World {
     pub fn copy(&self, name: &str) -> PathBuf {
         let path = self.dir.path().join(name);
         run_git(&["init", "--quiet", "--initial-branch=main", path.to_str().unwrap()]);
-        self.commit(&path, "index.html", b"one");
+        commit(&path, "index.html", b"one");
         path
-    }
-
-    pub fn commit(&self, copy: &std::path::Path, file: &str, content: &[u8]) {
-        std::fs::write(copy.join(file), content).unwrap();
-        let at = copy.to_str().unwrap();
-        run_git(&["-C", at, "add", "."]);
-        run_git(&["-C", at, "commit", "--quiet", "-m", "a change"]);
     }
 
     /// Git, by the key of this name.
@@ -244,6 +235,14 @@ pub fn git_command(args: &[&str]) -> Command {
     git
 }
 
+/// Commits a file of this content in a working copy.
+pub fn commit(copy: &std::path::Path, file: &str, content: &[u8]) {
+    std::fs::write(copy.join(file), content).unwrap();
+    let at = copy.to_str().unwrap();
+    run_git(&["-C", at, "add", "."]);
+    run_git(&["-C", at, "commit", "--quiet", "-m", "a change"]);
+}
+
 /// Git on this machine, which must succeed.
 pub fn run_git(args: &[&str]) -> String {
     let output = git_command(args).output().unwrap();
@@ -256,13 +255,11 @@ pub async fn ended(mut command: Command) -> Output {
     let child = command.spawn().unwrap();
     let id = child.id().to_string();
     let waiting = tokio::task::spawn_blocking(move || child.wait_with_output().unwrap());
-    match tokio::time::timeout(PATIENCE, waiting).await {
-        Ok(output) => output.unwrap(),
-        Err(_) => {
-            drop(self::command("kill").arg(id).status());
-            panic!("{command:?} did not end");
-        }
+    if let Ok(output) = tokio::time::timeout(PATIENCE, waiting).await {
+        return output.unwrap();
     }
+    drop(self::command("kill").arg(id).status());
+    panic!("{command:?} did not end");
 }
 
 /// What a command said on its standard error.

@@ -78,16 +78,8 @@ fn headers(letter: &Letter, to: &str) -> Vec<String> {
 fn the_headers() {
     let headers = headers(&Letter::Failed(failed()), "mia@example.org");
     let names: Vec<&str> = headers.iter().map(|line| line.split_once(':').unwrap().0).collect();
-    let expected = [
-        "Message-ID",
-        "From",
-        "To",
-        "Subject",
-        "Auto-Submitted",
-        "Content-Type",
-        "Content-Transfer-Encoding",
-        "Date",
-    ];
+    let expected =
+        ["Message-ID", "From", "To", "Subject", "Auto-Submitted", "Content-Type", "Content-Transfer-Encoding", "Date"];
     for name in expected {
         assert_eq!(names.iter().filter(|one| **one == name).count(), 1, "{name} in {headers:?}");
     }
@@ -99,7 +91,9 @@ fn the_headers() {
 #[test]
 fn an_address_that_is_none_gets_nothing() {
     let mailer = Mailer::new(&SecretString::from("smtp://127.0.0.1"), "corpus@example.org", &pages()).unwrap();
-    for address in ["", "mia", "mia@example.org\r\nBcc: all@example.org", "mia@example.org, tom@example.org", "Mia <m@x>"] {
+    for address in
+        ["", "mia", "mia@example.org\r\nBcc: all@example.org", "mia@example.org, tom@example.org", "Mia <m@x>"]
+    {
         assert!(mailer.message(Uuid::nil(), address, &Letter::Failed(failed())).is_err(), "{address:?}");
     }
     let relay = Mailer::new(&SecretString::from("http://u:s3cret@h"), "corpus@example.org", &pages());

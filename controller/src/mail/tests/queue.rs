@@ -87,7 +87,8 @@ async fn queued(pool: &PgPool) -> Vec<(String, String)> {
 }
 
 fn mailer(sink: &Sink) -> Mailer {
-    Mailer::new(&SecretString::from(sink.url.as_str()), "corpus@example.org", &"http://c.test".parse().unwrap()).unwrap()
+    Mailer::new(&SecretString::from(sink.url.as_str()), "corpus@example.org", &"http://c.test".parse().unwrap())
+        .unwrap()
 }
 
 fn to(login: &str, letter: &str) -> (String, String) {
@@ -128,7 +129,8 @@ async fn a_platform_goes_to_who_asked_and_to_ops(pool: PgPool) {
     let sink = Sink::start().await;
     assert!(send_due(&pool, Some(&mailer(&sink))).await.unwrap());
     let letter = sink.letters()[0].data.clone();
-    for part in ["ssh -p 40001 sysadmin@192.0.2.1", "ssh://git@c.test:2222/shop/prod/pillar", "http://c.test/projects/shop"]
+    for part in
+        ["ssh -p 40001 sysadmin@192.0.2.1", "ssh://git@c.test:2222/shop/prod/pillar", "http://c.test/projects/shop"]
     {
         assert!(letter.contains(part), "{part} is not in\n{letter}");
     }
@@ -176,8 +178,10 @@ async fn what_the_relay_refuses_is_tried_again_and_given_up_after_a_day(pool: Pg
     sqlx::query(aged).execute(&pool).await.unwrap();
     send_due(&pool, Some(&mailer)).await.unwrap();
     assert_eq!((sink.letters().len(), queued(&pool).await), (1, vec![]));
-    let given_up: i64 =
-        sqlx::query_scalar("select count(*) from mail_queue where given_up_at is not null").fetch_one(&pool).await.unwrap();
+    let given_up: i64 = sqlx::query_scalar("select count(*) from mail_queue where given_up_at is not null")
+        .fetch_one(&pool)
+        .await
+        .unwrap();
     assert_eq!(given_up, 1);
 }
 

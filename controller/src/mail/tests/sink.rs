@@ -48,7 +48,7 @@ impl Drop for Sink {
     }
 }
 
-async fn talk(stream: TcpStream, taken: Arc<Mutex<Vec<Taken>>>, refuses: Arc<Mutex<Option<&'static str>>>) {
+async fn talk(stream: TcpStream, taken: Arc<Mutex<Vec<Taken>>>, answers: Arc<Mutex<Option<&'static str>>>) {
     let (reader, mut writer) = stream.into_split();
     let mut lines = BufReader::new(reader).lines();
     writer.write_all(b"220 sink.test\r\n").await.unwrap();
@@ -72,11 +72,11 @@ async fn talk(stream: TcpStream, taken: Arc<Mutex<Vec<Taken>>>, refuses: Arc<Mut
                     letter.data += line.strip_prefix('.').unwrap_or(&line);
                     letter.data.push('\n');
                 }
-                let refused = *refuses.lock().unwrap();
-                if refused.is_none() {
+                let refusal = *answers.lock().unwrap();
+                if refusal.is_none() {
                     taken.lock().unwrap().push(std::mem::take(&mut letter));
                 }
-                refused.unwrap_or("250 taken").to_owned()
+                refusal.unwrap_or("250 taken").to_owned()
             }
             "QUIT" => {
                 drop(writer.write_all(b"221 bye\r\n").await);

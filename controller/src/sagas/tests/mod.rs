@@ -10,4 +10,5 @@ mod guests;
 mod names;
 mod nodes;
 mod projects;
+mod pushes;
 mod world;

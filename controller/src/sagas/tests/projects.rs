@@ -16,15 +16,15 @@ const REMOVE: [&str; 3] = ["mark", "project", "forget"];
 const DEV: Environment = Environment::Dev;
 
 /// A node with a guest, and the project that it is of.
-struct Place {
-    world: World,
+pub struct Place {
+    pub world: World,
     node: NodeId,
     guest: GuestId,
     project: ProjectId,
 }
 
 impl Place {
-    async fn new(db: PgPool) -> Self {
+    pub async fn new(db: PgPool) -> Self {
         let world = World::new(db).await;
         let node = world.ready_node().await;
         let (guest, job) = world.ask_guest(NAME).await;
@@ -33,7 +33,7 @@ impl Place {
         Self { world, node, guest, project }
     }
 
-    async fn leave(self) {
+    pub async fn leave(self) {
         let job = self.world.controller.destroy_guest(&self.world.member, self.guest).await.unwrap();
         self.world.done(job).await;
         self.world.leave(self.node).await;
@@ -43,15 +43,15 @@ impl Place {
         self.world.controller.project_detail(&self.world.member, &"atlas".parse().unwrap()).await.unwrap()
     }
 
-    async fn environment(&self) -> Option<EnvironmentView> {
+    pub async fn environment(&self) -> Option<EnvironmentView> {
         self.detail().await.summary.environments.pop()
     }
 
-    async fn ask_set_up(&self) -> JobId {
+    pub async fn ask_set_up(&self) -> JobId {
         self.world.controller.set_up_environment(&self.world.member, self.project, DEV, self.guest).await.unwrap()
     }
 
-    async fn ask_remove(&self) -> JobId {
+    pub async fn ask_remove(&self) -> JobId {
         self.world.controller.remove_environment(&self.world.member, self.project, DEV, true).await.unwrap()
     }
 
@@ -60,7 +60,7 @@ impl Place {
         controller.deploy(member, self.project, DEV, Source::Head, Vec::new()).await.unwrap()
     }
 
-    async fn state(&self, id: DeploymentId) -> (DeploymentState, Option<String>) {
+    pub async fn state(&self, id: DeploymentId) -> (DeploymentState, Option<String>) {
         let summary = self.world.controller.deployment(&self.world.member, id).await.unwrap().summary;
         (summary.state, summary.fault)
     }

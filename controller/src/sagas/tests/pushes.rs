@@ -1,0 +1,116 @@
+//! A member pushes, through the git server, to a real guest with its own agent.
+
+use std::process::Output;
+use std::time::Instant;
+
+use corpus_domain::{DeploymentState, JobState};
+use russh::keys::PrivateKey;
+use russh::keys::ssh_key::LineEnding;
+use sqlx::PgPool;
+use tempfile::TempDir;
+use tokio_util::sync::CancellationToken;
+
+use super::projects::Place;
+use crate::git::GitServer;
+use crate::git::tests::world::{commit, ended, git_command, run_git, said};
+use crate::jobs::testing::Fault;
+use crate::nodes::tests::sshd::{new_host_key, write};
+use crate::project_views::{DeploymentFilter, DeploymentSummary};
+
+/// Mia's working copy, and the git server that she pushes to.
+struct Desk {
+    dir: TempDir,
+    url: String,
+    stop: CancellationToken,
+}
+
+impl Desk {
+    async fn of(place: &Place) -> Self {
+        let controller = &place.world.controller;
+        let dir = tempfile::tempdir().unwrap();
+        let key: PrivateKey = new_host_key();
+        write(&dir.path().join("key"), &key.to_openssh(LineEnding::LF).unwrap(), 0o600);
+        let line = key.public_key().to_openssh().unwrap();
+        controller.add_key(&place.world.member, &line).await.unwrap();
+        let any = "127.0.0.1:0".parse().unwrap();
+        let server = GitServer::bind(any, "ssh://git@corpus.test:2222", controller).await.unwrap();
+        let port = server.address().unwrap().port();
+        let stop = CancellationToken::new();
+        tokio::spawn(server.run(stop.clone()));
+        let known = controller.git_host_key().public_line().unwrap();
+        write(&dir.path().join("known_hosts"), &format!("[127.0.0.1]:{port} {known}\n"), 0o600);
+        let desk = Self { dir, url: format!("ssh://git@127.0.0.1:{port}/atlas/dev"), stop };
+        run_git(&["init", "--quiet", "--initial-branch=main", desk.copy().to_str().unwrap()]);
+        std::fs::create_dir(desk.copy().join(".corpus")).unwrap();
+        desk
+    }
+
+    fn copy(&self) -> std::path::PathBuf {
+        self.dir.path().join("copy")
+    }
+
+    /// Commits this recipe.
+    fn recipe(&self, text: &str) {
+        write(&self.copy().join(".corpus/10_recipe"), &format!("#!/bin/sh\n{text}\n"), 0o755);
+        commit(&self.copy(), "note", text.as_bytes());
+    }
+
+    async fn push(&self) -> Output {
+        let dir = self.dir.path().display();
+        let ssh = format!(
+            "ssh -F none -i {dir}/key -o UserKnownHostsFile={dir}/known_hosts -o IdentitiesOnly=yes \
+             -o StrictHostKeyChecking=yes -o BatchMode=yes"
+        );
+        let mut push = git_command(&["-C", self.copy().to_str().unwrap(), "push", &self.url, "main"]);
+        push.env("GIT_SSH_COMMAND", ssh);
+        ended(push).await
+    }
+}
+
+impl Drop for Desk {
+    fn drop(&mut self) {
+        self.stop.cancel();
+    }
+}
+
+async fn newest(place: &Place) -> DeploymentSummary {
+    let (controller, member) = (&place.world.controller, &place.world.member);
+    controller.deployments(member, &DeploymentFilter::default()).await.unwrap().remove(0)
+}
+
+#[sqlx::test(migrations = "../migrations")]
+#[ignore = "needs the lab"]
+async fn a_push_goes_live_or_is_refused_with_the_reason(db: PgPool) {
+    let place = Place::new(db.clone()).await;
+    let job = place.ask_set_up().await;
+    place.world.done(job).await;
+    let desk = Desk::of(&place).await;
+
+    desk.recipe("echo it works");
+    let began = Instant::now();
+    let pushed = desk.push().await;
+    println!("the first push took {:?}:\n{}", began.elapsed(), said(&pushed));
+    assert!(pushed.status.success(), "{}", said(&pushed));
+    assert!(said(&pushed).contains("remote: ") && said(&pushed).contains("install"), "{}", said(&pushed));
+    let good = newest(&place).await;
+    assert_eq!(good.by, "mia");
+    let followed = place.world.run(good.job.unwrap(), Fault::None).await;
+    assert_eq!(followed.state(), JobState::Done, "{}", followed.story());
+    assert_eq!(place.state(good.id).await.0, DeploymentState::Live);
+    assert_eq!(place.environment().await.unwrap().live.unwrap().deployment, good.id);
+
+    desk.recipe("echo it breaks; exit 3");
+    let refused = desk.push().await;
+    println!("{}", said(&refused));
+    assert!(!refused.status.success() && said(&refused).contains("exit status 3"), "{}", said(&refused));
+    let bad = newest(&place).await;
+    assert_ne!(bad.id, good.id);
+    place.world.run(bad.job.unwrap(), Fault::None).await;
+    assert_eq!(place.state(bad.id).await.0, DeploymentState::RolledBack);
+    assert_eq!(place.environment().await.unwrap().live.unwrap().deployment, good.id);
+
+    let job = place.ask_remove().await;
+    place.world.done(job).await;
+    drop(desk);
+    place.leave().await;
+}
