@@ -8,7 +8,7 @@ import { Database } from '../database.mjs'
 import * as lab from '../lab.mjs'
 import * as look from '../look.mjs'
 import * as pages from '../pages.mjs'
-import { fill } from '../sample.mjs'
+import { begin, ends, fill, say } from '../sample.mjs'
 import { Server } from '../server.mjs'
 import { story } from '../steps.mjs'
 
@@ -157,6 +157,29 @@ test('projects, their members and their deployments', async t => {
     await page.getByText(/^lines 75 to 274 of 452/).waitFor()
     await page.getByRole('link', { name: 'Whole log' }).click()
     await page.getByText('lines 1 to 452 of 452').waitFor()
+  })
+
+  await step('a deployment that runs is followed without a reload, and its log stays at its end', async () => {
+    const { page } = people.bob
+    const number = sample.failed + 1
+    const id = await begin(database, { project: 'carto-api', number, guest: sample.guest })
+    await page.goto(`/projects/carto-api/deployments/${number}`)
+    await page.evaluate(() => { window.sameDocument = true })
+    await page.locator('.pipeline .busy[data-phase=install]').waitFor()
+    await page.getByText('Nothing was written yet').waitFor()
+    for (let line = 1; line <= 60; line += 1) await say(database, id, line, `a line of ${line}`)
+    const seen = text => page.waitForFunction(text => {
+      const log = document.querySelector('.log')
+      const line = [...document.querySelectorAll('.log .lines > div')].find(one => one.textContent.includes(text))
+      return line && line.getBoundingClientRect().bottom <= log.getBoundingClientRect().bottom + 1
+    }, text)
+    await seen('a line of 60')
+    await say(database, id, 61, 'the last line of all')
+    await seen('the last line of all')
+    await ends(database, id)
+    await page.locator('#live-state .status.ok').getByText('Live').waitFor()
+    assert.ok(await page.evaluate(() => window.sameDocument), 'it was not loaded again')
+    await database.rows(`delete from deployments where id = '${id}'`)
   })
 
   await step('its report is a file', async () => {

@@ -49,7 +49,7 @@ pub fn deployment_view(principal: &Principal, detail: &DeploymentDetail, log: &L
     view! {
         {head(title.into_any(), below.into_any(), actions.into_any())}
         {error_summary(form)}
-        <div class="stack" id="live-notices" data-live="">{fault(detail, log)}</div>
+        <div class="stack" id="live-notices" data-live="">{fault(detail)}</div>
         <div id="live-pipeline" data-live="">{report.map(|report| pipeline(report))}</div>
         <div class="cols">
             <div class="stack">
@@ -116,7 +116,7 @@ fn actions(principal: &Principal, detail: &DeploymentDetail) -> AnyView {
 }
 
 /// Why it failed, and the way to the line that says so.
-fn fault(detail: &DeploymentDetail, log: &Log) -> Option<AnyView> {
+fn fault(detail: &DeploymentDetail) -> Option<AnyView> {
     let one = &detail.summary;
     if one.state == DeploymentState::Superseded {
         return Some(notice(Tone::Off, "It never ran", view! { <span>"A later one came while it waited."</span> }.into_any()));
@@ -127,7 +127,8 @@ fn fault(detail: &DeploymentDetail, log: &Log) -> Option<AnyView> {
         fault.recipe.as_ref().map_or_else(|| format!("Failed in {}", fault.phase), |recipe| format!("Failed in {}, {recipe}", fault.phase))
     });
     let line = fault.as_ref().and_then(|fault| fault.line).map(|line| {
-        let path = deployment_log::line_path(one, log, i64::try_from(line).unwrap_or(0));
+        // Whatever part of the log the page shows by now.
+        let path = format!("{}?line={line}#L{line}", deployment_path(one));
         view! { <a class="link" href=path>{format!("line {line}")}</a> }
     });
     let hint = (one.state == DeploymentState::Broken)

@@ -15,6 +15,9 @@ use crate::components::{Field, Tone, age, card, count, empty, error_summary, hea
 use crate::form::FormState;
 use crate::layout::Page;
 
+/// Deployments that are shown of it.
+const RECENT: usize = 8;
+
 /// Reads and shows it.
 pub async fn load(controller: &Controller, principal: &Principal, name: &ProjectName, form: &FormState) -> Result<Page> {
     let detail = controller.project_detail(principal, name).await?;
@@ -45,7 +48,8 @@ pub fn project_view(principal: &Principal, detail: &ProjectDetail, form: &FormSt
     let busy = (running || unsettled || detail.job.is_some()).then_some("");
     let cards = summary.environments.iter().map(|one| environment_card(principal, summary, one)).collect_view();
     let all = format!("/deployments?project={}", summary.name);
-    let latest = table(&detail.deployments, Shown::InProject);
+    let recent = detail.deployments.get(..RECENT).unwrap_or(&detail.deployments);
+    let latest = table(recent, Shown::InProject);
     view! {
         {head(summary.name.to_string().into_any(), below.into_any(), actions(principal, summary))}
         {error_summary(form)}
