@@ -5,6 +5,7 @@ use std::time::Duration;
 use corpus_protocol::{Answer, JobRef, Reply, Request};
 
 use crate::failure::Failure;
+use crate::project::{self, Layout};
 use crate::task::Task;
 use crate::{check, drivers, facts, image, lock, node, packages, record};
 
@@ -44,12 +45,20 @@ fn serve(request: &Request, task: &Task<'_>) -> Result<Answer, Failure> {
         Request::CheckGuests { guests, images } => {
             Ok(Answer::Drift { differences: check::check(task, guests, images)? })
         }
-        Request::EnsureProject { .. }
-        | Request::Deploy { .. }
-        | Request::FollowDeployment { .. }
-        | Request::CancelDeployment { .. }
-        | Request::ReadProject { .. }
-        | Request::EnsureProjectAbsent { .. } => Err(Failure::Invalid("not yet".into())),
+        Request::EnsureProject { plan } => {
+            project::ensure::ensure(&Layout::of(task.host, &plan.project), plan, task).map(done)
+        }
+        Request::Deploy { order } => project::requests::deploy(order, task),
+        Request::FollowDeployment { project, id, from } => {
+            project::requests::follow(&Layout::of(task.host, project), *id, *from, task)
+        }
+        Request::CancelDeployment { project, id } => {
+            project::requests::cancel(&Layout::of(task.host, project), *id, task)
+        }
+        Request::ReadProject { project } => project::requests::read(&Layout::of(task.host, project)),
+        Request::EnsureProjectAbsent { project, data } => {
+            project::absent::ensure(&Layout::of(task.host, project), *data, task).map(done)
+        }
         Request::RemoveNode => node::remove(task).map(done),
         Request::EnsureImage { name, source } => image::ensure(task, name, source).map(done),
         Request::ListImages => Ok(Answer::Images { images: image::list(task.host) }),

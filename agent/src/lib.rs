@@ -11,7 +11,8 @@
 //! - one request at a time on a guest, an image, the node's network: [`lock`];
 //! - a controller that lost its lease is refused: [`record`];
 //! - a guest can't make the agent read or write outside that guest: [`guest_root`];
-//! - a refused configuration leaves the old one in force: [`node`].
+//! - a refused configuration leaves the old one in force: [`node`];
+//! - a deployment goes live, proven, or everything is back as it was: [`project`].
 
 pub mod check;
 pub mod dispatch;

@@ -7,6 +7,7 @@ use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt;
 use std::time::{Duration, Instant};
 
+use corpus_domain::ProjectName;
 use corpus_protocol::Request;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
@@ -42,8 +43,8 @@ pub fn wanted(request: &Request) -> Vec<Wanted> {
         | Request::FollowDeployment { .. }
         | Request::CancelDeployment { .. }
         | Request::ReadProject { .. } => vec![],
-        Request::EnsureProject { plan } => vec![alone(format!("project-{}", plan.project))],
-        Request::EnsureProjectAbsent { project, .. } => vec![alone(format!("project-{project}"))],
+        Request::EnsureProject { plan } => vec![self::project(&plan.project)],
+        Request::EnsureProjectAbsent { project, .. } => vec![self::project(project)],
         Request::EnsureDriver { .. } | Request::ApplyNode { .. } => vec![alone("node".into())],
         Request::CheckNode { .. } => vec![shared("node".into())],
         Request::CheckGuests { .. } => vec![shared("guests".into())],
@@ -60,6 +61,11 @@ pub fn wanted(request: &Request) -> Vec<Wanted> {
         | Request::EnsureStopped { name, .. }
         | Request::EnsureAbsent { name } => vec![alone(format!("guest-{name}"))],
     }
+}
+
+/// The lock of who changes a project's layout. Deployments have their own queue.
+pub fn project(project: &ProjectName) -> Wanted {
+    Wanted { name: format!("project-{project}"), shared: false }
 }
 
 /// Takes all of them, or fails and holds none. They are freed when the files are dropped.

@@ -1,4 +1,5 @@
-//! Runs the host's own tools: the only place that starts a process.
+//! Runs the host's own tools: the only place that starts a process, but for the recipes of a
+//! project, which are not ours and outlive their leader ([`crate::project::process`]).
 //!
 //! A command is an argv with a fixed `PATH` and an almost empty environment, in a process
 //! group of its own, without standard input. Its output is streamed as events line by line.
@@ -22,7 +23,7 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, te
 use crate::failure::Failure;
 use crate::task::Task;
 
-const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+pub(crate) const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 /// How long a command may take unless said otherwise.
 const LIMIT: Duration = Duration::from_secs(30);
 /// How often a cancellation is looked for.
@@ -129,7 +130,7 @@ impl Argv {
             child.stderr.take().map(|pipe| read_lines(pipe, Stream::Err, tell.clone())),
         ];
         let group = Group::of(&child);
-        group.watch(tell);
+        group.watch(move || drop(tell.send(Happening::Exited)));
         self.follow(task, child, &group, &happenings, pipes.iter().flatten().count())
     }
 
@@ -206,6 +207,18 @@ impl Argv {
     }
 }
 
+/// Becomes a command, which keeps standard input, output and error; returns only why it could not.
+pub fn become_command(program: &'static str, args: &[OsString], environment: &[(&str, OsString)]) -> Failure {
+    #[expect(clippy::disallowed_methods, reason = "this module is the one place that starts commands")]
+    let mut command = std::process::Command::new(program);
+    command
+        .args(args)
+        .env("PATH", PATH)
+        .env("HOME", "/root")
+        .envs(environment.iter().map(|(name, value)| (name, value)));
+    Failure::Start { program, source: command.current_dir("/").exec() }
+}
+
 /// What was heard of a command so far.
 #[derive(Default)]
 struct Heard {
@@ -232,27 +245,27 @@ impl Heard {
 }
 
 /// The process group that a command leads.
-struct Group(Pid);
+pub(crate) struct Group(Pid);
 
 impl Group {
-    fn of(child: &Child) -> Self {
+    pub(crate) fn of(child: &Child) -> Self {
         Self(Pid::from_child(child))
     }
 
     /// Tells when the leader has exited, without reaping it.
-    fn watch(&self, tell: Sender<Happening>) {
+    pub(crate) fn watch(&self, tell: impl FnOnce() + Send + 'static) {
         let leader = self.0;
         thread::spawn(move || {
             while let Err(rustix::io::Errno::INTR) =
                 waitid(WaitId::Pid(leader), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT)
             {}
-            let _ = tell.send(Happening::Exited);
+            tell();
         });
     }
 
     /// Ends all of the group; tells which of its processes are left, none as a rule. The leader
     /// is reaped when the others are gone: until then nobody else's group can have its number.
-    fn kill(&self, child: &mut Child) -> Vec<i32> {
+    pub(crate) fn kill(&self, child: &mut Child) -> Vec<i32> {
         let _ = kill_process_group(self.0, Signal::TERM);
         let end = Instant::now() + GRACE;
         while Instant::now() < end && !self.leader_ended() {

@@ -37,7 +37,7 @@ pub struct ProjectPlan {
     pub salt: Option<SaltBundle>,
 }
 
-/// Salt, packed: a `.tar.zst` of Python packages.
+/// Salt, packed: a `.tar.gz` of Python packages, which a guest unpacks with what it has.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SaltBundle {
     /// Where it was copied to.

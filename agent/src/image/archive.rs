@@ -54,7 +54,7 @@ fn is_name(part: Component<'_>) -> bool {
     matches!(part, Component::Normal(_))
 }
 
-fn hash(task: &Task<'_>, path: &Path) -> Result<String, Failure> {
+pub(crate) fn hash(task: &Task<'_>, path: &Path) -> Result<String, Failure> {
     let mut file = File::open(path).at("open", path)?;
     let total = file.metadata().at("look at", path)?.len();
     let mut digest = Sha256::new();

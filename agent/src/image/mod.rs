@@ -1,7 +1,7 @@
 //! The images on the node: `/var/lib/corpus/images/<name>/rootfs`, and beside it the SHA-256 of
 //! what it was made from. An image is made under a hidden name and renamed when it is whole.
 
-mod archive;
+pub(crate) mod archive;
 mod debootstrap;
 
 use std::fs;

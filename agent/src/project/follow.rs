@@ -18,7 +18,7 @@ use crate::task::Task;
 /// How often the journal is looked at.
 const GLANCE: Duration = Duration::from_millis(20);
 /// How long an order may take to come: the push before it may be a large one.
-const PATIENCE: Duration = Duration::from_secs(3600);
+const PATIENCE: Duration = Duration::from_hours(1);
 /// How long nobody may run an unfinished deployment.
 const VACANT: Duration = Duration::from_secs(5);
 /// How often it is started again.

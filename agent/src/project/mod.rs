@@ -6,10 +6,32 @@
 //! permissions as they were. A runner that is killed, and a guest that is rebooted, in the
 //! middle of it, is the same case: the next runner finds a journal without an end and rolls back.
 
+pub mod absent;
+pub mod account;
+pub mod archive;
+pub mod checks;
+pub mod cli;
+pub mod configuration;
+pub mod ensure;
 pub mod follow;
+pub mod git;
+pub mod journal;
 pub mod layout;
 pub mod order;
+pub mod permissions;
+pub mod phases;
+pub mod process;
+pub mod queue;
+pub mod recipe;
+pub mod redact;
+pub mod release;
+pub mod render;
+pub mod requests;
+pub mod restore;
+pub mod run;
+pub mod salt;
 pub mod saved;
+pub mod steps;
 
 pub use follow::follow;
 pub use layout::Layout;

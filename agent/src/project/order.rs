@@ -24,7 +24,7 @@ pub const AGENT: &str = "/usr/local/bin/corpus-agent";
 /// The unit that runs a deployment.
 pub const UNIT: &str = "/etc/systemd/system/corpus-project@.service";
 /// Exists while systemd is what runs the guest: `sd_booted(3)`.
-const SYSTEMD: &str = "/run/systemd/system";
+pub const SYSTEMD: &str = "/run/systemd/system";
 
 /// An order, as it is kept.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

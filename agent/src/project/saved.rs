@@ -6,12 +6,13 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::SystemTime;
 
-use corpus_protocol::Millis;
+use corpus_protocol::{Millis, ProjectPlan};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::failure::{At, Failure};
 use crate::files;
+use crate::project::layout::Layout;
 
 /// Now, by this host's clock.
 pub fn now() -> Millis {
@@ -33,6 +34,12 @@ pub fn write<T: Serialize>(path: &Path, value: &T) -> Result<(), Failure> {
     file.write_all(&text).and_then(|()| file.sync_all()).at("write", &beside)?;
     fs::rename(&beside, path).at("write", path)?;
     sync_folder(path.parent().unwrap_or(path))
+}
+
+/// What a project should be here.
+pub fn plan(layout: &Layout) -> Result<ProjectPlan, Failure> {
+    let missing = || Failure::Missing(format!("there is no project {} here", layout.project()));
+    read(&layout.plan())?.ok_or_else(missing)
 }
 
 /// The names in a folder are on the disk.

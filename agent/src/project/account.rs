@@ -1,0 +1,90 @@
+//! The account that a project's tree belongs to.
+
+use corpus_domain::ProjectName;
+
+use crate::failure::Failure;
+use crate::files;
+use crate::runner::Argv;
+use crate::task::Task;
+
+/// Linux knows no longer names of accounts: `useradd(8)`.
+const MAX: usize = 32;
+
+/// The account's name: the project's; where the guest has another account of that name, or the
+/// name is too long for one, `p-` and as much of it as fits.
+pub fn name(project: &ProjectName) -> String {
+    let name = project.as_str();
+    let taken = |name: &str| find(name).is_some_and(|entry| entry.about != about(project));
+    if name.len() <= MAX && !taken(name) {
+        return name.to_owned();
+    }
+    format!("p-{name}").chars().take(MAX).collect()
+}
+
+/// The account exists; tells whether it had to be made.
+pub fn ensure(task: &Task<'_>, project: &ProjectName) -> Result<bool, Failure> {
+    let name = name(project);
+    match find(&name) {
+        Some(entry) if entry.about == about(project) => return Ok(false),
+        Some(_) => return Err(Failure::Invalid(format!("the guest has an account {name} that is not the project's"))),
+        None => {}
+    }
+    Argv::new("useradd")
+        .args(["--system", "--user-group", "--no-create-home", "--home-dir", "/nonexistent"])
+        .args(["--shell", "/usr/sbin/nologin", "--comment", &about(project), &name])
+        .run(task)?;
+    Ok(true)
+}
+
+/// The account is gone; tells whether there was one.
+pub fn ensure_absent(task: &Task<'_>, project: &ProjectName) -> Result<bool, Failure> {
+    let name = name(project);
+    if find(&name).is_none_or(|entry| entry.about != about(project)) {
+        return Ok(false);
+    }
+    Argv::new("userdel").arg(&name).run(task)?;
+    Ok(true)
+}
+
+/// The numbers of an account and its group.
+pub fn ids(name: &str) -> Result<(u32, u32), Failure> {
+    find(name)
+        .map(|entry| (entry.user, entry.group))
+        .ok_or_else(|| Failure::Missing(format!("the guest has no account {name}")))
+}
+
+fn about(project: &ProjectName) -> String {
+    format!("Corpus project {project}")
+}
+
+struct Entry {
+    user: u32,
+    group: u32,
+    about: String,
+}
+
+/// An account of passwd(5).
+fn find(name: &str) -> Option<Entry> {
+    let passwd = files::read(std::path::Path::new("/etc/passwd")).ok().flatten()?;
+    passwd.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        (fields.next() == Some(name)).then_some(())?;
+        let user = fields.nth(1)?.parse().ok()?;
+        let group = fields.next()?.parse().ok()?;
+        Some(Entry { user, group, about: fields.next()?.to_owned() })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_never_those_of_others() {
+        let name = |text: &str| name(&text.parse().unwrap());
+        assert_eq!(name("no-such-account"), "no-such-account");
+        assert_eq!(name("root"), "p-root");
+        assert_eq!(name(&"a".repeat(40)).len(), 32);
+        assert_eq!(ids("root").unwrap(), (0, 0));
+    }
+}

@@ -1,0 +1,417 @@
+//! The phases of a run, in order, each within its time limit.
+
+use std::fs;
+use std::time::Instant;
+
+use corpus_domain::{Bytes, DeploymentState, Environment, Outcome, Phase, Trigger};
+use corpus_protocol::{DeploymentEvent, Fault, Live, Moment, Source};
+
+use crate::failure::{At, Failure};
+use crate::files;
+use crate::project::archive::{self, Archive};
+use crate::project::configuration::{Check, Configuration};
+use crate::project::permissions::{self, Rule};
+use crate::project::recipe::Recipes;
+use crate::project::release::Checkout;
+use crate::project::run::{Run, Target, boot};
+use crate::project::steps::{Span, Stop};
+use crate::project::{account, ensure, git, process, redact::Redactor, restore, saved};
+use crate::task::Cancel;
+
+/// What changes something, so that there must be a way back.
+const CHANGING: [Phase; 4] = [Phase::Sync, Phase::ReleaseSync, Phase::Install, Phase::Fixperms];
+
+impl Run<'_> {
+    /// Whether the order wants a phase.
+    pub fn wants(&self, phase: Phase) -> bool {
+        let only = &self.ordered.order.only;
+        only.is_empty() || only.contains(&phase)
+    }
+
+    fn changes(&self) -> bool {
+        CHANGING.iter().any(|phase| self.wants(*phase))
+    }
+
+    /// Decides what goes live, and says so.
+    pub fn begin(&mut self) -> Result<(), Fault> {
+        let aimed = self.aim();
+        let failed = aimed.as_ref().err().map(ToString::to_string);
+        if let Ok(target) = aimed {
+            self.target = target;
+        }
+        let path = self.layout.deployment(self.id()).join("target.json");
+        let kept = saved::write(&path, &self.target);
+        let previous = self.target.previous.as_ref().and_then(|live| live.commit.clone());
+        let commits =
+            self.target.commit.as_ref().map(|commit| {
+                self.with_task(&self.cancel, |task| self.code().commits(task, previous.as_ref(), commit))
+            });
+        self.journal().tell(DeploymentEvent::Begun {
+            commit: self.target.commit.clone(),
+            previous,
+            commits: commits.and_then(Result::ok).unwrap_or_default(),
+        });
+        let stopped = failed.or_else(|| kept.err().map(|failure| failure.to_string()));
+        stopped.map_or(Ok(()), |message| Err(self.fault(Phase::Archive, message)))
+    }
+
+    fn aim(&self) -> Result<Target, Failure> {
+        let previous: Option<Live> = saved::read(&self.layout.live())?;
+        let (id, order) = (self.id(), &self.ordered.order);
+        self.with_task(&self.cancel, |task| {
+            git::begin(self.layout, id, task)?;
+            let branches = self.configuration.branches()?;
+            let of_live = |of: fn(&Live) -> Option<_>| previous.as_ref().and_then(of);
+            let mut target = Target {
+                commit: of_live(|live| live.commit.clone()),
+                pillar: of_live(|live| live.pillar.clone()),
+                previous: previous.clone(),
+                boot: boot(),
+            };
+            if !self.wants(Phase::ReleaseSync) {
+                return Ok(target);
+            }
+            target.pillar = self.secrets().head(task, &branches)?;
+            match &order.source {
+                Source::Head => {
+                    let missing = || {
+                        Failure::Missing(format!(
+                            "nothing was pushed yet: there is no branch {}",
+                            branches.join(" or ")
+                        ))
+                    };
+                    target.commit = Some(self.code().head(task, &branches)?.ok_or_else(missing)?);
+                }
+                Source::Commit { commit } => {
+                    let missing = || Failure::Missing(format!("there is no commit {commit} in the repository"));
+                    target.commit = Some(self.code().commit(task, commit.as_str())?.ok_or_else(missing)?);
+                }
+                Source::Archive { archive } => {
+                    let missing = || Failure::Missing(format!("there is no archive {archive}"));
+                    let kept = Archive::of(self.layout, *archive).meta()?.ok_or_else(missing)?.live;
+                    target.commit = kept.as_ref().and_then(|live| live.commit.clone());
+                    target.pillar = kept.and_then(|live| live.pillar);
+                }
+            }
+            Ok(target)
+        })
+    }
+
+    /// Runs the phases up to live.
+    pub fn forward(&mut self) -> Result<(), Fault> {
+        self.reserve();
+        if self.changes() {
+            self.prove_before();
+        }
+        if self.wants(Phase::Archive) {
+            self.phase(Phase::Archive, Self::archive)?;
+        } else if self.changes() {
+            let made = self.with_task(&self.cancel, |task| self.way_back(task));
+            made.map_err(|failure| self.fault(Phase::Archive, Stop::from(failure).message))?;
+        }
+        if self.wants(Phase::Sync) {
+            self.phase(Phase::Sync, |run, _| run.sync())?;
+        }
+        if self.wants(Phase::ReleaseSync) {
+            self.phase(Phase::ReleaseSync, |run, _| run.release_sync())?;
+        }
+        self.hide_secrets_now()?;
+        if self.wants(Phase::Install) {
+            self.phase(Phase::Install, Self::install)?;
+        }
+        if self.wants(Phase::Fixperms) {
+            self.phase(Phase::Fixperms, Self::fixperms)?;
+        }
+        if self.wants(Phase::Prove) {
+            self.phase(Phase::Prove, Self::prove)?;
+        }
+        self.go_live().map_err(|failure| self.fault(Phase::Prove, Stop::from(failure).message))
+    }
+
+    fn phase(
+        &mut self,
+        phase: Phase,
+        act: impl FnOnce(&mut Self, &Span) -> Result<Outcome, Stop>,
+    ) -> Result<(), Fault> {
+        let limit = self.configuration.limit(phase);
+        let began = Instant::now();
+        self.journal().tell(DeploymentEvent::PhaseBegun { phase });
+        let span = Span { phase, limit, deadline: began + limit };
+        let mut ended = act(self, &span);
+        if ended.is_ok() && self.cancel.is_set() {
+            ended = Err(Stop::from(Failure::Cancelled));
+        } else if ended.is_ok() && Instant::now() > span.deadline {
+            ended = Err(Stop::new(format!("not done within {} s", limit.as_secs())));
+        }
+        let outcome = *ended.as_ref().unwrap_or(&Outcome::Failed);
+        let elapsed_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.journal().tell(DeploymentEvent::PhaseEnded { phase, outcome, elapsed_ms });
+        ended.map(drop).map_err(|stop| Fault { phase, recipe: stop.recipe, message: stop.message, line: stop.line })
+    }
+
+    fn archive(&mut self, span: &Span) -> Result<Outcome, Stop> {
+        let kept = self.configuration.archives()?;
+        self.with_task(&self.cancel, |task| {
+            archive::ensure_room(self.layout, kept, self.id(), task)?;
+            self.way_back(task)
+        })?;
+        self.recipes(span, &Recipes::find(&self.layout.tree())?, Phase::Archive)?;
+        Ok(Outcome::Done)
+    }
+
+    /// Keeps what the deployment may have to go back to.
+    fn way_back(&self, task: &crate::task::Task<'_>) -> Result<(), Failure> {
+        let made = Archive::of(self.layout, self.id()).make(self.layout, task, self.target.previous.clone())?;
+        task.note(format!("{:.1} MB of code and pillar are kept", bytes_in_mb(made.bytes)));
+        Ok(())
+    }
+
+    fn sync(&mut self) -> Result<Outcome, Stop> {
+        self.with_task(&self.cancel, |task| ensure::layout(self.layout, &self.plan, task))?;
+        Ok(Outcome::Done)
+    }
+
+    fn release_sync(&mut self) -> Result<Outcome, Stop> {
+        self.with_task(&self.cancel, |task| {
+            self.keep_local_changes(task)?;
+            if let Source::Archive { archive } = &self.ordered.order.source {
+                restore::bring_back(self.layout, self.id(), *archive, task)?;
+                self.code().forget(task, self.target.commit.as_ref())?;
+                return self.secrets().forget(task, self.target.pillar.as_ref());
+            }
+            if let Some(commit) = &self.target.commit {
+                self.code().check_out(task, commit)?;
+                task.note(format!("the tree is at {}", commit.short()));
+            }
+            if let Some(pillar) = &self.target.pillar {
+                self.secrets().check_out(task, pillar)?;
+                task.note(format!("the pillar is at {}", pillar.short()));
+            }
+            Ok(())
+        })?;
+        Ok(Outcome::Done)
+    }
+
+    /// In dev the tree is edited in place: what was not committed is put aside, not lost.
+    fn keep_local_changes(&self, task: &crate::task::Task<'_>) -> Result<(), Failure> {
+        let live = self.target.previous.as_ref().and_then(|live| live.commit.as_ref());
+        let Some(commit) = live.filter(|_| self.plan.environment == Environment::Dev) else { return Ok(()) };
+        let patch = self.code().local_changes(task, commit)?;
+        if !patch.is_empty() {
+            let kept = self.layout.deployment(self.id()).join("local.patch");
+            files::write(&kept, &patch, 0o600)?;
+            task.note(format!("changes in the tree that were not committed are kept in {}", kept.display()));
+        }
+        Ok(())
+    }
+
+    fn hide_secrets_now(&mut self) -> Result<(), Fault> {
+        match Configuration::load(self.layout, &self.plan) {
+            Ok(configuration) => {
+                self.journal().hide(Redactor::new(configuration.secrets()));
+                self.configuration = configuration;
+                Ok(())
+            }
+            Err(failure) => Err(self.fault(Phase::ReleaseSync, Stop::from(failure).message)),
+        }
+    }
+
+    fn install(&mut self, span: &Span) -> Result<Outcome, Stop> {
+        let recipes = Recipes::find(&self.layout.tree())?;
+        for ignored in &recipes.ignored {
+            self.journal().note(format!("ignored: {ignored}"));
+        }
+        if let Source::Archive { .. } = self.ordered.order.source {
+            // The data hooks of what comes back.
+            self.recipes(span, &recipes, Phase::Rollback)?;
+        }
+        self.recipes(span, &recipes, Phase::Install)?;
+        if self.ordered.order.trigger == Trigger::Drill {
+            return Err(Stop::new("drill: broken on purpose at the end of install"));
+        }
+        Ok(Outcome::Done)
+    }
+
+    fn fixperms(&mut self, span: &Span) -> Result<Outcome, Stop> {
+        let recipes = Recipes::find(&self.layout.tree())?;
+        if !self.recipes(span, &recipes, Phase::Fixperms)? {
+            self.fix_permissions()?;
+        }
+        Ok(Outcome::Done)
+    }
+
+    /// The tree belongs to the project's account; the pillar can be read by it, and by nobody else.
+    fn fix_permissions(&self) -> Result<(), Failure> {
+        let (user, group) = account::ids(&self.configuration.user()?)?;
+        permissions::apply(&self.layout.tree(), Rule { user, group, add: 0o755, take: 0o022 })?;
+        permissions::apply(&self.layout.pillar(), Rule { user: 0, group, add: 0o750, take: 0o027 })?;
+        Ok(())
+    }
+
+    fn prove(&mut self, span: &Span) -> Result<Outcome, Stop> {
+        let checks = self.configuration.checks()?;
+        if checks.is_empty() {
+            self.journal().note("no checks are configured: nothing is proven");
+            return Ok(Outcome::Skipped);
+        }
+        let failed = self.proofs(&checks, Moment::After, true, span.deadline);
+        failed.map_or(Ok(Outcome::Done), |text| Err(Stop::new(text)))
+    }
+
+    fn prove_before(&mut self) {
+        let checks = self.checks_before();
+        self.proofs(&checks, Moment::Before, false, Instant::now() + self.configuration.limit(Phase::Prove));
+    }
+
+    /// The checks of what was live.
+    fn checks_before(&self) -> Vec<Check> {
+        let live = self.target.previous.as_ref().and_then(|_| Configuration::live(self.layout).ok().flatten());
+        live.and_then(|live| live.checks().ok()).unwrap_or_default()
+    }
+
+    /// Makes checks; tells the first that fails.
+    fn proofs(&self, checks: &[Check], moment: Moment, patient: bool, deadline: Instant) -> Option<String> {
+        let prover = self.prover(moment == Moment::RolledBack);
+        let mut failed = None;
+        for check in checks {
+            let proof = prover.prove(check, moment, patient, deadline);
+            if !proof.passed && failed.is_none() {
+                failed = Some(format!("{}: {}", proof.check, proof.seen));
+            }
+            self.journal().tell(DeploymentEvent::Proved { proof });
+        }
+        failed
+    }
+
+    /// From here on this deployment is what is live.
+    fn go_live(&mut self) -> Result<(), Failure> {
+        if self.changes() {
+            saved::write(&self.layout.configuration(), self.configuration.values())?;
+        }
+        if !self.wants(Phase::ReleaseSync) {
+            return Ok(());
+        }
+        let Target { commit, pillar, .. } = self.target.clone();
+        self.with_task(&self.cancel, |task| {
+            commit.iter().try_for_each(|commit| self.code().set_live(task, commit))?;
+            pillar.iter().try_for_each(|commit| self.secrets().set_live(task, commit))
+        })?;
+        saved::write(&self.layout.live(), &Live { deployment: self.id(), commit, pillar, since_ms: saved::now() })
+    }
+
+    /// Puts everything back; tells whether that went well.
+    pub fn back(&mut self, fault: &Fault) -> Result<DeploymentState, Failure> {
+        let _ = files::remove(&self.reserve_path());
+        let _ = saved::write(&self.fault_path(), fault);
+        process::end_leftovers(&self.id().to_string());
+        // Nothing ends a rollback but its own limit.
+        self.cancel = std::sync::Arc::default();
+        let gone_back = self.phase(Phase::Rollback, Self::roll_back);
+        Ok(match gone_back {
+            Ok(()) => DeploymentState::RolledBack,
+            Err(fault) => {
+                self.journal().note(format!("the rollback failed: {}", fault.message));
+                DeploymentState::Broken
+            }
+        })
+    }
+
+    fn roll_back(&mut self, span: &Span) -> Result<Outcome, Stop> {
+        if Archive::of(self.layout, self.id()).meta()?.is_none() {
+            files::remove_folder(&self.layout.archive(self.id()))?;
+            self.journal().note("nothing was changed yet");
+            return Ok(Outcome::Done);
+        }
+        let previous = self.target.previous.clone();
+        self.with_task(&self.cancel, |task| {
+            restore::roll_back(self.layout, self.id(), task)?;
+            self.code().forget(task, previous.as_ref().and_then(|live| live.commit.as_ref()))?;
+            self.secrets().forget(task, previous.as_ref().and_then(|live| live.pillar.as_ref()))
+        })?;
+        self.drop_failed_tree_if_full();
+        self.hide_secrets();
+        self.journal().note(match previous.and_then(|live| live.commit) {
+            Some(commit) => format!("code and pillar are back: {} is live", commit.short()),
+            None => "code and pillar are back as they were; nothing was live".into(),
+        });
+        let recipes = Recipes::find(&self.layout.tree())?;
+        self.recipes(span, &recipes, Phase::Rollback)?;
+        self.recipes(span, &recipes, Phase::Fixperms)?;
+        let checks = self.checks_before();
+        if let Some(failed) = self.proofs(&checks, Moment::RolledBack, true, span.deadline)
+            && !self.answers_as_before()
+        {
+            return Err(Stop::new(format!("what is live does not answer as before: {failed}")));
+        }
+        Ok(Outcome::Done)
+    }
+
+    /// A tree that filled the disk is not kept.
+    fn drop_failed_tree_if_full(&self) {
+        let failed = Archive::of(self.layout, self.id()).failed();
+        if files::require_room(&self.layout.home(), Bytes(archive::MARGIN)).is_err() && failed.exists() {
+            let _ = files::remove_folder(&failed);
+            self.journal().note("the tree that failed is not kept: the disk is full");
+        }
+    }
+
+    /// The notify phase; what it does decides nothing.
+    pub fn tell_everyone(&mut self, state: DeploymentState, fault: Option<&Fault>) {
+        if !self.wants(Phase::Notify) {
+            return;
+        }
+        self.cancel = std::sync::Arc::new(Cancel::default());
+        let report = self.report(state, fault.cloned());
+        let path = self.notify_path();
+        self.ending = Some(state);
+        let _ = saved::write(&path, &report);
+        let told = self.phase(Phase::Notify, |run, span| {
+            run.say_result(state, fault);
+            run.recipes(span, &Recipes::find(&run.layout.tree())?, Phase::Notify)?;
+            Ok(Outcome::Done)
+        });
+        let _ = files::remove(&path);
+        if let Err(fault) = told {
+            self.journal().note(format!("notify failed, which changes nothing else: {}", fault.message));
+        }
+    }
+
+    /// The report for the notify recipe.
+    pub fn notify_path(&self) -> std::path::PathBuf {
+        self.layout.deployment(self.id()).join("notify.json")
+    }
+
+    fn say_result(&self, state: DeploymentState, fault: Option<&Fault>) {
+        let commit = self.target.commit.as_ref().map_or("no commit", |commit| commit.short());
+        let text = match (state, fault) {
+            (DeploymentState::Live, _) => format!("{commit} is live"),
+            (_, Some(fault)) => format!("{commit} is {state}: {} failed: {}", fault.phase, fault.message),
+            _ => format!("{commit} is {state}"),
+        };
+        self.journal().note(text);
+    }
+
+    /// The code's repository and tree.
+    pub fn code(&self) -> Checkout {
+        Checkout { repository: self.layout.repository(), tree: self.layout.tree() }
+    }
+
+    /// The pillar's repository and tree.
+    pub fn secrets(&self) -> Checkout {
+        Checkout { repository: self.layout.pillar_repository(), tree: self.layout.pillar() }
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "for people")]
+fn bytes_in_mb(bytes: u64) -> f64 {
+    bytes as f64 / 1e6
+}
+
+/// The configuration as a file that only root can read, while a recipe runs.
+pub fn configuration_file(run: &Run<'_>) -> Result<std::path::PathBuf, Failure> {
+    let path = run.layout.deployment(run.id()).join("configuration.json");
+    let text = serde_json::to_string_pretty(run.configuration.values()).at("write", &path)?;
+    files::ensure(&path, &text, 0o600)?;
+    fs::metadata(&path).at("read", &path)?;
+    Ok(path)
+}

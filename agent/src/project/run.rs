@@ -1,0 +1,354 @@
+//! A runner: carries one deployment from its order to its end, whatever happens on the way.
+//!
+//! A runner that finds a journal which began and has no end is the successor of one that was
+//! killed, by hand or with its guest: it rolls back, unless the deployment is live already, and
+//! then finishes. Nothing is changed before the archive is whole; the deployment is live once
+//! `live.json` names it, and not before all checks passed.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use corpus_domain::{CommitId, DeploymentId, DeploymentState, Outcome, Phase};
+use corpus_protocol::{DeploymentEvent, Event, Fault, Live, Moment, ProjectPlan, Report};
+use serde::{Deserialize, Serialize};
+
+use crate::failure::Failure;
+use crate::files;
+use crate::host::Host;
+use crate::project::archive::{self, Archive};
+use crate::project::configuration::Configuration;
+use crate::project::git;
+use crate::project::journal::Journal;
+use crate::project::layout::Layout;
+use crate::project::order::{self, Ordered};
+use crate::project::process;
+use crate::project::queue::{self, Turn};
+use crate::project::redact::Redactor;
+use crate::project::saved;
+use crate::task::{Cancel, Task};
+
+/// The records of older deployments go.
+const KEPT: usize = 100;
+const GLANCE: Duration = Duration::from_millis(50);
+/// Bytes kept free for what must be written when the disk is full.
+const RESERVE: usize = 1 << 20;
+
+/// What a deployment aims at, decided when its turn came.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Target {
+    /// The commit to go live.
+    pub commit: Option<CommitId>,
+    /// The pillar's commit.
+    pub pillar: Option<CommitId>,
+    /// What was live before.
+    pub previous: Option<Live>,
+    /// The guest's run in which it began.
+    pub boot: String,
+}
+
+/// A deployment while it runs.
+pub struct Run<'a> {
+    /// Where the project is.
+    pub layout: &'a Layout,
+    /// The guest.
+    pub host: &'a Host,
+    /// What the project should be.
+    pub plan: ProjectPlan,
+    /// The order.
+    pub ordered: Ordered,
+    /// What happened.
+    pub journal: Mutex<Journal>,
+    /// Set when somebody ends it.
+    pub cancel: Arc<Cancel>,
+    /// What it aims at.
+    pub target: Target,
+    /// The configuration of the trees as they are.
+    pub configuration: Configuration,
+    /// How it ends, once that is known.
+    pub ending: Option<DeploymentState>,
+}
+
+/// Asks that a deployment ends.
+pub fn ask_to_end(layout: &Layout, id: DeploymentId) -> Result<(), Failure> {
+    saved::write(&layout.deployment(id).join("cancel.json"), &saved::now())
+}
+
+/// Runs a deployment to its end; returns at once when another process does that or it is over.
+pub fn run(layout: &Layout, id: DeploymentId, host: &Host) -> Result<(), Failure> {
+    let missing = || Failure::Missing(format!("there is no deployment {id} of {} here", layout.project()));
+    let ordered: Ordered = saved::read(&layout.order(id))?.ok_or_else(missing)?;
+    let Some(_runner) = order::become_runner(layout, id)? else { return Ok(()) };
+    if order::is_over(layout, id) {
+        return Ok(());
+    }
+    rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
+    process::become_reaper();
+    process::end_leftovers(&id.to_string());
+    let journal = Journal::open(layout, id)?;
+    if let Some(report) = &journal.progress().report {
+        return saved::write(&layout.report(id), report);
+    }
+    let mut run = Run {
+        layout,
+        host,
+        plan: saved::plan(layout)?,
+        ordered,
+        journal: Mutex::new(journal),
+        cancel: Arc::default(),
+        target: saved::read(&layout.deployment(id).join("target.json"))?.unwrap_or_default(),
+        configuration: Configuration::default(),
+        ending: None,
+    };
+    let watched = Watched::cancel_file(layout, id, &run.cancel);
+    let ended = run.to_its_end();
+    drop(watched);
+    ended
+}
+
+impl Run<'_> {
+    fn to_its_end(&mut self) -> Result<(), Failure> {
+        let cancel = Arc::clone(&self.cancel);
+        let tell = &mut |what| self.journal().tell(DeploymentEvent::Waiting { what });
+        match queue::wait(self.layout, &self.ordered, &|| cancel.is_set(), tell)? {
+            Turn::Mine(_turn) => {
+                let ended = self.in_turn();
+                queue::done(self.layout);
+                ended
+            }
+            Turn::Superseded(by) => {
+                let text = format!("superseded by deployment {} of {}, which came later", by.order.id, by.order.by);
+                self.journal().note(text);
+                self.end(DeploymentState::Superseded, None)
+            }
+            Turn::Cancelled => {
+                let fault = self.fault(Phase::Archive, "cancelled while it waited; nothing was changed");
+                self.end(DeploymentState::RolledBack, Some(fault))
+            }
+        }
+    }
+
+    fn in_turn(&mut self) -> Result<(), Failure> {
+        self.hide_secrets();
+        let found = self.journal().progress().begun.is_some();
+        let reached = if found { Err(self.interrupted()) } else { self.begin().and_then(|()| self.forward()) };
+        let (state, fault) = match reached {
+            Ok(()) => (DeploymentState::Live, None),
+            Err(_) if self.is_live() => (DeploymentState::Live, None),
+            Err(fault) => (self.back(&fault)?, Some(fault)),
+        };
+        self.tell_everyone(state, fault.as_ref());
+        self.end(state, fault)
+    }
+
+    /// Why the runner before this one did not come to an end.
+    fn interrupted(&mut self) -> Fault {
+        let (open, began) = {
+            let journal = self.journal();
+            let progress = journal.progress();
+            (progress.open, progress.phases.last().and_then(|report| report.began_ms))
+        };
+        if let Some(phase) = open {
+            let elapsed_ms = began.map_or(0, |began| saved::now().saturating_sub(began));
+            self.journal().tell(DeploymentEvent::PhaseEnded { phase, outcome: Outcome::Failed, elapsed_ms });
+        }
+        if let Ok(Some(fault)) = saved::read(&self.fault_path()) {
+            return fault;
+        }
+        let last = self.journal().progress().phases.last().map(|report| report.phase);
+        let phase = open.or(last).unwrap_or(Phase::Archive);
+        let who = if self.target.boot == boot() { "the agent was killed" } else { "the guest was restarted" };
+        self.fault(phase, format!("{who} in the middle of {phase}"))
+    }
+
+    /// Whether this deployment went live.
+    pub fn is_live(&self) -> bool {
+        let live = saved::read::<Live>(&self.layout.live()).ok().flatten();
+        live.is_some_and(|live| live.deployment == self.id())
+    }
+
+    /// Its id.
+    pub fn id(&self) -> DeploymentId {
+        self.ordered.order.id
+    }
+
+    /// The journal; nobody panics while holding it.
+    pub fn journal(&self) -> MutexGuard<'_, Journal> {
+        self.journal.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A fault of Corpus's own.
+    pub fn fault(&self, phase: Phase, message: impl Into<String>) -> Fault {
+        Fault { phase, recipe: None, message: message.into(), line: None }
+    }
+
+    /// Where the fault is kept, for a successor.
+    pub fn fault_path(&self) -> std::path::PathBuf {
+        self.layout.deployment(self.id()).join("fault.json")
+    }
+
+    /// Where something must be written though the disk is full.
+    pub fn reserve_path(&self) -> std::path::PathBuf {
+        self.layout.deployment(self.id()).join("reserve")
+    }
+
+    /// Keeps room for the end.
+    pub fn reserve(&self) {
+        let _ = std::fs::write(self.reserve_path(), vec![1; RESERVE]);
+    }
+
+    /// Does something of Corpus's own; its lines go to the journal.
+    pub fn with_task<T>(&self, cancel: &Cancel, act: impl FnOnce(&Task<'_>) -> T) -> T {
+        let events = |event| {
+            if let Event::Log { stream, text } = event {
+                self.journal().line(stream, &text);
+            }
+        };
+        act(&Task { host: self.host, cancel, events: &events })
+    }
+
+    /// Secrets of the configuration that was, and that is, are blacked out from now on.
+    pub fn hide_secrets(&mut self) {
+        let live = Configuration::live(self.layout).ok().flatten().unwrap_or_default();
+        let now = Configuration::load(self.layout, &self.plan);
+        self.configuration = now.unwrap_or_else(|_| live.clone());
+        let mut secrets = live.secrets();
+        secrets.extend(self.configuration.secrets());
+        self.journal().hide(Redactor::new(secrets));
+    }
+
+    fn end(&mut self, state: DeploymentState, fault: Option<Fault>) -> Result<(), Failure> {
+        let id = self.id();
+        let _ = files::remove(&self.reserve_path());
+        let _ = files::remove(&self.layout.deployment(id).join("configuration.json"));
+        let calm = Cancel::default();
+        let report = self.report(state, fault);
+        if let Err(failure) = self.with_task(&calm, |task| git::settle(self.layout, &report, task)) {
+            self.journal().note(format!("the branch could not be set: {failure}"));
+        }
+        self.clean_up(state);
+        let mut report = self.report(state, report.fault);
+        report.archives = archive::list(self.layout)?;
+        self.journal().end(report.clone())?;
+        let written = self.journal().progress().report.clone().unwrap_or(report);
+        saved::write(&self.layout.report(id), &written)
+    }
+
+    /// Removes archives and records that need not be kept.
+    fn clean_up(&self, state: DeploymentState) {
+        let id = self.id();
+        let kept = self.configuration.archives().unwrap_or(1);
+        let archive = Archive::of(self.layout, id);
+        let wanted = self.wants(Phase::Archive) && kept > 0;
+        if state == DeploymentState::Superseded {
+            return;
+        }
+        if !wanted && state != DeploymentState::Broken {
+            let failed = archive.failed().exists();
+            let gone = if failed {
+                vec![archive.tree(), archive.pillar(), archive.data()]
+            } else {
+                vec![archive.folder().to_owned()]
+            };
+            let _ = files::remove(&archive.folder().join("meta.json"));
+            gone.iter().for_each(|path| drop(files::remove_folder(path)));
+        }
+        if self.wants(Phase::Archive) {
+            let _ = archive::rotate(self.layout, kept, id);
+        }
+        let mut ids = archive::ids(&self.layout.deployments());
+        ids.sort_unstable();
+        let over = ids.len().saturating_sub(KEPT);
+        let mut old = ids.into_iter().take(over).filter(|old| *old != id && order::is_over(self.layout, *old));
+        old.by_ref().for_each(|old| drop(files::remove_folder(&self.layout.deployment(old))));
+    }
+
+    /// The report as far as it is known.
+    pub fn report(&self, state: DeploymentState, fault: Option<Fault>) -> Report {
+        let journal = self.journal();
+        let progress = journal.progress();
+        let (ordered, now) = (&self.ordered.order, saved::now());
+        let commits = match &progress.begun {
+            Some(DeploymentEvent::Begun { commits, .. }) => commits.clone(),
+            _ => Vec::new(),
+        };
+        let failed = Archive::of(self.layout, ordered.id).failed();
+        let failed = failed
+            .exists()
+            .then(|| failed.strip_prefix(self.layout.home()).ok().map(|path| path.to_string_lossy().into_owned()));
+        Report {
+            id: ordered.id,
+            project: ordered.project.clone(),
+            environment: self.plan.environment,
+            state,
+            trigger: ordered.trigger,
+            by: ordered.by.clone(),
+            commit: self.target.commit.clone(),
+            pillar: self.target.pillar.clone(),
+            previous: self.target.previous.as_ref().and_then(|live| live.commit.clone()),
+            commits,
+            ordered_ms: self.ordered.ordered_ms,
+            began_ms: progress.began_ms.unwrap_or(now),
+            ended_ms: now,
+            phases: progress.all_phases(),
+            fault,
+            proofs: progress.proofs.clone(),
+            live: saved::read(&self.layout.live()).ok().flatten(),
+            failed_tree: failed.flatten(),
+            archives: archive::list(self.layout).unwrap_or_default(),
+            lines: progress.lines,
+        }
+    }
+
+    /// Whether all checks that passed before pass again.
+    pub fn answers_as_before(&self) -> bool {
+        let journal = self.journal();
+        let proofs = &journal.progress().proofs;
+        let failed = |check: &str| {
+            proofs.iter().any(|proof| proof.moment == Moment::RolledBack && proof.check == check && !proof.passed)
+        };
+        !proofs.iter().any(|proof| proof.moment == Moment::Before && proof.passed && failed(&proof.check))
+    }
+}
+
+/// The guest's run: another one after each start of it, container or not.
+pub fn boot() -> String {
+    let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    let stat = std::fs::read_to_string("/proc/1/stat").unwrap_or_default();
+    let started = stat.rsplit_once(')').and_then(|(_, rest)| rest.split_whitespace().nth(19)).unwrap_or_default();
+    format!("{} {started}", id.trim())
+}
+
+/// Looks for a request to end the deployment.
+struct Watched {
+    over: Arc<AtomicBool>,
+    thread: Option<thread::JoinHandle<()>>,
+}
+
+impl Watched {
+    fn cancel_file(layout: &Layout, id: DeploymentId, cancel: &Arc<Cancel>) -> Self {
+        let path = layout.deployment(id).join("cancel.json");
+        let over = Arc::new(AtomicBool::new(false));
+        let (ended, cancel) = (Arc::clone(&over), Arc::clone(cancel));
+        let thread = thread::spawn(move || {
+            while !ended.load(Ordering::Acquire) {
+                if path.exists() {
+                    cancel.set();
+                    return;
+                }
+                thread::sleep(GLANCE);
+            }
+        });
+        Self { over, thread: Some(thread) }
+    }
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        self.over.store(true, Ordering::Release);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}

@@ -1,0 +1,263 @@
+//! What goes well, and in which order.
+
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use crate::world::{Guest, HOME};
+
+/// Serves the tree on port 80, and is proven by it.
+pub const DEFAULTS: &str = "greeting: hello\nchecks:\n  - {http: {path: /page, contains: hello}, within: 20}\n  - {command: [test, -e, page]}\n";
+const INSTALL: &str = "#!/bin/sh -e\necho \"$CORPUS_CFG_GREETING from $CORPUS_COMMIT\" > page\necho installed\n";
+const DUMP: &str = "#!/bin/sh -e\ncp \"$CORPUS_DATA/rows\" \"$CORPUS_ARCHIVE/rows\"\n";
+const RELOAD: &str = "#!/bin/sh -e\ncp \"$CORPUS_ARCHIVE/rows\" \"$CORPUS_DATA/rows\"\n";
+
+/// The project's files, with others besides.
+pub fn with<'a>(more: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str)> {
+    let mut files = vec![
+        (".corpus/defaults.yaml", DEFAULTS),
+        (".corpus/10_page", INSTALL),
+        (".corpus/archive", DUMP),
+        (".corpus/rollback", RELOAD),
+        ("index.html", "the site\n"),
+        ("lib/module.py", "x = 1\n"),
+    ];
+    files.extend_from_slice(more);
+    files
+}
+
+pub fn init(guest: &Guest) {
+    println!("--- init");
+    guest.must("/root/corpus-agent project init shop --environment staging colour=blue");
+    guest.must("corpus-agent project init shop && id shop && test -d /srv/projects/shop/git/pillar.git");
+    let said = guest.must("corpus-agent project get-configuration shop");
+    assert!(said.contains("colour") && said.contains("\"blue\"") && said.contains("set"), "{said}");
+    let plan = guest.must(&format!("cat {HOME}/plan.json"));
+    let plan: serde_json::Value = serde_json::from_str(&plan).unwrap();
+    let ensure = serde_json::json!({"type": "ensure_project", "plan": plan});
+    assert_eq!(guest.ask(&ensure.to_string())["result"]["Ok"]["changed"], false);
+    let said = guest.run("corpus-agent project deploy shop");
+    assert!(!said.success && said.text.contains("nothing was pushed yet"), "{}", said.text);
+    // What serves the project outlives all deployments.
+    guest.must(&format!(
+        "systemd-run -q --unit site python3 -m http.server -d {HOME}/project 80; echo 1 > {HOME}/data/rows"
+    ));
+    guest.must("cp /usr/bin/true /root/true && ! corpus-agent project deploy nothere");
+}
+
+/// Nothing was live: nothing is afterwards.
+pub fn first_failure(guest: &Guest) {
+    println!("--- the first deployment fails");
+    let before = guest.state();
+    guest.commit(&with(&[(
+        ".corpus/20_fails",
+        "#!/bin/sh\nmkdir -p deep/er; echo bad > deep/er/x; echo Error: no luck >&2; echo bye; exit 4\n",
+    )]));
+    let (said, report) = guest.deploy("");
+    assert!(
+        !said.success && said.text.contains("install failed at 20_fails: exit status 4: Error: no luck"),
+        "{}",
+        said.text
+    );
+    assert_eq!((report["state"].as_str(), report["live"].is_null()), (Some("rolled_back"), true));
+    assert_eq!(guest.state(), before);
+    let failed = report["failed_tree"].as_str().unwrap();
+    assert_eq!(guest.must(&format!("cat {HOME}/{failed}/deep/er/x")), "bad\n");
+}
+
+pub fn deploys(guest: &Guest) {
+    println!("--- deploys");
+    let began = Instant::now();
+    let commit = guest.commit(&with(&[("old", "goes with the next commit")]));
+    let (said, report) = guest.deploy("");
+    assert!(said.success, "{}", said.text);
+    println!("{:8.1} ms  from the commit to live", began.elapsed().as_secs_f64() * 1e3);
+    assert_eq!(report["live"]["commit"].as_str(), Some(commit.as_str()));
+    let outcomes: Vec<_> =
+        report["phases"].as_array().unwrap().iter().map(|phase| phase["outcome"].as_str().unwrap()).collect();
+    assert_eq!(outcomes, ["done", "done", "done", "done", "done", "done", "skipped", "done"]);
+    assert!(
+        report["proofs"].as_array().unwrap().iter().all(|proof| proof["passed"] == true && proof["moment"] == "after")
+    );
+    assert_eq!(report["commits"][0]["subject"], "change");
+    assert_eq!(
+        guest.must(&format!("cat {HOME}/project/page; stat -c %U {HOME}/project/page")),
+        format!("hello from {commit}\nshop\n")
+    );
+    let saved = guest.must(&format!("cat {HOME}/configuration.json"));
+    assert!(saved.contains("\"api_version\": 2") && saved.contains("\"greeting\""), "{saved}");
+
+    // A file that git does not know stays, one that git knows no more goes.
+    guest.must(&format!("echo kept > {HOME}/project/upload; rm /root/code/old"));
+    guest.pillar("greeting: hello pillar\n");
+    let commit = guest.commit(&with(&[("index.html", "the site, changed\n")]));
+    let (said, report) = guest.deploy("");
+    assert!(said.success, "{}", said.text);
+    let listed = guest.must(&format!("cd {HOME}/project && cat upload page index.html && ls old || true"));
+    assert!(listed.starts_with(&format!("kept\nhello pillar from {commit}\nthe site, changed\nls: ")), "{listed}");
+    let moments: Vec<_> =
+        report["proofs"].as_array().unwrap().iter().map(|proof| proof["moment"].as_str().unwrap()).collect();
+    assert_eq!(moments, ["before", "before", "after", "after"]);
+    let project = guest.ask(r#"{"type":"read_project","project":"shop"}"#);
+    let project = &project["result"]["Ok"];
+    assert_eq!(project["deployments"].as_array().unwrap().len(), 4);
+    let greeting =
+        project["configuration"].as_array().unwrap().iter().find(|entry| entry["key"] == "greeting").unwrap();
+    assert_eq!((&greeting["value"], &greeting["origin"]), (&"hello pillar".into(), &"pillar".into()));
+}
+
+pub fn one_phase(guest: &Guest) {
+    println!("--- one phase");
+    let live = guest.must(&format!("cat {HOME}/live.json"));
+    let archives = guest.must(&format!("ls {HOME}/archives"));
+    guest.must(&format!("chmod 777 {HOME}/project/index.html && chown root {HOME}/project/lib"));
+    let (said, report) = guest.deploy("--only install,fixperms");
+    assert!(said.success, "{}", said.text);
+    let ran: Vec<_> = report["phases"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|phase| phase["outcome"] == "done")
+        .map(|phase| phase["phase"].as_str().unwrap())
+        .collect();
+    assert_eq!(ran, ["install", "fixperms"]);
+    assert_eq!(
+        guest.must(&format!("stat -c %a:%U {HOME}/project/index.html {HOME}/project/lib")),
+        "755:shop\n755:shop\n"
+    );
+    assert_eq!(guest.must(&format!("cat {HOME}/live.json; ls {HOME}/archives")), format!("{live}{archives}"));
+    guest.must(
+        "corpus-agent project archive shop && corpus-agent project set-configuration shop colour=red 'sizes=[1, 2]'",
+    );
+    assert!(!guest.run("corpus-agent project set-configuration shop archives=many").success);
+    let said = guest.must("corpus-agent project get-configuration shop | tr -s ' '");
+    assert!(
+        said.contains("colour \"red\" set") && said.contains("sizes [1,2] set") && said.contains("archives 5 built-in"),
+        "{said}"
+    );
+}
+
+const SLOW: &str = "#!/bin/sh\nwhile ! [ -e /run/go-on ]; do sleep 0.05; done\n";
+
+pub fn queue(guest: &Guest) {
+    println!("--- two at once, and a third");
+    guest.must("rm -f /run/go-on");
+    guest.commit(&with(&[(".corpus/05_slow", SLOW)]));
+    let first = guest.order(r#"{"type":"head"}"#, "hand");
+    guest.soon(&format!("grep -q 05_slow {HOME}/deployments/{first}/journal.jsonl"));
+    let second = guest.order(r#"{"type":"head"}"#, "hand");
+    let told = guest.soon(&format!("grep -h waiting {HOME}/deployments/{second}/journal.jsonl"));
+    assert!(told.contains(&format!("deployment {first} of mia, since ")), "{told}");
+    let third = guest.order(r#"{"type":"head"}"#, "hand");
+    assert_eq!(guest.ended(&second)["state"], "superseded");
+    assert!(guest.journal(&second).contains(&format!("superseded by deployment {third}")));
+    guest.must("touch /run/go-on");
+    assert_eq!(guest.ended(&first)["state"], "live");
+    assert_eq!(guest.ended(&third)["state"], "live");
+}
+
+pub fn cancel(guest: &Guest) {
+    println!("--- cancelled");
+    guest.must("rm -f /run/go-on");
+    let before = guest.state();
+    guest.commit(&with(&[(".corpus/05_slow", SLOW)]));
+    let running = guest.order(r#"{"type":"head"}"#, "hand");
+    guest.soon(&format!("grep -q 05_slow {HOME}/deployments/{running}/journal.jsonl"));
+    let waiting = guest.order(r#"{"type":"head"}"#, "hand");
+    guest.soon(&format!("grep -q waiting {HOME}/deployments/{waiting}/journal.jsonl"));
+    for id in [&waiting, &running] {
+        let answer = guest.ask(&format!(r#"{{"type":"cancel_deployment","project":"shop","id":"{id}"}}"#));
+        assert_eq!(answer["result"]["Ok"]["changed"], true, "{answer}");
+        let report = guest.ended(id);
+        assert_eq!(report["state"], "rolled_back");
+        assert!(report["fault"]["message"].as_str().unwrap().starts_with("cancelled"), "{}", report["fault"]);
+        let again = guest.ask(&format!(r#"{{"type":"cancel_deployment","project":"shop","id":"{id}"}}"#));
+        assert_eq!(again["result"]["Ok"]["changed"], false);
+    }
+    assert!(!guest.run("pgrep -f 05_slow").success);
+    assert_eq!(guest.state(), before);
+}
+
+pub fn restore_and_drill(guest: &Guest) {
+    println!("--- restore, drill");
+    guest.must(&format!("echo first > {HOME}/data/rows"));
+    guest.commit(&with(&[("index.html", "first\n")]));
+    guest.must("corpus-agent project deploy shop");
+    let first = guest.state();
+    let rows_of = guest.must(&format!("cat {HOME}/data/rows"));
+    guest.commit(&with(&[
+        ("index.html", "second\n"),
+        (".corpus/30_rows", "#!/bin/sh\necho second > $CORPUS_DATA/rows\n"),
+    ]));
+    guest.must("corpus-agent project deploy shop");
+    let second = guest.newest();
+    let before = guest.state();
+
+    let drill = guest.order(r#"{"type":"head"}"#, "drill");
+    let report = guest.ended(&drill);
+    assert_eq!((report["state"].as_str(), report["trigger"].as_str()), (Some("rolled_back"), Some("drill")));
+    assert!(report["fault"]["message"].as_str().unwrap().starts_with("drill"));
+    assert!(report["proofs"].as_array().unwrap().iter().any(|proof| proof["moment"] == "rolled_back"));
+    assert_eq!(guest.state(), before);
+
+    let said = guest.must(&format!("corpus-agent project rollback shop --to {second}"));
+    let trees = |state: &str| state.split("{\n").next().unwrap().to_owned();
+    assert_eq!(trees(&guest.state()), trees(&first), "{said}");
+    assert_eq!(guest.must(&format!("cat {HOME}/data/rows")), rows_of);
+    assert_eq!(guest.report()["trigger"], "restore");
+    let nowhere = guest.order(&format!(r#"{{"type":"archive","archive":"{}"}}"#, uuid::Uuid::now_v7()), "restore");
+    let report = guest.ended(&nowhere);
+    assert!(report["fault"]["message"].as_str().unwrap().contains("there is no archive"), "{report}");
+}
+
+pub fn rotation(guest: &Guest) {
+    println!("--- archives rotate");
+    guest.must("corpus-agent project set-configuration shop archives=2");
+    for _ in 0..3 {
+        guest.must("corpus-agent project deploy shop");
+    }
+    assert_eq!(guest.report()["archives"].as_array().unwrap().len(), 2);
+    assert_eq!(guest.must(&format!("ls {HOME}/archives | wc -l")), "2\n");
+}
+
+pub fn dev(guest: &Guest) {
+    println!("--- dev");
+    guest.must(
+        "corpus-agent project init shop --environment dev && corpus-agent project set-configuration shop archives=0",
+    );
+    guest.must("corpus-agent project deploy shop");
+    assert_eq!(guest.must(&format!("ls -A {HOME}/archives")), "");
+    guest.must(&format!("echo edited in place > {HOME}/project/index.html"));
+    guest.commit(&with(&[("index.html", "committed\n")]));
+    let (said, report) = guest.deploy("");
+    assert!(
+        said.success && said.text.contains("changes in the tree that were not committed are kept in"),
+        "{}",
+        said.text
+    );
+    let patch = guest.must(&format!("cat {HOME}/deployments/{}/local.patch", report["id"].as_str().unwrap()));
+    assert!(patch.contains("+edited in place"), "{patch}");
+    let before = guest.state();
+    guest.commit(&with(&[(".corpus/20_fails", "#!/bin/sh\nrm -rf lib; exit 1\n")]));
+    let (said, report) = guest.deploy("");
+    assert!(!said.success && report["state"] == "rolled_back");
+    assert_eq!(guest.state(), before);
+    assert!(report["failed_tree"].is_string());
+    guest.must("corpus-agent project init shop --environment staging");
+}
+
+pub fn gone(guest: &Guest) {
+    println!("--- gone");
+    guest.commit(&with(&[(".corpus/05_slow", "#!/bin/sh\nsleep 300\n")]));
+    let running = guest.order(r#"{"type":"head"}"#, "hand");
+    guest.soon(&format!("grep -q 05_slow {HOME}/deployments/{running}/journal.jsonl"));
+    let absent = |data| format!(r#"{{"type":"ensure_project_absent","project":"shop","data":{data}}}"#);
+    assert_eq!(guest.ask(&absent(false))["result"]["Ok"]["changed"], true);
+    assert_eq!(guest.must(&format!("ls -A {HOME}")), "data\n");
+    assert!(!guest.run("id shop").success && !guest.run("pgrep -f 05_slow").success);
+    guest.must("! ls /etc/systemd/system/corpus-project*");
+    assert_eq!(guest.ask(&absent(false))["result"]["Ok"]["changed"], false);
+    assert_eq!(guest.ask(&absent(true))["result"]["Ok"]["changed"], true);
+    assert_eq!(guest.ask(&absent(true))["result"]["Ok"]["changed"], false);
+    assert!(!guest.run(&format!("ls {HOME}")).success);
+    sleep(Duration::from_millis(1));
+}

@@ -1,0 +1,54 @@
+//! Pushes to a real guest: git, sudo, sshd, systemd, Salt and Python as in the image.
+//!
+//! A container of the image, without a network but its own loopback, is the guest; whoever
+//! pushes is an account in it, and comes over SSH, to the guest itself as a member does and as
+//! root as the controller does. Needs root, LXC and `CORPUS_LAB_IMAGE`; `CORPUS_AGENT_BINARY` is
+//! the agent (static, else that of this build), `CORPUS_SALT_BUNDLE` what scripts/salt-bundle made.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::disallowed_methods,
+    reason = "tests may fail loudly, and play the parts of members and controller"
+)]
+
+#[path = "push/examples.rs"]
+mod examples;
+#[path = "push/guest.rs"]
+mod guest;
+#[path = "push/measured.rs"]
+mod measured;
+#[path = "push/pushes.rs"]
+mod pushes;
+
+use guest::Guest;
+
+#[test]
+#[ignore = "needs the lab"]
+fn a_push_deploys_or_is_refused() {
+    let guest = Guest::start("push");
+    pushes::good_and_bad(&guest);
+    pushes::not_deployed(&guest);
+    pushes::pillars(&guest);
+    pushes::lost(&guest);
+    pushes::two_at_once(&guest);
+    pushes::too_large(&guest);
+    pushes::by_the_controller(&guest);
+}
+
+#[test]
+#[ignore = "needs the lab"]
+fn the_examples() {
+    let guest = Guest::start("examples");
+    examples::static_site(&guest);
+    examples::python_app(&guest);
+    examples::salt_app(&guest);
+}
+
+#[test]
+#[ignore = "needs the lab"]
+fn as_fast_as_a_shell_hook() {
+    measured::measure(&Guest::start("measured"));
+}

@@ -1,0 +1,113 @@
+//! The examples of the repository: each deployed, changed, broken and rolled back.
+
+use std::process::Stdio;
+
+use crate::guest::Guest;
+
+/// A change that must be refused with a reason; then the page is as before.
+#[track_caller]
+fn broken(guest: &Guest, name: &str, change: &str, reason: &str, page: &str) {
+    let (live, before) = (guest.live(name), guest.page(page));
+    guest.commit(name, change);
+    guest.push(name, "origin HEAD:main").refused(reason);
+    assert_eq!((guest.live(name), guest.page(page)), (live, before), "after {change}");
+    guest.mia(&format!("cd {name}; git reset -q --hard HEAD~1")).good();
+}
+
+pub fn static_site(guest: &Guest) {
+    guest.project("site", Some("static-site"));
+    guest.push("site", "origin main").good();
+    assert!(guest.page("/").contains("<h1>It works</h1>"), "{}", guest.page("/"));
+
+    // Somebody reads all the time; no request is lost over releases and rollbacks.
+    let reads = "echo 0 > /tmp/lost; while [ ! -e /tmp/enough ]; do
+        curl -sf -o /dev/null http://localhost/ || echo $? >> /tmp/lost; echo >> /tmp/read; done";
+    let mut reader = guest.mia_begins(reads).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    guest.commit("site", "sed -i 's/It works/It works well/' site/index.html");
+    guest.push("site", "origin main").good();
+    assert!(guest.page("/").contains("<h1>It works well</h1>"));
+    broken(guest, "site", "echo 'exit 4' > .corpus/05_x; chmod +x .corpus/05_x", "install failed at 05_x", "/");
+    broken(guest, "site", "sed -i 's/.*html>.*//' site/index.html", "without", "/");
+    broken(guest, "site", "sed -i 's/site 80/site 81/' .corpus/10_web", "prove failed", "/");
+    broken(
+        guest,
+        "site",
+        "printf '#!/bin/sh\\nexit 5\\n' > .corpus/fixperms; chmod +x .corpus/fixperms",
+        "fixperms failed",
+        "/",
+    );
+    broken(guest, "site", "echo 'checks: [{http: 3}]' > .corpus/defaults.yaml", "checks", "/");
+    std::fs::write(guest.path("/tmp/enough"), "").unwrap();
+    reader.wait().unwrap();
+    let lost = guest.root_does("sed 1d /tmp/lost | wc -l").trim().to_owned();
+    let read = guest.root_does("wc -l < /tmp/read").trim().to_owned();
+    println!("            {lost} of {read} requests lost over releases and rollbacks of the static site");
+    guest.root_does("systemctl disable --now site-web");
+}
+
+pub fn python_app(guest: &Guest) {
+    guest.project("notes", Some("python-app"));
+    guest.push("notes", "origin main").good();
+    let add = |text: &str| guest.root_does(&format!("curl -sf -d '{text}' http://localhost/"));
+    add("first");
+    assert!(guest.page("/").contains("<li>first"), "{}", guest.page("/"));
+
+    let third = "sed -i 's/^MIGRATIONS = \\[/&/; s/^]/    \"create table tag (name text)\",\\n]/' app/database.py";
+    guest.commit("notes", third);
+    let text = guest.push("notes", "origin main").good();
+    assert!(text.contains("migration 3") && text.contains("dumped 1 notes"), "{text}");
+    assert!(guest.page("/").contains("<li>first") && guest.page("/health").contains("true"));
+
+    // A migration that destroys, then a failure: the dump is loaded again.
+    let destroys = "sed -i 's/^]/    \"delete from note\",\\n]/' app/database.py; printf '#!/bin/sh\\nexit 1\\n' > .corpus/40_x; chmod +x .corpus/40_x";
+    broken(guest, "notes", destroys, "install failed at 40_x: exit status 1", "/");
+    assert!(guest.page("/health").contains("true"), "{}", guest.page("/health"));
+    broken(guest, "notes", "echo 'import nothing' >> app/server.py", "prove failed", "/");
+    broken(guest, "notes", "sed -i 's/^]/    \"nonsense\",\\n]/' app/database.py", "install failed at 20_migrate", "/");
+    broken(
+        guest,
+        "notes",
+        "printf '#!/bin/sh\\nexit 7\\n' > .corpus/fixperms; chmod +x .corpus/fixperms",
+        "fixperms failed",
+        "/",
+    );
+    // The archive hook of what is live decides before anything is changed.
+    guest.root_does("mv /srv/projects/notes/data/app.db /srv/projects/notes/data/kept; echo no database > /srv/projects/notes/data/app.db");
+    let live = guest.live("notes");
+    guest.commit("notes", "echo > x");
+    guest.push("notes", "origin main").refused("archive failed at archive: exit status 1");
+    assert_eq!(guest.live("notes"), live);
+    guest.root_does("mv /srv/projects/notes/data/kept /srv/projects/notes/data/app.db");
+    guest.push("notes", "origin main").good();
+    assert!(guest.page("/").contains("<li>first"), "{}", guest.page("/"));
+    guest.root_does("systemctl disable --now notes-web.socket notes-web.service 2>&1");
+}
+
+pub fn salt_app(guest: &Guest) {
+    guest.project("salty", Some("salt-app"));
+    let text = guest.push("salty", "origin main").good();
+    assert!(text.contains("ID: service") && text.contains("Function: service.running"), "{text}");
+    assert!(guest.page("/").contains("<h1 style=\"color: seagreen\">It works</h1>"), "{}", guest.page("/"));
+    assert!(guest.page("/").contains("This is salty in staging."));
+
+    guest.commit("salty-pillar", "printf 'colour: teal\\nsecret: hunter22\\n' > init.sls");
+    guest.push("salty-pillar", "origin main").good();
+    assert!(guest.page("/").contains("color: teal"), "{}", guest.page("/"));
+    guest.commit("salty", "sed -i 's/title: .*/title: Salted/' .salt/PILLAR.sample");
+    guest.push("salty", "origin main").good();
+    assert!(guest.page("/").contains(">Salted</h1>"), "{}", guest.page("/"));
+
+    broken(guest, "salty", "echo TODO >> .salt/files/index.html", "install failed at 30_links.sls", "/");
+    broken(guest, "salty", "sed -i 's/cfg.title/cfg.title | nofilter/' .salt/files/index.html", "10_pages.sls", "/");
+    broken(guest, "salty", "echo '{% if %}' >> .salt/20_service.sls", "install failed at 20_service.sls", "/");
+    broken(guest, "salty", "printf 'x:\\n  nosuch.state: []\\n' > .salt/25_x.sls", "25_x.sls", "/");
+    let last = "ls -td /srv/projects/salty/deployments/*/ | head -n 1";
+    let report = guest.root_does(&format!("cat $({last})report.json"));
+    let report: serde_json::Value = serde_json::from_str(&report).unwrap();
+    let install = report["phases"].as_array().unwrap().iter().find(|phase| phase["phase"] == "install").unwrap();
+    let states = install["recipes"][0]["states"].as_array().unwrap();
+    assert_eq!((&states[0]["id"], &states[1]["function"]), (&"pages".into(), &"file.managed".into()));
+    assert!(report["fault"]["line"].as_u64().is_some(), "{report}");
+    assert!(!report.to_string().contains("hunter22"));
+    guest.root_does("systemctl disable --now salty-web");
+}

@@ -1,0 +1,4 @@
+links:
+  cmd.run:
+    - name: "! grep -Fn TODO pages/*.html"
+    - cwd: {{ cfg.project_root }}

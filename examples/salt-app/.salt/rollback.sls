@@ -1,0 +1,3 @@
+include:
+  - 10_pages
+  - 20_service
