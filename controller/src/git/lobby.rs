@@ -136,7 +136,8 @@ mod tests {
         let again = lobby.enter(ip("192.0.2.1"), now);
         assert!(again.is_some() && lobby.enter(ip("192.0.2.1"), now).is_none());
         drop((second, again));
-        assert_eq!((lobby.lock().all, lobby.lock().waiting.len()), (0, 0));
+        let state = lobby.lock();
+        assert_eq!((state.all, state.waiting.len()), (0, 0));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! What happened becomes letters, in the transaction in which it happened.
 
-use corpus_domain::{DeploymentId, DeploymentState, Environment, ProjectId, ProjectName, Trigger, UserId};
+use corpus_domain::{DeploymentId, DeploymentState, Environment, ProjectId, Trigger, UserId};
 use corpus_protocol::Report;
 use sqlx::PgConnection;
 
@@ -29,7 +29,8 @@ pub async fn deployment_ended(tx: &mut PgConnection, id: DeploymentId) -> sqlx::
     let to = mail::of_deployment(tx, ProjectId(row.project_id), &own).await?;
     let letter = deployment(tx, id, state, row).await?;
     let letter = if recovered { Letter::Recovered(letter) } else { Letter::Failed(letter) };
-    mail::enqueue(tx, &format!("deployment:{id}"), &to, &letter).await
+    // What is given up as broken may turn out to be live after all.
+    mail::enqueue(tx, &format!("deployment:{id}:{state}"), &to, &letter).await
 }
 
 async fn deployment(
@@ -69,29 +70,26 @@ async fn deployment(
 }
 
 /// An environment can be pushed to: who asked for it and the operators are told, once for each
-/// guest that it stands on. `git_url` is what the URLs of repositories begin with.
+/// guest that it stands on. `git_url` is what the URLs of repositories begin with. Repeatable.
 pub async fn platform_ready(
     tx: &mut PgConnection,
-    project: (ProjectId, &ProjectName),
+    project: ProjectId,
     environment: Environment,
-    by: Option<(UserId, &str)>,
     git_url: &str,
 ) -> sqlx::Result<()> {
-    let (id, name) = project;
-    let Some((guest_id, guest, address, ssh_port, hosts)) = mail::platform(tx, id, environment).await? else {
-        return Ok(());
-    };
-    let git_url = format!("{git_url}/{name}/{environment}");
+    let Some(row) = mail::platform(tx, project, environment).await? else { return Ok(()) };
+    let event = format!("platform:{project}:{environment}:{}", row.guest_id);
+    let to = mail::of_platform(tx, row.by_id.map(UserId)).await?;
+    let git_url = format!("{git_url}/{}/{environment}", row.project);
     let letter = Letter::PlatformReady(PlatformLetter {
-        project: name.clone(),
+        project: word(&row.project)?,
         environment,
-        guest,
-        by: by.map(|(_, login)| login.to_owned()),
-        hosts,
-        ssh: ssh_port.map(|port| format!("ssh -p {port} sysadmin@{address}")),
+        guest: row.guest,
+        by: row.by,
+        hosts: row.hosts,
+        ssh: row.ssh_port.map(|port| format!("ssh -p {port} sysadmin@{}", row.address)),
         pillar_url: format!("{git_url}/pillar"),
         git_url,
     });
-    let to = mail::of_platform(tx, by.map(|(id, _)| id)).await?;
-    mail::enqueue(tx, &format!("platform:{id}:{environment}:{guest_id}"), &to, &letter).await
+    mail::enqueue(tx, &event, &to, &letter).await
 }

@@ -20,6 +20,7 @@ use self::follow::{Ending, Patience, to_its_end};
 use super::guest_calls::{On, SHORT, ask, ask_patiently, read, stands, stands_if_there};
 use crate::controller::Services;
 use crate::jobs::{Job, JobParams, NewJob, Retry, Step, StepContext, StepError};
+use crate::mail;
 use crate::nodes::NodeError;
 use crate::store::deployments::{self, Course};
 use crate::store::environments::Stands;
@@ -134,5 +135,6 @@ async fn settle(ctx: Ctx) -> Result<(), StepError> {
 async fn give_up(ctx: &Ctx, state: DeploymentState, why: &str) -> Result<(), StepError> {
     let mut tx = ctx.begin().await?;
     deployments::give_up(&mut tx, ctx.params().deployment, state, why).await?;
+    mail::deployment_ended(&mut tx, ctx.params().deployment).await?;
     Ok(tx.commit().await?)
 }

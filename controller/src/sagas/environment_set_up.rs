@@ -8,6 +8,7 @@ use super::guest_calls::{LAYOUT, On, ask, bring_plan, bring_salt, read, stands, 
 use super::node_calls::apply;
 use crate::controller::Services;
 use crate::jobs::{Job, JobParams, NewJob, Retry, Step, StepContext, StepError};
+use crate::mail;
 use crate::store::environments::{self, Stands};
 
 /// What the job is about.
@@ -87,6 +88,7 @@ async fn ready(ctx: Ctx) -> Result<(), StepError> {
     let mut tx = ctx.begin().await?;
     let from = [EnvironmentState::SettingUp, EnvironmentState::Ready];
     if environments::set_state(&mut tx, on.project, on.environment, &from, EnvironmentState::Ready, None).await? {
+        mail::platform_ready(&mut tx, on.project, on.environment, &ctx.services().settings.git_url).await?;
         return Ok(tx.commit().await?);
     }
     Err(StepError::permanent("the environment is in another state than it was left in"))

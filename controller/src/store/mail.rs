@@ -1,6 +1,6 @@
 //! Letters that are to be sent, and who wants which.
 
-use corpus_domain::{DeploymentId, Environment, GuestId, MailPreference, ProjectId, UserId};
+use corpus_domain::{DeploymentId, Environment, MailPreference, ProjectId, UserId};
 use serde_json::Value;
 use sqlx::PgConnection;
 use uuid::Uuid;
@@ -206,23 +206,45 @@ pub async fn line(conn: &mut PgConnection, id: DeploymentId, line: i64) -> sqlx:
         .await
 }
 
-/// An environment's guest, as far as a letter needs it: its id and name, its node's address, its
-/// SSH port, the names that lead there.
+/// An environment, as far as a letter needs it.
+#[derive(Debug)]
+pub struct Platform {
+    /// The project's name.
+    pub project: String,
+    /// Its guest.
+    pub guest_id: Uuid,
+    /// The guest's name.
+    pub guest: String,
+    /// The address of the guest's node.
+    pub address: String,
+    /// The node's port that leads to the guest's SSH.
+    pub ssh_port: Option<i32>,
+    /// The names that lead there.
+    pub hosts: Vec<String>,
+    /// Who asked for it.
+    pub by_id: Option<Uuid>,
+    /// By login name.
+    pub by: Option<String>,
+}
+
+/// The environment.
 pub async fn platform(
     conn: &mut PgConnection,
     project: ProjectId,
     environment: Environment,
-) -> sqlx::Result<Option<(GuestId, String, String, Option<i32>, Vec<String>)>> {
-    let row = sqlx::query!(
-        r#"select g.id, g.name, n.address, g.ssh_port,
-                  array(select d.name from dns_names d where d.guest_id = g.id and d.state = 'attached' order by d.created_at)
-                      as "hosts!"
-           from environments e join guests g on g.id = e.guest_id join nodes n on n.id = g.node_id
+) -> sqlx::Result<Option<Platform>> {
+    sqlx::query_as!(
+        Platform,
+        r#"select p.name as project, g.id as guest_id, g.name as guest, n.address, g.ssh_port, e.created_by as by_id,
+                  u.login as "by?",
+                  array(select d.name from dns_names d where d.guest_id = g.id and d.state = 'attached'
+                        order by d.created_at) as "hosts!"
+           from environments e join projects p on p.id = e.project_id join guests g on g.id = e.guest_id
+           join nodes n on n.id = g.node_id left join users u on u.id = e.created_by
            where e.project_id = $1 and e.environment = $2"#,
         project.0,
         environment.as_str(),
     )
     .fetch_optional(conn)
-    .await?;
-    Ok(row.map(|row| (GuestId(row.id), row.name, row.address, row.ssh_port, row.hosts)))
+    .await
 }

@@ -13,10 +13,33 @@ const AGENT: &str = r#"#!/bin/sh
 set -eu
 PATH='@PATH@'
 set -- $SSH_ORIGINAL_COMMAND
+test "$2" != serve || exec '@DIR@/serve'
 echo "$*" >> '@DIR@/asked'
 [ "$1 $2 $3" = '/usr/local/bin/corpus-agent project serve-git' ]
 test ! -e '@DIR@/before' || . '@DIR@/before'
 exec git "$5" "@DIR@/$4-$6.git"
+"#;
+
+/// The agent's requests: it tells of one deployment, once the file `deployment` names it.
+const SERVE: &str = r#"#!/bin/sh
+PATH='@PATH@'
+echo '{"type":"hello","version":@VERSION@,"root":true}'
+while IFS= read -r line; do
+  id=${line#*\"id\":}
+  id=${id%%[,\}]*}
+  case $line in
+    *'"type":"read_project"'*)
+      known=
+      test ! -e '@DIR@/deployment' || known="\"$(cat '@DIR@/deployment')\""
+      printf '{"type":"result","id":%s,"result":{"Ok":{"type":"project","live":null,"deployments":[%s],"archives":[],"configuration":[]}}}\n' "$id" "$known" ;;
+    *'"type":"follow_deployment"'*)
+      (
+        until test -e '@DIR@/deployment'; do sleep 0.05; done
+        printf '{"type":"event","id":%s,"event":{"type":"deployment","next":9,"entry":{"at_ms":1,"event":{"type":"waiting","what":"x"}}}}\n' "$id"
+      ) & ;;
+    '{"type":"cancel"'*) printf '{"type":"result","id":%s,"result":{"Err":{"kind":"cancelled","message":"cancelled"}}}\n' "$id" ;;
+  esac
+done
 "#;
 
 pub struct Guest {
@@ -26,13 +49,23 @@ pub struct Guest {
 impl Guest {
     pub fn start() -> Self {
         let sshd = start();
+        let key = sshd.key.public_line().unwrap();
+        Self::of(sshd, &key)
+    }
+
+    /// One that lets this key in.
+    pub fn of(sshd: Sshd, key: &str) -> Self {
         let guest = Self { sshd };
-        let agent = guest.path("guest-agent");
-        let script = AGENT.replace("@DIR@", &guest.path("").display().to_string());
-        write(&agent, &script.replace("@PATH@", &std::env::var("PATH").unwrap()), 0o755);
+        let script = |name: &str, text: &str| {
+            let text = text.replace("@DIR@/", &guest.path("").display().to_string());
+            let text = text.replace("@PATH@", &std::env::var("PATH").unwrap());
+            write(&guest.path(name), &text.replace("@VERSION@", &corpus_protocol::VERSION.to_string()), 0o755);
+        };
+        script("guest-agent", AGENT);
+        script("serve", SERVE);
         let ssh = guest.sshd.home("root").join(".ssh");
         std::fs::create_dir_all(&ssh).unwrap();
-        let line = format!("command=\"{}\",restrict {}\n", agent.display(), guest.key().public_line().unwrap());
+        let line = format!("command=\"{}\",restrict {key}\n", guest.path("guest-agent").display());
         write(&ssh.join("authorized_keys"), &line, 0o644);
         for repository in ["shop-project", "shop-pillar"] {
             let path = guest.path(&format!("{repository}.git"));

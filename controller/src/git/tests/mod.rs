@@ -5,4 +5,5 @@ mod losses;
 mod pushing;
 mod refusals;
 mod throughput;
+mod whole;
 mod world;

@@ -31,8 +31,9 @@ async fn world(pool: &PgPool) {
         insert into guests (id, name, node_id, project_id, environment, driver, image, backing, size, mode, ssh_port, state)
             values ('00000000-0000-0000-0000-000000000002', 'www.shop.test', '00000000-0000-0000-0000-000000000003',
             '00000000-0000-0000-0000-000000000001', 'prod', 'lxc', 'debian-12', 'dir', 'small', 'salt', 40001, 'running');
-        insert into environments (project_id, environment, guest_id, state) values
-            ('00000000-0000-0000-0000-000000000001', 'prod', '00000000-0000-0000-0000-000000000002', 'ready')";
+        insert into environments (project_id, environment, guest_id, state, created_by) values
+            ('00000000-0000-0000-0000-000000000001', 'prod', '00000000-0000-0000-0000-000000000002', 'ready',
+             '00000000-0000-0000-0000-00000000000a')";
     sqlx::raw_sql(setup).execute(pool).await.unwrap();
 }
 
@@ -120,11 +121,8 @@ async fn failures_go_to_whose_they_are_and_who_wants_all(pool: PgPool) {
 async fn a_platform_goes_to_who_asked_and_to_ops(pool: PgPool) {
     world(&pool).await;
     let mut conn = pool.acquire().await.unwrap();
-    let name = "shop".parse().unwrap();
     for _ in 0..2 {
-        let project = (ProjectId(PROJECT), &name);
-        let by = Some((UserId(MIA), "mia"));
-        platform_ready(&mut conn, project, Environment::Prod, by, "ssh://git@c.test:2222").await.unwrap();
+        platform_ready(&mut conn, ProjectId(PROJECT), Environment::Prod, "ssh://git@c.test:2222").await.unwrap();
     }
     assert_eq!(queued(&pool).await, [to("mia", "platform_ready"), to("ops", "platform_ready")]);
     let sink = Sink::start().await;

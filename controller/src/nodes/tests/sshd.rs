@@ -49,10 +49,20 @@ pub fn start() -> Sshd {
 }
 
 pub fn start_asking(ask: Ask) -> Sshd {
+    start_at(free_port(), ask)
+}
+
+/// One on a port on which a node has the SSH of its guests.
+pub fn start_as_guest() -> Sshd {
+    let is_free = |port: &u16| TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).is_ok();
+    let from = 40_000 + rand::random_range(0..9_000);
+    start_at((from..50_000).find(is_free).unwrap(), Ask::Password)
+}
+
+fn start_at(port: u16, ask: Ask) -> Sshd {
     let dir = tempfile::Builder::new().prefix("corpus-sshd-").tempdir().unwrap();
     chmod(dir.path(), 0o755);
     let key = ControlKey::generate("test").unwrap();
-    let port = free_port();
     let host_key = new_host_key();
     accounts(dir.path());
     write(&dir.path().join("host_key"), &host_key.to_openssh(LineEnding::LF).unwrap(), 0o600);

@@ -14,6 +14,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 use super::journal::{Journal, verdict};
 use super::{A_DAY, Ctx, course, give_up};
 use crate::jobs::{StepError, Waiting};
+use crate::mail;
 use crate::nodes::{Call, GuestEndpoint, NodeError};
 use crate::sagas::guest_calls::{endpoint, stands_if_there};
 use crate::store::deployment_log::{self, NewLine};
@@ -203,6 +204,7 @@ impl<'a> Watch<'a> {
         if self.journal.is_over {
             let told = Told { live: report.live.clone(), archives: report.archives.clone(), configuration: None };
             environments::observe(&mut tx, params.on.project, params.on.environment, params.on.guest, &told).await?;
+            mail::deployment_ended(&mut tx, params.deployment).await?;
         }
         tx.commit().await?;
         self.lines.clear();
