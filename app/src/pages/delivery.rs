@@ -83,7 +83,14 @@ fn weeks(delivery: &Delivery) -> AnyView {
         .collect_view();
     let (live, failed): (u32, u32) = pairs.iter().fold((0, 0), |all, one| (all.0 + one.0, all.1 + one.1));
     let said = format!("{live} went live and {failed} failed in {last} weeks; at most {most} in one week.");
-    figure("weeks", "Deployments a week", said, pairs.len(), bars.into_any(), table(&["Week", "Live", "Failed"], rows.into_any()))
+    figure(
+        "weeks",
+        "Deployments a week",
+        said,
+        pairs.len(),
+        bars.into_any(),
+        table(&["Week", "Live", "Failed"], rows.into_any()),
+    )
 }
 
 fn durations(delivery: &Delivery) -> AnyView {
@@ -109,7 +116,14 @@ fn durations(delivery: &Delivery) -> AnyView {
         })
         .collect_view();
     let said = format!("The newest {last} deployments, oldest first; the longest took {}.", took(most));
-    figure("durations", "Durations", said, last, bars.into_any(), table(&["Deployment", "Took", "Result"], rows.into_any()))
+    figure(
+        "durations",
+        "Durations",
+        said,
+        last,
+        bars.into_any(),
+        table(&["Deployment", "Took", "Result"], rows.into_any()),
+    )
 }
 
 /// How high a bar is; what is not nothing can be seen.

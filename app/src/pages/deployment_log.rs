@@ -101,7 +101,8 @@ pub async fn read(
 
 /// Where a line is found, in this window or in one around it.
 fn line_path(one: &DeploymentSummary, log: &Log, line: i64) -> String {
-    let here = !matches!(log.window, Window::Search(_) | Window::Tail) && log.lines.iter().any(|known| known.number == line);
+    let here =
+        !matches!(log.window, Window::Search(_) | Window::Tail) && log.lines.iter().any(|known| known.number == line);
     if here { format!("#L{line}") } else { format!("{}?line={line}#L{line}", deployment_path(one)) }
 }
 
@@ -124,7 +125,8 @@ pub fn part(one: &DeploymentSummary, log: &Log) -> AnyView {
 
 fn tools(one: &DeploymentSummary, log: &Log) -> AnyView {
     let page = deployment_path(one);
-    let (first, last) = (log.lines.first().map_or(0, |line| line.number), log.lines.last().map_or(0, |line| line.number));
+    let (first, last) =
+        (log.lines.first().map_or(0, |line| line.number), log.lines.last().map_or(0, |line| line.number));
     let search = matches!(log.window, Window::Search(_));
     let shown = match (&log.window, log.lines.len()) {
         (_, 0) => String::new(),

@@ -19,7 +19,12 @@ use crate::layout::Page;
 const RECENT: usize = 8;
 
 /// Reads and shows it.
-pub async fn load(controller: &Controller, principal: &Principal, name: &ProjectName, form: &FormState) -> Result<Page> {
+pub async fn load(
+    controller: &Controller,
+    principal: &Principal,
+    name: &ProjectName,
+    form: &FormState,
+) -> Result<Page> {
     let detail = controller.project_detail(principal, name).await?;
     Ok(Page::new("project", name.to_string(), project_view(principal, &detail, form)).under("Projects", "/projects"))
 }
@@ -84,7 +89,11 @@ fn job_notice(detail: &ProjectDetail) -> Option<AnyView> {
     let notices: Vec<AnyView> = of_one
         .chain(of_project)
         .map(|(what, job)| {
-            notice(Tone::Busy, what, view! { <a class="link" href=format!("/jobs/{job}")>"Follow the job"</a> }.into_any())
+            notice(
+                Tone::Busy,
+                what,
+                view! { <a class="link" href=format!("/jobs/{job}")>"Follow the job"</a> }.into_any(),
+            )
         })
         .collect();
     (!notices.is_empty()).then(|| notices.into_any())
@@ -94,8 +103,7 @@ fn job_notice(detail: &ProjectDetail) -> Option<AnyView> {
 fn set_up(principal: &Principal, detail: &ProjectDetail, form: &FormState) -> Option<AnyView> {
     let summary = &detail.summary;
     let taken = |which: Environment| summary.environments.iter().any(|one| one.environment == which);
-    let missing: Vec<&str> =
-        Environment::ALL.iter().filter(|one| !taken(**one)).map(|one| one.as_str()).collect();
+    let missing: Vec<&str> = Environment::ALL.iter().filter(|one| !taken(**one)).map(|one| one.as_str()).collect();
     if missing.is_empty() || !principal.may(Operation::EnvironmentSetUp, Some(summary.id)) {
         return None;
     }
