@@ -55,7 +55,7 @@ pub fn deployment_view(
         {head(title.into_any(), below.into_any(), actions.into_any())}
         {error_summary(form)}
         <div class="stack" id="live-notices" data-live="">{fault(detail)}</div>
-        <div id="live-pipeline" data-live="">{report.map(|report| pipeline(report))}</div>
+        <div id="live-pipeline" data-live="">{report.map(pipeline)}</div>
         <div class="cols">
             <div class="stack">
                 <section class="card" id="recipes" aria-labelledby="recipes-heading">

@@ -59,16 +59,14 @@ pub fn pipeline(report: &Report) -> AnyView {
     let items = Phase::ALL
         .iter()
         .filter(|which| **which != Phase::Rollback || rolled_back)
-        .map(|which| match known(*which) {
-            Some(phase) => segment(report, phase, whole),
-            None => {
-                let word = if report.state.is_over() { "not run" } else { "to come" };
-                view! { <li class="wait t1" data-phase=which.as_str()><b>{which.as_str()}</b><span>{word}</span></li> }
-                    .into_any()
-            }
-        })
+        .map(|which| known(*which).map_or_else(|| to_come(report, *which), |phase| segment(report, phase, whole)))
         .collect_view();
     view! { <ol class="pipeline" aria-label="Phases">{items}</ol> }.into_any()
+}
+
+fn to_come(report: &Report, which: Phase) -> AnyView {
+    let word = if report.state.is_over() { "not run" } else { "to come" };
+    view! { <li class="wait t1" data-phase=which.as_str()><b>{which.as_str()}</b><span>{word}</span></li> }.into_any()
 }
 
 fn segment(report: &Report, phase: &PhaseReport, whole: u64) -> AnyView {
