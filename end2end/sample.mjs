@@ -68,6 +68,25 @@ export async function fill(database, { project, environment = 'staging', address
   return { failed: deployments, live: deployments - 1, ids, guest }
 }
 
+/** A deployment that seems to run: its install phase has begun. Returns its id; `number` must be free. */
+export async function begin(database, { project, environment = 'staging', number, guest }) {
+  const [[projectId]] = await database.rows(`select id from projects where name = '${project}'`)
+  const [id, now] = [randomUUID(), Date.now()]
+  const whole = reportOf({ id, project, environment, state: 'running', began: now - 9_000, ended: 0, commit: hex(number), live: null, archives: [] })
+  const phases = [...whole.phases.slice(0, 3), { ...whole.phases[3], outcome: 'skipped', elapsed_ms: 0, recipes: [] }]
+  const report = { ...whole, phases, proofs: [], lines: 0 }
+  await database.rows(`insert into deployments ${row({ id, project_id: projectId, number, environment, guest_id: guest, guest: `${environment}.carto.example.net`, trigger: 'push', by: 'bob', state: 'running', commit: hex(number), subject: 'Faster', ordered_at: iso(now - 10_000), report })}`)
+  return id
+}
+
+/** One more line of a log. */
+export const say = (database, id, number, text) =>
+  database.rows(`insert into deployment_log ${row({ deployment_id: id, number, at: iso(Date.now()), stream: 'out', text })}`)
+
+/** It is live. */
+export const ends = (database, id) => database.rows(`update deployments set state = 'live', ended_at = now(), elapsed_ms = 12000,
+  report = jsonb_set(report, '{state}', '"live"') where id = '${id}'`)
+
 /** A log of 452 lines whose line 415 says what failed. */
 function lines(database, id, now) {
   const values = Array.from({ length: 452 }, (_, at) => {

@@ -90,9 +90,7 @@ impl Place {
             }
             [environment, "remove"] => Self::RemoveEnvironment(name, environment.parse().ok()?),
             [environment, "drill"] => Self::Drill(name, environment.parse().ok()?),
-            [environment, "restore", archive] => {
-                Self::Restore(name, environment.parse().ok()?, archive.parse().ok()?)
-            }
+            [environment, "restore", archive] => Self::Restore(name, environment.parse().ok()?, archive.parse().ok()?),
             _ => return None,
         })
     }
@@ -146,7 +144,9 @@ mod tests {
         assert_eq!(Place::of("/projects/atlas/members"), Place::Project(name()));
         assert_eq!(Place::of("/projects/atlas/prod"), Place::ProjectEnvironment(name(), Environment::Prod));
         assert_eq!(Place::of("/projects/atlas/deployments/12"), Place::Deployment(name(), 12));
-        for nothing in ["/projects/-x", "/projects/atlas/qa", "/projects/atlas/deployments/0", "/projects/atlas/prod/restore/1"] {
+        for nothing in
+            ["/projects/-x", "/projects/atlas/qa", "/projects/atlas/deployments/0", "/projects/atlas/prod/restore/1"]
+        {
             assert_eq!(Place::of(nothing), Place::Unknown, "{nothing}");
         }
         assert_eq!(Place::of("/projects/atlas/deployments/12").section(), "/deployments");

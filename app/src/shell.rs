@@ -50,7 +50,7 @@ pub fn document(options: LeptosOptions, body: impl FnOnce() -> AnyView) -> AnyVi
 pub fn App() -> impl IntoView {
     let asked = asked();
     Suspend::new(async move {
-        let (title, status, view) = answer(asked).await;
+        let (title, status, view) = Box::pin(answer(asked)).await;
         set_status(status);
         view! { <Title text=title/>{view} }
     })

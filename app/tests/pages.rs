@@ -27,7 +27,12 @@ fn viewer() -> Principal {
 
 fn guest_page(who: &Principal, at: usize, revealed: Option<&Revealed>) -> String {
     let (guests, zones, form) = (samples::guests(), samples::zones(), FormState::default());
-    html(|| guest_view(who, &Shown { guest: &guests[at], environment: None, zones: &zones, jobs: &[], form: &form, revealed }))
+    html(|| {
+        guest_view(
+            who,
+            &Shown { guest: &guests[at], environment: None, zones: &zones, jobs: &[], form: &form, revealed },
+        )
+    })
 }
 
 #[test]

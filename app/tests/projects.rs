@@ -116,7 +116,10 @@ fn a_failed_deployment_opens_at_its_failing_line() {
         assert!(page.contains(&format!("class=\"{word}\"")), "{word}");
     }
     assert!(page.contains("31.6 s, failed at 20_migrate.sls") && page.contains("project.failed"));
-    assert!(page.contains("3 states, 1 changed, 1 failed") && page.contains("<details open class=\"more salt\""), "{page}");
+    assert!(
+        page.contains("3 states, 1 changed, 1 failed") && page.contains("<details open class=\"more salt\""),
+        "{page}"
+    );
 }
 
 #[test]
@@ -146,7 +149,10 @@ fn a_search_finds_lines_and_leads_to_them() {
     assert!(page.contains("41 lines with “&lt;wheel&gt;”") && page.contains("value=\"&lt;wheel&gt;\""));
     assert!(page.contains("href=\"/projects/carto-api/deployments/218?line=420#L420\""));
     let none = Log { lines: vec![], ..log(Window::Search("x".into())) };
-    assert!(page_of(&samples::operator(), &project_samples::deployment(DeploymentState::Live), &none).contains("No line contains this."));
+    assert!(
+        page_of(&samples::operator(), &project_samples::deployment(DeploymentState::Live), &none)
+            .contains("No line contains this.")
+    );
 }
 
 #[test]
@@ -175,14 +181,16 @@ fn a_broken_one_says_that_a_person_must_look() {
 fn the_configuration_says_where_values_come_from_and_no_secret() {
     let detail = project_samples::project_detail(0);
     let staging = &detail.summary.environments[1];
-    let view = |form: &FormState| html(|| environment::environment_view(&samples::operator(), &detail.summary, staging, form));
+    let view =
+        |form: &FormState| html(|| environment::environment_view(&samples::operator(), &detail.summary, staging, form));
     let page = view(&FormState::default());
     for words in ["built in", "the project&#x27;s defaults", "set here", "pillar", "a secret, not shown"] {
         assert!(page.contains(words) || page.contains(&words.replace("&#x27;", "'")), "{words}");
     }
     assert!(page.contains("workers: 4") && page.contains("database:\n  host: db"), "{page}");
     assert!(page.contains(&format!("/staging/restore/{}", staging.archives[0].id)));
-    let refused = FormState::new("settings", vec![("settings".into(), "a: [".into())]).error("settings", "neither YAML nor JSON in line 1");
+    let refused = FormState::new("settings", vec![("settings".into(), "a: [".into())])
+        .error("settings", "neither YAML nor JSON in line 1");
     let page = view(&refused);
     assert!(page.contains("f-settings-error") && page.contains(">a: [</textarea>"));
 }

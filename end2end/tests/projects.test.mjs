@@ -8,7 +8,7 @@ import { Database } from '../database.mjs'
 import * as lab from '../lab.mjs'
 import * as look from '../look.mjs'
 import * as pages from '../pages.mjs'
-import { fill } from '../sample.mjs'
+import { begin, ends, fill, say } from '../sample.mjs'
 import { Server } from '../server.mjs'
 import { story } from '../steps.mjs'
 
@@ -86,7 +86,7 @@ test('projects, their members and their deployments', async t => {
     const seen = (await people.carol.read('/projects/carto-api')).html
     assert.ok(seen.includes('You are developer') && !seen.includes('Give the role'))
     assert.equal((await post(people.carol, '/projects/carto-api/members', { login: 'dave', role: 'viewer' })).status(), 403)
-    assert.equal((await post(people.twin1, '/projects/carto-api/staging/settings', { settings: 'a: 1' })).status(), 404, 'there is no staging yet')
+    assert.equal((await post(people.twin1, '/projects/carto-api/staging/settings', { settings: 'a: 1' })).status(), 403)
     assert.equal((await post(people.carol, '/projects/carto-api/remove', { confirm: 'carto-api' })).status(), 403)
     await give('carol', 'viewer')
     await page.locator('[data-member=carol]').getByText('viewer, given here').waitFor()
@@ -148,7 +148,7 @@ test('projects, their members and their deployments', async t => {
     }), 'it is in view in its box')
     assert.match(await line.textContent(), /tile_store/)
     assert.ok(!(await page.content()).includes('<script>alert(1)'))
-    await page.getByLabel('Search the log').fill('NUMBER 42 ')
+    await page.getByLabel('Search the log').fill('NUMBER 42 <')
     await pages.press(people.bob, 'Search')
     await page.getByText('1 line with').waitFor()
     await page.locator('.log a').first().click()
@@ -157,6 +157,29 @@ test('projects, their members and their deployments', async t => {
     await page.getByText(/^lines 75 to 274 of 452/).waitFor()
     await page.getByRole('link', { name: 'Whole log' }).click()
     await page.getByText('lines 1 to 452 of 452').waitFor()
+  })
+
+  await step('a deployment that runs is followed without a reload, and its log stays at its end', async () => {
+    const { page } = people.bob
+    const number = sample.failed + 1
+    const id = await begin(database, { project: 'carto-api', number, guest: sample.guest })
+    await page.goto(`/projects/carto-api/deployments/${number}`)
+    await page.evaluate(() => { window.sameDocument = true })
+    await page.locator('.pipeline .busy[data-phase=install]').waitFor()
+    await page.getByText('Nothing was written yet').waitFor()
+    for (let line = 1; line <= 60; line += 1) await say(database, id, line, `a line of ${line}`)
+    const seen = text => page.waitForFunction(text => {
+      const log = document.querySelector('.log')
+      const line = [...document.querySelectorAll('.log .lines > div')].find(one => one.textContent.includes(text))
+      return line && line.getBoundingClientRect().bottom <= log.getBoundingClientRect().bottom + 1
+    }, text)
+    await seen('a line of 60')
+    await say(database, id, 61, 'the last line of all')
+    await seen('the last line of all')
+    await ends(database, id)
+    await page.locator('#live-state .status.ok').getByText('Live').waitFor()
+    assert.ok(await page.evaluate(() => window.sameDocument), 'it was not loaded again')
+    await database.rows(`delete from deployments where id = '${id}'`)
   })
 
   await step('its report is a file', async () => {

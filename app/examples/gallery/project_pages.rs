@@ -20,30 +20,49 @@ pub fn page(place: &Place, variant: &str) -> Option<Page> {
     let title = detail.summary.name.to_string();
     Some(match place {
         Place::Projects if variant == "empty" => Page::new("projects", "Projects", projects::projects_view(&who, &[])),
-        Place::Projects => Page::new("projects", "Projects", projects::projects_view(&who, &project_samples::projects())),
+        Place::Projects => {
+            Page::new("projects", "Projects", projects::projects_view(&who, &project_samples::projects()))
+        }
         Place::NewProject => Page::new("new-project", "New project", projects::new_view(&blank)),
-        Place::Project(_) => Page::new("project", title, project::project_view(&who, &detail, &blank)).under("Projects", "/projects"),
+        Place::Project(_) => {
+            Page::new("project", title, project::project_view(&who, &detail, &blank)).under("Projects", "/projects")
+        }
         Place::RemoveProject(_) => Page::new("remove-project", title, project::remove_view(&detail.summary, &blank)),
         Place::ProjectEnvironment(_, which) => {
             let wrong = FormState::new("settings", vec![("settings".into(), "a: [".into())])
                 .error("settings", "line 1: expected the end of a list");
             let form = if variant == "wrong" { wrong } else { blank };
             let view = environment::environment_view(&who, &detail.summary, one(*which)?, &form);
-            Page::new("environment", which.as_str(), view).under(&title, "/projects/carto-api").under("Projects", "/projects")
+            Page::new("environment", which.as_str(), view)
+                .under(&title, "/projects/carto-api")
+                .under("Projects", "/projects")
         }
-        Place::RemoveEnvironment(_, which) => {
-            Page::new("remove-environment", "Remove", environment_questions::remove_view(&detail.summary, one(*which)?, &blank))
+        Place::RemoveEnvironment(_, which) => Page::new(
+            "remove-environment",
+            "Remove",
+            environment_questions::remove_view(&detail.summary, one(*which)?, &blank),
+        ),
+        Place::Drill(_, which) => {
+            Page::new("drill", "Drill", environment_questions::drill_view(&detail.summary, one(*which)?, &blank))
         }
-        Place::Drill(_, which) => Page::new("drill", "Drill", environment_questions::drill_view(&detail.summary, one(*which)?, &blank)),
         Place::Restore(_, which, _) => {
             let environment = one(*which)?;
             let archive = environment.archives.first()?;
-            Page::new("restore", "Restore", environment_questions::restore_view(&detail.summary, environment, archive, &blank))
+            Page::new(
+                "restore",
+                "Restore",
+                environment_questions::restore_view(&detail.summary, environment, archive, &blank),
+            )
         }
         Place::Deployments => {
-            let query = BTreeMap::from([("environment".to_owned(), if variant == "empty" { "dev" } else { "" }.to_owned())]);
+            let query =
+                BTreeMap::from([("environment".to_owned(), if variant == "empty" { "dev" } else { "" }.to_owned())]);
             let found = if variant == "empty" { vec![] } else { project_samples::deployments() };
-            Page::new("deployments", "Deployments", deployments::deployments_view(&samples::projects(), &query, &found, true))
+            Page::new(
+                "deployments",
+                "Deployments",
+                deployments::deployments_view(&samples::projects(), &query, &found, true),
+            )
         }
         Place::Deployment(..) => {
             let state = variant.parse().unwrap_or(DeploymentState::RolledBack);

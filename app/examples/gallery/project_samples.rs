@@ -6,8 +6,8 @@ use corpus_controller::project_views::{
 };
 use corpus_controller::views::Time;
 use corpus_domain::{
-    CommitId, DeploymentId, DeploymentState, Environment, EnvironmentState, GuestId, GuestState, JobId, Origin, Outcome,
-    Phase, ProjectId, ProjectRole, Trigger, UserId,
+    CommitId, DeploymentId, DeploymentState, Environment, EnvironmentState, GuestId, GuestState, JobId, Origin,
+    Outcome, Phase, ProjectId, ProjectRole, Trigger, UserId,
 };
 use corpus_protocol::{
     ArchiveEntry, Commit, ConfigurationEntry, Fault, Live, Moment, PhaseReport, Proof, RecipeReport, Report, SaltState,
@@ -90,11 +90,16 @@ fn archives() -> Vec<ArchiveEntry> {
 }
 
 fn configuration() -> Vec<ConfigurationEntry> {
-    let entry = |key: &str, value: Option<serde_json::Value>, origin| ConfigurationEntry { key: key.into(), value, origin };
+    let entry =
+        |key: &str, value: Option<serde_json::Value>, origin| ConfigurationEntry { key: key.into(), value, origin };
     vec![
         entry("archives", Some(5.into()), Origin::BuiltIn),
         entry("branches", Some(serde_json::json!(["main", "master"])), Origin::BuiltIn),
-        entry("checks", Some(serde_json::json!([{"http": {"path": "/health", "status": 200}, "within": 30}])), Origin::Set),
+        entry(
+            "checks",
+            Some(serde_json::json!([{"http": {"path": "/health", "status": 200}, "within": 30}])),
+            Origin::Set,
+        ),
         entry("database.host", Some("db.atlas.example.net".into()), Origin::Defaults),
         entry("database.password", None, Origin::Pillar),
         entry("workers", Some(4.into()), Origin::Set),
@@ -111,7 +116,11 @@ fn environment(which: Environment, state: EnvironmentState, number: u128) -> Env
         guest_id: GuestId(id(20 + number)),
         guest: word(&format!("{which}.carto.example.net")),
         guest_state: if which == Environment::Dev { GuestState::Stopped } else { GuestState::Running },
-        hosts: if which == Environment::Dev { vec![] } else { vec![word(&format!("{which}.carto.example.net")), word("tiles.carto.example.net")] },
+        hosts: if which == Environment::Dev {
+            vec![]
+        } else {
+            vec![word(&format!("{which}.carto.example.net")), word("tiles.carto.example.net")]
+        },
         git_url: format!("ssh://git@corpus.example.net:2222/carto-api/{which}"),
         pillar_url: format!("ssh://git@corpus.example.net:2222/carto-api/{which}/pillar"),
         live: has_live.then(|| live(217, 90_000)),
@@ -146,7 +155,12 @@ pub fn projects() -> Vec<ProjectSummary> {
             deployments().into_iter().nth(1),
         ),
         project(6, "intranet", vec![environment(Environment::Prod, EnvironmentState::SettingUp, 4)], None),
-        project(7, "atlas-web", vec![environment(Environment::Staging, EnvironmentState::Failed, 4)], deployments().into_iter().next()),
+        project(
+            7,
+            "atlas-web",
+            vec![environment(Environment::Staging, EnvironmentState::Failed, 4)],
+            deployments().into_iter().next(),
+        ),
         project(8, "new-one", vec![], None),
     ]
 }
@@ -160,7 +174,9 @@ fn delivery() -> Delivery {
         failure_rate: Some(0.117),
         time_to_restore_s: Some(1_260),
         median_ms: Some(18_400),
-        durations: (0..30_u64).filter_map(|at| Some((9_000 + at * 7_919 % 41_000, *states.get(usize::from(at % 9 == 4))?))).collect(),
+        durations: (0..30_u64)
+            .filter_map(|at| Some((9_000 + at * 7_919 % 41_000, *states.get(usize::from(at % 9 == 4))?)))
+            .collect(),
     }
 }
 
@@ -180,7 +196,11 @@ pub fn project_detail(at: usize) -> ProjectDetail {
             member(2, "dev.two", "<script>alert(2)</script>", ProjectRole::Developer, true),
             member(3, "jenkins", "Jenkins", ProjectRole::Developer, false),
         ],
-        free_guests: if at == 3 { vec![(GuestId(id(29)), word("new.carto.example.net"), Environment::Dev)] } else { vec![] },
+        free_guests: if at == 3 {
+            vec![(GuestId(id(29)), word("new.carto.example.net"), Environment::Dev)]
+        } else {
+            vec![]
+        },
         deployments: if empty { vec![] } else { deployments() },
         delivery: if empty { Delivery::default() } else { delivery() },
         job: None,
@@ -201,17 +221,35 @@ fn recipe(name: &str, outcome: Outcome, elapsed_ms: u64) -> RecipeReport {
 }
 
 fn salt(id: &str, ok: bool, changed: bool, comment: &str) -> SaltState {
-    SaltState { id: id.into(), function: "cmd.run".into(), name: format!("manage.py {id}"), ok, changed, comment: comment.into(), elapsed_ms: 3_412 }
+    SaltState {
+        id: id.into(),
+        function: "cmd.run".into(),
+        name: format!("manage.py {id}"),
+        ok,
+        changed,
+        comment: comment.into(),
+        elapsed_ms: 3_412,
+    }
 }
 
 fn phases(state: DeploymentState) -> Vec<PhaseReport> {
     let failed = matches!(state, DeploymentState::RolledBack | DeploymentState::Broken);
     let running = state == DeploymentState::Running;
     let migrate = RecipeReport {
-        states: vec![salt("migrate-tiles", false, false, "manage.py migrate exited with 1: relation \"tile_store\" does not exist"), salt("collect", true, true, "142 files"), salt("cache", true, false, "")],
+        states: vec![
+            salt(
+                "migrate-tiles",
+                false,
+                false,
+                "manage.py migrate exited with 1: relation \"tile_store\" does not exist",
+            ),
+            salt("collect", true, true, "142 files"),
+            salt("cache", true, false, ""),
+        ],
         ..recipe("20_migrate.sls", Outcome::Failed, 3_500)
     };
-    let mut install = vec![recipe("00_packages.sls", Outcome::Done, 18_200), recipe("10_venv.sls", Outcome::Done, 9_900)];
+    let mut install =
+        vec![recipe("00_packages.sls", Outcome::Done, 18_200), recipe("10_venv.sls", Outcome::Done, 9_900)];
     if failed {
         install.push(migrate);
     }
@@ -231,7 +269,10 @@ fn phases(state: DeploymentState) -> Vec<PhaseReport> {
     ];
     if running {
         all.pop();
-        all.push(PhaseReport { began_ms: Some(millis(9)), ..one(Phase::Install, Outcome::Skipped, 0, vec![recipe("00_packages.sls", Outcome::Done, 4_200)]) });
+        all.push(PhaseReport {
+            began_ms: Some(millis(9)),
+            ..one(Phase::Install, Outcome::Skipped, 0, vec![recipe("00_packages.sls", Outcome::Done, 4_200)])
+        });
         return all;
     }
     let rest = if failed { Outcome::Skipped } else { Outcome::Done };
@@ -253,14 +294,22 @@ fn proofs(failed: bool) -> Vec<Proof> {
         seen: seen.into(),
         elapsed_ms: 38,
     };
-    vec![one(Moment::Before, true, "HTTP 200 in 41 ms"), one(if failed { Moment::RolledBack } else { Moment::After }, true, "HTTP 200 in 38 ms")]
+    vec![
+        one(Moment::Before, true, "HTTP 200 in 41 ms"),
+        one(if failed { Moment::RolledBack } else { Moment::After }, true, "HTTP 200 in 38 ms"),
+    ]
 }
 
 pub fn deployment(state: DeploymentState) -> DeploymentDetail {
     let failed = matches!(state, DeploymentState::RolledBack | DeploymentState::Broken);
     let summary = summary(218, Environment::Staging, state, Trigger::Push);
     let now = if failed { live(217, 90_000) } else { Live { commit: summary.commit.clone(), ..live(218, 148) } };
-    let commit = |id: &str, subject: &str, author: &str| Commit { id: commit_id(id), subject: subject.into(), author: author.into(), at_ms: millis(8_000) };
+    let commit = |id: &str, subject: &str, author: &str| Commit {
+        id: commit_id(id),
+        subject: subject.into(),
+        author: author.into(),
+        at_ms: millis(8_000),
+    };
     let report = Report {
         id: summary.id,
         project: summary.project.clone(),
@@ -271,7 +320,10 @@ pub fn deployment(state: DeploymentState) -> DeploymentDetail {
         commit: summary.commit.clone(),
         pillar: Some(commit_id("0dd1e5")),
         previous: Some(commit_id("5aa9e10")),
-        commits: vec![commit("77b02de", "Move tiles to the new store <b>", "Mia Meier"), commit("3c0ffee", "Prepare the store", "Ada")],
+        commits: vec![
+            commit("77b02de", "Move tiles to the new store <b>", "Mia Meier"),
+            commit("3c0ffee", "Prepare the store", "Ada"),
+        ],
         ordered_ms: millis(190),
         began_ms: millis(189),
         ended_ms: millis(148),
@@ -282,10 +334,20 @@ pub fn deployment(state: DeploymentState) -> DeploymentDetail {
             message: "state migrate-tiles: manage.py migrate exited with 1".into(),
             line: Some(415),
         }),
-        proofs: if state == DeploymentState::Running { proofs(false).into_iter().take(1).collect() } else { proofs(failed) },
+        proofs: if state == DeploymentState::Running {
+            proofs(false).into_iter().take(1).collect()
+        } else {
+            proofs(failed)
+        },
         live: Some(now.clone()),
         failed_tree: failed.then(|| format!("archives/{}/project.failed", summary.id)),
-        archives: [ArchiveEntry { id: summary.id, ..archives().into_iter().next().unwrap_or_else(|| std::process::abort()) }].into_iter().chain(archives()).collect(),
+        archives: [ArchiveEntry {
+            id: summary.id,
+            ..archives().into_iter().next().unwrap_or_else(|| std::process::abort())
+        }]
+        .into_iter()
+        .chain(archives())
+        .collect(),
         lines: 452,
     };
     let waiting = matches!(state, DeploymentState::Waiting | DeploymentState::Superseded);
@@ -311,7 +373,14 @@ pub fn log() -> Vec<LogLine> {
         .map(|number| LogLine {
             number,
             at: before(600 - number),
-            stream: if matches!(number, 415 | 416) { "err" } else if number == 417 { "note" } else { "out" }.to_owned(),
+            stream: if matches!(number, 415 | 416) {
+                "err"
+            } else if number == 417 {
+                "note"
+            } else {
+                "out"
+            }
+            .to_owned(),
             text: text(number),
         })
         .collect()

@@ -2,7 +2,9 @@
 
 use corpus_controller::project_views::EnvironmentView;
 use corpus_controller::views::{GuestView, NameView, NodeView};
-use corpus_domain::{DeploymentState, EnvironmentState, GuestState, JobState, NameState, NodeState, Outcome, Reachability};
+use corpus_domain::{
+    DeploymentState, EnvironmentState, GuestState, JobState, NameState, NodeState, Outcome, Reachability,
+};
 use leptos::prelude::*;
 
 use super::status::{Tone, status};

@@ -95,7 +95,10 @@ mod tests {
 
     #[test]
     fn sizes_and_moments() {
-        assert_eq!([bytes(12), bytes(312_400), bytes(4_250_000), bytes(1_300_000_000)], ["12 bytes", "312 kB", "4.2 MB", "1.3 GB"]);
+        assert_eq!(
+            [bytes(12), bytes(312_400), bytes(4_250_000), bytes(1_300_000_000)],
+            ["12 bytes", "312 kB", "4.2 MB", "1.3 GB"]
+        );
         assert_eq!(moment(0).map(|at| at.timestamp()), Some(0));
         assert_eq!(moment(u64::MAX), None);
     }

@@ -83,7 +83,14 @@ fn weeks(delivery: &Delivery) -> AnyView {
         .collect_view();
     let (live, failed): (u32, u32) = pairs.iter().fold((0, 0), |all, one| (all.0 + one.0, all.1 + one.1));
     let said = format!("{live} went live and {failed} failed in {last} weeks; at most {most} in one week.");
-    figure("weeks", "Deployments a week", said, pairs.len(), bars.into_any(), table(&["Week", "Live", "Failed"], rows.into_any()))
+    figure(
+        "weeks",
+        "Deployments a week",
+        &said,
+        pairs.len(),
+        bars.into_any(),
+        table(&["Week", "Live", "Failed"], rows.into_any()),
+    )
 }
 
 fn durations(delivery: &Delivery) -> AnyView {
@@ -109,7 +116,14 @@ fn durations(delivery: &Delivery) -> AnyView {
         })
         .collect_view();
     let said = format!("The newest {last} deployments, oldest first; the longest took {}.", took(most));
-    figure("durations", "Durations", said, last, bars.into_any(), table(&["Deployment", "Took", "Result"], rows.into_any()))
+    figure(
+        "durations",
+        "Durations",
+        &said,
+        last,
+        bars.into_any(),
+        table(&["Deployment", "Took", "Result"], rows.into_any()),
+    )
 }
 
 /// How high a bar is; what is not nothing can be seen.
@@ -126,16 +140,16 @@ fn bar(class: &'static str, at: usize, y: u64, height: u64) -> AnyView {
         .into_any()
 }
 
-fn figure(id: &'static str, title: &'static str, said: String, bars: usize, drawn: AnyView, table: AnyView) -> AnyView {
+fn figure(id: &'static str, title: &'static str, said: &str, bars: usize, drawn: AnyView, table: AnyView) -> AnyView {
     let box_ = format!("0 0 {} {HEIGHT}", (bars * STEP).max(STEP * 13));
     let (title_id, said_id) = (format!("plot-{id}-title"), format!("plot-{id}-desc"));
     let base = HEIGHT.to_string();
     view! {
         <figure class="plot">
-            <figcaption><span class="strong">{title}</span>" "<span class="quiet">{said.clone()}</span></figcaption>
+            <figcaption><span class="strong">{title}</span>" "<span class="quiet">{said.to_owned()}</span></figcaption>
             <svg viewBox=box_ preserveAspectRatio="none" role="img" aria-labelledby=format!("{title_id} {said_id}")>
                 <title id=title_id.clone()>{title}</title>
-                <desc id=said_id.clone()>{said.clone()}</desc>
+                <desc id=said_id.clone()>{said.to_owned()}</desc>
                 {drawn}
                 <line class="base" x1="0" x2="10000" y1=base.clone() y2=base.clone()></line>
             </svg>

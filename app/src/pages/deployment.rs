@@ -11,13 +11,13 @@ use corpus_domain::{DeploymentState, ProjectName, Trigger};
 use corpus_protocol::Report;
 use leptos::prelude::*;
 
+use super::Asked;
 use super::deployment_cards::{about, archives, commits, live_now, proofs};
 use super::deployment_log::{self, Log};
 use super::deployment_phases::{other_phases, pipeline, recipes};
 use super::deployments::duration;
 use super::project_environments::may_deploy;
 use super::projects::{deployment_path, project_path};
-use super::Asked;
 use crate::components::{
     Tone, action, at, card, commit, deployment_look, environment, error_summary, head, notice, status,
 };
@@ -39,7 +39,12 @@ pub async fn load(
 }
 
 /// The view of plain values.
-pub fn deployment_view(principal: &Principal, detail: &DeploymentDetail, log: &Log, form: &crate::FormState) -> AnyView {
+pub fn deployment_view(
+    principal: &Principal,
+    detail: &DeploymentDetail,
+    log: &Log,
+    form: &crate::FormState,
+) -> AnyView {
     let one = &detail.summary;
     let report = detail.report.as_ref();
     let busy = (!one.state.is_over()).then_some("");
@@ -49,8 +54,8 @@ pub fn deployment_view(principal: &Principal, detail: &DeploymentDetail, log: &L
     view! {
         {head(title.into_any(), below.into_any(), actions.into_any())}
         {error_summary(form)}
-        <div class="stack" id="live-notices" data-live="">{fault(detail, log)}</div>
-        <div id="live-pipeline" data-live="">{report.map(|report| pipeline(report))}</div>
+        <div class="stack" id="live-notices" data-live="">{fault(detail)}</div>
+        <div id="live-pipeline" data-live="">{report.map(pipeline)}</div>
         <div class="cols">
             <div class="stack">
                 <section class="card" id="recipes" aria-labelledby="recipes-heading">
@@ -106,33 +111,47 @@ fn actions(principal: &Principal, detail: &DeploymentDetail) -> AnyView {
         .filter(|_| !one.state.is_over())
         .map(|job| view! { <a class="btn" href=format!("/jobs/{job}")>"Follow or cancel the job"</a> });
     let look = (!one.state.is_over()).then(|| view! { <a class="btn noscript" href=page.clone()>"Look again"</a> });
-    let report = detail.report.is_some().then(|| view! { <a class="btn" href=format!("{page}.json") download="">"Download report"</a> });
+    let report = detail
+        .report
+        .is_some()
+        .then(|| view! { <a class="btn" href=format!("{page}.json") download="">"Download report"</a> });
     let may = may_deploy(principal, one.project_id, one.environment) && one.state.is_over();
-    let has_archive = detail.report.as_ref().is_some_and(|report| report.archives.iter().any(|archive| archive.id == one.id));
+    let has_archive =
+        detail.report.as_ref().is_some_and(|report| report.archives.iter().any(|archive| archive.id == one.id));
     let restore = (may && one.state == DeploymentState::Live && has_archive)
         .then(|| action(format!("{page}/restore"), "Restore what was before", "btn", None));
-    let again = (may && one.commit.is_some()).then(|| action(format!("{page}/again"), "Deploy again", "btn primary", None));
+    let again =
+        (may && one.commit.is_some()).then(|| action(format!("{page}/again"), "Deploy again", "btn primary", None));
     view! { {look}{job}{report}{restore}{again} }.into_any()
 }
 
 /// Why it failed, and the way to the line that says so.
-fn fault(detail: &DeploymentDetail, log: &Log) -> Option<AnyView> {
+fn fault(detail: &DeploymentDetail) -> Option<AnyView> {
     let one = &detail.summary;
     if one.state == DeploymentState::Superseded {
-        return Some(notice(Tone::Off, "It never ran", view! { <span>"A later one came while it waited."</span> }.into_any()));
+        return Some(notice(
+            Tone::Off,
+            "It never ran",
+            view! { <span>"A later one came while it waited."</span> }.into_any(),
+        ));
     }
     let Report { fault, .. } = detail.report.as_ref()?;
     let text = fault.as_ref().map(|fault| fault.message.clone()).or_else(|| one.fault.clone())?;
     let place = fault.as_ref().map(|fault| {
-        fault.recipe.as_ref().map_or_else(|| format!("Failed in {}", fault.phase), |recipe| format!("Failed in {}, {recipe}", fault.phase))
+        fault.recipe.as_ref().map_or_else(
+            || format!("Failed in {}", fault.phase),
+            |recipe| format!("Failed in {}, {recipe}", fault.phase),
+        )
     });
     let line = fault.as_ref().and_then(|fault| fault.line).map(|line| {
-        let path = deployment_log::line_path(one, log, i64::try_from(line).unwrap_or(0));
+        // Whatever part of the log the page shows by now.
+        let path = format!("{}?line={line}#L{line}", deployment_path(one));
         view! { <a class="link" href=path>{format!("line {line}")}</a> }
     });
     let hint = (one.state == DeploymentState::Broken)
         .then_some("Putting things back failed too: a person must look at the guest.");
     let tone = if one.state.is_over() { Tone::Fail } else { Tone::Warn };
-    let more = view! { <span>{sentence(&text)}</span>{line}{hint.map(|hint| view! { <span class="strong">{hint}</span> })} };
+    let more =
+        view! { <span>{sentence(&text)}</span>{line}{hint.map(|hint| view! { <span class="strong">{hint}</span> })} };
     Some(notice(tone, place.unwrap_or_else(|| "Failed".to_owned()), more.into_any()))
 }

@@ -91,8 +91,9 @@ pub fn archives(principal: &Principal, detail: &DeploymentDetail, report: &Repor
 pub fn commits(report: &Report) -> Option<AnyView> {
     let items = report.commits.iter().map(commit_item).collect_view();
     let right = view! { <span class="quiet">{count(report.commits.len(), "commit")}</span> };
-    (!report.commits.is_empty())
-        .then(|| card("commits", "What came with it", right.into_any(), view! { <ul class="items">{items}</ul> }.into_any()))
+    (!report.commits.is_empty()).then(|| {
+        card("commits", "What came with it", right.into_any(), view! { <ul class="items">{items}</ul> }.into_any())
+    })
 }
 
 fn commit_item(one: &Commit) -> AnyView {

@@ -12,9 +12,9 @@ use crate::components::{Field, clock, count};
 use crate::form::FormState;
 
 /// Lines before the one that is opened: few enough that it is seen without scrolling.
-const BEFORE: i64 = 8;
+const BEFORE: i64 = 5;
 /// Lines after it.
-const AFTER: i64 = 32;
+const AFTER: i64 = 35;
 /// Lines of a step to earlier or later ones, and of the end of a log.
 const STEP: i64 = 200;
 /// Lines at most when the whole is asked for; what comes after them is a step later.
@@ -100,20 +100,23 @@ pub async fn read(
 }
 
 /// Where a line is found, in this window or in one around it.
-pub fn line_path(one: &DeploymentSummary, log: &Log, line: i64) -> String {
-    let here = !matches!(log.window, Window::Search(_) | Window::Tail) && log.lines.iter().any(|known| known.number == line);
+fn line_path(one: &DeploymentSummary, log: &Log, line: i64) -> String {
+    let here =
+        !matches!(log.window, Window::Search(_) | Window::Tail) && log.lines.iter().any(|known| known.number == line);
     if here { format!("#L{line}") } else { format!("{}?line={line}#L{line}", deployment_path(one)) }
 }
 
 /// The search, the lines, and the ways to others.
 pub fn part(one: &DeploymentSummary, log: &Log) -> AnyView {
     let lines = log.lines.iter().map(|line| row(one, log, line)).collect_view();
-    let lines = if log.lines.is_empty() {
-        let none = if matches!(log.window, Window::Search(_)) { "No line contains this." } else { "Nothing was written yet." };
-        view! { <p class="body quiet">{none}</p> }.into_any()
-    } else if matches!(log.window, Window::Tail) {
-        // The end comes first in the box and is drawn last, so that the box stays at its end.
+    let none = log.lines.is_empty();
+    let lines = if matches!(log.window, Window::Tail) {
+        // It grows while one looks, from nothing; the box stays at its end by its style.
+        let nothing = none.then(|| view! { <p class="nothing">"Nothing was written yet."</p> });
+        let lines = view! { {nothing}{lines} };
         view! { <div class="log numbered tail" id="live-log" data-live="" role="log" aria-label="Log" tabindex="0"><div class="lines">{lines}</div></div> }.into_any()
+    } else if none {
+        view! { <p class="body quiet">{if matches!(log.window, Window::Search(_)) { "No line contains this." } else { "There is no such line." }}</p> }.into_any()
     } else {
         view! { <div class="log numbered" id="log" role="region" aria-label="Log" tabindex="0"><div class="lines">{lines}</div></div> }.into_any()
     };
@@ -122,7 +125,8 @@ pub fn part(one: &DeploymentSummary, log: &Log) -> AnyView {
 
 fn tools(one: &DeploymentSummary, log: &Log) -> AnyView {
     let page = deployment_path(one);
-    let (first, last) = (log.lines.first().map_or(0, |line| line.number), log.lines.last().map_or(0, |line| line.number));
+    let (first, last) =
+        (log.lines.first().map_or(0, |line| line.number), log.lines.last().map_or(0, |line| line.number));
     let search = matches!(log.window, Window::Search(_));
     let shown = match (&log.window, log.lines.len()) {
         (_, 0) => String::new(),
@@ -143,7 +147,7 @@ fn tools(one: &DeploymentSummary, log: &Log) -> AnyView {
                 {Field::new(&FormState::default(), "q", "Search the log").suggest(text).input()}
                 <button class="btn">"Search"</button>
             </form>
-            <p class="quiet ways"><span>{shown}</span>{earlier}{later}{whole}{back}</p>
+            <p class="quiet ways" id="live-ways" data-live=""><span>{shown}</span>{earlier}{later}{whole}{back}</p>
         </div>
     }
     .into_any()

@@ -59,21 +59,24 @@ pub fn pipeline(report: &Report) -> AnyView {
     let items = Phase::ALL
         .iter()
         .filter(|which| **which != Phase::Rollback || rolled_back)
-        .map(|which| match known(*which) {
-            Some(phase) => segment(report, phase, whole),
-            None => {
-                let word = if report.state.is_over() { "not run" } else { "to come" };
-                view! { <li class="wait t1" data-phase=which.as_str()><b>{which.as_str()}</b><span>{word}</span></li> }.into_any()
-            }
-        })
+        .map(|which| known(*which).map_or_else(|| to_come(report, *which), |phase| segment(report, phase, whole)))
         .collect_view();
     view! { <ol class="pipeline" aria-label="Phases">{items}</ol> }.into_any()
+}
+
+fn to_come(report: &Report, which: Phase) -> AnyView {
+    let word = if report.state.is_over() { "not run" } else { "to come" };
+    view! { <li class="wait t1" data-phase=which.as_str()><b>{which.as_str()}</b><span>{word}</span></li> }.into_any()
 }
 
 fn segment(report: &Report, phase: &PhaseReport, whole: u64) -> AnyView {
     let standing = Standing::of(report, phase);
     let share = (phase.elapsed_ms.saturating_mul(20) / whole).clamp(1, 20);
-    let failed = phase.recipes.iter().find(|recipe| recipe.outcome == Outcome::Failed).map(|recipe| format!(" at {}", recipe.name));
+    let failed = phase
+        .recipes
+        .iter()
+        .find(|recipe| recipe.outcome == Outcome::Failed)
+        .map(|recipe| format!(" at {}", recipe.name));
     let text = match standing {
         Standing::NotRun => "not run".into_any(),
         Standing::Running => view! { "running for "{phase.began_ms.and_then(moment).map(since)} }.into_any(),
@@ -83,7 +86,8 @@ fn segment(report: &Report, phase: &PhaseReport, whole: u64) -> AnyView {
         }
     };
     let class = format!("{} t{share}", standing.class());
-    view! { <li class=class data-phase=phase.phase.as_str()><b>{phase.phase.as_str()}</b><span>{text}</span></li> }.into_any()
+    view! { <li class=class data-phase=phase.phase.as_str()><b>{phase.phase.as_str()}</b><span>{text}</span></li> }
+        .into_any()
 }
 
 /// The phase to look at first: the one that failed, the one that runs, or install.

@@ -10,7 +10,9 @@ use corpus_domain::{DeploymentState, Environment, Trigger};
 use leptos::prelude::*;
 
 use super::projects::{deployment_path, project_path};
-use crate::components::{Field, age, commit, deployment_look, deployment_status, empty, environment, head, picks, since, took};
+use crate::components::{
+    Field, age, commit, deployment_look, deployment_status, empty, environment, head, picks, since, took,
+};
 use crate::form::FormState;
 use crate::layout::Page;
 
@@ -60,7 +62,8 @@ pub fn deployments_view(
     found: &[DeploymentSummary],
     more: bool,
 ) -> AnyView {
-    let below = view! { <span class="quiet">"Every run of the pipeline, with its phases, its log and its proofs"</span> };
+    let below =
+        view! { <span class="quiet">"Every run of the pipeline, with its phases, its log and its proofs"</span> };
     let busy = found.iter().any(|one| !one.state.is_over()).then_some("");
     let asked = query.iter().any(|(name, text)| ASKED.contains(&name.as_str()) && !text.trim().is_empty());
     let body = if found.is_empty() && (asked || query.contains_key("before")) {
@@ -110,7 +113,8 @@ fn pages(query: &BTreeMap<String, String>, found: &[DeploymentSummary], more: bo
         let query: Vec<String> = pairs.map(|(name, text)| format!("{name}={}", encoded(&text))).collect();
         format!("/deployments?{}", query.join("&"))
     };
-    let newest = query.contains_key("before").then(|| view! { <a class="btn" rel="first" href=path(None)>"Newest"</a> });
+    let newest =
+        query.contains_key("before").then(|| view! { <a class="btn" rel="first" href=path(None)>"Newest"</a> });
     let older = found
         .last()
         .filter(|_| more)
@@ -123,9 +127,7 @@ fn pages(query: &BTreeMap<String, String>, found: &[DeploymentSummary], more: bo
 /// A value as a part of a query.
 pub fn encoded(text: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~');
-    text.bytes()
-        .map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") })
-        .collect()
+    text.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
 }
 
 /// Where a table of deployments stands.
@@ -140,7 +142,10 @@ pub enum Shown {
 /// Deployments, one a row.
 pub fn table(found: &[DeploymentSummary], shown: Shown) -> AnyView {
     if found.is_empty() {
-        return empty("No deployment yet", "Push to an environment of a project, and it shows here while it runs.".into_any());
+        return empty(
+            "No deployment yet",
+            "Push to an environment of a project, and it shows here while it runs.".into_any(),
+        );
     }
     let rows = found.iter().map(|one| row(one, shown)).collect_view();
     let project = (shown == Shown::Everywhere).then(|| view! { <th>"Project"</th> });
@@ -154,10 +159,12 @@ pub fn table(found: &[DeploymentSummary], shown: Shown) -> AnyView {
 }
 
 fn row(one: &DeploymentSummary, shown: Shown) -> AnyView {
-    let project = (shown == Shown::Everywhere)
-        .then(|| view! { <td data-label="Project"><a href=project_path(&one.project)>{one.project.to_string()}</a></td> });
+    let project = (shown == Shown::Everywhere).then(
+        || view! { <td data-label="Project"><a href=project_path(&one.project)>{one.project.to_string()}</a></td> },
+    );
     let fault = one.fault.clone().map(|text| view! { <div class="quiet reason">{text}</div> });
-    let subject = one.subject.clone().map(|text| view! { <div class="quiet small clip" title=text.clone()>{text.clone()}</div> });
+    let subject =
+        one.subject.clone().map(|text| view! { <div class="quiet small clip" title=text.clone()>{text.clone()}</div> });
     let word = if one.state.is_over() { "took " } else { "for " };
     let took = (one.elapsed_ms.is_some() || !one.state.is_over())
         .then(|| view! { <div class="small">{word}{duration(one)}</div> });

@@ -1,10 +1,10 @@
 //! An environment: its configuration with the origin of each value, what is set here, its
 //! archives, and how it is reached.
 
+use corpus_controller::authz::Denied;
 use corpus_controller::authz::{Operation, Principal};
 use corpus_controller::project_views::{EnvironmentView, ProjectSummary};
 use corpus_controller::{Controller, Error, Result};
-use corpus_controller::authz::Denied;
 use corpus_domain::{DeploymentId, Environment, EnvironmentState, Origin, ProjectName};
 use corpus_protocol::{ArchiveEntry, ConfigurationEntry};
 use leptos::prelude::*;
@@ -13,8 +13,8 @@ use super::project_environments::{environment_path, may_deploy, standing};
 use super::projects::project_path;
 use super::settings_text::{is_secret, shown, yaml};
 use crate::components::{
-    Field, Tone, age, bytes, card, commit, copied, empty, environment, environment_status, error_summary, facts,
-    head, moment, notice,
+    Field, Tone, age, bytes, card, commit, copied, empty, environment, environment_status, error_summary, facts, head,
+    moment, notice,
 };
 use crate::form::{FormState, sentence};
 use crate::layout::Page;
@@ -40,7 +40,9 @@ pub async fn load(
 ) -> Result<Page> {
     let (project, one) = read(controller, principal, name, which).await?;
     let view = environment_view(principal, &project, &one, form);
-    Ok(Page::new("environment", which.as_str(), view).under(name.as_str(), project_path(name)).under("Projects", "/projects"))
+    Ok(Page::new("environment", which.as_str(), view)
+        .under(name.as_str(), project_path(name))
+        .under("Projects", "/projects"))
 }
 
 /// The view of plain values.
@@ -89,7 +91,11 @@ fn notices(one: &EnvironmentView) -> AnyView {
         .filter(|_| one.state == EnvironmentState::Failed)
         .map(|text| notice(Tone::Fail, "Failed", view! { <span>{sentence(&text)}</span> }.into_any()));
     let job = one.job.map(|job| {
-        notice(Tone::Busy, "A job is on it", view! { <a class="link" href=format!("/jobs/{job}")>"Follow the job"</a> }.into_any())
+        notice(
+            Tone::Busy,
+            "A job is on it",
+            view! { <a class="link" href=format!("/jobs/{job}")>"Follow the job"</a> }.into_any(),
+        )
     });
     view! { {failed}{job} }.into_any()
 }
@@ -155,7 +161,11 @@ fn settings_card(page: &str, one: &EnvironmentView, form: &FormState) -> AnyView
 
 fn archives(principal: &Principal, project: &ProjectSummary, one: &EnvironmentView) -> AnyView {
     if one.archives.is_empty() {
-        let why = if one.environment == Environment::Dev { "In dev none is kept." } else { "Each deployment keeps what was live before it." };
+        let why = if one.environment == Environment::Dev {
+            "In dev none is kept."
+        } else {
+            "Each deployment keeps what was live before it."
+        };
         return empty("No archive", why.into_any());
     }
     let may = may_deploy(principal, project.id, one.environment) && one.state == EnvironmentState::Ready;
@@ -164,7 +174,8 @@ fn archives(principal: &Principal, project: &ProjectSummary, one: &EnvironmentVi
         .archives
         .iter()
         .map(|archive| {
-            let restore = may.then(|| view! { <a class="btn small" href=format!("{page}/restore/{}", archive.id)>"Restore"</a> });
+            let restore =
+                may.then(|| view! { <a class="btn small" href=format!("{page}/restore/{}", archive.id)>"Restore"</a> });
             view! { <li><div>{what(archive)}</div>{restore}</li> }
         })
         .collect_view();
@@ -172,7 +183,10 @@ fn archives(principal: &Principal, project: &ProjectSummary, one: &EnvironmentVi
 }
 
 fn what(archive: &ArchiveEntry) -> AnyView {
-    let commit = archive.commit.as_ref().map_or_else(|| "without a commit".into_any(), |id| view! { "Commit "{commit(id)} }.into_any());
+    let commit = archive
+        .commit
+        .as_ref()
+        .map_or_else(|| "without a commit".into_any(), |id| view! { "Commit "{commit(id)} }.into_any());
     let failed = archive.has_failed_tree.then_some(", with a tree that failed");
     view! {
         {commit}" "<span class="quiet">{moment(archive.at_ms).map(age)}</span>
@@ -182,13 +196,7 @@ fn what(archive: &ArchiveEntry) -> AnyView {
 }
 
 /// The page of a question about an environment.
-pub fn question(
-    name: &'static str,
-    title: String,
-    project: &ProjectName,
-    which: Environment,
-    view: AnyView,
-) -> Page {
+pub fn question(name: &'static str, title: String, project: &ProjectName, which: Environment, view: AnyView) -> Page {
     Page::new(name, title, view)
         .under(which.as_str(), environment_path(project, which))
         .under(project.as_str(), project_path(project))
@@ -199,4 +207,3 @@ pub fn question(
 pub fn archive_of(one: &EnvironmentView, id: DeploymentId) -> Result<ArchiveEntry> {
     one.archives.iter().find(|archive| archive.id == id).cloned().ok_or(Error::Denied(Denied::NotFound))
 }
-

@@ -1,10 +1,10 @@
 //! What is asked before an environment is changed for good or for a while: to restore an
 //! archive, to drill, to remove it. Each says what will happen.
 
+use corpus_controller::authz::Denied;
 use corpus_controller::authz::{Operation, Principal};
 use corpus_controller::project_views::{EnvironmentView, ProjectSummary};
 use corpus_controller::{Controller, Error, Result};
-use corpus_controller::authz::Denied;
 use corpus_domain::{DeploymentId, Environment, ProjectName};
 use corpus_protocol::ArchiveEntry;
 use leptos::prelude::*;
@@ -67,9 +67,17 @@ fn asked(title: &str, project: &ProjectSummary, one: &EnvironmentView, form: &Fo
 }
 
 /// The question before an archive comes back.
-pub fn restore_view(project: &ProjectSummary, one: &EnvironmentView, archive: &ArchiveEntry, form: &FormState) -> AnyView {
+pub fn restore_view(
+    project: &ProjectSummary,
+    one: &EnvironmentView,
+    archive: &ArchiveEntry,
+    form: &FormState,
+) -> AnyView {
     let page = environment_path(&project.name, one.environment);
-    let comes = archive.commit.as_ref().map_or_else(|| "a tree without a commit".into_any(), |id| view! { "commit "{commit(id)} }.into_any());
+    let comes = archive
+        .commit
+        .as_ref()
+        .map_or_else(|| "a tree without a commit".into_any(), |id| view! { "commit "{commit(id)} }.into_any());
     let made = view! { {moment(archive.at_ms).map(age)}", "{bytes(archive.bytes)} };
     let body = view! {
         {facts(vec![("Live now", live(one)), ("Comes back", comes), ("Archived", made.into_any()), ("Reached at", hosts(one))])}

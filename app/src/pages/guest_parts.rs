@@ -124,7 +124,10 @@ pub fn about(guest: &GuestView, environment: Option<EnvironmentState>) -> AnyVie
         .memory_used
         .map_or_else(|| view! { <span class="quiet">"not read"</span> }.into_any(), |used| used.gib().into_any());
     let body = facts(vec![
-        ("Project", view! { <a class="link" href=project_path(&guest.project)>{guest.project.to_string()}</a> }.into_any()),
+        (
+            "Project",
+            view! { <a class="link" href=project_path(&guest.project)>{guest.project.to_string()}</a> }.into_any(),
+        ),
         ("Environment", stands(guest, environment)),
         ("Driver", format!("{}, clone of {}", guest.driver, guest.image).into_any()),
         ("Backing", guest.backing.as_str().into_any()),

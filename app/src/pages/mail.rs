@@ -39,7 +39,10 @@ pub fn mail_view(wants: MailPreference, form: &FormState) -> AnyView {
 fn radio(choice: MailPreference, checked: bool) -> AnyView {
     let (title, more) = match choice {
         MailPreference::Nothing => ("None", "Everything is on the pages all the same."),
-        MailPreference::Own => ("My own", "When a deployment of mine failed, when it was recovered, and when a guest that I asked for is ready."),
+        MailPreference::Own => (
+            "My own",
+            "When a deployment of mine failed, when it was recovered, and when a guest that I asked for is ready.",
+        ),
         MailPreference::All => ("All of my projects", "The same, whoever it was that deployed."),
     };
     let id = format!("wants-{choice}");

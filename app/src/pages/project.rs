@@ -15,8 +15,16 @@ use crate::components::{Field, Tone, age, card, count, empty, error_summary, hea
 use crate::form::FormState;
 use crate::layout::Page;
 
+/// Deployments that are shown of it.
+const RECENT: usize = 8;
+
 /// Reads and shows it.
-pub async fn load(controller: &Controller, principal: &Principal, name: &ProjectName, form: &FormState) -> Result<Page> {
+pub async fn load(
+    controller: &Controller,
+    principal: &Principal,
+    name: &ProjectName,
+    form: &FormState,
+) -> Result<Page> {
     let detail = controller.project_detail(principal, name).await?;
     Ok(Page::new("project", name.to_string(), project_view(principal, &detail, form)).under("Projects", "/projects"))
 }
@@ -45,7 +53,8 @@ pub fn project_view(principal: &Principal, detail: &ProjectDetail, form: &FormSt
     let busy = (running || unsettled || detail.job.is_some()).then_some("");
     let cards = summary.environments.iter().map(|one| environment_card(principal, summary, one)).collect_view();
     let all = format!("/deployments?project={}", summary.name);
-    let latest = table(&detail.deployments, Shown::InProject);
+    let recent = detail.deployments.get(..RECENT).unwrap_or(&detail.deployments);
+    let latest = table(recent, Shown::InProject);
     view! {
         {head(summary.name.to_string().into_any(), below.into_any(), actions(principal, summary))}
         {error_summary(form)}
@@ -80,7 +89,11 @@ fn job_notice(detail: &ProjectDetail) -> Option<AnyView> {
     let notices: Vec<AnyView> = of_one
         .chain(of_project)
         .map(|(what, job)| {
-            notice(Tone::Busy, what, view! { <a class="link" href=format!("/jobs/{job}")>"Follow the job"</a> }.into_any())
+            notice(
+                Tone::Busy,
+                what,
+                view! { <a class="link" href=format!("/jobs/{job}")>"Follow the job"</a> }.into_any(),
+            )
         })
         .collect();
     (!notices.is_empty()).then(|| notices.into_any())
@@ -90,8 +103,7 @@ fn job_notice(detail: &ProjectDetail) -> Option<AnyView> {
 fn set_up(principal: &Principal, detail: &ProjectDetail, form: &FormState) -> Option<AnyView> {
     let summary = &detail.summary;
     let taken = |which: Environment| summary.environments.iter().any(|one| one.environment == which);
-    let missing: Vec<&str> =
-        Environment::ALL.iter().filter(|one| !taken(**one)).map(|one| one.as_str()).collect();
+    let missing: Vec<&str> = Environment::ALL.iter().filter(|one| !taken(**one)).map(|one| one.as_str()).collect();
     if missing.is_empty() || !principal.may(Operation::EnvironmentSetUp, Some(summary.id)) {
         return None;
     }

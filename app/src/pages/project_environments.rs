@@ -63,7 +63,10 @@ pub fn live(one: &EnvironmentView) -> AnyView {
     };
     let id = one.live_number.map_or_else(
         || "a deployment".into_any(),
-        |number| view! { <a class="link" href=format!("/deployments/{}", live.deployment)>{format!("#{number}")}</a> }.into_any(),
+        |number| {
+            view! { <a class="link" href=format!("/deployments/{}", live.deployment)>{format!("#{number}")}</a> }
+                .into_any()
+        },
     );
     let commit = live.commit.as_ref().map(|id| view! { ", commit "{commit(id)} });
     let since = moment(live.since_ms).map(|at| view! { <span class="quiet">", for "{since(at)}</span> });
@@ -87,9 +90,19 @@ pub fn hosts(one: &EnvironmentView) -> AnyView {
 fn pushing(one: &EnvironmentView) -> Vec<Fact> {
     let which = one.environment;
     vec![
-        ("Once", copied("git-remote", "the command that adds the remote", format!("git remote add {which} {}", one.git_url))),
+        (
+            "Once",
+            copied("git-remote", "the command that adds the remote", format!("git remote add {which} {}", one.git_url)),
+        ),
         ("Deploy", copied("git-push", "the command that deploys", format!("git push {which} main"))),
-        ("Pillar", copied("git-pillar", "the command that clones the pillar", format!("git clone {} {which}-pillar", one.pillar_url))),
+        (
+            "Pillar",
+            copied(
+                "git-pillar",
+                "the command that clones the pillar",
+                format!("git clone {} {which}-pillar", one.pillar_url),
+            ),
+        ),
     ]
 }
 

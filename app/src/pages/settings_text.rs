@@ -30,16 +30,18 @@ pub fn yaml(mapping: &Mapping) -> String {
 fn entry(text: &mut String, depth: usize, key: &str, value: &Value) {
     let indent = "  ".repeat(depth);
     let name = if is_plain(key) { key.to_owned() } else { Value::from(key).to_string() };
-    match value {
+    let line = match value {
         Value::Object(inner) if !inner.is_empty() => {
-            text.push_str(&format!("{indent}{name}:\n"));
+            text.extend([indent.as_str(), &name, ":\n"]);
             for (key, value) in inner {
                 entry(text, depth + 1, key, value);
             }
+            return;
         }
-        Value::String(word) if is_plain(word) => text.push_str(&format!("{indent}{name}: {word}\n")),
-        value => text.push_str(&format!("{indent}{name}: {value}\n")),
-    }
+        Value::String(word) if is_plain(word) => word.clone(),
+        value => value.to_string(),
+    };
+    text.extend([indent.as_str(), &name, ": ", &line, "\n"]);
 }
 
 /// A value with the secrets in its lists of mappings hidden.

@@ -11,8 +11,8 @@ use corpus_controller::project_views::DeploymentDetail;
 use corpus_domain::{DeploymentId, Environment, Phase, ProjectName};
 use corpus_protocol::Source;
 
-use super::projects::{environment_page, nowhere, page, project};
 use super::Sent;
+use super::projects::{environment_page, nowhere, page, project};
 use super::sent::{Done, Fault};
 use crate::member::Who;
 use crate::pages::{self, Extra};
