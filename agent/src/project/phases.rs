@@ -15,7 +15,7 @@ use crate::project::recipe::Recipes;
 use crate::project::release::Checkout;
 use crate::project::run::{Run, Target, boot};
 use crate::project::steps::{Span, Stop};
-use crate::project::{account, ensure, git, process, redact::Redactor, restore, saved};
+use crate::project::{account, ensure, git, leftovers, redact::Redactor, restore, saved};
 use crate::task::Cancel;
 
 /// What changes something, so that there must be a way back.
@@ -312,7 +312,7 @@ impl Run<'_> {
     pub fn back(&mut self, fault: &Fault) -> Result<DeploymentState, Failure> {
         let _ = files::remove(&self.reserve_path());
         let _ = saved::write(&self.fault_path(), fault);
-        process::end_leftovers(&self.id().to_string());
+        leftovers::end_leftovers(&self.id().to_string());
         // Nothing ends a rollback but its own limit.
         self.cancel = std::sync::Arc::default();
         let gone_back = self.phase(Phase::Rollback, Self::roll_back);

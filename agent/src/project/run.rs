@@ -22,8 +22,8 @@ use crate::project::configuration::Configuration;
 use crate::project::git;
 use crate::project::journal::Journal;
 use crate::project::layout::Layout;
+use crate::project::leftovers;
 use crate::project::order::{self, Ordered};
-use crate::project::process;
 use crate::project::queue::{self, Turn};
 use crate::project::redact::Redactor;
 use crate::project::saved;
@@ -84,8 +84,8 @@ pub fn run(layout: &Layout, id: DeploymentId, host: &Host) -> Result<(), Failure
         return Ok(());
     }
     rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
-    process::become_reaper();
-    process::end_leftovers(&id.to_string());
+    leftovers::become_reaper();
+    leftovers::end_leftovers(&id.to_string());
     let journal = Journal::open(layout, id)?;
     if let Some(report) = &journal.progress().report {
         return saved::write(&layout.report(id), report);
