@@ -68,6 +68,8 @@ impl Checkout {
     /// The tree is as the commit has it.
     pub fn check_out(&self, task: &Task<'_>, commit: &CommitId) -> Result<(), Failure> {
         self.unlock()?;
+        // Fixperms changes owners, by which git takes a file for another one and writes it again.
+        let _ = self.git_in_tree().quiet().args(["update-index", "-q", "--refresh"]).end(task)?;
         self.git_in_tree().args(["read-tree", "--reset", "-u", commit.as_str()]).run(task).map(drop)
     }
 

@@ -37,6 +37,7 @@ pub fn measure(guest: &Guest) {
         (began.elapsed().as_secs_f64(), said)
     };
     let (mut corpus, mut bare, mut order) = (vec![], vec![], vec![]);
+    let mut last_live = Value::Null;
     for run in 0..=RUNS {
         guest.commit("fast", &format!("date +%N >> site/index.html; for i in 1 2 3 4 5; do date +%N >> site/pages/$i.html; done; echo '</html>' >> site/index.html; true {run}"));
         let (shell, said) = push("bare");
@@ -49,6 +50,7 @@ pub fn measure(guest: &Guest) {
             corpus.push(ours);
             let report = last_report(guest);
             order.push(seconds(&report["ordered_ms"], &live_since(guest)));
+            last_live = report;
         }
     }
     let (mut back, mut refused) = (vec![], vec![]);
@@ -77,7 +79,7 @@ pub fn measure(guest: &Guest) {
     ] {
         writeln!(table, "| {what} | {value:.2} |").unwrap();
     }
-    println!("{table}");
+    println!("{table}\n{}", timeline(&last_live));
     if let Some(path) = std::env::var_os("CORPUS_DEPLOYING_TABLE") {
         std::fs::write(path, table).unwrap();
     }
@@ -88,6 +90,17 @@ pub fn measure(guest: &Guest) {
 fn last_report(guest: &Guest) -> Value {
     let script = "cat $(ls -t /srv/projects/fast/deployments/*/report.json | head -n 1)";
     serde_json::from_str(&guest.root_does(script)).unwrap()
+}
+
+/// When the phases of the last one began, after the order, for whoever wants to know where the time goes.
+fn timeline(report: &Value) -> String {
+    let since = |at: &Value| seconds(&report["ordered_ms"], at);
+    let mut text = format!("began {:.3}", since(&report["began_ms"]));
+    for phase in report["phases"].as_array().unwrap().iter().filter(|phase| phase["began_ms"].is_u64()) {
+        write!(text, ", {} {:.3}", phase["phase"].as_str().unwrap(), since(&phase["began_ms"])).unwrap();
+    }
+    write!(text, ", ended {:.3}", since(&report["ended_ms"])).unwrap();
+    text
 }
 
 fn live_since(guest: &Guest) -> Value {
