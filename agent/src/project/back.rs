@@ -6,6 +6,7 @@ use corpus_protocol::{Fault, Moment};
 use crate::failure::Failure;
 use crate::files;
 use crate::project::archive::{self, Archive};
+use crate::project::configuration::Configuration;
 use crate::project::recipe::Recipes;
 use crate::project::run::Run;
 use crate::project::steps::{Span, Stop};
@@ -17,6 +18,10 @@ impl Run<'_> {
         let _ = files::remove(&self.reserve_path());
         let _ = saved::write(&self.fault_path(), fault);
         leftovers::end_leftovers(&self.id().to_string());
+        // What failed has no say in how long it may take to be rid of it.
+        if let Ok(Some(live)) = Configuration::live(self.layout) {
+            self.configuration = live;
+        }
         // Nothing ends a rollback but its own limit.
         self.cancel = std::sync::Arc::default();
         let gone_back = self.phase(Phase::Rollback, Self::roll_back);

@@ -113,8 +113,10 @@ impl Run<'_> {
         }
         if self.wants(Phase::ReleaseSync) {
             self.phase(Phase::ReleaseSync, |run, _| run.release_sync())?;
+        } else {
+            let taken = self.take_configuration();
+            taken.map_err(|failure| self.fault(Phase::ReleaseSync, Stop::from(failure).message))?;
         }
-        self.hide_secrets_now()?;
         if self.wants(Phase::Install) {
             self.phase(Phase::Install, Self::install)?;
         }
@@ -140,7 +142,7 @@ impl Run<'_> {
         let mut ended = act(self, &span);
         if ended.is_ok() && self.cancel.is_set() {
             ended = Err(Stop::from(Failure::Cancelled));
-        } else if ended.is_ok() && Instant::now() > span.deadline {
+        } else if ended.is_ok() && Instant::now() > span.deadline && phase != Phase::Rollback {
             ended = Err(Stop::new(format!("not done within {} s", limit.as_secs())));
         }
         let outcome = *ended.as_ref().unwrap_or(&Outcome::Failed);
@@ -198,6 +200,7 @@ impl Run<'_> {
             }
             Ok(())
         })?;
+        self.take_configuration()?;
         Ok(Outcome::Done)
     }
 
@@ -214,15 +217,11 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn hide_secrets_now(&mut self) -> Result<(), Fault> {
-        match Configuration::load(self.layout, &self.plan) {
-            Ok(configuration) => {
-                self.journal().hide(Redactor::new(configuration.secrets()));
-                self.configuration = configuration;
-                Ok(())
-            }
-            Err(failure) => Err(self.fault(Phase::ReleaseSync, Stop::from(failure).message)),
-        }
+    /// From here on the configuration is that of the trees as they are now.
+    fn take_configuration(&mut self) -> Result<(), Failure> {
+        self.configuration = Configuration::load(self.layout, &self.plan)?;
+        self.journal().hide(Redactor::new(self.configuration.secrets()));
+        Ok(())
     }
 
     fn install(&mut self, span: &Span) -> Result<Outcome, Stop> {
