@@ -194,9 +194,10 @@ fn by() -> String {
     given.unwrap_or_else(|| "root".into())
 }
 
-/// Tells the pusher a line; nobody may be left to hear it.
+/// Tells the pusher a line, whose terminal no recipe may command; nobody may be left to hear it.
 fn say(line: &str) {
-    let _ = writeln!(io::stderr(), "{line}");
+    let plain: String = line.chars().map(|c| if c.is_control() && c != '\t' { '?' } else { c }).collect();
+    let _ = writeln!(io::stderr(), "{plain}");
 }
 
 fn told(failure: Failure) -> String {
