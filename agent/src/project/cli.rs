@@ -254,7 +254,8 @@ fn deploy(
         for line in render.lines(&entry) {
             let _ = writeln!(text, "{line}");
         }
-        print!("{text}");
+        // Nobody may be left to read it; the deployment goes on.
+        let _ = std::io::Write::write_all(&mut std::io::stdout(), text.as_bytes());
     })?;
     Ok(report.state == DeploymentState::Live)
 }
