@@ -202,7 +202,7 @@ pub fn too_large(guest: &Guest) {
     let began = Instant::now();
     guest.commit(
         "large",
-        "git config core.compression 0; for i in 1 2 3 4 5; do head -c 100000000 /dev/urandom > big$i; done",
+        "git config core.compression 0; git config core.bigFileThreshold 1m; for i in 1 2 3 4 5; do head -c 100000000 /dev/urandom > big$i; done",
     );
     let said = guest.push("large", "origin main");
     assert_ne!(said.code, 0, "{}", said.text);
