@@ -77,7 +77,7 @@ pub async fn to_its_end(ctx: &Ctx, patience: Patience) -> Result<Ending, StepErr
         let Some(stands) = stands_if_there(ctx, &ctx.params().on).await? else {
             return lost(ctx, "its environment was removed".to_owned()).await;
         };
-        let mut watch = Watch::of(ctx, known);
+        let mut watch = Watch::of(ctx, &known);
         let error = match watch.run(&endpoint(&stands)?).await? {
             Ok(()) => return Ok((&watch.journal.report).into()),
             Err(error) => error,
@@ -122,9 +122,9 @@ struct Watch<'a> {
 }
 
 impl<'a> Watch<'a> {
-    fn of(ctx: &'a Ctx, known: deployments::Course) -> Self {
+    fn of(ctx: &'a Ctx, known: &deployments::Course) -> Self {
         let params = ctx.params();
-        let journal = Journal::of(params.deployment, &params.on.name, &known);
+        let journal = Journal::of(params.deployment, &params.on.name, known);
         let (next, lines) = (known.journal_next, Vec::new());
         Self { ctx, journal, next, lines, is_new: false, heard: false, waiting: None }
     }

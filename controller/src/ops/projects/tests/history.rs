@@ -58,7 +58,7 @@ async fn ended(world: &World, environment: &str, state: &str, ago: Duration, aut
     .bind(if state == "drill" { "drill" } else { "push" })
     .bind(if state == "drill" { "rolled_back" } else { state })
     .bind(at)
-    .bind(i64::from(ago.num_days() as i32) * 100)
+    .bind(ago.num_days() * 100)
     .bind(commits)
     .execute(&world.db)
     .await
