@@ -7,6 +7,12 @@
 #[path = "gallery/samples.rs"]
 mod samples;
 
+#[path = "gallery/project_samples.rs"]
+mod project_samples;
+
+#[path = "gallery/project_pages.rs"]
+mod project_pages;
+
 use axum::Router;
 use axum::http::header::CONTENT_TYPE;
 use axum::http::request::Parts;
@@ -52,7 +58,7 @@ fn Gallery() -> impl IntoView {
     let view = if path == "/login" {
         alone(page)
     } else {
-        framed(page, Place::of(&path), &path, &samples::operator(), &samples::counts())
+        framed(page, &Place::of(&path), &path, &samples::operator(), &samples::counts())
     };
     view! { <Title text=title/>{view} }
 }
@@ -82,7 +88,11 @@ fn page(path: &str, variant: &str) -> Page {
                 &samples::counts(),
                 nodes.get(..some(5)).unwrap_or_default(),
                 guests.get(..some(4)).unwrap_or_default(),
-                (jobs.get(..some(3)).unwrap_or_default(), jobs.get(..some(8).min(jobs.len())).unwrap_or_default()),
+                &pages::overview::Done {
+                    open: jobs.get(..some(3)).unwrap_or_default(),
+                    latest: jobs.get(..some(8).min(jobs.len())).unwrap_or_default(),
+                    deployments: project_samples::deployments().get(..some(4)).unwrap_or_default(),
+                },
             );
             Page::new("overview", "Overview", body)
         }
@@ -156,6 +166,7 @@ fn page(path: &str, variant: &str) -> Page {
             "SSH keys",
             pages::keys::keys_view(samples::keys().get(..some(2)).unwrap_or_default(), &none),
         ),
+        "/mail" => Page::new("mail", "Mail", pages::mail::mail_view(corpus_domain::MailPreference::Own, &none)),
         "/audit" => Page::new("audit", "Audit", pages::audit::audit_view(1, &samples::audit())),
         "/denied" => pages::error::page(&Failure {
             status: 403,
@@ -168,6 +179,9 @@ fn page(path: &str, variant: &str) -> Page {
 
 fn with_id(path: &str, variant: &str) -> Page {
     let (who, blank, jobs) = (samples::operator(), FormState::default(), samples::jobs());
+    if let Some(page) = project_pages::page(&Place::of(path), variant) {
+        return page;
+    }
     let (nodes, guests) = (samples::nodes(), samples::guests());
     let at = variant.parse::<usize>().unwrap_or(0);
     match (Place::of(path), nodes.get(at), guests.get(at), samples::job_details().get(at)) {
@@ -187,6 +201,7 @@ fn with_id(path: &str, variant: &str) -> Page {
             let revealed = Revealed("correct-horse-battery".into());
             let shown = Shown {
                 guest,
+                environment: (at == 0).then_some(corpus_domain::EnvironmentState::Ready),
                 zones: &samples::zones(),
                 jobs: &jobs,
                 form: &blank,

@@ -40,7 +40,7 @@ impl Page {
 }
 
 /// The page in its frame, for a signed-in member.
-pub fn framed(page: Page, place: Place, path: &str, principal: &Principal, counts: &Counts) -> AnyView {
+pub fn framed(page: Page, place: &Place, path: &str, principal: &Principal, counts: &Counts) -> AnyView {
     let name = page.name;
     view! {
         <div class="shell">
@@ -78,7 +78,7 @@ fn trail(steps: &[(String, Option<String>)]) -> AnyView {
     view! { <nav class="trail" aria-label="Breadcrumb"><ol>{steps}</ol></nav> }.into_any()
 }
 
-fn navigation(place: Place, path: &str, principal: &Principal, counts: &Counts) -> AnyView {
+fn navigation(place: &Place, path: &str, principal: &Principal, counts: &Counts) -> AnyView {
     let link = |path: &'static str, title: &'static str, count: u32| {
         let current = (place.section() == path).then_some("page");
         let count = (count > 0).then(|| view! { <span class="quiet">{count.to_string()}</span> });
@@ -91,11 +91,14 @@ fn navigation(place: Place, path: &str, principal: &Principal, counts: &Counts) 
         <nav class="sidebar" aria-label="Main">
             <div class="links" id="live-nav" data-live="">
                 {link("/", "Overview", 0)}
+                {link("/projects", "Projects", counts.projects)}
                 {link("/guests", "Guests", counts.guests)}
                 {link("/nodes", "Compute nodes", counts.nodes)}
                 {link("/dns", "DNS", counts.names)}
+                {link("/deployments", "Deployments", counts.deployments_running)}
                 {link("/jobs", "Jobs", counts.jobs)}
                 {link("/keys", "SSH keys", 0)}
+                {link("/mail", "Mail", 0)}
                 {audit}
             </div>
             <form method="post" action="/theme" class="theme" aria-label="Colours">

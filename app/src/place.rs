@@ -2,10 +2,10 @@
 
 use std::str::FromStr;
 
-use corpus_domain::{GuestId, JobId, NodeId};
+use corpus_domain::{DeploymentId, Environment, GuestId, JobId, NodeId, ProjectName};
 
 /// A page.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(missing_docs, reason = "each is the page of its path")]
 pub enum Place {
     Login,
@@ -18,10 +18,21 @@ pub enum Place {
     RequestGuest,
     Guest(GuestId),
     DestroyGuest(GuestId),
+    Projects,
+    NewProject,
+    Project(ProjectName),
+    RemoveProject(ProjectName),
+    ProjectEnvironment(ProjectName, Environment),
+    RemoveEnvironment(ProjectName, Environment),
+    Drill(ProjectName, Environment),
+    Restore(ProjectName, Environment, DeploymentId),
+    Deployments,
+    Deployment(ProjectName, i64),
     Dns,
     Jobs,
     Job(JobId),
     Keys,
+    Mail,
     Audit,
     Unknown,
 }
@@ -49,25 +60,61 @@ impl Place {
             ["jobs", id, "cancel" | "retry" | "abandon"] => with(id, Self::Job),
             ["keys", _, "remove"] => Self::Keys,
             ["guests", id, "destroy"] => with(id, Self::DestroyGuest),
+            ["projects", rest @ ..] => Self::of_project(rest).unwrap_or(Self::Unknown),
+            ["deployments"] => Self::Deployments,
             ["dns"] => Self::Dns,
             ["jobs"] => Self::Jobs,
             ["jobs", id] => with(id, Self::Job),
             ["keys"] => Self::Keys,
+            ["mail"] => Self::Mail,
             ["audit"] => Self::Audit,
             _ => Self::Unknown,
         }
     }
 
+    /// The page of what follows `/projects`; what is only posted to shows its page.
+    fn of_project(parts: &[&str]) -> Option<Self> {
+        let (name, rest) = match parts {
+            [] => return Some(Self::Projects),
+            ["new"] => return Some(Self::NewProject),
+            [name, rest @ ..] => (name.parse().ok()?, rest),
+        };
+        Some(match rest {
+            [] | ["members" | "environments"] | ["members", _, "remove"] => Self::Project(name),
+            ["remove"] => Self::RemoveProject(name),
+            ["deployments", number] | ["deployments", number, "again" | "restore"] => {
+                Self::Deployment(name, number.parse().ok().filter(|number| *number > 0)?)
+            }
+            [environment] | [environment, "settings" | "deploy"] => {
+                Self::ProjectEnvironment(name, environment.parse().ok()?)
+            }
+            [environment, "remove"] => Self::RemoveEnvironment(name, environment.parse().ok()?),
+            [environment, "drill"] => Self::Drill(name, environment.parse().ok()?),
+            [environment, "restore", archive] => Self::Restore(name, environment.parse().ok()?, archive.parse().ok()?),
+            _ => return None,
+        })
+    }
+
     /// The path of the navigation that this page is under.
-    pub const fn section(self) -> &'static str {
+    pub const fn section(&self) -> &'static str {
         match self {
             Self::Login | Self::Unknown => "",
             Self::Overview => "/",
             Self::Nodes | Self::LinkNode | Self::Node(_) | Self::UnlinkNode(_) => "/nodes",
             Self::Guests | Self::RequestGuest | Self::Guest(_) | Self::DestroyGuest(_) => "/guests",
+            Self::Projects
+            | Self::NewProject
+            | Self::Project(_)
+            | Self::RemoveProject(_)
+            | Self::ProjectEnvironment(..)
+            | Self::RemoveEnvironment(..)
+            | Self::Drill(..)
+            | Self::Restore(..) => "/projects",
+            Self::Deployments | Self::Deployment(..) => "/deployments",
             Self::Dns => "/dns",
             Self::Jobs | Self::Job(_) => "/jobs",
             Self::Keys => "/keys",
+            Self::Mail => "/mail",
             Self::Audit => "/audit",
         }
     }
@@ -88,5 +135,20 @@ mod tests {
         assert_eq!(Place::of("/nodes/no-id"), Place::Unknown);
         assert!(matches!(Place::of("/guests/0199d3c0-0000-7000-8000-000000000001/destroy"), Place::DestroyGuest(_)));
         assert_eq!(Place::of("/guests/0199d3c0-0000-7000-8000-000000000001/nothing"), Place::Unknown);
+    }
+
+    #[test]
+    fn paths_of_projects() {
+        let name = || "atlas".parse().expect("a name");
+        assert_eq!(Place::of("/projects/new"), Place::NewProject);
+        assert_eq!(Place::of("/projects/atlas/members"), Place::Project(name()));
+        assert_eq!(Place::of("/projects/atlas/prod"), Place::ProjectEnvironment(name(), Environment::Prod));
+        assert_eq!(Place::of("/projects/atlas/deployments/12"), Place::Deployment(name(), 12));
+        for nothing in
+            ["/projects/-x", "/projects/atlas/qa", "/projects/atlas/deployments/0", "/projects/atlas/prod/restore/1"]
+        {
+            assert_eq!(Place::of(nothing), Place::Unknown, "{nothing}");
+        }
+        assert_eq!(Place::of("/projects/atlas/deployments/12").section(), "/deployments");
     }
 }

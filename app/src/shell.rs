@@ -50,7 +50,7 @@ pub fn document(options: LeptosOptions, body: impl FnOnce() -> AnyView) -> AnyVi
 pub fn App() -> impl IntoView {
     let asked = asked();
     Suspend::new(async move {
-        let (title, status, view) = answer(asked).await;
+        let (title, status, view) = Box::pin(answer(asked)).await;
         set_status(status);
         view! { <Title text=title/>{view} }
     })
@@ -96,9 +96,9 @@ async fn answer(request: Request) -> (String, u16, AnyView) {
         return (page.title(), if sent == 0 { page.status } else { sent }, alone(page));
     };
     let (page, counts) =
-        tokio::join!(load(place, failure, &controller, &principal, asked), controller.counts(&principal));
+        tokio::join!(load(place.clone(), failure, &controller, &principal, asked), controller.counts(&principal));
     let status = if page.status == 200 && sent != 0 { sent } else { page.status };
-    (page.title(), status, framed(page, place, &path, &principal, &counts.unwrap_or_default()))
+    (page.title(), status, framed(page, &place, &path, &principal, &counts.unwrap_or_default()))
 }
 
 async fn load(

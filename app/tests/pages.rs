@@ -27,7 +27,12 @@ fn viewer() -> Principal {
 
 fn guest_page(who: &Principal, at: usize, revealed: Option<&Revealed>) -> String {
     let (guests, zones, form) = (samples::guests(), samples::zones(), FormState::default());
-    html(|| guest_view(who, &Shown { guest: &guests[at], zones: &zones, jobs: &[], form: &form, revealed }))
+    html(|| {
+        guest_view(
+            who,
+            &Shown { guest: &guests[at], environment: None, zones: &zones, jobs: &[], form: &form, revealed },
+        )
+    })
 }
 
 #[test]
@@ -85,9 +90,9 @@ fn nodes_say_what_is_wrong_with_them() {
 #[test]
 fn an_empty_installation_says_what_to_do_next() {
     let counts = corpus_controller::views::Counts::default();
-    let ops = html(|| overview::overview_view(&samples::operator(), &counts, &[], &[], (&[], &[])));
+    let ops = html(|| overview::overview_view(&samples::operator(), &counts, &[], &[], &overview::Done::default()));
     assert!(ops.contains("/nodes/link") && !ops.contains("/guests/new"));
-    let member = html(|| overview::overview_view(&viewer(), &counts, &[], &[], (&[], &[])));
+    let member = html(|| overview::overview_view(&viewer(), &counts, &[], &[], &overview::Done::default()));
     assert!(!member.contains("/nodes/link"));
 }
 

@@ -68,6 +68,9 @@ pub fn router(web: Web) -> Router {
 fn members(web: &Web) -> Router<Web> {
     let store = sessions::Store::new(web.pool.clone());
     forms()
+        .merge(project_forms())
+        .route("/deployments/{id}", get(forms::deployments::by_id))
+        .route("/projects/{name}/deployments/{number}", get(forms::deployments::page_or_report))
         .route("/jobs/{id}/events", get(live::events))
         .method_not_allowed_fallback(pages::page)
         .fallback(pages::page)
@@ -78,7 +81,7 @@ fn members(web: &Web) -> Router<Web> {
 }
 
 fn forms() -> Router<Web> {
-    use forms::{dns, guests, jobs, keys, login, nodes, theme};
+    use forms::{dns, guests, jobs, keys, login, mail, nodes, theme};
     Router::new()
         .route("/login", post(login::sign_in))
         .route("/logout", post(login::sign_out))
@@ -100,7 +103,25 @@ fn forms() -> Router<Web> {
         .route("/dns/zones/{id}/remove", post(dns::remove_zone))
         .route("/keys", post(keys::add))
         .route("/keys/{id}/remove", post(keys::remove))
+        .route("/mail", post(mail::prefer))
         .route("/jobs/{id}/cancel", post(jobs::cancel))
         .route("/jobs/{id}/retry", post(jobs::retry))
         .route("/jobs/{id}/abandon", post(jobs::abandon))
+}
+
+fn project_forms() -> Router<Web> {
+    use forms::{deployments, projects};
+    Router::new()
+        .route("/projects/new", post(projects::create))
+        .route("/projects/{name}/remove", post(projects::remove))
+        .route("/projects/{name}/members", post(projects::member))
+        .route("/projects/{name}/members/{login}/remove", post(projects::remove_member))
+        .route("/projects/{name}/environments", post(projects::set_up))
+        .route("/projects/{name}/{environment}/settings", post(projects::settings))
+        .route("/projects/{name}/{environment}/remove", post(projects::remove_environment))
+        .route("/projects/{name}/{environment}/deploy", post(deployments::deploy))
+        .route("/projects/{name}/{environment}/drill", post(deployments::drill))
+        .route("/projects/{name}/{environment}/restore/{archive}", post(deployments::restore))
+        .route("/projects/{name}/deployments/{number}/again", post(deployments::again))
+        .route("/projects/{name}/deployments/{number}/restore", post(deployments::undo))
 }

@@ -14,6 +14,9 @@ pub use confirm::confirm;
 pub use drift::{drift_card, drift_mark, drift_notice};
 pub use field::{Field, check, checks, picks};
 pub use form::{action, error_summary};
-pub use states::{guest_status, job_status, name_status, node_status};
+pub use states::{
+    deployment_look, deployment_status, environment_status, guest_state_status, guest_status, job_status, name_status,
+    node_status, outcome_status,
+};
 pub use status::{Tone, environment, environments, meter, status};
-pub use text::{age, at, clock, code, copied, count, since};
+pub use text::{age, at, bytes, clock, code, commit, copied, count, moment, since, took};

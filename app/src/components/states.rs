@@ -1,7 +1,10 @@
 //! The word and the tone of each state of the design.
 
+use corpus_controller::project_views::EnvironmentView;
 use corpus_controller::views::{GuestView, NameView, NodeView};
-use corpus_domain::{GuestState, JobState, NameState, NodeState, Reachability};
+use corpus_domain::{
+    DeploymentState, EnvironmentState, GuestState, JobState, NameState, NodeState, Outcome, Reachability,
+};
 use leptos::prelude::*;
 
 use super::status::{Tone, status};
@@ -25,7 +28,12 @@ pub fn node_status(node: &NodeView) -> AnyView {
 
 /// What a guest is doing.
 pub fn guest_status(guest: &GuestView) -> AnyView {
-    match guest.state {
+    guest_state_status(guest.state)
+}
+
+/// The same, of the state alone.
+pub fn guest_state_status(state: GuestState) -> AnyView {
+    match state {
         GuestState::Creating => status(Tone::Busy, "Creating"),
         GuestState::Running => status(Tone::Ok, "Running"),
         GuestState::Starting => status(Tone::Busy, "Starting"),
@@ -50,4 +58,43 @@ pub fn name_status(name: &NameView) -> AnyView {
 pub fn job_status(state: JobState) -> AnyView {
     let (class, word) = crate::live::look(state.as_str());
     view! { <span class=class>{word}</span> }.into_any()
+}
+
+/// The tone and the word of a deployment's state.
+pub const fn deployment_look(state: DeploymentState) -> (Tone, &'static str) {
+    match state {
+        DeploymentState::Waiting => (Tone::Warn, "Waiting"),
+        DeploymentState::Running => (Tone::Busy, "Running"),
+        DeploymentState::RollingBack => (Tone::Busy, "Rolling back"),
+        DeploymentState::Live => (Tone::Ok, "Live"),
+        DeploymentState::RolledBack => (Tone::Fail, "Rolled back"),
+        DeploymentState::Broken => (Tone::Fail, "Broken"),
+        DeploymentState::Superseded => (Tone::Off, "Superseded"),
+    }
+}
+
+/// How far a deployment is, or how it ended.
+pub fn deployment_status(state: DeploymentState) -> AnyView {
+    let (tone, word) = deployment_look(state);
+    status(tone, word)
+}
+
+/// Whether an environment can be pushed to, and has something live.
+pub fn environment_status(environment: &EnvironmentView) -> AnyView {
+    match environment.state {
+        EnvironmentState::SettingUp => status(Tone::Busy, "Setting up"),
+        EnvironmentState::Failed => status(Tone::Fail, "Failed"),
+        EnvironmentState::Leaving => status(Tone::Busy, "Being removed"),
+        EnvironmentState::Ready if environment.live.is_some() => status(Tone::Ok, "Live"),
+        EnvironmentState::Ready => status(Tone::Off, "Nothing live yet"),
+    }
+}
+
+/// How a phase, a recipe or a check ended.
+pub fn outcome_status(outcome: Outcome) -> AnyView {
+    match outcome {
+        Outcome::Done => status(Tone::Ok, "Done"),
+        Outcome::Failed => status(Tone::Fail, "Failed"),
+        Outcome::Skipped => status(Tone::Off, "Not run"),
+    }
 }

@@ -3,8 +3,10 @@
 //! A time is rendered as its age at the moment of rendering with the exact UTC time in the
 //! title; in the browser the age ticks and the title turns local (`islands::clock`).
 
-use chrono::Utc;
+use chrono::{DateTime, Utc};
 use corpus_controller::views::Time;
+use corpus_domain::CommitId;
+use corpus_protocol::Millis;
 use leptos::prelude::*;
 
 use crate::age;
@@ -60,4 +62,44 @@ pub fn copied(what: &'static str, label: &'static str, value: impl Into<String>)
 /// A number of things: "1 zone", "2 zones".
 pub fn count(number: usize, thing: &str) -> String {
     if number == 1 { format!("1 {thing}") } else { format!("{number} {thing}s") }
+}
+
+/// A moment by the guest's clock; none for what no calendar holds.
+pub fn moment(millis: Millis) -> Option<Time> {
+    DateTime::from_timestamp_millis(i64::try_from(millis).ok()?)
+}
+
+/// `77b02de`, with the whole id in its title.
+pub fn commit(id: &CommitId) -> AnyView {
+    view! { <code title=id.to_string()>{id.short().to_owned()}</code> }.into_any()
+}
+
+/// How long something took, from what the guest measured.
+pub fn took(milliseconds: u64) -> String {
+    age::took(i64::try_from(milliseconds).unwrap_or(i64::MAX))
+}
+
+/// What a copy takes on a disk: `312 kB`, `4.2 MB`, `1.3 GB`.
+pub fn bytes(number: u64) -> String {
+    match number {
+        0..1_000 => format!("{number} bytes"),
+        1_000..1_000_000 => format!("{} kB", number / 1_000),
+        1_000_000..1_000_000_000 => format!("{}.{} MB", number / 1_000_000, number % 1_000_000 / 100_000),
+        _ => format!("{}.{} GB", number / 1_000_000_000, number % 1_000_000_000 / 100_000_000),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_and_moments() {
+        assert_eq!(
+            [bytes(12), bytes(312_400), bytes(4_250_000), bytes(1_300_000_000)],
+            ["12 bytes", "312 kB", "4.2 MB", "1.3 GB"]
+        );
+        assert_eq!(moment(0).map(|at| at.timestamp()), Some(0));
+        assert_eq!(moment(u64::MAX), None);
+    }
 }

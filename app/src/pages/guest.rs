@@ -4,7 +4,7 @@ use corpus_controller::authz::{Operation, Principal};
 use corpus_controller::jobs::JobRow;
 use corpus_controller::views::{GuestView, ZoneView};
 use corpus_controller::{Controller, Result};
-use corpus_domain::{GuestId, GuestState};
+use corpus_domain::{EnvironmentState, GuestId, GuestState};
 use leptos::prelude::*;
 
 use super::Asked;
@@ -18,13 +18,20 @@ use crate::layout::Page;
 
 /// Reads and shows it.
 pub async fn load(controller: &Controller, principal: &Principal, id: GuestId, asked: &Asked) -> Result<Page> {
-    let (guest, zones, jobs) = tokio::try_join!(
+    let (guest, zones, jobs, environment) = tokio::try_join!(
         controller.guest(principal, id),
         controller.zones(principal),
-        guest_jobs(controller, principal, id)
+        guest_jobs(controller, principal, id),
+        controller.environment_on_guest(principal, id)
     )?;
-    let shown =
-        Shown { guest: &guest, zones: &zones, jobs: &jobs, form: &asked.form, revealed: asked.revealed.as_ref() };
+    let shown = Shown {
+        guest: &guest,
+        environment: environment.map(|(_, _, state)| state),
+        zones: &zones,
+        jobs: &jobs,
+        form: &asked.form,
+        revealed: asked.revealed.as_ref(),
+    };
     Ok(Page::new("guest", guest.name.to_string(), guest_view(principal, &shown)).under("Guests", "/guests"))
 }
 
@@ -32,6 +39,8 @@ pub async fn load(controller: &Controller, principal: &Principal, id: GuestId, a
 pub struct Shown<'a> {
     /// The guest.
     pub guest: &'a GuestView,
+    /// The state of the environment that stands on it; none when none does.
+    pub environment: Option<EnvironmentState>,
     /// The zones that names can be in.
     pub zones: &'a [ZoneView],
     /// Its jobs, the newest first.
@@ -59,7 +68,7 @@ pub fn guest_view(principal: &Principal, shown: &Shown<'_>) -> AnyView {
                 {settings(guest)}
             </div>
             <div class="stack">
-                {about(guest)}
+                {about(guest, shown.environment)}
                 <div id="live-history" data-live="">{card("history", "History", ().into_any(), history(shown.jobs))}</div>
             </div>
         </div>

@@ -2,9 +2,11 @@
 
 use corpus_controller::authz::{Operation, Principal};
 use corpus_controller::views::{GuestView, NameView, ZoneView};
-use corpus_domain::NameState;
+use corpus_domain::{EnvironmentState, NameState};
 use leptos::prelude::*;
 
+use super::project_environments::environment_path;
+use super::projects::project_path;
 use crate::components::{Fact, Field, age, card, code, confirm, copied, empty, facts, name_status};
 use crate::form::{FormState, Revealed};
 
@@ -116,13 +118,17 @@ fn attach(guest: &GuestView, zones: &[ZoneView], form: &FormState) -> AnyView {
     .into_any()
 }
 
-/// What it is.
-pub fn about(guest: &GuestView) -> AnyView {
+/// What it is, and which environment stands on it.
+pub fn about(guest: &GuestView, environment: Option<EnvironmentState>) -> AnyView {
     let memory = guest
         .memory_used
         .map_or_else(|| view! { <span class="quiet">"not read"</span> }.into_any(), |used| used.gib().into_any());
     let body = facts(vec![
-        ("Project", guest.project.to_string().into_any()),
+        (
+            "Project",
+            view! { <a class="link" href=project_path(&guest.project)>{guest.project.to_string()}</a> }.into_any(),
+        ),
+        ("Environment", stands(guest, environment)),
         ("Driver", format!("{}, clone of {}", guest.driver, guest.image).into_any()),
         ("Backing", guest.backing.as_str().into_any()),
         ("Size", format!("{}, {}", guest.size, guest.size.storage().gb()).into_any()),
@@ -133,6 +139,21 @@ pub fn about(guest: &GuestView) -> AnyView {
     ]);
     let right = view! { <span class="quiet">{guest.observed_at.map(|at| view! { "read "{age(at)} })}</span> };
     view! { <div id="live-about" data-live="">{card("guest", "Guest", right.into_any(), body)}</div> }.into_any()
+}
+
+fn stands(guest: &GuestView, environment: Option<EnvironmentState>) -> AnyView {
+    let Some(state) = environment else {
+        let set_up = format!("{}#set-up", project_path(&guest.project));
+        return view! { <span class="quiet">{format!("{}, not set up for pushes. ", guest.environment)}</span><a class="link" href=set_up>"Set up"</a> }.into_any();
+    };
+    let word = match state {
+        EnvironmentState::Ready => "can be pushed to",
+        EnvironmentState::SettingUp => "being set up",
+        EnvironmentState::Failed => "not set up: it failed",
+        EnvironmentState::Leaving => "being removed",
+    };
+    let page = environment_path(&guest.project, guest.environment);
+    view! { <a class="link" href=page>{guest.environment.as_str()}</a>", "{word} }.into_any()
 }
 
 const fn yes(yes: bool) -> &'static str {

@@ -2,8 +2,16 @@
 //! values makes the view, so that what a page says can be tested without a controller.
 
 pub mod audit;
+pub mod delivery;
+pub mod deployment;
+pub mod deployment_cards;
+pub mod deployment_log;
+pub mod deployment_phases;
+pub mod deployments;
 pub mod destroy;
 pub mod dns;
+pub mod environment;
+pub mod environment_questions;
 pub mod error;
 pub mod guest;
 pub mod guest_parts;
@@ -13,10 +21,16 @@ pub mod jobs;
 pub mod keys;
 pub mod link;
 pub mod login;
+pub mod mail;
 pub mod node;
 pub mod nodes;
 pub mod overview;
+pub mod project;
+pub mod project_environments;
+pub mod project_members;
+pub mod projects;
 pub mod request;
+mod settings_text;
 pub mod unlink;
 
 use std::collections::BTreeMap;
@@ -52,10 +66,29 @@ pub async fn load(place: Place, controller: &Controller, principal: &Principal, 
         Place::RequestGuest => request::load(controller, principal, &asked.form).await,
         Place::Guest(id) => guest::load(controller, principal, id, &asked).await,
         Place::DestroyGuest(id) => destroy::load(controller, principal, id, &asked.form).await,
+        Place::Projects => projects::load(controller, principal).await,
+        Place::NewProject => projects::load_new(principal, &asked.form),
+        Place::Project(name) => project::load(controller, principal, &name, &asked.form).await,
+        Place::RemoveProject(name) => project::load_remove(controller, principal, &name, &asked.form).await,
+        Place::ProjectEnvironment(name, which) => {
+            environment::load(controller, principal, (&name, which), &asked.form).await
+        }
+        Place::RemoveEnvironment(name, which) => {
+            environment_questions::load_remove(controller, principal, (&name, which), &asked.form).await
+        }
+        Place::Drill(name, which) => {
+            environment_questions::load_drill(controller, principal, (&name, which), &asked.form).await
+        }
+        Place::Restore(name, which, id) => {
+            environment_questions::load_restore(controller, principal, (&name, which), id, &asked.form).await
+        }
+        Place::Deployments => deployments::load(controller, principal, &asked.query).await,
+        Place::Deployment(name, number) => deployment::load(controller, principal, (&name, number), &asked).await,
         Place::Dns => dns::load(controller, principal, &asked.form).await,
         Place::Jobs => jobs::load(controller, principal, &asked.query).await,
         Place::Job(id) => job::load(controller, principal, id, &asked.form).await,
         Place::Keys => keys::load(controller, principal, &asked.form).await,
+        Place::Mail => mail::load(controller, principal, &asked.form).await,
         Place::Audit => audit::load(controller, principal, &asked.query).await,
         Place::Unknown => Ok(error::page(&nowhere())),
     }

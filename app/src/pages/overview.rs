@@ -2,11 +2,13 @@
 
 use corpus_controller::authz::{Operation, Principal};
 use corpus_controller::jobs::JobRow;
+use corpus_controller::project_views::DeploymentSummary;
 use corpus_controller::views::{Counts, GuestView, NodeView};
 use corpus_controller::{Controller, Result};
 use corpus_domain::{GuestState, Reachability};
 use leptos::prelude::*;
 
+use super::deployments::{self, Shown};
 use super::jobs::{latest_jobs, list, open_jobs, table};
 use super::nodes::readings;
 use crate::components::{Tone, card, count, drift_mark, drift_notice, empty, head, node_status, notice, since};
@@ -14,14 +16,27 @@ use crate::layout::Page;
 
 /// Reads and shows it.
 pub async fn load(controller: &Controller, principal: &Principal) -> Result<Page> {
-    let (counts, nodes, guests, jobs, latest) = tokio::try_join!(
+    let (counts, nodes, guests, jobs, latest, deployed) = tokio::try_join!(
         controller.counts(principal),
         controller.nodes(principal),
         controller.guests(principal),
         open_jobs(controller, principal),
-        latest_jobs(controller, principal)
+        latest_jobs(controller, principal),
+        deployments::latest(controller, principal)
     )?;
-    Ok(Page::new("overview", "Overview", overview_view(principal, &counts, &nodes, &guests, (&jobs, &latest))))
+    let done = Done { open: &jobs, latest: &latest, deployments: &deployed };
+    Ok(Page::new("overview", "Overview", overview_view(principal, &counts, &nodes, &guests, &done)))
+}
+
+/// What is and was being done.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Done<'a> {
+    /// The jobs that are not over, and the stuck ones.
+    pub open: &'a [JobRow],
+    /// The jobs that were asked for last.
+    pub latest: &'a [JobRow],
+    /// The newest deployments.
+    pub deployments: &'a [DeploymentSummary],
 }
 
 /// The view of plain values.
@@ -30,8 +45,14 @@ pub fn overview_view(
     counts: &Counts,
     nodes: &[NodeView],
     guests: &[GuestView],
-    (jobs, latest): (&[JobRow], &[JobRow]),
+    done: &Done<'_>,
 ) -> AnyView {
+    let Done { open: jobs, latest, deployments } = *done;
+    let running = deployments.iter().any(|one| !one.state.is_over());
+    let deployed = (!deployments.is_empty()).then(|| {
+        let all = view! { <a class="quiet" href="/deployments">"All deployments"</a> };
+        card("deployments", "Latest deployments", all.into_any(), deployments::table(deployments, Shown::Everywhere))
+    });
     let notices = nodes.iter().filter_map(node_notice).collect_view();
     let drift = nodes.iter().filter_map(|node| drift_notice(principal, node)).collect_view();
     view! {
@@ -39,7 +60,8 @@ pub fn overview_view(
         <div class="stack" id="live-notices" data-live="">{notices}{drift}{failed(guests)}{stuck(counts)}</div>
         <div class="tiles" id="live-tiles" data-live="">{tiles(counts)}</div>
         <div class="cols">
-            <div class="stack" id="live-nodes" data-live="">
+            <div class="stack" id="live-nodes" data-live="" data-busy=running.then_some("")>
+                {deployed}
                 {card("nodes", "Compute nodes", view! { <a class="quiet" href="/nodes">"All nodes"</a> }.into_any(), node_table(principal, nodes))}
                 {card("latest", "Latest jobs", view! { <a class="quiet" href="/jobs">"All jobs"</a> }.into_any(), table(latest, "No job yet"))}
             </div>

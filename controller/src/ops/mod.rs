@@ -13,6 +13,7 @@ mod mail;
 mod nodes;
 mod overview;
 mod people;
+mod project_reads;
 mod projects;
 
 pub use deployments::DEPLOYMENTS_PAGE;

@@ -1,0 +1,165 @@
+//! How a project delivers: four numbers, and two plots that are tables too.
+//!
+//! A plot is an SVG without any script or style of its own; who can't see it gets its title,
+//! its description, and the same numbers as a table.
+
+use corpus_controller::project_views::Delivery;
+use corpus_domain::DeploymentState;
+use leptos::prelude::*;
+
+use crate::age::span;
+use crate::components::{card, deployment_look, empty, took};
+
+/// The height of a plot in its own units; its bars keep 4 of them free.
+const HEIGHT: u64 = 100;
+/// From one bar to the next.
+const STEP: usize = 24;
+
+/// The card with all of it.
+pub fn card_of(delivery: &Delivery) -> AnyView {
+    let right = view! { <span class="quiet">"90 days, without dev and drills"</span> };
+    let none = delivery.durations.is_empty()
+        && delivery.live_a_week.iter().chain(&delivery.failed_a_week).all(|number| *number == 0);
+    let body = if none {
+        empty("Nothing to measure yet", "Deployments to staging and prod show here.".into_any())
+    } else {
+        view! { {numbers(delivery)}<div class="plots">{weeks(delivery)}{durations(delivery)}</div> }.into_any()
+    };
+    card("delivery", "Delivery", right.into_any(), body)
+}
+
+fn numbers(delivery: &Delivery) -> AnyView {
+    let seconds = |value: Option<u64>| value.map(|seconds| span(i64::try_from(seconds).unwrap_or(i64::MAX)));
+    let rate = delivery.failure_rate.map(|share| format!("{:.0}%", share * 100.0));
+    let live: u32 = delivery.live_a_week.iter().sum();
+    let all = [
+        ("Lead time", seconds(delivery.lead_time_s), "median, commit to live"),
+        ("Failure rate", rate, "of deployments"),
+        ("Time to restore", seconds(delivery.time_to_restore_s), "median, failed to live"),
+        ("Duration", delivery.median_ms.map(took), "median of a deployment"),
+        ("Went live", Some(live.to_string()), "in 13 weeks"),
+    ];
+    let tiles = all
+        .into_iter()
+        .map(|(name, value, more)| {
+            let value = value.unwrap_or_else(|| "–".to_owned());
+            view! { <div class="tile"><span>{name}</span><b>{value}</b><span>{more}</span></div> }
+        })
+        .collect_view();
+    view! { <div class="numbers">{tiles}</div> }.into_any()
+}
+
+fn weeks(delivery: &Delivery) -> AnyView {
+    let pairs: Vec<(u32, u32)> = delivery
+        .live_a_week
+        .iter()
+        .enumerate()
+        .map(|(at, live)| (*live, delivery.failed_a_week.get(at).copied().unwrap_or(0)))
+        .collect();
+    let most = u64::from(pairs.iter().map(|(live, failed)| live + failed).max().unwrap_or(1).max(1));
+    let bars = pairs
+        .iter()
+        .enumerate()
+        .map(|(at, (live, failed))| {
+            let (live_high, failed_high) = (high(u64::from(*live), most), high(u64::from(*failed), most));
+            view! {
+                {bar("bar ok", at, HEIGHT - live_high, live_high)}
+                {bar("bar fail", at, (HEIGHT - live_high).saturating_sub(failed_high), failed_high)}
+            }
+        })
+        .collect_view();
+    let last = pairs.len();
+    let rows = pairs
+        .iter()
+        .enumerate()
+        .map(|(at, (live, failed))| {
+            let when = match last - at {
+                1 => "this week".to_owned(),
+                2 => "last week".to_owned(),
+                back => format!("{} weeks ago", back - 1),
+            };
+            view! { <tr><td>{when}</td><td class="num">{live.to_string()}</td><td class="num">{failed.to_string()}</td></tr> }
+        })
+        .collect_view();
+    let (live, failed): (u32, u32) = pairs.iter().fold((0, 0), |all, one| (all.0 + one.0, all.1 + one.1));
+    let said = format!("{live} went live and {failed} failed in {last} weeks; at most {most} in one week.");
+    figure(
+        "weeks",
+        "Deployments a week",
+        &said,
+        pairs.len(),
+        bars.into_any(),
+        table(&["Week", "Live", "Failed"], rows.into_any()),
+    )
+}
+
+fn durations(delivery: &Delivery) -> AnyView {
+    let most = delivery.durations.iter().map(|(ms, _)| *ms).max().unwrap_or(1).max(1);
+    let bars = delivery
+        .durations
+        .iter()
+        .enumerate()
+        .map(|(at, (ms, state))| {
+            let class = if *state == DeploymentState::Live { "bar ok" } else { "bar fail" };
+            let high = high(*ms, most);
+            bar(class, at, HEIGHT - high, high)
+        })
+        .collect_view();
+    let last = delivery.durations.len();
+    let rows = delivery
+        .durations
+        .iter()
+        .enumerate()
+        .map(|(at, (ms, state))| {
+            let which = if last - at == 1 { "the newest".to_owned() } else { format!("{} before", last - at - 1) };
+            view! { <tr><td>{which}</td><td class="num">{took(*ms)}</td><td>{deployment_look(*state).1}</td></tr> }
+        })
+        .collect_view();
+    let said = format!("The newest {last} deployments, oldest first; the longest took {}.", took(most));
+    figure(
+        "durations",
+        "Durations",
+        &said,
+        last,
+        bars.into_any(),
+        table(&["Deployment", "Took", "Result"], rows.into_any()),
+    )
+}
+
+/// How high a bar is; what is not nothing can be seen.
+const fn high(value: u64, most: u64) -> u64 {
+    let high = value.saturating_mul(HEIGHT - 4) / most;
+    if value > 0 && high < 2 { 2 } else { high }
+}
+
+fn bar(class: &'static str, at: usize, y: u64, height: u64) -> AnyView {
+    (height > 0)
+        .then(|| {
+            view! { <rect class=class x=(at * STEP + 3).to_string() y=y.to_string() width=(STEP - 6).to_string() height=height.to_string() rx="2"></rect> }
+        })
+        .into_any()
+}
+
+fn figure(id: &'static str, title: &'static str, said: &str, bars: usize, drawn: AnyView, table: AnyView) -> AnyView {
+    let box_ = format!("0 0 {} {HEIGHT}", (bars * STEP).max(STEP * 13));
+    let (title_id, said_id) = (format!("plot-{id}-title"), format!("plot-{id}-desc"));
+    let base = HEIGHT.to_string();
+    view! {
+        <figure class="plot">
+            <figcaption><span class="strong">{title}</span>" "<span class="quiet">{said.to_owned()}</span></figcaption>
+            <svg viewBox=box_ preserveAspectRatio="none" role="img" aria-labelledby=format!("{title_id} {said_id}")>
+                <title id=title_id.clone()>{title}</title>
+                <desc id=said_id.clone()>{said.to_owned()}</desc>
+                {drawn}
+                <line class="base" x1="0" x2="10000" y1=base.clone() y2=base.clone()></line>
+            </svg>
+            <details class="more"><summary>"As a table"</summary>{table}</details>
+        </figure>
+    }
+    .into_any()
+}
+
+fn table(heads: &[&'static str], rows: AnyView) -> AnyView {
+    let heads = heads.iter().map(|head| view! { <th>{*head}</th> }).collect_view();
+    view! { <table class="compact"><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table> }.into_any()
+}

@@ -1,0 +1,157 @@
+//! A deployment: what became of it, its phases and recipes, its log opened where it failed,
+//! what is live now, the proofs, and what came with it.
+//!
+//! While it runs, the parts that change are looked at again every second (`islands::refresh`),
+//! the log among them, which stays at its end.
+
+use corpus_controller::authz::Principal;
+use corpus_controller::project_views::{DeploymentDetail, DeploymentSummary};
+use corpus_controller::{Controller, Result};
+use corpus_domain::{DeploymentState, ProjectName, Trigger};
+use corpus_protocol::Report;
+use leptos::prelude::*;
+
+use super::Asked;
+use super::deployment_cards::{about, archives, commits, live_now, proofs};
+use super::deployment_log::{self, Log};
+use super::deployment_phases::{other_phases, pipeline, recipes};
+use super::deployments::duration;
+use super::project_environments::may_deploy;
+use super::projects::{deployment_path, project_path};
+use crate::components::{
+    Tone, action, at, card, commit, deployment_look, environment, error_summary, head, notice, status,
+};
+use crate::form::sentence;
+use crate::layout::Page;
+
+/// Reads and shows it.
+pub async fn load(
+    controller: &Controller,
+    principal: &Principal,
+    (name, number): (&ProjectName, i64),
+    asked: &Asked,
+) -> Result<Page> {
+    let detail = controller.deployment_by_number(principal, name, number).await?;
+    let log = deployment_log::read(controller, principal, &detail, &asked.query).await?;
+    let title = format!("{name} #{number}");
+    let view = deployment_view(principal, &detail, &log, &asked.form);
+    Ok(Page::new("deployment", title, view).under("Deployments", "/deployments"))
+}
+
+/// The view of plain values.
+pub fn deployment_view(
+    principal: &Principal,
+    detail: &DeploymentDetail,
+    log: &Log,
+    form: &crate::FormState,
+) -> AnyView {
+    let one = &detail.summary;
+    let report = detail.report.as_ref();
+    let busy = (!one.state.is_over()).then_some("");
+    let title = view! { <a href=project_path(&one.project)>{one.project.to_string()}</a>{format!(" #{} ", one.number)}{environment(one.environment)} };
+    let below = view! { <span id="live-state" data-live="" data-busy=busy>{state(detail)}" "<span class="quiet">{what(one)}</span></span> };
+    let actions = view! { <span class="actions" id="live-actions" data-live="">{actions(principal, detail)}</span> };
+    view! {
+        {head(title.into_any(), below.into_any(), actions.into_any())}
+        {error_summary(form)}
+        <div class="stack" id="live-notices" data-live="">{fault(detail)}</div>
+        <div id="live-pipeline" data-live="">{report.map(pipeline)}</div>
+        <div class="cols">
+            <div class="stack">
+                <section class="card" id="recipes" aria-labelledby="recipes-heading">
+                    <div id="live-recipes" data-live="">{recipes(one, report)}</div>
+                    {deployment_log::part(one, log)}
+                </section>
+                <div id="live-others" data-live="">{report.and_then(other_phases)}</div>
+                <div id="live-commits" data-live="">{report.and_then(commits)}</div>
+            </div>
+            <div class="stack" id="live-about" data-live="">
+                {card("live", "What is live now", ().into_any(), live_now(detail))}
+                {report.and_then(proofs)}
+                {report.and_then(|report| archives(principal, detail, report))}
+                {card("about", "About", ().into_any(), about(detail))}
+            </div>
+        </div>
+    }
+    .into_any()
+}
+
+/// Its state; a rolled back one says to what, when that is still live.
+fn state(detail: &DeploymentDetail) -> AnyView {
+    let (tone, word) = deployment_look(detail.summary.state);
+    let ended_with = detail.report.as_ref().and_then(|report| report.live.as_ref()).map(|live| live.deployment);
+    let back_to = detail
+        .live
+        .as_ref()
+        .filter(|(live, _)| detail.summary.state == DeploymentState::RolledBack && Some(live.deployment) == ended_with)
+        .and_then(|(_, number)| *number);
+    status(tone, back_to.map_or_else(|| word.to_owned(), |number| format!("{word} to #{number}")))
+}
+
+/// Which commit, by whom, when, how long.
+fn what(one: &DeploymentSummary) -> AnyView {
+    let subject = one.subject.clone().map(|text| format!(" “{text}”"));
+    let commit = one.commit.as_ref().map(|id| view! { "commit "{commit(id)}{subject}", " });
+    let by = match one.trigger {
+        Trigger::Push => "pushed by",
+        Trigger::Hand => "by hand by",
+        Trigger::Restore => "restored by",
+        Trigger::Drill => "a drill by",
+    };
+    let took = if one.state.is_over() { ", took " } else { ", for " };
+    let took = (one.elapsed_ms.is_some() || !one.state.is_over()).then(|| view! { {took}{duration(one)} });
+    view! { {commit}{format!("{by} {}, ", one.by)}{at(one.ordered_at)}{took} }.into_any()
+}
+
+fn actions(principal: &Principal, detail: &DeploymentDetail) -> AnyView {
+    let one = &detail.summary;
+    let page = deployment_path(one);
+    let job = one
+        .job
+        .filter(|_| !one.state.is_over())
+        .map(|job| view! { <a class="btn" href=format!("/jobs/{job}")>"Follow or cancel the job"</a> });
+    let look = (!one.state.is_over()).then(|| view! { <a class="btn noscript" href=page.clone()>"Look again"</a> });
+    let report = detail
+        .report
+        .is_some()
+        .then(|| view! { <a class="btn" href=format!("{page}.json") download="">"Download report"</a> });
+    let may = may_deploy(principal, one.project_id, one.environment) && one.state.is_over();
+    let has_archive =
+        detail.report.as_ref().is_some_and(|report| report.archives.iter().any(|archive| archive.id == one.id));
+    let restore = (may && one.state == DeploymentState::Live && has_archive)
+        .then(|| action(format!("{page}/restore"), "Restore what was before", "btn", None));
+    let again =
+        (may && one.commit.is_some()).then(|| action(format!("{page}/again"), "Deploy again", "btn primary", None));
+    view! { {look}{job}{report}{restore}{again} }.into_any()
+}
+
+/// Why it failed, and the way to the line that says so.
+fn fault(detail: &DeploymentDetail) -> Option<AnyView> {
+    let one = &detail.summary;
+    if one.state == DeploymentState::Superseded {
+        return Some(notice(
+            Tone::Off,
+            "It never ran",
+            view! { <span>"A later one came while it waited."</span> }.into_any(),
+        ));
+    }
+    let Report { fault, .. } = detail.report.as_ref()?;
+    let text = fault.as_ref().map(|fault| fault.message.clone()).or_else(|| one.fault.clone())?;
+    let place = fault.as_ref().map(|fault| {
+        fault.recipe.as_ref().map_or_else(
+            || format!("Failed in {}", fault.phase),
+            |recipe| format!("Failed in {}, {recipe}", fault.phase),
+        )
+    });
+    let line = fault.as_ref().and_then(|fault| fault.line).map(|line| {
+        // Whatever part of the log the page shows by now.
+        let path = format!("{}?line={line}#L{line}", deployment_path(one));
+        view! { <a class="link" href=path>{format!("line {line}")}</a> }
+    });
+    let hint = (one.state == DeploymentState::Broken)
+        .then_some("Putting things back failed too: a person must look at the guest.");
+    let tone = if one.state.is_over() { Tone::Fail } else { Tone::Warn };
+    let more =
+        view! { <span>{sentence(&text)}</span>{line}{hint.map(|hint| view! { <span class="strong">{hint}</span> })} };
+    Some(notice(tone, place.unwrap_or_else(|| "Failed".to_owned()), more.into_any()))
+}

@@ -1,0 +1,133 @@
+//! The cards beside the log of a deployment.
+
+use corpus_controller::authz::Principal;
+use corpus_controller::project_views::DeploymentDetail;
+use corpus_protocol::{Commit, Moment, Proof, Report};
+use leptos::prelude::*;
+
+use super::project_environments::{environment_path, may_deploy};
+use crate::components::{Fact, Tone, age, at, bytes, card, commit, count, empty, facts, moment, since, status, took};
+
+/// What is live now, and by which deployment.
+pub fn live_now(detail: &DeploymentDetail) -> AnyView {
+    let report = detail.report.as_ref();
+    let Some((live, number)) = detail.live.as_ref() else {
+        return empty("Nothing is live", "The first deployment that passes its checks will be.".into_any());
+    };
+    let release = number.map_or_else(
+        || "a deployment".into_any(),
+        |number| {
+            let path = format!("/projects/{}/deployments/{number}", detail.summary.project);
+            view! { <a class="link" href=path>{format!("#{number}")}</a> }.into_any()
+        },
+    );
+    let of = live.commit.as_ref().map(|id| view! { ", commit "{commit(id)} });
+    let mut all: Vec<Fact> = vec![("Release", view! { {release}{of} }.into_any())];
+    if let Some(at) = moment(live.since_ms) {
+        all.push(("Live for", since(at)));
+    }
+    let checked = report.and_then(|report| report.proofs.iter().rfind(|proof| proof.moment != Moment::Before));
+    if let Some(proof) = checked.filter(|_| report.and_then(|report| report.live.as_ref()) == Some(live)) {
+        all.push(("Checked", seen(proof)));
+    }
+    if let Some(pillar) = &live.pillar {
+        all.push(("Pillar", commit(pillar)));
+    }
+    if let Some(tree) = report.and_then(|report| report.failed_tree.clone()) {
+        all.push(("Failed tree", view! { <code>{tree}</code> }.into_any()));
+    }
+    facts(all)
+}
+
+fn seen(proof: &Proof) -> AnyView {
+    status(if proof.passed { Tone::Ok } else { Tone::Fail }, proof.seen.clone())
+}
+
+/// The checks: before, after, and after the rollback.
+pub fn proofs(report: &Report) -> Option<AnyView> {
+    let words = |moment: Moment| match moment {
+        Moment::Before => "before",
+        Moment::After => "after",
+        Moment::RolledBack => "put back",
+    };
+    let items = report
+        .proofs
+        .iter()
+        .map(|proof| {
+            view! {
+                <li>
+                    <div><code>{proof.check.clone()}</code><div class="proof">{seen(proof)}</div></div>
+                    <span class="quiet nowrap">{words(proof.moment)}{(proof.elapsed_ms >= 1_000).then(|| format!(", {}", took(proof.elapsed_ms)))}</span>
+                </li>
+            }
+        })
+        .collect_view();
+    let passed = report.proofs.iter().filter(|proof| proof.passed).count();
+    let right = view! { <span class="quiet">{format!("{passed} of {} passed", report.proofs.len())}</span> };
+    (!report.proofs.is_empty())
+        .then(|| card("proofs", "Proofs", right.into_any(), view! { <ul class="items proofs">{items}</ul> }.into_any()))
+}
+
+/// The archives that were kept when it ended; each can be restored.
+pub fn archives(principal: &Principal, detail: &DeploymentDetail, report: &Report) -> Option<AnyView> {
+    let one = &detail.summary;
+    let may = may_deploy(principal, one.project_id, one.environment);
+    let page = environment_path(&one.project, one.environment);
+    let items = report
+        .archives
+        .iter()
+        .map(|archive| {
+            let of = archive.commit.as_ref().map_or_else(|| "without a commit".into_any(), commit);
+            let restore = may.then(|| view! { <a class="link" href=format!("{page}/restore/{}", archive.id)>"Restore"</a> });
+            view! { <li><div>{of}" "<span class="quiet">{moment(archive.at_ms).map(age)}", "{bytes(archive.bytes)}</span></div>{restore}</li> }
+        })
+        .collect_view();
+    let right = view! { <span class="quiet">{format!("{} kept", report.archives.len())}</span> };
+    (!report.archives.is_empty())
+        .then(|| card("archives", "Archives", right.into_any(), view! { <ul class="items">{items}</ul> }.into_any()))
+}
+
+/// What came with it.
+pub fn commits(report: &Report) -> Option<AnyView> {
+    let items = report.commits.iter().map(commit_item).collect_view();
+    let right = view! { <span class="quiet">{count(report.commits.len(), "commit")}</span> };
+    (!report.commits.is_empty()).then(|| {
+        card("commits", "What came with it", right.into_any(), view! { <ul class="items">{items}</ul> }.into_any())
+    })
+}
+
+fn commit_item(one: &Commit) -> AnyView {
+    let when = moment(one.at_ms).map(age);
+    view! { <li><div>{commit(&one.id)}" "{one.subject.clone()}<div class="quiet">{one.author.clone()}</div></div><span class="quiet nowrap">{when}</span></li> }
+        .into_any()
+}
+
+/// Everything else.
+pub fn about(detail: &DeploymentDetail) -> AnyView {
+    let one = &detail.summary;
+    let mut all: Vec<Fact> = vec![
+        ("Set off by", format!("{}, {}", one.trigger, one.by).into_any()),
+        ("Guest", detail.guest.to_string().into_any()),
+        ("Ordered", at(one.ordered_at)),
+    ];
+    if let Some(report) = detail.report.as_ref() {
+        if let Some(began) = moment(report.began_ms).filter(|_| report.began_ms > 0) {
+            all.push(("Began", at(began)));
+        }
+        if let Some(previous) = &report.previous {
+            all.push(("Live before", view! { "commit "{commit(previous)} }.into_any()));
+        }
+        if let Some(pillar) = &report.pillar {
+            all.push(("Pillar", view! { "commit "{commit(pillar)} }.into_any()));
+        }
+        all.push(("Log", count(usize::try_from(report.lines).unwrap_or(0), "line").into_any()));
+    }
+    if let Some(ended) = one.ended_at {
+        all.push(("Ended", at(ended)));
+    }
+    if let Some(job) = one.job {
+        all.push(("Job", view! { <a class="link" href=format!("/jobs/{job}")>"its steps"</a> }.into_any()));
+    }
+    all.push(("Id", view! { <code>{one.id.to_string()}</code> }.into_any()));
+    facts(all)
+}

@@ -1,0 +1,257 @@
+// Projects without a guest: to make and remove them, members and roles, what strangers and
+// lesser roles are refused, and how the pages of deployments look and read, with rows that were
+// put into the database.
+import assert from 'node:assert/strict'
+import test from 'node:test'
+import { Visitor, launch } from '../browser.mjs'
+import { Database } from '../database.mjs'
+import * as lab from '../lab.mjs'
+import * as look from '../look.mjs'
+import * as pages from '../pages.mjs'
+import { begin, ends, fill, say } from '../sample.mjs'
+import { Server } from '../server.mjs'
+import { story } from '../steps.mjs'
+
+const UUID = '0199d3c0-0000-7000-8000-000000000001'
+
+test('projects, their members and their deployments', async t => {
+  const database = await Database.make('corpus_projects')
+  const server = await Server.start('projects', { '': { database_url: database.url } })
+  const browser = await launch()
+  const visitors = []
+  t.after(async () => {
+    await browser.close()
+    await server.stop()
+    await database.remove()
+  })
+  const step = story(t, visitors, server)
+  const people = {}
+  let sample
+
+  const enter = async (login, options) => {
+    const visitor = await Visitor.open(browser, server, options)
+    visitors.push(visitor)
+    return visitor.enter(login, lab.lab.password)
+  }
+  /** Posts a form as the person's browser would, and gives the answer as it is. */
+  const post = (visitor, path, form = {}) =>
+    visitor.context.request.post(path, { form, headers: { origin: server.url }, maxRedirects: 0 })
+
+  await step('people sign in', async () => {
+    for (const login of ['bob', 'carol', 'dave', 'twin1']) people[login] = await enter(login)
+  })
+
+  await step('a project needs a name that is free and good', async () => {
+    const { page } = people.bob
+    await page.goto('/projects')
+    await page.getByRole('link', { name: 'New project' }).click()
+    for (const [name, says] of [['Bad Name', /not valid/], ['new', /word of Corpus/], ['atlas', /already/]]) {
+      await page.getByLabel('Name', { exact: true }).fill(name)
+      await pages.press(people.bob, 'Make the project')
+      assert.match(await pages.errorAt(people.bob, 'name').textContent(), says, name)
+      assert.equal(await page.getByLabel('Name', { exact: true }).inputValue(), name, 'nothing typed is lost')
+    }
+    await page.getByLabel('Name', { exact: true }).fill('carto-api')
+    await pages.press(people.bob, 'Make the project')
+    assert.equal(pages.here(people.bob), '/projects/carto-api')
+    await page.getByText('You are maintainer').waitFor()
+    await page.getByText('No guest of this project is free').waitFor()
+  })
+
+  await step('a stranger finds nothing of it', async () => {
+    for (const path of ['/projects/carto-api', '/projects/carto-api/staging', '/projects/carto-api/remove', '/projects/carto-api/deployments/1', '/projects/carto-api/deployments/1.json', `/deployments/${UUID}`, '/projects/no-such', '/deployments/x']) {
+      assert.equal((await people.dave.read(path)).status, 404, path)
+    }
+    for (const path of ['/projects/carto-api/members', '/projects/carto-api/remove', '/projects/carto-api/staging/deploy', '/projects/carto-api/staging/settings', '/projects/carto-api/deployments/1/again']) {
+      assert.equal((await post(people.dave, path, { login: 'dave', role: 'maintainer', confirm: 'carto-api' })).status(), 404, path)
+    }
+    const { html } = await people.dave.read('/projects')
+    assert.ok(!html.includes('carto-api'))
+    assert.ok(!(await people.dave.read('/deployments?project=carto-api')).html.includes('>carto-api<'))
+  })
+
+  await step('members are given roles and see what they may', async () => {
+    const { page } = people.bob
+    const give = async (login, role) => {
+      await page.goto('/projects/carto-api')
+      await page.getByLabel('Login name').fill(login)
+      await page.getByLabel('Role', { exact: true }).selectOption(role)
+      await pages.press(people.bob, 'Give the role')
+    }
+    await give('nobody-here', 'viewer')
+    assert.match(await pages.errorAt(people.bob, 'login').textContent(), /nobody-here/i)
+    await give('carol', 'developer')
+    await give('twin1', 'viewer')
+    await page.locator('[data-member=carol]').getByText('developer, given here').waitFor()
+    const seen = (await people.carol.read('/projects/carto-api')).html
+    assert.ok(seen.includes('You are developer') && !seen.includes('Give the role'))
+    assert.equal((await post(people.carol, '/projects/carto-api/members', { login: 'dave', role: 'viewer' })).status(), 403)
+    assert.equal((await post(people.twin1, '/projects/carto-api/staging/settings', { settings: 'a: 1' })).status(), 403)
+    assert.equal((await post(people.carol, '/projects/carto-api/remove', { confirm: 'carto-api' })).status(), 403)
+    await give('carol', 'viewer')
+    await page.locator('[data-member=carol]').getByText('viewer, given here').waitFor()
+  })
+
+  await step('a role is taken again, but not the last maintainer\'s, nor what the directory gave', async () => {
+    const { page } = people.bob
+    await pages.confirmIn(people.bob, page.locator('[data-member=carol]'))
+    await page.locator('[data-member=carol]').waitFor({ state: 'detached' })
+    assert.equal((await people.carol.read('/projects/carto-api')).status, 404)
+    await pages.confirmIn(people.bob, page.locator('[data-member=bob]'))
+    assert.match(await pages.summary(people.bob).textContent(), /needs a maintainer/)
+    await page.goto('/projects/atlas')
+    await page.locator('[data-member=carol]').getByText('developer, from the directory').waitFor()
+    assert.equal(await page.locator('[data-member=carol] summary').count(), 0)
+    assert.equal((await post(people.bob, '/projects/atlas/members/carol/remove')).status(), 422)
+  })
+
+  await step('what is no guest of the project makes no environment', async () => {
+    const refused = async (guest, says) => {
+      const answer = await post(people.bob, '/projects/carto-api/environments', { guest })
+      assert.equal(answer.status(), 422)
+      assert.match(pages.errorsIn(await answer.text()), says)
+    }
+    await refused('', /needed/)
+    await refused('staging', /Choose one/)
+    await refused(`staging:${UUID}`, /no such guest/)
+    assert.equal((await post(people.bob, '/projects/carto-api/staging/deploy')).status(), 404)
+    assert.equal((await post(people.bob, '/projects/carto-api/qa/deploy')).status(), 404)
+    assert.equal((await people.bob.read('/projects/carto-api/staging')).status, 404)
+  })
+
+  await step('without JavaScript: make a project and remove it, by its name only', async () => {
+    const visitor = await enter('bob', { javaScriptEnabled: false })
+    await visitor.page.goto('/projects/new')
+    await visitor.page.getByLabel('Name', { exact: true }).fill('short-lived')
+    await pages.press(visitor, 'Make the project')
+    await pages.sends(visitor, visitor.page.getByRole('link', { name: 'Remove', exact: true }))
+    await visitor.page.getByLabel('Type short-lived to confirm').fill('something else')
+    await pages.press(visitor, 'Remove this project')
+    await pages.errorAt(visitor, 'confirm').waitFor()
+    await visitor.page.getByLabel('Type short-lived to confirm').fill('short-lived')
+    await pages.press(visitor, 'Remove this project')
+    assert.equal(pages.here(visitor), '/projects')
+    assert.ok(!(await visitor.page.content()).includes('short-lived'))
+  })
+
+  await step('a failed deployment opens at the line that failed', async () => {
+    sample = await fill(database, { project: 'carto-api', address: lab.lab.nowhere })
+    const { page } = people.bob
+    await page.goto(`/deployments/${sample.ids.at(-1)}`)
+    const path = `/projects/carto-api/deployments/${sample.failed}`
+    assert.equal(pages.here(people.bob), path)
+    await page.getByText(`Rolled back to #${sample.live}`).waitFor()
+    const line = page.locator('#L415')
+    assert.ok(await line.evaluate(element => {
+      const [box, log] = [element.getBoundingClientRect(), element.closest('.log').getBoundingClientRect()]
+      return box.top >= log.top && box.bottom <= log.bottom
+    }), 'it is in view in its box')
+    assert.match(await line.textContent(), /tile_store/)
+    assert.ok(!(await page.content()).includes('<script>alert(1)'))
+    await page.getByLabel('Search the log').fill('NUMBER 42 <')
+    await pages.press(people.bob, 'Search')
+    await page.getByText('1 line with').waitFor()
+    await page.locator('.log a').first().click()
+    await page.locator('#L42:target').waitFor()
+    await page.getByRole('link', { name: 'Later' }).click()
+    await page.getByText(/^lines 78 to 277 of 452/).waitFor()
+    await page.getByRole('link', { name: 'Whole log' }).click()
+    await page.getByText('lines 1 to 452 of 452').waitFor()
+  })
+
+  await step('a deployment that runs is followed without a reload, and its log stays at its end', async () => {
+    const { page } = people.bob
+    const number = sample.failed + 1
+    const id = await begin(database, { project: 'carto-api', number, guest: sample.guest })
+    await page.goto(`/projects/carto-api/deployments/${number}`)
+    await page.evaluate(() => { window.sameDocument = true })
+    await page.locator('.pipeline .busy[data-phase=install]').waitFor()
+    await page.getByText('Nothing was written yet').waitFor()
+    for (let line = 1; line <= 60; line += 1) await say(database, id, line, `a line of ${line}`)
+    const seen = text => page.waitForFunction(text => {
+      const log = document.querySelector('.log')
+      const line = [...document.querySelectorAll('.log .lines > div')].find(one => one.textContent.includes(text))
+      return line && line.getBoundingClientRect().bottom <= log.getBoundingClientRect().bottom + 1
+    }, text)
+    await seen('a line of 60')
+    await say(database, id, 61, 'the last line of all')
+    await seen('the last line of all')
+    await ends(database, id)
+    await page.locator('#live-state .status.ok').getByText('Live').waitFor()
+    assert.ok(await page.evaluate(() => window.sameDocument), 'it was not loaded again')
+    await database.rows(`delete from deployments where id = '${id}'`)
+  })
+
+  await step('its report is a file', async () => {
+    const path = `/projects/carto-api/deployments/${sample.failed}.json`
+    const answer = await people.bob.context.request.get(path)
+    assert.equal(answer.status(), 200)
+    assert.match(answer.headers()['content-type'], /^application\/json/)
+    assert.equal(answer.headers()['content-disposition'], `attachment; filename="carto-api-${sample.failed}.json"`)
+    const detail = await answer.json()
+    assert.equal(detail.report.fault.line, 415)
+    assert.equal((await people.dave.read(path)).status, 404)
+  })
+
+  await step('lists are filtered and have pages', async () => {
+    const { page } = people.bob
+    await page.goto('/deployments')
+    await page.getByLabel('State').selectOption({ label: 'Rolled back' })
+    await page.getByLabel('Project').selectOption('carto-api')
+    await pages.press(people.bob, 'Filter')
+    const rows = page.locator('[data-deployment]')
+    assert.equal(await rows.count(), 4)
+    await page.goto('/deployments?by=nobody')
+    await page.getByText('No deployment like that').waitFor()
+    const older = (await people.bob.read(`/deployments?before=${sample.ids[4]}`)).html
+    assert.equal((older.match(/data-deployment=/g) ?? []).length, 4)
+  })
+
+  await step('a viewer reads and changes nothing', async () => {
+    const { html } = await people.twin1.read(`/projects/carto-api/deployments/${sample.live}`)
+    assert.ok(html.includes('Download report') && !html.includes('Deploy again'))
+    for (const path of ['staging/deploy', 'staging/drill', `staging/restore/${sample.ids.at(-1)}`, 'staging/settings', `deployments/${sample.live}/again`]) {
+      const answer = await post(people.twin1, `/projects/carto-api/${path}`, { settings: 'a: 1' })
+      assert.equal(answer.status(), 403, path)
+    }
+  })
+
+  await step('settings that are none come back with what is wrong', async () => {
+    const { page } = people.bob
+    const save = async text => {
+      await page.goto('/projects/carto-api/staging')
+      await page.getByLabel('Set here, as YAML').fill(text)
+      await pages.press(people.bob, 'Save')
+      return pages.errorAt(people.bob, 'settings').textContent()
+    }
+    assert.match(await save('a: [1,\nb: 2'), /line \d/)
+    assert.equal(await page.getByLabel('Set here, as YAML').inputValue(), 'a: [1,\nb: 2')
+    assert.match(await save('- a\n- b'), /mapping/)
+    assert.match(await save('db:\n  password: x'), /secret/)
+  })
+
+  for (const [width, colorScheme] of [[1440, 'light'], [1440, 'dark'], [390, 'light'], [390, 'dark']]) {
+    await step(`every page at ${width} pixels, ${colorScheme}`, async () => {
+      const storageState = await people.bob.context.storageState()
+      const visitor = await Visitor.open(browser, server, { viewport: { width, height: 900 }, colorScheme, storageState })
+      visitors.push(visitor)
+      const of = `/projects/carto-api`
+      const places = { overview: '/', projects: '/projects', new: '/projects/new', project: of, remove: `${of}/remove`, environment: `${of}/staging`, restore: `${of}/staging/restore/${sample.ids.at(-1)}`, drill: `${of}/staging/drill`, 'remove-environment': `${of}/staging/remove`, deployments: '/deployments', failed: `${of}/deployments/${sample.failed}`, live: `${of}/deployments/${sample.live}`, search: `${of}/deployments/${sample.failed}?q=wheel`, guest: `/guests/${sample.guest}` }
+      const faults = []
+      for (const [name, place] of Object.entries(places)) {
+        await visitor.page.goto(place)
+        await visitor.page.evaluate(() => document.fonts.ready)
+        const found = [...await look.overflow(visitor.page), ...await look.violations(visitor.page)]
+        await visitor.screenshot(`projects-${name}-${width}-${colorScheme}`)
+        if (colorScheme === 'light') found.push(...await look.unreachable(visitor.page))
+        faults.push(...found.map(fault => `${name}: ${fault}`))
+      }
+      assert.deepEqual(faults, [])
+      await visitor.close()
+    })
+  }
+
+  await step('the server logged no error', async () => {
+    assert.deepEqual(server.errors(), [])
+  })
+})
