@@ -154,7 +154,7 @@ test('projects, their members and their deployments', async t => {
     await page.locator('.log a').first().click()
     await page.locator('#L42:target').waitFor()
     await page.getByRole('link', { name: 'Later' }).click()
-    await page.getByText(/^lines 75 to 274 of 452/).waitFor()
+    await page.getByText(/^lines 78 to 277 of 452/).waitFor()
     await page.getByRole('link', { name: 'Whole log' }).click()
     await page.getByText('lines 1 to 452 of 452').waitFor()
   })
