@@ -216,7 +216,7 @@ fn lists_say_states_and_go_on() {
     for word in ["Running", "Rolled back", "Live", "Superseded", "Broken", "Waiting"] {
         assert!(page.contains(&format!(">{word}</span>")), "{word}");
     }
-    assert!(page.contains("value=\"carto-api\" selected"));
+    assert!(page.contains(">carto-api #218</a>") && page.contains("value=\"carto-api\" selected"));
     let last = found.last().unwrap().id;
     assert!(page.contains(&format!("/deployments?by=a%26b&amp;project=carto-api&amp;before={last}")), "{page}");
     assert!(page.contains("&lt;b&gt;") && !page.contains("store <b>"));

@@ -9,7 +9,7 @@ use corpus_controller::{Controller, DEPLOYMENTS_PAGE, Result};
 use corpus_domain::{DeploymentState, Environment, Trigger};
 use leptos::prelude::*;
 
-use super::projects::{deployment_path, project_path};
+use super::projects::deployment_path;
 use crate::components::{
     Field, age, commit, deployment_look, deployment_status, empty, environment, head, picks, since, took,
 };
@@ -148,10 +148,9 @@ pub fn table(found: &[DeploymentSummary], shown: Shown) -> AnyView {
         );
     }
     let rows = found.iter().map(|one| row(one, shown)).collect_view();
-    let project = (shown == Shown::Everywhere).then(|| view! { <th>"Project"</th> });
     view! {
         <table class="rows" aria-label="Deployments">
-            <thead><tr><th>"Deployment"</th>{project}<th>"Environment"</th><th>"Result"</th><th>"Commit"</th><th>"By"</th><th class="num">"When"</th></tr></thead>
+            <thead><tr><th>"Deployment"</th><th>"Environment"</th><th>"Result"</th><th>"Commit"</th><th>"By"</th><th class="num">"When"</th></tr></thead>
             <tbody>{rows}</tbody>
         </table>
     }
@@ -159,9 +158,10 @@ pub fn table(found: &[DeploymentSummary], shown: Shown) -> AnyView {
 }
 
 fn row(one: &DeploymentSummary, shown: Shown) -> AnyView {
-    let project = (shown == Shown::Everywhere).then(
-        || view! { <td data-label="Project"><a href=project_path(&one.project)>{one.project.to_string()}</a></td> },
-    );
+    let name = match shown {
+        Shown::Everywhere => format!("{} #{}", one.project, one.number),
+        Shown::InProject => format!("#{}", one.number),
+    };
     let fault = one.fault.clone().map(|text| view! { <div class="quiet reason">{text}</div> });
     let subject =
         one.subject.clone().map(|text| view! { <div class="quiet small clip" title=text.clone()>{text.clone()}</div> });
@@ -170,8 +170,7 @@ fn row(one: &DeploymentSummary, shown: Shown) -> AnyView {
         .then(|| view! { <div class="small">{word}{duration(one)}</div> });
     view! {
         <tr data-deployment=one.number.to_string()>
-            <td data-label="Deployment"><a href=deployment_path(one)>{format!("#{}", one.number)}</a></td>
-            {project}
+            <td data-label="Deployment"><a href=deployment_path(one)>{name}</a></td>
             <td data-label="Environment">{environment(one.environment)}</td>
             <td data-label="Result">{deployment_status(one.state)}{fault}</td>
             <td data-label="Commit">{one.commit.as_ref().map(commit)}{subject}</td>
