@@ -102,7 +102,7 @@ async function runningGuest(bob) {
 
 async function repositoryOf(bob) {
   const page = `/projects/${project}/staging`
-  const html = await bob.until('setting up the environment', page, html => /ssh:\/\/git@/.test(html) && />(Nothing live yet|Live)</.test(html))
+  const html = await bob.until('setting up the environment', page, status('Nothing live yet'))
   const remote = /ssh:\/\/git@[^\s<"]+\/staging/.exec(html)[0]
   const git = (...args) => run('git', ['-C', repository, ...args])
   await rm(repository, { recursive: true, force: true })
