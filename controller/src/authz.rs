@@ -49,6 +49,18 @@ pub enum Operation {
     GuestReveal,
     NameAttach,
     NameDetach,
+    ProjectSee,
+    ProjectCreate,
+    ProjectDestroy,
+    MemberChange,
+    EnvironmentSetUp,
+    EnvironmentConfigure,
+    EnvironmentRemove,
+    DeploymentSee,
+    Deploy,
+    DeployProd,
+    Drill,
+    GitRead,
 }
 
 impl Operation {
@@ -74,13 +86,25 @@ impl Operation {
         Self::GuestReveal,
         Self::NameAttach,
         Self::NameDetach,
+        Self::ProjectSee,
+        Self::ProjectCreate,
+        Self::ProjectDestroy,
+        Self::MemberChange,
+        Self::EnvironmentSetUp,
+        Self::EnvironmentConfigure,
+        Self::EnvironmentRemove,
+        Self::DeploymentSee,
+        Self::Deploy,
+        Self::DeployProd,
+        Self::Drill,
+        Self::GitRead,
     ];
 
     /// The least that is needed for it.
     const fn needs(self) -> Needs {
         use Operation as O;
         match self {
-            O::OverviewSee | O::NodeSee | O::ZoneSee | O::KeyOwn | O::JobSee => Needs::Member,
+            O::OverviewSee | O::NodeSee | O::ZoneSee | O::KeyOwn | O::JobSee | O::ProjectCreate => Needs::Member,
             O::NodeLink
             | O::NodeInitialize
             | O::NodeRepair
@@ -88,11 +112,20 @@ impl Operation {
             | O::ZoneCreate
             | O::ZoneRemove
             | O::AuditSee => Needs::Ops,
-            O::GuestSee => Needs::Role(ProjectRole::Viewer),
-            O::GuestPower | O::JobDecide => Needs::Role(ProjectRole::Developer),
-            O::GuestRequest | O::GuestDestroy | O::GuestReveal | O::NameAttach | O::NameDetach => {
-                Needs::Role(ProjectRole::Maintainer)
-            }
+            O::GuestSee | O::ProjectSee | O::DeploymentSee => Needs::Role(ProjectRole::Viewer),
+            // The pillar is read by git too, and holds secrets.
+            O::GuestPower | O::JobDecide | O::Deploy | O::Drill | O::GitRead => Needs::Role(ProjectRole::Developer),
+            O::GuestRequest
+            | O::GuestDestroy
+            | O::GuestReveal
+            | O::NameAttach
+            | O::NameDetach
+            | O::ProjectDestroy
+            | O::MemberChange
+            | O::EnvironmentSetUp
+            | O::EnvironmentConfigure
+            | O::EnvironmentRemove
+            | O::DeployProd => Needs::Role(ProjectRole::Maintainer),
         }
     }
 }

@@ -32,6 +32,10 @@ pub struct Settings {
     pub image_folder: PathBuf,
     /// Where the authoritative server of our zones answers, for checks.
     pub authority: SocketAddr,
+    /// The bundle of Salt that is brought to guests of projects, `.tar.zst`; none: they have no Salt.
+    pub salt_bundle: Option<PathBuf>,
+    /// What the address of a project's repositories begins with: `ssh://git@corpus.example.org:2222`.
+    pub git_url: String,
 }
 
 /// What steps of jobs and operations share.
@@ -42,7 +46,9 @@ pub struct Services {
     pub settings: Settings,
     /// The lines to the nodes.
     pub nodes: Pool,
-    /// The key that opens them.
+    /// The lines to the guests that environments stand on.
+    pub guests: Pool<GuestId>,
+    /// The key that opens them all.
     pub control_key: ControlKey,
     /// Its line for `authorized_keys`.
     pub control_public_line: String,
@@ -123,11 +129,13 @@ impl Controller {
             .map_err(|error| internal("the agent's binary can't be read: set agent_binary", error))?;
         let control_public_line =
             control_key.public_line().map_err(|error| internal("the control key can't be read", error))?;
+        let guests = Pool::new(control_key.clone(), agent.clone());
         let nodes = Pool::asking(control_key.clone(), agent, still_linked(db.clone()));
         let services = Arc::new(Services {
             db: db.clone(),
             settings,
             nodes,
+            guests,
             control_key,
             control_public_line,
             dns,

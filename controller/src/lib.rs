@@ -12,6 +12,7 @@ mod error;
 pub mod jobs;
 pub mod nodes;
 mod ops;
+mod project_settings;
 pub mod project_views;
 mod sagas;
 pub mod seal;
@@ -22,5 +23,5 @@ mod watch;
 
 pub use controller::{Controller, Parts, Settings};
 pub use error::{Error, Result};
-pub use ops::{JOBS_PAGE, LinkNode, RequestGuest, may_decide};
+pub use ops::{DEPLOYMENTS_PAGE, GitService, GitTarget, JOBS_PAGE, LinkNode, RequestGuest, may_decide};
 pub use store::users::SignIn;

@@ -289,6 +289,10 @@ pub struct Counts {
     pub names: u32,
     /// Of them, attached.
     pub names_attached: u32,
+    /// Projects that the principal may see.
+    pub projects: u32,
+    /// Deployments that the principal may see and that run or wait.
+    pub deployments_running: u32,
     /// Jobs not over that the principal may see.
     pub jobs: u32,
     /// Stuck jobs that the principal may see.

@@ -29,6 +29,14 @@ word_enum!(
         NameDetach = "name_detach",
         /// Bring the members' SSH keys to the guests of a node.
         KeysSync = "keys_sync",
+        /// Make a guest one that a project is pushed to.
+        EnvironmentSetUp = "environment_set_up",
+        /// Bring to the guest what its project should know now.
+        EnvironmentConfigure = "environment_configure",
+        /// Take a project from its guest.
+        EnvironmentRemove = "environment_remove",
+        /// See a deployment to its end.
+        Deploy = "deploy",
     }
 );
 

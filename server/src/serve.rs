@@ -192,6 +192,8 @@ fn parts(settings: &Settings, database: &Database) -> Result<Parts, StartError> 
         agent_binary: settings.agent_binary.clone(),
         image_folder: settings.image_folder.clone(),
         authority,
+        salt_bundle: settings.salt_bundle.clone(),
+        git_url: format!("ssh://git@{}:2222", settings.public_url.host_str().unwrap_or("localhost")),
     };
     let dns = settings.dns.as_ref().map(power_dns).transpose()?;
     let seal = SealKeys::load_or_create(&settings.seal_key_file)?;

@@ -2,8 +2,8 @@
 //!
 //! Towards guests everything is dropped but replies and what the plan lets through; the proxy's
 //! connections come from the node itself and don't pass here. From guests everything may leave
-//! the node, behind its address; to the node itself only ping and replies to the proxy get
-//! through. Guests don't reach each other: frames between ports of our bridge are dropped in the
+//! the node, behind its address; to the node itself only ping, replies to the proxy, and what the
+//! world may ask of the proxy get through: a guest checks its own site on the way that the world takes. Guests don't reach each other: frames between ports of our bridge are dropped in the
 //! bridge's own table, also those of ARP, so no guest can pose as the gateway. Connection
 //! tracking of bridges is not in every kernel, so the few allowed pairs are let through without.
 //!
@@ -20,6 +20,7 @@ const PORTS: &str = "cg*";
 /// The text for `nft -f`.
 pub fn rules(plan: &NodePlan) -> String {
     let bridge = &plan.bridge;
+    let gateway = plan.network.gateway();
     let network = format!("{}/{}", plan.network.network(), plan.network.prefix());
     let mut rules: Vec<&FirewallRule> = plan.firewall.iter().collect();
     rules.sort_by_key(|rule| (rule.to, rule.from, rule.port));
@@ -52,6 +53,7 @@ table inet corpus {{
 		ct state established,related accept
 		icmp type echo-request accept
 		icmpv6 type {{ nd-neighbor-solicit, nd-neighbor-advert }} accept
+		ip daddr {gateway} tcp dport {{ 80, 443 }} accept
 		drop
 	}}
 	chain postrouting {{

@@ -6,7 +6,7 @@ use corpus_domain::ProjectName;
 
 use crate::failure::Failure;
 use crate::files;
-use crate::project::process;
+use crate::project::leftovers;
 use crate::runner::Argv;
 use crate::task::Task;
 
@@ -57,7 +57,7 @@ fn end_processes(task: &Task<'_>, name: &str) -> Result<(), Failure> {
     let (user, _) = ids(name)?;
     let end = Instant::now() + PATIENCE;
     loop {
-        let running = process::of_user(user);
+        let running = leftovers::of_user(user);
         if running.is_empty() || Instant::now() > end {
             return Ok(());
         }

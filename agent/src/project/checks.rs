@@ -12,6 +12,7 @@ use corpus_protocol::{Moment, ProjectPlan, Proof};
 
 use crate::project::configuration::{Check, Http};
 use crate::project::process::{Bounds, Program};
+use crate::project::redact::Redactor;
 use crate::task::Cancel;
 
 /// How long a check is tried unless it says otherwise.
@@ -113,7 +114,7 @@ impl Prover<'_> {
             limit: left,
             cancel: self.cancel,
             mark: self.mark.clone(),
-            reach: 0,
+            redactor: Redactor::default(),
         };
         let failed = program.run(&bounds, &mut |_, text| last = text.chars().take(200).collect());
         let seen = |how: &str| if last.is_empty() { how.to_owned() } else { format!("{how}: {last}") };

@@ -12,10 +12,10 @@ use uuid::Uuid;
 use crate::failure::Failure;
 use crate::host::Host;
 use crate::lock;
-use crate::project::configuration::{self, Configuration};
+use crate::project::configuration::Configuration;
 use crate::project::layout::{Layout, ROOT};
 use crate::project::render::Render;
-use crate::project::{absent, archive, ensure, follow, git, order, requests, run, saved};
+use crate::project::{absent, archive, ensure, follow, git, order, requests, run, saved, yaml};
 use crate::task::{Cancel, Task};
 
 /// How the command is used.
@@ -212,7 +212,7 @@ fn change_settings(layout: &Layout, plan: &ProjectPlan, pairs: &[(String, String
     let mut settings = Value::Object(before.clone().into_iter().collect());
     for (key, value) in pairs {
         let error = |_| Failure::Invalid(format!("the value of {key} is no YAML"));
-        put(&mut settings, key, configuration::parse_value(value).map_err(error)?)?;
+        put(&mut settings, key, yaml::parse_value(value).map_err(error)?)?;
     }
     saved::write(&layout.settings(), &settings)?;
     match Configuration::load(layout, plan) {
@@ -254,7 +254,8 @@ fn deploy(
         for line in render.lines(&entry) {
             let _ = writeln!(text, "{line}");
         }
-        print!("{text}");
+        // Nobody may be left to read it; the deployment goes on.
+        let _ = std::io::Write::write_all(&mut std::io::stdout(), text.as_bytes());
     })?;
     Ok(report.state == DeploymentState::Live)
 }

@@ -6,7 +6,6 @@
 //! layer can change. A value is a secret when a key on its path says so ([`is_secret`]).
 
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::time::Duration;
 
 use corpus_domain::{Environment, Origin, Phase};
@@ -16,17 +15,14 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::failure::Failure;
-use crate::files;
 use crate::project::layout::Layout;
-use crate::project::{account, saved};
+use crate::project::mapping::{is_secret, mark, merge, texts, walk};
+use crate::project::{account, saved, yaml};
 
 /// The shape of the configuration and of what recipes can rely on.
 pub const API_VERSION: u64 = 2;
 const INSTALL_LIMIT: u64 = 1800;
 const PHASE_LIMIT: u64 = 300;
-/// A shorter secret would black out too much that is none.
-const MIN_SECRET: usize = 4;
-const SECRET_WORDS: [&str; 5] = ["password", "secret", "token", "key", "dsn"];
 const FACTS: [&str; 7] = ["api_version", "name", "environment", "root", "project_root", "pillar_root", "data"];
 
 /// The merged configuration, and where each value comes from.
@@ -70,11 +66,14 @@ impl Configuration {
         let mut made = Self::default();
         made.lay(built_in(layout, plan), Origin::BuiltIn);
         for defaults in [".salt/PILLAR.sample", ".corpus/defaults.yaml"] {
-            made.lay(without_facts(yaml(&layout.tree().join(defaults), defaults)?), Origin::Defaults);
+            made.lay(without_facts(yaml::read(&layout.tree().join(defaults), defaults)?), Origin::Defaults);
         }
         made.lay(without_facts(plan.settings.clone()), Origin::Set);
         made.lay(without_facts(saved::read(&layout.settings())?.unwrap_or_default()), Origin::Set);
-        made.lay(without_facts(yaml(&layout.pillar().join("init.sls"), "the pillar's init.sls")?), Origin::Pillar);
+        made.lay(
+            without_facts(yaml::read(&layout.pillar().join("init.sls"), "the pillar's init.sls")?),
+            Origin::Pillar,
+        );
         made.checks()?;
         made.limits()?;
         made.branches()?;
@@ -203,12 +202,6 @@ impl Configuration {
     }
 }
 
-/// Whether values below this key are secrets.
-pub fn is_secret(key: &str) -> bool {
-    let key = key.to_ascii_lowercase();
-    SECRET_WORDS.iter().any(|word| key.contains(word))
-}
-
 fn built_in(layout: &Layout, plan: &ProjectPlan) -> Mapping {
     let text = |path: std::path::PathBuf| json!(path.to_string_lossy());
     let pairs = [
@@ -232,97 +225,6 @@ fn built_in(layout: &Layout, plan: &ProjectPlan) -> Mapping {
 fn without_facts(mut layer: Mapping) -> Mapping {
     layer.retain(|key, _| !FACTS.contains(&key.as_str()));
     layer
-}
-
-/// A YAML file that is a mapping; nothing when there is no such file. What the parser quotes
-/// may be a secret, so only the place of an error is told.
-fn yaml(path: &Path, name: &str) -> Result<Mapping, Failure> {
-    let Some(text) = files::read(path)? else { return Ok(Mapping::new()) };
-    parse(&text, name)
-}
-
-/// Parses YAML text that is a mapping.
-pub fn parse(text: &str, name: &str) -> Result<Mapping, Failure> {
-    let template = ["{{", "{%", "{#"].iter().any(|mark| text.contains(mark)) || text.starts_with("#!");
-    if template {
-        return Err(Failure::Invalid(format!("{name} is a template: it must be plain YAML, without jinja")));
-    }
-    let line = |error: &serde_saphyr::Error| {
-        error.location().map_or_else(String::new, |at| format!(" in line {}, column {}", at.line(), at.column()))
-    };
-    let value = parse_value(text).map_err(|error| Failure::Invalid(format!("{name} is no YAML{}", line(&error))))?;
-    match value {
-        Value::Null => Ok(Mapping::new()),
-        Value::Object(mapping) => Ok(mapping.into_iter().collect()),
-        _ => Err(Failure::Invalid(format!("{name} must be a mapping: `key: value` lines"))),
-    }
-}
-
-/// Parses any YAML text, by the rules of YAML 1.2 for what is a boolean.
-pub fn parse_value(text: &str) -> Result<Value, serde_saphyr::Error> {
-    let options = serde_saphyr::options! { strict_booleans: true, with_snippet: false };
-    serde_saphyr::from_str_with_options(text, options)
-}
-
-fn merge(below: &mut Value, above: Value, path: &str, origin: Origin, origins: &mut BTreeMap<String, Origin>) {
-    match (below, above) {
-        (Value::Object(below), Value::Object(above)) if !above.is_empty() => {
-            if below.is_empty() {
-                origins.remove(path);
-            }
-            for (key, value) in above {
-                let path = format!("{path}.{key}");
-                if let Some(below) = below.get_mut(&key) {
-                    merge(below, value, &path, origin, origins);
-                } else {
-                    mark(&value, &path, origin, origins);
-                    below.insert(key, value);
-                }
-            }
-        }
-        (below, above) => {
-            let inner = format!("{path}.");
-            origins.retain(|key, _| key != path && !key.starts_with(&inner));
-            mark(&above, path, origin, origins);
-            *below = above;
-        }
-    }
-}
-
-/// Records the origin of each leaf.
-fn mark(value: &Value, path: &str, origin: Origin, origins: &mut BTreeMap<String, Origin>) {
-    walk(&mut vec![path], value, &mut |path, _| {
-        origins.insert(path.join("."), origin);
-    });
-}
-
-/// Tells each leaf below: what is no mapping, or an empty one.
-fn walk<'a>(path: &mut Vec<&'a str>, value: &'a Value, tell: &mut dyn FnMut(&[&str], &Value)) {
-    match value {
-        Value::Object(mapping) if !mapping.is_empty() => {
-            for (key, value) in mapping {
-                path.push(key);
-                walk(path, value, tell);
-                path.pop();
-            }
-        }
-        leaf => tell(path, leaf),
-    }
-}
-
-/// The texts of a secret; each line of one that has several.
-fn texts(value: &Value, secrets: &mut Vec<String>) {
-    let mut add = |text: &str| {
-        let lines = text.lines().map(str::trim);
-        secrets.extend(lines.filter(|line| line.len() >= MIN_SECRET).map(str::to_owned));
-    };
-    match value {
-        Value::String(text) => add(text),
-        Value::Number(number) => add(&number.to_string()),
-        Value::Array(values) => values.iter().for_each(|value| texts(value, secrets)),
-        Value::Object(values) => values.values().for_each(|value| texts(value, secrets)),
-        Value::Null | Value::Bool(_) => {}
-    }
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use corpus_protocol::{DeploymentEvent, Entry, Report};
 
 use crate::failure::{At, Failure};
 use crate::project::layout::Layout;
-use crate::project::order;
+use crate::project::{order, saved};
 use crate::task::Task;
 
 /// How often the journal is looked at.
@@ -39,7 +39,9 @@ pub fn follow(
     let began = Instant::now();
     loop {
         task.go_on()?;
-        if let Some(report) = reader.read(layout, id, tell)? {
+        let over = saved::read::<Report>(&layout.report(id))?;
+        // After a power cut the journal may be shorter than it was when `from` was told.
+        if let Some(report) = reader.read(layout, id, tell)?.or(over) {
             return Ok(report);
         }
         if layout.order(id).exists() {

@@ -3,20 +3,19 @@
 use std::fs;
 use std::time::Instant;
 
-use corpus_domain::{Bytes, DeploymentState, Environment, Outcome, Phase, Trigger};
-use corpus_protocol::{DeploymentEvent, Fault, Live, Moment, Source};
+use corpus_domain::{Environment, Outcome, Phase, Trigger};
+use corpus_protocol::{DeploymentEvent, Fault, Live, Source};
 
 use crate::failure::{At, Failure};
 use crate::files;
 use crate::project::archive::{self, Archive};
-use crate::project::configuration::{Check, Configuration};
+use crate::project::configuration::Configuration;
 use crate::project::permissions::{self, Rule};
 use crate::project::recipe::Recipes;
 use crate::project::release::Checkout;
 use crate::project::run::{Run, Target, boot};
 use crate::project::steps::{Span, Stop};
-use crate::project::{account, ensure, git, process, redact::Redactor, restore, saved};
-use crate::task::Cancel;
+use crate::project::{account, ensure, git, redact::Redactor, restore, saved};
 
 /// What changes something, so that there must be a way back.
 const CHANGING: [Phase; 4] = [Phase::Sync, Phase::ReleaseSync, Phase::Install, Phase::Fixperms];
@@ -114,8 +113,10 @@ impl Run<'_> {
         }
         if self.wants(Phase::ReleaseSync) {
             self.phase(Phase::ReleaseSync, |run, _| run.release_sync())?;
+        } else {
+            let taken = self.take_configuration();
+            taken.map_err(|failure| self.fault(Phase::ReleaseSync, Stop::from(failure).message))?;
         }
-        self.hide_secrets_now()?;
         if self.wants(Phase::Install) {
             self.phase(Phase::Install, Self::install)?;
         }
@@ -128,7 +129,8 @@ impl Run<'_> {
         self.go_live().map_err(|failure| self.fault(Phase::Prove, Stop::from(failure).message))
     }
 
-    fn phase(
+    /// Runs a phase; its fault is that of the deployment.
+    pub fn phase(
         &mut self,
         phase: Phase,
         act: impl FnOnce(&mut Self, &Span) -> Result<Outcome, Stop>,
@@ -140,7 +142,7 @@ impl Run<'_> {
         let mut ended = act(self, &span);
         if ended.is_ok() && self.cancel.is_set() {
             ended = Err(Stop::from(Failure::Cancelled));
-        } else if ended.is_ok() && Instant::now() > span.deadline {
+        } else if ended.is_ok() && Instant::now() > span.deadline && phase != Phase::Rollback {
             ended = Err(Stop::new(format!("not done within {} s", limit.as_secs())));
         }
         let outcome = *ended.as_ref().unwrap_or(&Outcome::Failed);
@@ -198,6 +200,7 @@ impl Run<'_> {
             }
             Ok(())
         })?;
+        self.take_configuration()?;
         Ok(Outcome::Done)
     }
 
@@ -214,15 +217,11 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn hide_secrets_now(&mut self) -> Result<(), Fault> {
-        match Configuration::load(self.layout, &self.plan) {
-            Ok(configuration) => {
-                self.journal().hide(Redactor::new(configuration.secrets()));
-                self.configuration = configuration;
-                Ok(())
-            }
-            Err(failure) => Err(self.fault(Phase::ReleaseSync, Stop::from(failure).message)),
-        }
+    /// From here on the configuration is that of the trees as they are now.
+    fn take_configuration(&mut self) -> Result<(), Failure> {
+        self.configuration = Configuration::load(self.layout, &self.plan)?;
+        self.journal().hide(Redactor::new(self.configuration.secrets()));
+        Ok(())
     }
 
     fn install(&mut self, span: &Span) -> Result<Outcome, Stop> {
@@ -257,41 +256,6 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn prove(&mut self, span: &Span) -> Result<Outcome, Stop> {
-        let checks = self.configuration.checks()?;
-        if checks.is_empty() {
-            self.journal().note("no checks are configured: nothing is proven");
-            return Ok(Outcome::Skipped);
-        }
-        let failed = self.proofs(&checks, Moment::After, true, span.deadline);
-        failed.map_or(Ok(Outcome::Done), |text| Err(Stop::new(text)))
-    }
-
-    fn prove_before(&mut self) {
-        let checks = self.checks_before();
-        self.proofs(&checks, Moment::Before, false, Instant::now() + self.configuration.limit(Phase::Prove));
-    }
-
-    /// The checks of what was live.
-    fn checks_before(&self) -> Vec<Check> {
-        let live = self.target.previous.as_ref().and_then(|_| Configuration::live(self.layout).ok().flatten());
-        live.and_then(|live| live.checks().ok()).unwrap_or_default()
-    }
-
-    /// Makes checks; tells the first that fails.
-    fn proofs(&self, checks: &[Check], moment: Moment, patient: bool, deadline: Instant) -> Option<String> {
-        let prover = self.prover(moment == Moment::RolledBack);
-        let mut failed = None;
-        for check in checks {
-            let proof = prover.prove(check, moment, patient, deadline);
-            if !proof.passed && failed.is_none() {
-                failed = Some(format!("{}: {}", proof.check, proof.seen));
-            }
-            self.journal().tell(DeploymentEvent::Proved { proof });
-        }
-        failed
-    }
-
     /// From here on this deployment is what is live.
     fn go_live(&mut self) -> Result<(), Failure> {
         if self.changes() {
@@ -306,98 +270,6 @@ impl Run<'_> {
             pillar.iter().try_for_each(|commit| self.secrets().set_live(task, commit))
         })?;
         saved::write(&self.layout.live(), &Live { deployment: self.id(), commit, pillar, since_ms: saved::now() })
-    }
-
-    /// Puts everything back; tells whether that went well.
-    pub fn back(&mut self, fault: &Fault) -> Result<DeploymentState, Failure> {
-        let _ = files::remove(&self.reserve_path());
-        let _ = saved::write(&self.fault_path(), fault);
-        process::end_leftovers(&self.id().to_string());
-        // Nothing ends a rollback but its own limit.
-        self.cancel = std::sync::Arc::default();
-        let gone_back = self.phase(Phase::Rollback, Self::roll_back);
-        Ok(match gone_back {
-            Ok(()) => DeploymentState::RolledBack,
-            Err(fault) => {
-                self.journal().note(format!("the rollback failed: {}", fault.message));
-                DeploymentState::Broken
-            }
-        })
-    }
-
-    fn roll_back(&mut self, span: &Span) -> Result<Outcome, Stop> {
-        if Archive::of(self.layout, self.id()).meta()?.is_none() {
-            files::remove_folder(&self.layout.archive(self.id()))?;
-            self.journal().note("nothing was changed yet");
-            return Ok(Outcome::Done);
-        }
-        let previous = self.target.previous.clone();
-        self.with_task(&self.cancel, |task| {
-            restore::roll_back(self.layout, self.id(), task)?;
-            self.code().forget(task, previous.as_ref().and_then(|live| live.commit.as_ref()))?;
-            self.secrets().forget(task, previous.as_ref().and_then(|live| live.pillar.as_ref()))
-        })?;
-        self.drop_failed_tree_if_full();
-        self.hide_secrets();
-        self.journal().note(match previous.and_then(|live| live.commit) {
-            Some(commit) => format!("code and pillar are back: {} is live", commit.short()),
-            None => "code and pillar are back as they were; nothing was live".into(),
-        });
-        let recipes = Recipes::find(&self.layout.tree())?;
-        self.recipes(span, &recipes, Phase::Rollback)?;
-        self.recipes(span, &recipes, Phase::Fixperms)?;
-        let checks = self.checks_before();
-        if let Some(failed) = self.proofs(&checks, Moment::RolledBack, true, span.deadline)
-            && !self.answers_as_before()
-        {
-            return Err(Stop::new(format!("what is live does not answer as before: {failed}")));
-        }
-        Ok(Outcome::Done)
-    }
-
-    /// A tree that filled the disk is not kept.
-    fn drop_failed_tree_if_full(&self) {
-        let failed = Archive::of(self.layout, self.id()).failed();
-        if files::require_room(&self.layout.home(), Bytes(archive::MARGIN)).is_err() && failed.exists() {
-            let _ = files::remove_folder(&failed);
-            self.journal().note("the tree that failed is not kept: the disk is full");
-        }
-    }
-
-    /// The notify phase; what it does decides nothing.
-    pub fn tell_everyone(&mut self, state: DeploymentState, fault: Option<&Fault>) {
-        if !self.wants(Phase::Notify) {
-            return;
-        }
-        self.cancel = std::sync::Arc::new(Cancel::default());
-        let report = self.report(state, fault.cloned());
-        let path = self.notify_path();
-        self.ending = Some(state);
-        let _ = saved::write(&path, &report);
-        let told = self.phase(Phase::Notify, |run, span| {
-            run.say_result(state, fault);
-            run.recipes(span, &Recipes::find(&run.layout.tree())?, Phase::Notify)?;
-            Ok(Outcome::Done)
-        });
-        let _ = files::remove(&path);
-        if let Err(fault) = told {
-            self.journal().note(format!("notify failed, which changes nothing else: {}", fault.message));
-        }
-    }
-
-    /// The report for the notify recipe.
-    pub fn notify_path(&self) -> std::path::PathBuf {
-        self.layout.deployment(self.id()).join("notify.json")
-    }
-
-    fn say_result(&self, state: DeploymentState, fault: Option<&Fault>) {
-        let commit = self.target.commit.as_ref().map_or("no commit", |commit| commit.short());
-        let text = match (state, fault) {
-            (DeploymentState::Live, _) => format!("{commit} is live"),
-            (_, Some(fault)) => format!("{commit} is {state}: {} failed: {}", fault.phase, fault.message),
-            _ => format!("{commit} is {state}"),
-        };
-        self.journal().note(text);
     }
 
     /// The code's repository and tree.

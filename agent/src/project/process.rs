@@ -1,42 +1,27 @@
 //! Runs a program of the project's: a recipe, or a check.
 //!
-//! Nothing of it is left when [`Program::run`] returns. The program leads a process group; what
-//! left that, or its session, is found because the runner is the reaper of all its descendants,
-//! and by a mark in the environment ([`MARK`]); it is ended and named. Of the output the first
-//! [`HEAD`] bytes are told as they come and the last [`TAIL`] of each stream at the end; what is
-//! between is read away at once and counted, so no output fills memory or disk.
+//! Nothing of it is left when [`Program::run`] returns: what left its process group, or its
+//! session, is found, ended and named ([`leftovers`]). No output fills memory or disk ([`output`]).
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
-use std::io::Read;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::PathBuf;
 use std::process::{Child, ExitStatus, Stdio};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
-use std::thread;
+use std::sync::atomic::AtomicUsize;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::{Duration, Instant};
 
 use corpus_protocol::Stream;
-use rustix::process::{Pid, Signal, WaitOptions, child_subreaper, getpid, kill_process, set_child_subreaper, waitpid};
 
+use crate::project::leftovers::end_leftovers;
+use crate::project::output::{HEAD, Happening, pump};
+use crate::project::redact::Redactor;
 use crate::runner::{Group, PATH};
 use crate::task::Cancel;
 
-/// The variable that all processes of a deployment's recipes carry; its value is the id.
-pub const MARK: &str = "CORPUS_RECIPE_OF";
-/// What is told of the output as it comes, in bytes.
-const HEAD: usize = 1 << 20;
-/// What is told of the end of a longer output, in bytes.
-const TAIL: usize = 256 << 10;
-/// A longer line is told in parts.
-const PART: usize = 4096;
-const CHUNK: usize = 64 << 10;
 const GLANCE: Duration = Duration::from_millis(20);
-/// What stayed behind gets this long to end by itself.
-const GRACE: Duration = Duration::from_secs(1);
-/// And then this long to be gone.
+/// How long the pipes are read after the end.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// A program that is not started yet.
@@ -46,7 +31,7 @@ pub struct Program {
     pub path: PathBuf,
     /// Its arguments.
     pub args: Vec<OsString>,
-    /// Its environment, besides `PATH`, `HOME` and the like; [`MARK`] is in it.
+    /// Its environment, besides `PATH`, `HOME` and the like; [`MARK`](crate::project::leftovers::MARK) is in it.
     pub env: Vec<(String, OsString)>,
     /// Where it runs.
     pub folder: PathBuf,
@@ -60,19 +45,10 @@ pub struct Bounds<'a> {
     pub limit: Duration,
     /// Ends it too.
     pub cancel: &'a Cancel,
-    /// The value of [`MARK`].
+    /// The value of [`MARK`](crate::project::leftovers::MARK).
     pub mark: String,
-    /// The length of the longest secret: parts of a long line overlap none.
-    pub reach: usize,
-}
-
-/// What is heard of a program.
-#[derive(Debug, PartialEq, Eq)]
-enum Happening {
-    Line(Stream, String),
-    Gap(usize),
-    Closed,
-    Exited,
+    /// What is never told.
+    pub redactor: Redactor,
 }
 
 impl Program {
@@ -85,8 +61,8 @@ impl Program {
         let (sender, happenings) = sync_channel(256);
         let room = Arc::new(AtomicUsize::new(HEAD));
         let pipes = [
-            child.stdout.take().map(|pipe| pump(pipe, Stream::Out, &room, bounds.reach, &sender)),
-            child.stderr.take().map(|pipe| pump(pipe, Stream::Err, &room, bounds.reach, &sender)),
+            child.stdout.take().map(|pipe| pump(pipe, Stream::Out, &room, &bounds.redactor, &sender)),
+            child.stderr.take().map(|pipe| pump(pipe, Stream::Err, &room, &bounds.redactor, &sender)),
         ];
         let group = Group::of(&child);
         group.watch(move || drop(sender.send(Happening::Exited)));
@@ -188,196 +164,11 @@ fn in_words(status: ExitStatus) -> Option<String> {
     Some(status.signal().map_or_else(|| format!("exit status {}", status.code().unwrap_or(-1)), |_| signal()))
 }
 
-/// Reads a pipe to its end.
-fn pump(
-    mut pipe: impl Read + Send + 'static,
-    stream: Stream,
-    room: &Arc<AtomicUsize>,
-    reach: usize,
-    tell: &SyncSender<Happening>,
-) {
-    let (room, tell) = (Arc::clone(room), tell.clone());
-    thread::spawn(move || {
-        let mut lines = Lines { stream, reach, held: Vec::new(), left_out: 0, full: false };
-        let mut chunk = vec![0; CHUNK];
-        while let Ok(read @ 1..) = pipe.read(&mut chunk) {
-            let bytes = chunk.get(..read).unwrap_or_default();
-            let fits = room.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |room| room.checked_sub(read)).is_ok();
-            if !lines.take(bytes, fits && !lines.full, &tell) {
-                return;
-            }
-        }
-        lines.end(&tell);
-        let _ = tell.send(Happening::Closed);
-    });
-}
-
-/// What was read and not told yet.
-struct Lines {
-    stream: Stream,
-    reach: usize,
-    held: Vec<u8>,
-    left_out: usize,
-    full: bool,
-}
-
-impl Lines {
-    fn take(&mut self, bytes: &[u8], tells: bool, tell: &SyncSender<Happening>) -> bool {
-        self.held.extend_from_slice(bytes);
-        if tells {
-            return self.tell_lines(tell);
-        }
-        self.full = true;
-        if self.held.len() > 2 * TAIL {
-            let over = self.held.len() - TAIL;
-            self.held.drain(..over);
-            self.left_out += over;
-        }
-        true
-    }
-
-    /// Tells the whole lines that are held; false when nobody listens.
-    fn tell_lines(&mut self, tell: &SyncSender<Happening>) -> bool {
-        let mut rest = self.held.as_slice();
-        let mut listens = true;
-        while listens {
-            if let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
-                let (line, after) = rest.split_at(end);
-                listens = say(self.stream, line, tell);
-                rest = after.get(1..).unwrap_or_default();
-            } else if rest.len() > 4 * PART + self.reach {
-                let (part, after) = rest.split_at(rest.len() - self.reach);
-                listens = say(self.stream, part, tell);
-                rest = after;
-            } else {
-                break;
-            }
-        }
-        self.held = rest.to_vec();
-        listens
-    }
-
-    fn end(mut self, tell: &SyncSender<Happening>) {
-        if self.held.len() > TAIL && self.full {
-            let over = self.held.len() - TAIL;
-            self.held.drain(..over);
-            self.left_out += over;
-        }
-        if self.left_out > 0 {
-            // The first line is half of one, and may begin with half of a secret.
-            let torn = self.held.iter().position(|byte| *byte == b'\n').map_or(self.reach, |end| end + 1);
-            self.held.drain(..torn.min(self.held.len()));
-            let _ = tell.send(Happening::Gap(self.left_out + torn));
-        }
-        self.tell_lines(tell);
-        if !self.held.is_empty() {
-            say(self.stream, &self.held, tell);
-        }
-    }
-}
-
-fn say(stream: Stream, line: &[u8], tell: &SyncSender<Happening>) -> bool {
-    let text = String::from_utf8_lossy(line).trim_end_matches('\r').to_owned();
-    tell.send(Happening::Line(stream, text)).is_ok()
-}
-
-/// From now on whatever a child of this process leaves behind becomes its child.
-pub fn become_reaper() {
-    let _ = set_child_subreaper(Some(getpid()));
-}
-
-/// Ends what a deployment's programs left behind; tells what that was.
-pub fn end_leftovers(mark: &str) -> Vec<String> {
-    let mut told: BTreeMap<i32, String> = BTreeMap::new();
-    let began = Instant::now();
-    loop {
-        let left = leftovers(mark);
-        if left.is_empty() || began.elapsed() > PATIENCE {
-            break;
-        }
-        let signal = if began.elapsed() < GRACE { Signal::TERM } else { Signal::KILL };
-        for (pid, name) in left {
-            let first = told.insert(pid, name).is_none();
-            if let Some(pid) = Pid::from_raw(pid).filter(|_| first || signal == Signal::KILL) {
-                let _ = kill_process(pid, signal);
-            }
-        }
-        thread::sleep(Duration::from_millis(5));
-    }
-    let survived: BTreeSet<i32> = leftovers(mark).into_keys().collect();
-    told.iter()
-        .map(|(pid, name)| {
-            let now = if survived.contains(pid) { "still runs after SIGKILL" } else { "was ended" };
-            format!("{name} (pid {pid}) stayed behind and {now}")
-        })
-        .collect()
-}
-
-/// The living descendants of this process, if it reaps them, and all that carry the mark.
-fn leftovers(mark: &str) -> BTreeMap<i32, String> {
-    let own = getpid().as_raw_nonzero().get();
-    let all = processes();
-    let mut ours = BTreeSet::new();
-    if child_subreaper().is_ok_and(|reaper| reaper.is_some()) {
-        let mut parents = vec![own];
-        while let Some(parent) = parents.pop() {
-            let children = all.iter().filter(|(_, process)| process.parent == parent).map(|(pid, _)| *pid);
-            parents.extend(children.filter(|pid| ours.insert(*pid)));
-        }
-    }
-    let variable = format!("{MARK}={mark}");
-    let marked = |pid: i32| {
-        let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-        environment.split(|byte| *byte == 0).any(|entry| entry == variable.as_bytes())
-    };
-    let mut left = BTreeMap::new();
-    for (pid, process) in all {
-        if pid == own || !(ours.contains(&pid) || marked(pid)) {
-            continue;
-        }
-        if process.dead {
-            if let Some(pid) = Pid::from_raw(pid).filter(|_| process.parent == own && ours.contains(&pid)) {
-                let _ = waitpid(Some(pid), WaitOptions::NOHANG);
-            }
-        } else {
-            left.insert(pid, process.name);
-        }
-    }
-    left
-}
-
-/// The living processes of an account.
-pub fn of_user(user: u32) -> Vec<(Pid, String)> {
-    use std::os::unix::fs::MetadataExt;
-    let owned = |pid: i32| std::fs::metadata(format!("/proc/{pid}")).is_ok_and(|about| about.uid() == user);
-    let living = processes().into_iter().filter(|(pid, process)| !process.dead && owned(*pid));
-    living.filter_map(|(pid, process)| Some((Pid::from_raw(pid)?, process.name))).collect()
-}
-
-struct Process {
-    name: String,
-    dead: bool,
-    parent: i32,
-}
-
-/// All processes, as `proc_pid_stat(5)` tells them.
-fn processes() -> BTreeMap<i32, Process> {
-    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
-    pids.filter_map(|pid| Some((pid, parse(&std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)?))).collect()
-}
-
-fn parse(stat: &str) -> Option<Process> {
-    let (before, after) = stat.rsplit_once(')')?;
-    let (_, name) = before.split_once('(')?;
-    let mut fields = after.split_whitespace();
-    let state = fields.next()?;
-    Some(Process { name: name.to_owned(), dead: ["Z", "X"].contains(&state), parent: fields.next()?.parse().ok()? })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::project::leftovers::{MARK, leftovers};
+    use crate::project::output::TAIL;
 
     fn run(script: &str, limit: Duration) -> (Option<String>, Vec<(Stream, String)>) {
         let mark = uuid::Uuid::now_v7().to_string();
@@ -389,13 +180,19 @@ mod tests {
         };
         let mut said = Vec::new();
         let cancel = Cancel::default();
-        let bounds = Bounds { deadline: Instant::now() + limit, limit, cancel: &cancel, mark: mark.clone(), reach: 8 };
+        let bounds = Bounds {
+            deadline: Instant::now() + limit,
+            limit,
+            cancel: &cancel,
+            mark: mark.clone(),
+            redactor: Redactor::new(vec!["hunter22".into()]),
+        };
         let reason = program.run(&bounds, &mut |stream, text| said.push((stream, text.to_owned())));
         assert!(leftovers(&mark).is_empty());
         (reason, said)
     }
 
-    const LONG: Duration = Duration::from_secs(120);
+    const LONG: Duration = Duration::from_mins(2);
 
     #[test]
     fn the_ways_to_end() {
@@ -427,8 +224,12 @@ mod tests {
 
     #[test]
     fn a_secret_is_never_cut_in_two() {
-        let (_, said) = run("head -c 20470 /dev/zero | tr '\\0' x; sleep 0.3; printf hunter22; echo", LONG);
-        assert!(said.iter().any(|(_, text)| text.contains("hunter22")), "{}", said.len());
-        assert!(!said.iter().any(|(_, text)| text.ends_with("hunter2")));
+        let (_, said) = run(
+            "head -c 16380 /dev/zero | tr '\\0' x; printf hunt; sleep 0.3; printf er22; head -c 9000 /dev/zero | tr '\\0' y; echo",
+            LONG,
+        );
+        let whole: String = said.iter().map(|(_, text)| text.as_str()).collect();
+        assert!(whole.contains("x[secret]y") && !whole.contains("hunt"), "{}", whole.len());
+        assert_eq!(whole.len(), 16380 + "[secret]".len() + 9000);
     }
 }

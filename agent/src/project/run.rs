@@ -11,26 +11,21 @@ use std::thread;
 use std::time::Duration;
 
 use corpus_domain::{CommitId, DeploymentId, DeploymentState, Outcome, Phase};
-use corpus_protocol::{DeploymentEvent, Event, Fault, Live, Moment, ProjectPlan, Report};
+use corpus_protocol::{DeploymentEvent, Event, Fault, Live, ProjectPlan};
 use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
-use crate::files;
 use crate::host::Host;
-use crate::project::archive::{self, Archive};
 use crate::project::configuration::Configuration;
-use crate::project::git;
 use crate::project::journal::Journal;
 use crate::project::layout::Layout;
+use crate::project::leftovers;
 use crate::project::order::{self, Ordered};
-use crate::project::process;
 use crate::project::queue::{self, Turn};
 use crate::project::redact::Redactor;
 use crate::project::saved;
 use crate::task::{Cancel, Task};
 
-/// The records of older deployments go.
-const KEPT: usize = 100;
 const GLANCE: Duration = Duration::from_millis(50);
 /// Bytes kept free for what must be written when the disk is full.
 const RESERVE: usize = 1 << 20;
@@ -84,8 +79,8 @@ pub fn run(layout: &Layout, id: DeploymentId, host: &Host) -> Result<(), Failure
         return Ok(());
     }
     rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
-    process::become_reaper();
-    process::end_leftovers(&id.to_string());
+    leftovers::become_reaper();
+    leftovers::end_leftovers(&id.to_string());
     let journal = Journal::open(layout, id)?;
     if let Some(report) = &journal.progress().report {
         return saved::write(&layout.report(id), report);
@@ -216,111 +211,6 @@ impl Run<'_> {
         let mut secrets = live.secrets();
         secrets.extend(self.configuration.secrets());
         self.journal().hide(Redactor::new(secrets));
-    }
-
-    fn end(&mut self, state: DeploymentState, fault: Option<Fault>) -> Result<(), Failure> {
-        let id = self.id();
-        let _ = files::remove(&self.reserve_path());
-        let _ = files::remove(&self.layout.deployment(id).join("configuration.json"));
-        let calm = Cancel::default();
-        let report = self.report(state, fault);
-        if let Err(failure) = self.with_task(&calm, |task| git::settle(self.layout, &report, task)) {
-            self.journal().note(format!("the branch could not be set: {failure}"));
-        }
-        self.clean_up(state);
-        let mut report = self.report(state, report.fault);
-        report.archives = archive::list(self.layout)?;
-        self.write_end(&report)?;
-        let written = self.journal().progress().report.clone().unwrap_or(report);
-        saved::write(&self.layout.report(id), &written)
-    }
-
-    /// Writes the end. Should the disk be full, what the failed tree takes is given for it.
-    fn write_end(&self, report: &Report) -> Result<(), Failure> {
-        let first = self.journal().end(report.clone());
-        if first.is_ok() {
-            return first;
-        }
-        files::remove_folder(&Archive::of(self.layout, self.id()).failed())?;
-        self.journal().end(Report { failed_tree: None, ..report.clone() })
-    }
-
-    /// Removes archives and records that need not be kept.
-    fn clean_up(&self, state: DeploymentState) {
-        let id = self.id();
-        let kept = self.configuration.archives().unwrap_or(1);
-        let archive = Archive::of(self.layout, id);
-        let wanted = self.wants(Phase::Archive) && kept > 0;
-        if state == DeploymentState::Superseded {
-            return;
-        }
-        if !wanted && state != DeploymentState::Broken {
-            let failed = archive.failed().exists();
-            let gone = if failed {
-                vec![archive.tree(), archive.pillar(), archive.data()]
-            } else {
-                vec![archive.folder().to_owned()]
-            };
-            let _ = files::remove(&archive.folder().join("meta.json"));
-            for path in &gone {
-                let _ = files::remove_folder(path);
-            }
-        }
-        if self.wants(Phase::Archive) {
-            let _ = archive::rotate(self.layout, kept, &[id]);
-        }
-        let mut ids = archive::ids(&self.layout.deployments());
-        ids.sort_unstable();
-        let over = ids.len().saturating_sub(KEPT);
-        let mut old = ids.into_iter().take(over).filter(|old| *old != id && order::is_over(self.layout, *old));
-        old.by_ref().for_each(|old| drop(files::remove_folder(&self.layout.deployment(old))));
-    }
-
-    /// The report as far as it is known.
-    pub fn report(&self, state: DeploymentState, fault: Option<Fault>) -> Report {
-        let journal = self.journal();
-        let progress = journal.progress();
-        let (ordered, now) = (&self.ordered.order, saved::now());
-        let commits = match &progress.begun {
-            Some(DeploymentEvent::Begun { commits, .. }) => commits.clone(),
-            _ => Vec::new(),
-        };
-        let failed = Archive::of(self.layout, ordered.id).failed();
-        let failed = failed
-            .exists()
-            .then(|| failed.strip_prefix(self.layout.home()).ok().map(|path| path.to_string_lossy().into_owned()));
-        Report {
-            id: ordered.id,
-            project: ordered.project.clone(),
-            environment: self.plan.environment,
-            state,
-            trigger: ordered.trigger,
-            by: ordered.by.clone(),
-            commit: self.target.commit.clone(),
-            pillar: self.target.pillar.clone(),
-            previous: self.target.previous.as_ref().and_then(|live| live.commit.clone()),
-            commits,
-            ordered_ms: self.ordered.ordered_ms,
-            began_ms: progress.began_ms.unwrap_or(now),
-            ended_ms: now,
-            phases: progress.all_phases(),
-            fault,
-            proofs: progress.proofs.clone(),
-            live: saved::read(&self.layout.live()).ok().flatten(),
-            failed_tree: failed.flatten(),
-            archives: archive::list(self.layout).unwrap_or_default(),
-            lines: progress.lines,
-        }
-    }
-
-    /// Whether all checks that passed before pass again.
-    pub fn answers_as_before(&self) -> bool {
-        let journal = self.journal();
-        let proofs = &journal.progress().proofs;
-        let failed = |check: &str| {
-            proofs.iter().any(|proof| proof.moment == Moment::RolledBack && proof.check == check && !proof.passed)
-        };
-        !proofs.iter().any(|proof| proof.moment == Moment::Before && proof.passed && failed(&proof.check))
     }
 }
 

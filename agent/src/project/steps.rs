@@ -10,8 +10,9 @@ use corpus_protocol::{DeploymentEvent, RecipeReport, RequestError, SaltState, So
 use crate::failure::Failure;
 use crate::project::archive::Archive;
 use crate::project::checks::Prover;
+use crate::project::leftovers::MARK;
 use crate::project::phases::configuration_file;
-use crate::project::process::{Bounds, MARK, Program};
+use crate::project::process::{Bounds, Program};
 use crate::project::recipe::{Recipe, Recipes};
 use crate::project::run::Run;
 use crate::project::salt;
@@ -142,7 +143,7 @@ impl Run<'_> {
             limit: span.limit,
             cancel: &self.cancel,
             mark: self.id().to_string(),
-            reach: self.journal().redactor().reach(),
+            redactor: self.journal().redactor().clone(),
         };
         program.run(&bounds, &mut |stream, text| {
             let mut journal = self.journal();

@@ -84,7 +84,7 @@ impl Guest {
 
     /// Tries until it succeeds.
     pub fn soon(&self, script: &str) -> String {
-        let end = Instant::now() + Duration::from_secs(120);
+        let end = Instant::now() + Duration::from_mins(2);
         loop {
             let said = self.run(script);
             if said.success {

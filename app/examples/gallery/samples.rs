@@ -50,6 +50,8 @@ pub fn counts() -> Counts {
         slots_free: 88,
         names: 6,
         names_attached: 5,
+        projects: 2,
+        deployments_running: 1,
         jobs: 2,
         jobs_stuck: 1,
     }

@@ -13,7 +13,7 @@ use tokio::time::timeout;
 
 use super::connect::{Ended, Gate, Trust, handshake, open_tcp};
 use super::credential::Credential;
-use super::endpoint::NodeEndpoint;
+use super::endpoint::Endpoint;
 use super::error::NodeError;
 use super::host_key::HostKey;
 use super::key::ControlKey;
@@ -35,8 +35,8 @@ pub struct Connection {
     user: Arc<str>,
 }
 
-/// Connects to a node, checks its host key and logs in.
-pub async fn connect(node: &NodeEndpoint, credential: &Credential) -> Result<Connection, NodeError> {
+/// Connects to a host, checks its host key and logs in.
+pub async fn connect<Id: Sync>(node: &Endpoint<Id>, credential: &Credential) -> Result<Connection, NodeError> {
     let host = node.host();
     let stream = open_tcp(&node.address, node.port, TCP_LIMIT).await?;
     enter(stream, &host, node.user.as_str(), &node.pinned_host_key, credential).await

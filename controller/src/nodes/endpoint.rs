@@ -1,25 +1,39 @@
-//! Where a node answers, as whom it is entered, and by what it is recognised.
+//! Where a host answers, as whom it is entered, and by what it is recognised.
 
-use corpus_domain::{NodeAddress, NodeId, UnixUser};
+use std::fmt::{Debug, Display};
+use std::hash::Hash;
+
+use corpus_domain::{GuestId, NodeAddress, NodeId, UnixUser};
 
 use super::host_key::HostKey;
 
-/// All that is needed to reach a linked node.
+/// What tells one host from the others.
+pub trait HostId: Copy + Eq + Hash + Debug + Display + Send + Sync + 'static {}
+
+impl HostId for NodeId {}
+impl HostId for GuestId {}
+
+/// All that is needed to reach a host.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NodeEndpoint {
-    /// The node.
-    pub id: NodeId,
-    /// Where its sshd listens.
+pub struct Endpoint<Id> {
+    /// Which host.
+    pub id: Id,
+    /// Where its sshd answers: for a guest, the address of its node.
     pub address: NodeAddress,
-    /// On which TCP port.
+    /// On which TCP port: for a guest, its node's port that leads there.
     pub port: u16,
     /// The account: `root`, or one that has `sudo` without a password.
     pub user: UnixUser,
-    /// The host key that a person confirmed.
+    /// The host key that a person confirmed, or that we gave to the guest.
     pub pinned_host_key: HostKey,
 }
 
-impl NodeEndpoint {
+/// How a linked node is reached.
+pub type NodeEndpoint = Endpoint<NodeId>;
+/// How a guest is reached, through its node.
+pub type GuestEndpoint = Endpoint<GuestId>;
+
+impl<Id> Endpoint<Id> {
     /// `address:port` for messages, with brackets around an IPv6 address.
     pub fn host(&self) -> String {
         host(&self.address, self.port)

@@ -44,7 +44,7 @@ pub use agent::{Agent, Call};
 pub use authorize::{authorize, revoke};
 pub use connection::{Connection, connect};
 pub use credential::Credential;
-pub use endpoint::NodeEndpoint;
+pub use endpoint::{Endpoint, GuestEndpoint, HostId, NodeEndpoint};
 pub use error::NodeError;
 pub use host_key::{HostKey, InvalidHostKey, SeenHostKey, probe_host_key};
 pub use hysteresis::{Hysteresis, Sign};

@@ -1,4 +1,5 @@
-//! One connection and one agent a node, shared by everybody who wants something of it.
+//! One connection and one agent a host, shared by everybody who wants something of it. The hosts
+//! of a pool are all nodes or all guests.
 //!
 //! The connection is made when it is first needed and again after it was lost. All who wait
 //! for it share one attempt; a node that just failed is left alone for a moment and the
@@ -21,27 +22,32 @@ use super::agent::{Agent, Call};
 use super::backoff::Backoff;
 use super::connection::{Connection, connect};
 use super::credential::Credential;
-use super::endpoint::NodeEndpoint;
+use super::endpoint::{Endpoint, HostId};
 use super::error::NodeError;
 use super::install::{AgentBinary, install_agent};
 use super::key::ControlKey;
 use super::privilege::{Privilege, privilege};
 use super::upload::{UploadName, Uploaded, upload};
 
-/// The connections to all nodes. Clones share them.
-#[derive(Clone)]
-pub struct Pool(Arc<Inner>);
+/// The connections to all nodes, or to all guests. Clones share them.
+pub struct Pool<Id = NodeId>(Arc<Inner<Id>>);
 
-struct Inner {
-    key: ControlKey,
-    agent: AgentBinary,
-    still_linked: StillLinked,
-    attempts: AtomicU64,
-    slots: Mutex<HashMap<NodeId, Slot>>,
+impl<Id> Clone for Pool<Id> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
 }
 
-struct Slot {
-    endpoint: NodeEndpoint,
+struct Inner<Id> {
+    key: ControlKey,
+    agent: AgentBinary,
+    still_linked: StillLinked<Id>,
+    attempts: AtomicU64,
+    slots: Mutex<HashMap<Id, Slot<Id>>>,
+}
+
+struct Slot<Id> {
+    endpoint: Endpoint<Id>,
     state: State,
     backoff: Backoff,
 }
@@ -54,7 +60,7 @@ enum State {
 }
 
 /// Tells whether a node is linked, and stays so.
-pub type StillLinked = Arc<dyn Fn(NodeId) -> BoxFuture<'static, bool> + Send + Sync>;
+pub type StillLinked<Id = NodeId> = Arc<dyn Fn(Id) -> BoxFuture<'static, bool> + Send + Sync>;
 
 type Attempt = Shared<BoxFuture<'static, Result<Line, NodeError>>>;
 
@@ -75,13 +81,13 @@ impl Line {
     }
 }
 
-impl Slot {
-    fn new(endpoint: NodeEndpoint) -> Self {
+impl<Id> Slot<Id> {
+    fn new(endpoint: Endpoint<Id>) -> Self {
         Self { endpoint, state: State::Idle, backoff: Backoff::default() }
     }
 }
 
-impl Pool {
+impl<Id: HostId> Pool<Id> {
     /// An empty pool that enters nodes with this key and gives them this agent.
     pub fn new(key: ControlKey, agent: AgentBinary) -> Self {
         Self::asking(key, agent, Arc::new(|_| Box::pin(std::future::ready(true))))
@@ -89,7 +95,7 @@ impl Pool {
 
     /// One that asks before it brings an agent to a node only to observe it: a server that was
     /// away for a while must not bring one to a host that was unlinked meanwhile.
-    pub fn asking(key: ControlKey, agent: AgentBinary, still_linked: StillLinked) -> Self {
+    pub fn asking(key: ControlKey, agent: AgentBinary, still_linked: StillLinked<Id>) -> Self {
         Self(Arc::new(Inner { key, agent, still_linked, attempts: AtomicU64::new(0), slots: Mutex::default() }))
     }
 
@@ -107,7 +113,7 @@ impl Pool {
     /// begins when the node is connected; its token also ends the waiting for that.
     pub async fn call(
         &self,
-        node: &NodeEndpoint,
+        node: &Endpoint<Id>,
         call: Call,
         events: impl FnMut(Event) + Send,
     ) -> Result<Answer, NodeError> {
@@ -122,7 +128,7 @@ impl Pool {
     /// Copies a file of the controller to [`Uploaded::path`] on the node, unless it is there already.
     pub async fn upload(
         &self,
-        node: &NodeEndpoint,
+        node: &Endpoint<Id>,
         local: &Path,
         name: &UploadName,
         mut progress: impl FnMut(u64, u64) + Send,
@@ -132,11 +138,11 @@ impl Pool {
     }
 
     /// The node's line, made if need be. Dropping the future does not stop the attempt.
-    pub async fn line(&self, node: &NodeEndpoint) -> Result<Line, NodeError> {
+    pub async fn line(&self, node: &Endpoint<Id>) -> Result<Line, NodeError> {
         self.line_for(node, false).await
     }
 
-    async fn line_for(&self, node: &NodeEndpoint, observing: bool) -> Result<Line, NodeError> {
+    async fn line_for(&self, node: &Endpoint<Id>, observing: bool) -> Result<Line, NodeError> {
         let attempt = {
             let mut slots = self.slots();
             let slot = slots.entry(node.id).or_insert_with(|| Slot::new(node.clone()));
@@ -161,12 +167,12 @@ impl Pool {
     }
 
     /// Whether the node is connected.
-    pub fn is_up(&self, node: NodeId) -> bool {
+    pub fn is_up(&self, node: Id) -> bool {
         self.slots().get(&node).is_some_and(|slot| matches!(&slot.state, State::Up(line) if line.is_up()))
     }
 
     /// Connects to the node in the background, so that the next call finds it ready.
-    pub fn warm(&self, node: &NodeEndpoint) {
+    pub fn warm(&self, node: &Endpoint<Id>) {
         let (pool, node) = (self.clone(), node.clone());
         tokio::spawn(async move {
             if let Err(error) = pool.line(&node).await {
@@ -176,7 +182,7 @@ impl Pool {
     }
 
     /// Closes the node's line and forgets all about the node; its open calls fail.
-    pub fn forget(&self, node: NodeId) {
+    pub fn forget(&self, node: Id) {
         if let Some(slot) = self.slots().remove(&node) {
             retire(slot.state);
         }
@@ -184,17 +190,17 @@ impl Pool {
 
     /// Takes a newly confirmed host key (or the old one again): a block and remembered
     /// failures are lifted.
-    pub fn repin(&self, node: &NodeEndpoint) {
+    pub fn repin(&self, node: &Endpoint<Id>) {
         if let Some(old) = self.slots().insert(node.id, Slot::new(node.clone())) {
             retire(old.state);
         }
     }
 
-    fn slots(&self) -> MutexGuard<'_, HashMap<NodeId, Slot>> {
+    fn slots(&self) -> MutexGuard<'_, HashMap<Id, Slot<Id>>> {
         self.0.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn attempt(&self, node: NodeEndpoint, observing: bool) -> (u64, Attempt) {
+    fn attempt(&self, node: Endpoint<Id>, observing: bool) -> (u64, Attempt) {
         let number = self.0.attempts.fetch_add(1, Ordering::Relaxed);
         let pool = self.clone();
         let task = tokio::spawn(async move {
@@ -209,7 +215,7 @@ impl Pool {
         (number, ended.boxed().shared())
     }
 
-    async fn open(&self, node: &NodeEndpoint, observing: bool) -> Result<Line, NodeError> {
+    async fn open(&self, node: &Endpoint<Id>, observing: bool) -> Result<Line, NodeError> {
         let began = Instant::now();
         let connection = connect(node, &Credential::Key(self.0.key.clone())).await?;
         let privilege = match connection.user() {
@@ -234,7 +240,7 @@ impl Pool {
     }
 
     /// Records the result of an attempt, unless the node was forgotten or changed meanwhile.
-    fn settle(&self, id: NodeId, number: u64, result: Result<Line, NodeError>) -> Option<Result<Line, NodeError>> {
+    fn settle(&self, id: Id, number: u64, result: Result<Line, NodeError>) -> Option<Result<Line, NodeError>> {
         let mut slots = self.slots();
         let current = slots.get_mut(&id).filter(|slot| matches!(slot.state, State::Connecting(n, _) if n == number));
         let Some(slot) = current else {

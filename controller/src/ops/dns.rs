@@ -75,6 +75,7 @@ impl Controller {
         }
         let mut tx = self.services.db.begin().await?;
         let job = self.want_name(&mut tx, principal, &guest, &name).await?;
+        self.environment_follows(&mut tx, principal, guest.id).await?;
         tx.commit().await?;
         Ok(job)
     }
@@ -123,6 +124,7 @@ impl Controller {
         };
         audit::write(&mut tx, principal, entry).await?;
         let job = self.submit(&mut tx, principal, name_detach::job(&name, &guest)).await?;
+        self.environment_follows(&mut tx, principal, guest.id).await?;
         tx.commit().await?;
         Ok(job)
     }

@@ -8,7 +8,7 @@ use sqlx::PgTransaction;
 use crate::authz::{Denied, Operation, Principal};
 use crate::jobs::{JobParams, NewJob};
 use crate::sagas::{guest_destroy, guest_power};
-use crate::store::{audit, drift, guests, names};
+use crate::store::{audit, drift, environments, guests, names};
 use crate::views::GuestView;
 use crate::{Controller, Error, Result};
 
@@ -86,6 +86,9 @@ impl Controller {
         move_guest(&mut tx, &guest, change.from, change.to).await?;
         self.audit_guest(&mut tx, principal, change.action, id, &guest.name, json!({})).await?;
         let job = self.submit(&mut tx, principal, job(&guest)).await?;
+        if change.to == GuestState::Starting {
+            self.environment_follows(&mut tx, principal, id).await?;
+        }
         tx.commit().await?;
         Ok(job)
     }
@@ -97,6 +100,12 @@ impl Controller {
         let mut tx = self.services.db.begin().await?;
         let from = [GuestState::Running, GuestState::Stopped, GuestState::Failed];
         move_guest(&mut tx, &guest, &from, GuestState::Destroying).await?;
+        if let Some(stands) = environments::on_guest(&mut tx, id).await? {
+            return Err(Error::Conflict(format!(
+                "{}'s {} stands on {}. Remove that environment first; then the guest can be destroyed.",
+                stands.name, stands.environment, guest.name
+            )));
+        }
         self.audit_guest(&mut tx, principal, "guest.destroy", id, &guest.name, json!({})).await?;
         let job = self.submit(&mut tx, principal, guest_destroy::job(&guest)).await?;
         tx.commit().await?;

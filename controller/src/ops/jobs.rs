@@ -9,7 +9,7 @@ use sqlx::PgTransaction;
 
 use crate::authz::{Denied, Operation, Principal};
 use crate::jobs::{JobDetail, JobFilter, JobRow, JobUpdate, JobsError, LogLine, Page, Visibility};
-use crate::store::audit;
+use crate::store::{audit, deployments, environments};
 use crate::views::{GuestView, NameView, NodeView};
 use crate::{Controller, Error, Result};
 
@@ -55,7 +55,11 @@ impl Controller {
     /// Asks a job to stop; what it did is undone.
     pub async fn cancel_job(&self, principal: &Principal, id: JobId) -> Result<()> {
         let (mut tx, _) = self.decide(principal, id, "job.cancel", json!({})).await?;
-        self.jobs.cancel(&mut tx, id, Some(principal.id)).await.map_err(jobs_error)?;
+        let was = self.jobs.cancel(&mut tx, id, Some(principal.id)).await.map_err(jobs_error)?;
+        if was == JobState::Waiting {
+            deployments::give_up_of_job(&mut tx, id, "it was cancelled before it began").await?;
+            environments::left_by(&mut tx, id).await?;
+        }
         Ok(tx.commit().await?)
     }
 
@@ -99,7 +103,7 @@ impl Controller {
         Ok((small(open.len()), small(stuck)))
     }
 
-    async fn open_rows(&self, visible_to: Option<Visibility>) -> Result<Vec<JobRow>> {
+    pub(super) async fn open_rows(&self, visible_to: Option<Visibility>) -> Result<Vec<JobRow>> {
         let filter = JobFilter { states: OPEN.to_vec(), visible_to, ..JobFilter::default() };
         Ok(self.jobs.list(&filter, 1000, 0).await.map_err(jobs_error)?.items)
     }

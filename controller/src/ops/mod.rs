@@ -1,7 +1,10 @@
 //! The operations: each takes the acting principal, asks for the permit, makes one change
 //! with its audit row (and its job) in one transaction, and answers typed.
 
+mod deployments;
 mod dns;
+mod environments;
+mod git;
 mod guest_request;
 mod guests;
 mod jobs;
@@ -9,7 +12,10 @@ mod keys;
 mod nodes;
 mod overview;
 mod people;
+mod projects;
 
+pub use deployments::DEPLOYMENTS_PAGE;
+pub use git::{GitService, GitTarget};
 pub use guest_request::RequestGuest;
 pub use nodes::LinkNode;
 

@@ -25,6 +25,8 @@ impl Controller {
             slots_free: nodes.iter().map(NodeView::free_slots).sum(),
             names: small(names.len()),
             names_attached: small(names.iter().filter(|name| name.state == NameState::Attached).count()),
+            projects: small(self.projects(principal).await?.len()),
+            deployments_running: self.deployments_open(principal).await?,
             jobs,
             jobs_stuck,
         })

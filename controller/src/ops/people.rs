@@ -74,7 +74,7 @@ impl Controller {
 
     /// Queues the jobs that bring a member's keys to where the member may enter now, and take
     /// them from where not any more. The caller holds the member's row.
-    async fn keys_follow(
+    pub(super) async fn keys_follow(
         &self,
         tx: &mut PgTransaction<'_>,
         id: UserId,

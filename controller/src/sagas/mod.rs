@@ -1,8 +1,13 @@
 //! The jobs of Corpus, one file each: parameters, steps in order, and beside each step what
 //! takes it back. The words of kinds and steps are stored and stay the same across releases.
 
+mod guest_calls;
 mod node_calls;
 
+pub mod deploy;
+pub mod environment_configure;
+pub mod environment_remove;
+pub mod environment_set_up;
 pub mod guest_create;
 pub mod guest_destroy;
 pub mod guest_power;
@@ -32,6 +37,10 @@ pub fn registry() -> Registry<Services> {
         .with(name_attach::steps())
         .with(name_detach::steps())
         .with(keys_sync::steps())
+        .with(environment_set_up::steps())
+        .with(environment_configure::steps())
+        .with(environment_remove::steps())
+        .with(deploy::steps())
 }
 
 #[cfg(test)]

@@ -195,6 +195,11 @@ pub async fn allocate(
     Ok(Some((ip, mac, ssh_port(port)?)))
 }
 
+/// Holds the guest's row until the transaction ends, so that its state stays as it is read.
+pub async fn hold(conn: &mut PgConnection, id: GuestId) -> sqlx::Result<()> {
+    sqlx::query!("select id from guests where id = $1 for update", id.0).fetch_optional(conn).await.map(drop)
+}
+
 /// Why a guest is failed whose container is not there any more.
 pub const GONE: &str = "its container is gone from the node; destroy the guest to free its name";
 

@@ -107,3 +107,11 @@ pub async fn has_any(conn: &mut PgConnection, user: UserId) -> sqlx::Result<bool
         .fetch_one(conn)
         .await
 }
+
+/// Whose key has this fingerprint.
+pub async fn owner(conn: &mut PgConnection, fingerprint: &str) -> sqlx::Result<Option<UserId>> {
+    sqlx::query_scalar!("select user_id from ssh_keys where fingerprint = $1", fingerprint)
+        .fetch_optional(conn)
+        .await
+        .map(|found| found.map(UserId))
+}

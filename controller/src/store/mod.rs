@@ -6,13 +6,18 @@
 
 pub mod audit;
 pub mod control_key;
+pub mod delivery;
+pub mod deployment_log;
+pub mod deployments;
 pub mod drift;
+pub mod environments;
 pub mod guests;
 pub mod keys;
 pub mod names;
 pub mod nodes;
 pub mod observer;
 pub mod plan;
+pub mod projects;
 pub mod users;
 pub mod zones;
 
@@ -63,6 +68,11 @@ pub(crate) fn json_opt<T: serde::de::DeserializeOwned>(
     value: Option<serde_json::Value>,
 ) -> Result<Option<T>, sqlx::Error> {
     value.map(serde_json::from_value).transpose().map_err(|error| sqlx::Error::Decode(Box::new(error)))
+}
+
+/// The same for a column that is never null.
+pub(crate) fn json<T: serde::de::DeserializeOwned>(value: serde_json::Value) -> Result<T, sqlx::Error> {
+    serde_json::from_value(value).map_err(|error| sqlx::Error::Decode(Box::new(error)))
 }
 
 /// The fingerprint of a stored public key.

@@ -116,3 +116,16 @@ pub async fn delete(conn: &mut PgConnection, id: DnsNameId) -> sqlx::Result<()> 
 pub async fn delete_of_guest(conn: &mut PgConnection, guest: GuestId) -> sqlx::Result<()> {
     sqlx::query!("delete from dns_names where guest_id = $1", guest.0).execute(conn).await.map(drop)
 }
+
+/// The names that lead to the guests of projects, the oldest of each guest first.
+pub async fn hosts(conn: &mut PgConnection, projects: &[ProjectId]) -> sqlx::Result<Vec<(GuestId, DnsName)>> {
+    let projects: Vec<_> = projects.iter().map(|id| id.0).collect();
+    let rows = sqlx::query!(
+        "select n.guest_id, n.name from dns_names n join guests g on g.id = n.guest_id
+         where g.project_id = any($1) and n.state = 'attached' order by n.created_at, n.name",
+        &projects,
+    )
+    .fetch_all(conn)
+    .await?;
+    rows.into_iter().map(|row| Ok((GuestId(row.guest_id), word(&row.name)?))).collect()
+}

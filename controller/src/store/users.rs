@@ -63,13 +63,13 @@ pub async fn sign_in(conn: &mut PgConnection, who: &SignIn) -> sqlx::Result<User
     Ok(UserId(id))
 }
 
-/// Replaces the member's roles by these.
+/// Replaces the roles that the directory gave to the member by these; those given here stay.
 async fn set_roles(conn: &mut PgConnection, id: UserId, roles: &Roles) -> sqlx::Result<()> {
-    sqlx::query!("delete from memberships where user_id = $1", id.0).execute(&mut *conn).await?;
+    sqlx::query!("delete from memberships where user_id = $1 and source = 'ldap'", id.0).execute(&mut *conn).await?;
     for (project, role) in roles {
         let project = ensure_project(conn, project).await?;
         sqlx::query!(
-            "insert into memberships (user_id, project_id, role) values ($1, $2, $3)",
+            "insert into memberships (user_id, project_id, role, source) values ($1, $2, $3, 'ldap')",
             id.0,
             project.0,
             role.as_str(),
@@ -110,7 +110,7 @@ pub async fn hold_of_directory(conn: &mut PgConnection, id: UserId) -> sqlx::Res
         return Ok(None);
     };
     let memberships = sqlx::query!(
-        "select p.name, m.role from memberships m join projects p on p.id = m.project_id where m.user_id = $1",
+        "select p.name, m.role from memberships m join projects p on p.id = m.project_id where m.user_id = $1 and m.source = 'ldap'",
         id.0,
     )
     .fetch_all(conn)
@@ -140,7 +140,8 @@ pub async fn update(conn: &mut PgConnection, id: UserId, who: &SignIn) -> sqlx::
     set_roles(conn, id, &who.strongest()).await
 }
 
-/// Disables a member: no role and no session is left. The next login enables again.
+/// Disables a member: no role of the directory and no session is left, and those given here are
+/// worth nothing meanwhile. The next login enables again.
 /// Answers how many sessions there were.
 pub async fn disable(conn: &mut PgConnection, id: UserId) -> sqlx::Result<u64> {
     sqlx::query!("update users set disabled_at = now() where id = $1", id.0).execute(&mut *conn).await?;
@@ -171,8 +172,12 @@ pub async fn principal(conn: &mut PgConnection, id: UserId) -> sqlx::Result<Opti
     else {
         return Ok(None);
     };
-    let memberships =
-        sqlx::query!("select project_id, role from memberships where user_id = $1", id.0).fetch_all(conn).await?;
+    let memberships = sqlx::query!(
+        "select project_id as \"project_id!\", role as \"role!\" from member_roles where user_id = $1",
+        id.0
+    )
+    .fetch_all(conn)
+    .await?;
     let mut roles = BTreeMap::new();
     for membership in memberships {
         roles.insert(ProjectId(membership.project_id), word(&membership.role)?);
@@ -185,7 +190,7 @@ pub async fn principal(conn: &mut PgConnection, id: UserId) -> sqlx::Result<Opti
 pub async fn projects(conn: &mut PgConnection, principal: &Principal) -> sqlx::Result<Vec<ProjectView>> {
     let rows = sqlx::query!(
         "select p.id, p.name, m.role as \"role?\" from projects p
-         left join memberships m on m.project_id = p.id and m.user_id = $1
+         left join member_roles m on m.project_id = p.id and m.user_id = $1
          where $2 or m.role is not null order by p.name",
         principal.id.0,
         principal.ops,

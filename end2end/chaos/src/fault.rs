@@ -151,6 +151,7 @@ pub fn touches(kind: &str, step: &str) -> Option<Touches> {
         ("node_unlink", "clear") => Agent("remove_node"),
         ("node_initialize", "network")
         | ("guest_create" | "guest_destroy" | "name_attach" | "name_detach", "routes")
+        | ("environment_set_up", "firewall")
         | ("node_repair", "apply") => Agent("apply_node"),
         ("guest_create", "spawn") => Agent("ensure_guest"),
         ("guest_create", "hostsfile" | "initial_setup") => Agent("set_up_guest"),
@@ -158,7 +159,12 @@ pub fn touches(kind: &str, step: &str) -> Option<Touches> {
         | ("keys_sync", "sync")
         | ("node_repair", "keys") => Agent("ensure_keys"),
         ("guest_create" | "guest_start" | "guest_restart", "start") => Agent("ensure_running"),
-        ("guest_create" | "guest_start" | "guest_restart", "ping") => Guest,
+        ("guest_create" | "guest_start" | "guest_restart", "ping")
+        // Their agent is the guest's, behind a port of the node.
+        | ("environment_set_up", "salt" | "project" | "ready")
+        | ("environment_configure", "plan")
+        | ("environment_remove", "project")
+        | ("deploy", "order" | "follow" | "record") => Guest,
         ("guest_stop" | "guest_restart", "stop") => Agent("ensure_stopped"),
         ("guest_destroy", "absent") => Agent("ensure_absent"),
         ("guest_destroy", "names") | ("name_attach", "record" | "answered") | ("name_detach", "record") => Dns,
@@ -168,7 +174,9 @@ pub fn touches(kind: &str, step: &str) -> Option<Touches> {
         | ("guest_create", "ids" | "allocate" | "ready")
         | ("guest_start" | "guest_restart", "ready")
         | ("guest_stop", "stopped")
-        | ("name_attach", "wanted" | "attached") => Rows,
+        | ("name_attach", "wanted" | "attached")
+        | ("environment_set_up" | "deploy", "row")
+        | ("environment_remove", "mark" | "forget") => Rows,
         _ => return None,
     })
 }

@@ -3,11 +3,12 @@
 use anyhow::{Context, Result};
 use corpus_controller::jobs::JobFilter;
 use corpus_domain::{GuestId, JobId, JobKind};
+use corpus_protocol::Source;
 
-use crate::lane::{Lane, Level};
+use crate::lane::{ENVIRONMENT, Lane, Level};
 
 /// In the order in which a lane tries them, so that little has to be rebuilt in between.
-pub const KINDS: [JobKind; 12] = [
+pub const KINDS: [JobKind; 16] = [
     JobKind::GuestCreate,
     JobKind::GuestStart,
     JobKind::GuestStop,
@@ -16,6 +17,10 @@ pub const KINDS: [JobKind; 12] = [
     JobKind::NodeRepair,
     JobKind::NameAttach,
     JobKind::NameDetach,
+    JobKind::EnvironmentSetUp,
+    JobKind::EnvironmentConfigure,
+    JobKind::Deploy,
+    JobKind::EnvironmentRemove,
     JobKind::GuestDestroy,
     JobKind::NodeUnlink,
     JobKind::NodeInitialize,
@@ -30,6 +35,7 @@ pub fn level(kind: JobKind) -> Level {
         JobKind::NodeUnlink | JobKind::GuestCreate => Level::Ready,
         JobKind::GuestStart => Level::Stopped,
         JobKind::NameDetach | JobKind::GuestDestroy => Level::Named,
+        JobKind::EnvironmentConfigure | JobKind::Deploy | JobKind::EnvironmentRemove => Level::Environment,
         _ => Level::Running,
     }
 }
@@ -37,7 +43,7 @@ pub fn level(kind: JobKind) -> Level {
 /// Whether an undone job of this kind leaves its subject to be asked for again: there is no
 /// way back from taking something away.
 pub fn is_one_way(kind: JobKind) -> bool {
-    matches!(kind, JobKind::NodeUnlink | JobKind::GuestDestroy | JobKind::NameDetach)
+    matches!(kind, JobKind::NodeUnlink | JobKind::GuestDestroy | JobKind::NameDetach | JobKind::EnvironmentRemove)
 }
 
 /// Asks for a job of this kind.
@@ -58,6 +64,19 @@ pub async fn ask(lane: &Lane, kind: JobKind) -> Result<JobId> {
             controller.detach_name(member, names.first().context("no name")?.id).await?
         }
         JobKind::KeysSync => change_keys(lane).await?,
+        JobKind::EnvironmentSetUp => {
+            let (project, guest) = (lane.project().await?, guest(lane).await?);
+            controller.set_up_environment(member, project, ENVIRONMENT, guest).await?
+        }
+        JobKind::EnvironmentConfigure => {
+            controller.set_settings(member, lane.project().await?, ENVIRONMENT, "greeting: hello").await?
+        }
+        JobKind::EnvironmentRemove => {
+            controller.remove_environment(member, lane.project().await?, ENVIRONMENT, true).await?
+        }
+        JobKind::Deploy => {
+            controller.deploy(member, lane.project().await?, ENVIRONMENT, Source::Head, Vec::new()).await?.1
+        }
         JobKind::NodeRepair => controller.repair_node(ops, lane.node_id().await?).await?,
     })
 }

@@ -11,8 +11,8 @@ use corpus_controller::authz::Principal;
 use corpus_controller::jobs::testing::Faults;
 use corpus_controller::{Controller, LinkNode, RequestGuest, SignIn};
 use corpus_domain::{
-    Backing, Driver, Environment, GuestId, GuestState, JobId, JobState, Mode, NameState, NodeId, NodeState,
-    ProjectRole, SizeProfile,
+    Backing, Driver, Environment, EnvironmentState, GuestId, GuestState, JobId, JobState, Mode, NameState, NodeId,
+    NodeState, ProjectId, ProjectRole, SizeProfile,
 };
 use secrecy::SecretString;
 use sqlx::PgPool;
@@ -24,6 +24,9 @@ use crate::setting::{Setting, engine_config};
 
 /// The password of the lab's nodes, and so a secret that must be in no log.
 pub const NODE_PASSWORD: &str = "corpus-lab";
+
+/// The environment that the lane's guest is of.
+pub const ENVIRONMENT: Environment = Environment::Dev;
 
 /// What there is when a cell begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,6 +43,8 @@ pub enum Level {
     Stopped,
     /// With a guest that runs and a name that leads to it.
     Named,
+    /// With a guest that runs, an environment on it, and a commit to deploy.
+    Environment,
 }
 
 /// Where cells are tried.
@@ -321,12 +326,42 @@ impl Lane {
             (Level::Stopped, GuestState::Running) => {
                 self.done(self.controller.stop_guest(&self.member, id).await?).await?;
             }
-            (Level::Running | Level::Named, GuestState::Stopped) => {
+            (Level::Running | Level::Named | Level::Environment, GuestState::Stopped) => {
                 self.done(self.controller.start_guest(&self.member, id).await?).await?;
             }
             _ => {}
         }
-        self.bring_name_to(level, id).await
+        self.bring_name_to(level, id).await?;
+        self.bring_environment_to(level, id).await
+    }
+
+    async fn bring_environment_to(&self, level: Level, guest: GuestId) -> Result<()> {
+        let project = self.project().await?;
+        let found = self.environment().await?;
+        let wanted = level == Level::Environment;
+        if found.is_some_and(|state| !wanted || state != EnvironmentState::Ready) {
+            self.done(self.controller.remove_environment(&self.member, project, ENVIRONMENT, true).await?).await?;
+        }
+        if !wanted {
+            return Ok(());
+        }
+        if self.environment().await?.is_none() {
+            self.done(self.controller.set_up_environment(&self.member, project, ENVIRONMENT, guest).await?).await?;
+        }
+        let script = format!("guest={}; project=atlas\n{}", self.guest_name(), include_str!("commit.sh"));
+        self.node.attach(&script).await.map(drop)
+    }
+
+    /// The state of the lane's environment; none when it is not there.
+    pub async fn environment(&self) -> Result<Option<EnvironmentState>> {
+        let projects = self.controller.project_list(&self.member).await?;
+        let environments = projects.first().context("no project")?.environments.first();
+        Ok(environments.map(|environment| environment.state))
+    }
+
+    /// The lane's project.
+    pub async fn project(&self) -> Result<ProjectId> {
+        Ok(self.controller.projects(&self.member).await?.first().context("no project")?.id)
     }
 
     async fn bring_name_to(&self, level: Level, guest: GuestId) -> Result<()> {

@@ -88,6 +88,17 @@ async fn expected(lane: &Lane) -> Result<(BTreeSet<String>, Vec<String>)> {
     for name in names.fetch_all(&lane.db).await? {
         wanted.insert(format!("route {} {}", name.get::<String, _>("name"), name.get::<String, _>("ip")));
     }
+    let environments = sqlx::query("select environment, state from environments where state <> 'ready'");
+    for left in environments.fetch_all(&lane.db).await? {
+        wrong.push(format!("{} is left {}", left.get::<String, _>("environment"), left.get::<String, _>("state")));
+    }
+    let open = sqlx::query(
+        "select d.number, d.state from deployments d join jobs j on j.id = d.job_id
+         where d.ended_at is null and j.ended_at is not null or d.state = 'broken'",
+    );
+    for left in open.fetch_all(&lane.db).await? {
+        wrong.push(format!("deployment {} is left {}", left.get::<i64, _>("number"), left.get::<String, _>("state")));
+    }
     Ok((wanted, wrong))
 }
 

@@ -44,6 +44,8 @@ impl Setting {
             agent_binary: self.agent_binary.clone(),
             image_folder: self.image_folder.clone(),
             authority: self.authority.parse()?,
+            salt_bundle: None,
+            git_url: "ssh://git@corpus.test:2222".to_owned(),
         };
         let parts = Parts {
             db: options.connect_with(as_server(self.database_url.parse()?)).await?,

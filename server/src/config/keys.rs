@@ -46,6 +46,7 @@ pub const KEYS: &[Key] = &[
     key("data_folder", Kind::Text, "a folder that the server may write"),
     key("agent_binary", Kind::Text, "a file"),
     key("image_folder", Kind::Text, "a folder"),
+    key("salt_bundle", Kind::Text, "a file"),
     secret("database_url", "postgres://USER:PASSWORD@HOST/DATABASE"),
     key("seal_key_file", Kind::Text, "a file"),
     key("session_hours", Kind::Number, "a whole number of hours, 1 to 720"),

@@ -37,6 +37,8 @@ pub struct Settings {
     pub agent_binary: PathBuf,
     /// The folder of `<image name>.tar.zst`.
     pub image_folder: PathBuf,
+    /// The bundle of Salt that is brought to guests of projects; `None`: they have no Salt.
+    pub salt_bundle: Option<PathBuf>,
     /// The database; `None` asks for a private PostgreSQL.
     pub database_url: Option<SecretString>,
     /// The file of the key that seals secrets in the database.
@@ -221,6 +223,7 @@ fn read_all(r: &mut Reader) -> Option<Settings> {
         site_folder: r.optional("site_folder").unwrap_or_else(|| PathBuf::from("/usr/share/corpus/site")),
         agent_binary: r.optional("agent_binary").unwrap_or_else(|| PathBuf::from("/usr/lib/corpus/corpus-agent")),
         image_folder: r.optional("image_folder").unwrap_or_else(|| data_folder.join("images")),
+        salt_bundle: r.optional("salt_bundle"),
         database_url: r.checked("database_url", |text| is_postgres(text).then(|| text.into())),
         seal_key_file: r.optional("seal_key_file").unwrap_or_else(|| data_folder.join("seal.key")),
         session_hours: r

@@ -318,7 +318,9 @@ mod tests {
                 (Some(a), DeploymentState::Broken, Some(a)),
                 (Some(a), DeploymentState::Live, Some(b)),
             ] {
-                before.iter().for_each(|commit| git.set(MAIN, commit).unwrap());
+                if let Some(commit) = before {
+                    git.set(MAIN, commit).unwrap();
+                }
                 let id = push(layout, Repository::Pillar, before, b);
                 begin(layout, id, task).unwrap();
                 assert_eq!(git.commit(MAIN).unwrap().as_ref(), Some(b));

@@ -9,4 +9,5 @@ mod drift;
 mod guests;
 mod names;
 mod nodes;
+mod projects;
 mod world;

@@ -15,6 +15,7 @@ use std::thread;
 
 use corpus_agent::host::Host;
 use corpus_agent::line::Line;
+use corpus_agent::project;
 use corpus_agent::serve::serve;
 
 use broken::Broken;
@@ -25,6 +26,9 @@ fn main() -> ExitCode {
     let ended = match words.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         ["serve"] => pass_on(),
         ["plain"] => serve(BufReader::new(Line), io::stdout(), &Host::default()).map_err(io::Error::other),
+        // On a guest it is the agent that units and hooks start.
+        ["project", words @ ..] if project::cli::main(words) => Ok(()),
+        ["project", ..] => Err(io::Error::other("the procedure failed")),
         _ => Err(io::Error::other("usage: corpus-chaos-agent serve")),
     };
     match ended {

@@ -1,0 +1,149 @@
+//! The end of a deployment: everybody is told, the report is written, what is old goes.
+
+use corpus_domain::{DeploymentState, Outcome, Phase};
+use corpus_protocol::{DeploymentEvent, Fault, Report};
+
+use crate::failure::Failure;
+use crate::files;
+use crate::project::archive::{self, Archive};
+use crate::project::recipe::Recipes;
+use crate::project::run::Run;
+use crate::project::{git, order, saved};
+use crate::task::Cancel;
+
+/// The records of older deployments go.
+const KEPT: usize = 100;
+
+impl Run<'_> {
+    /// The notify phase; what it does decides nothing.
+    pub fn tell_everyone(&mut self, state: DeploymentState, fault: Option<&Fault>) {
+        if !self.wants(Phase::Notify) {
+            return;
+        }
+        self.cancel = std::sync::Arc::new(Cancel::default());
+        let report = self.report(state, fault.cloned());
+        let path = self.notify_path();
+        self.ending = Some(state);
+        let _ = saved::write(&path, &report);
+        let told = self.phase(Phase::Notify, |run, span| {
+            run.say_result(state, fault);
+            run.recipes(span, &Recipes::find(&run.layout.tree())?, Phase::Notify)?;
+            Ok(Outcome::Done)
+        });
+        let _ = files::remove(&path);
+        if let Err(fault) = told {
+            self.journal().note(format!("notify failed, which changes nothing else: {}", fault.message));
+        }
+    }
+
+    /// The report for the notify recipe.
+    pub fn notify_path(&self) -> std::path::PathBuf {
+        self.layout.deployment(self.id()).join("notify.json")
+    }
+
+    fn say_result(&self, state: DeploymentState, fault: Option<&Fault>) {
+        let commit = self.target.commit.as_ref().map_or("no commit", |commit| commit.short());
+        let text = match (state, fault) {
+            (DeploymentState::Live, _) => format!("{commit} is live"),
+            (_, Some(fault)) => format!("{commit} is {state}: {} failed: {}", fault.phase, fault.message),
+            _ => format!("{commit} is {state}"),
+        };
+        self.journal().note(text);
+    }
+
+    /// Writes the end: the branch first, so that it follows what is live whoever watches.
+    pub fn end(&mut self, state: DeploymentState, fault: Option<Fault>) -> Result<(), Failure> {
+        let id = self.id();
+        let _ = files::remove(&self.reserve_path());
+        let _ = files::remove(&self.layout.deployment(id).join("configuration.json"));
+        let calm = Cancel::default();
+        let report = self.report(state, fault);
+        if let Err(failure) = self.with_task(&calm, |task| git::settle(self.layout, &report, task)) {
+            self.journal().note(format!("the branch could not be set: {failure}"));
+        }
+        self.clean_up(state);
+        let mut report = self.report(state, report.fault);
+        report.archives = archive::list(self.layout)?;
+        self.write_end(&report)?;
+        let written = self.journal().progress().report.clone().unwrap_or(report);
+        saved::write(&self.layout.report(id), &written)
+    }
+
+    /// Writes the end. Should the disk be full, what the failed tree takes is given for it.
+    fn write_end(&self, report: &Report) -> Result<(), Failure> {
+        let first = self.journal().end(report.clone());
+        if first.is_ok() {
+            return first;
+        }
+        files::remove_folder(&Archive::of(self.layout, self.id()).failed())?;
+        self.journal().end(Report { failed_tree: None, ..report.clone() })
+    }
+
+    /// Removes archives and records that need not be kept.
+    fn clean_up(&self, state: DeploymentState) {
+        let id = self.id();
+        let kept = self.configuration.archives().unwrap_or(1);
+        let archive = Archive::of(self.layout, id);
+        let wanted = self.wants(Phase::Archive) && kept > 0;
+        if state == DeploymentState::Superseded {
+            return;
+        }
+        if !wanted && state != DeploymentState::Broken {
+            let failed = archive.failed().exists();
+            let gone = if failed {
+                vec![archive.tree(), archive.pillar(), archive.data()]
+            } else {
+                vec![archive.folder().to_owned()]
+            };
+            let _ = files::remove(&archive.folder().join("meta.json"));
+            for path in &gone {
+                let _ = files::remove_folder(path);
+            }
+        }
+        if self.wants(Phase::Archive) {
+            let _ = archive::rotate(self.layout, kept, &[id]);
+        }
+        let mut ids = archive::ids(&self.layout.deployments());
+        ids.sort_unstable();
+        let over = ids.len().saturating_sub(KEPT);
+        let mut old = ids.into_iter().take(over).filter(|old| *old != id && order::is_over(self.layout, *old));
+        old.by_ref().for_each(|old| drop(files::remove_folder(&self.layout.deployment(old))));
+    }
+
+    /// The report as far as it is known.
+    pub fn report(&self, state: DeploymentState, fault: Option<Fault>) -> Report {
+        let journal = self.journal();
+        let progress = journal.progress();
+        let (ordered, now) = (&self.ordered.order, saved::now());
+        let commits = match &progress.begun {
+            Some(DeploymentEvent::Begun { commits, .. }) => commits.clone(),
+            _ => Vec::new(),
+        };
+        let failed = Archive::of(self.layout, ordered.id).failed();
+        let failed = failed
+            .exists()
+            .then(|| failed.strip_prefix(self.layout.home()).ok().map(|path| path.to_string_lossy().into_owned()));
+        Report {
+            id: ordered.id,
+            project: ordered.project.clone(),
+            environment: self.plan.environment,
+            state,
+            trigger: ordered.trigger,
+            by: ordered.by.clone(),
+            commit: self.target.commit.clone(),
+            pillar: self.target.pillar.clone(),
+            previous: self.target.previous.as_ref().and_then(|live| live.commit.clone()),
+            commits,
+            ordered_ms: self.ordered.ordered_ms,
+            began_ms: progress.began_ms.unwrap_or(now),
+            ended_ms: now,
+            phases: progress.all_phases(),
+            fault,
+            proofs: progress.proofs.clone(),
+            live: saved::read(&self.layout.live()).ok().flatten(),
+            failed_tree: failed.flatten(),
+            archives: archive::list(self.layout).unwrap_or_default(),
+            lines: progress.lines,
+        }
+    }
+}

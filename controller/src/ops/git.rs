@@ -1,0 +1,141 @@
+//! What the git server asks: who has this key, may they push there, and where is it.
+
+use corpus_domain::{DeploymentId, Environment, GuestId, GuestName, NodeAddress, ProjectId, ProjectName, SshPort};
+use corpus_protocol::{Answer, Request};
+use std::time::Duration;
+
+use super::deployments::{may_deploy, runs};
+use super::environments::is_ready;
+use crate::authz::{Denied, Operation, Principal};
+use crate::nodes::{Call, GuestEndpoint, HostKey};
+use crate::ssh_keys::MemberKey;
+use crate::store::environments::{self, Stands, Told};
+use crate::store::{deployments, keys, projects, users};
+use crate::{Controller, Error, Result};
+
+/// How long a guest may take to tell of its project.
+const READ_LIMIT: Duration = Duration::from_secs(10);
+
+/// Which way git goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GitService {
+    /// A push.
+    ReceivePack,
+    /// A fetch or clone.
+    UploadPack,
+}
+
+/// Where the repositories of an environment are; entered as root with the control key.
+#[derive(Debug, Clone)]
+pub struct GitTarget {
+    /// The project.
+    pub project_id: ProjectId,
+    /// Its name.
+    pub project: ProjectName,
+    /// Its environment.
+    pub environment: Environment,
+    /// The guest that it stands on.
+    pub guest_id: GuestId,
+    /// Its name.
+    pub guest: GuestName,
+    /// The address of the guest's node.
+    pub address: NodeAddress,
+    /// The node's port that leads to the guest's SSH.
+    pub ssh_port: SshPort,
+    /// The guest's own host key.
+    pub host_key: HostKey,
+}
+
+impl GitTarget {
+    fn of(stands: Stands) -> Option<Self> {
+        Some(Self {
+            project_id: stands.project,
+            project: stands.name,
+            environment: stands.environment,
+            guest_id: stands.guest,
+            guest: stands.guest_name,
+            address: stands.address,
+            ssh_port: stands.ssh_port?,
+            host_key: stands.host_key?,
+        })
+    }
+
+    /// How the guest is entered.
+    pub fn endpoint(&self) -> Result<GuestEndpoint> {
+        Ok(GuestEndpoint {
+            id: self.guest_id,
+            address: self.address.clone(),
+            port: self.ssh_port.get(),
+            user: "root".parse()?,
+            pinned_host_key: self.host_key.clone(),
+        })
+    }
+}
+
+impl Controller {
+    /// Where a push to (or fetch from) an environment goes, if the principal may.
+    pub async fn git_target(
+        &self,
+        principal: &Principal,
+        project: &ProjectName,
+        environment: Environment,
+        service: GitService,
+    ) -> Result<GitTarget> {
+        let mut conn = self.services.db.acquire().await?;
+        let id = projects::by_name(&mut conn, project).await?.ok_or(Denied::NotFound)?;
+        let operation = match service {
+            GitService::ReceivePack => may_deploy(environment),
+            GitService::UploadPack => Operation::GitRead,
+        };
+        let _permit = principal.permit_in(operation, id)?;
+        let stands = environments::get(&mut conn, id, environment).await?.ok_or_else(|| {
+            Error::Conflict(format!("{project} has no {environment}; a maintainer sets it up on the project's page."))
+        })?;
+        is_ready(&stands)?;
+        runs(&stands)?;
+        let guest = stands.guest_name.clone();
+        GitTarget::of(stands).ok_or_else(|| Error::Conflict(format!("{guest} can't be entered by SSH yet.")))
+    }
+
+    /// The member who has the key, given as a line of a `.pub` file or as its `SHA256:`
+    /// fingerprint; none when it is nobody's, or of a disabled member.
+    pub async fn principal_by_key(&self, key: &str) -> Result<Option<Principal>> {
+        let fingerprint = match key.parse::<MemberKey>() {
+            Ok(key) => key.fingerprint().to_owned(),
+            Err(_) if key.starts_with("SHA256:") => key.to_owned(),
+            Err(_) => return Ok(None),
+        };
+        let mut conn = self.services.db.acquire().await?;
+        let Some(user) = keys::owner(&mut conn, &fingerprint).await? else { return Ok(None) };
+        Ok(users::principal(&mut conn, user).await?)
+    }
+
+    /// All environments that can be pushed to, for who reads them now and then.
+    pub async fn git_targets(&self) -> Result<Vec<GitTarget>> {
+        let mut conn = self.services.db.acquire().await?;
+        let all = environments::list(&mut conn, environments::Of::Ready).await?;
+        Ok(all.into_iter().filter_map(GitTarget::of).collect())
+    }
+
+    /// Reads an environment from its guest: what is live, its archives and configuration are
+    /// taken over. Tells the deployments, oldest first, that are not known here to their end.
+    pub async fn read_environment(&self, target: &GitTarget) -> Result<Vec<DeploymentId>> {
+        let call = Call::new(Request::ReadProject { project: target.project.clone() }, READ_LIMIT).observing();
+        let asked = self.services.guests.call(&target.endpoint()?, call, |_| ()).await;
+        let unavailable = |source| Error::Unavailable {
+            message: format!("{} did not tell of {}", target.guest, target.project),
+            source: Box::new(source),
+        };
+        let Answer::Project { live, archives, configuration, deployments: mut told } = asked.map_err(unavailable)?
+        else {
+            return Ok(Vec::new());
+        };
+        let mut tx = self.services.db.begin().await?;
+        let known = Told { live, archives, configuration: Some(configuration) };
+        environments::observe(&mut tx, target.project_id, target.environment, target.guest_id, &known).await?;
+        told.reverse();
+        let unfinished = deployments::unfinished(&mut tx, &told).await?;
+        tx.commit().await?;
+        Ok(unfinished)
+    }
+}

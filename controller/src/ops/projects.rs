@@ -1,0 +1,189 @@
+//! Projects: to see, make and destroy them, and who is what in one.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+
+use corpus_domain::{GuestId, JobId, JobKind, ProjectId, ProjectName, ProjectRole, UserId, UserName};
+use serde_json::json;
+use sqlx::{PgConnection, PgTransaction};
+use uuid::Uuid;
+
+use super::deployments::DEPLOYMENTS_PAGE;
+use crate::authz::{Denied, Operation, Principal};
+use crate::project_views::{DeploymentFilter, ProjectDetail, ProjectSummary};
+use crate::store::{audit, delivery, deployments, environments, keys, names, projects};
+use crate::{Controller, Error, Result};
+
+impl Controller {
+    /// The projects that the principal may see, by name.
+    pub async fn project_list(&self, principal: &Principal) -> Result<Vec<ProjectSummary>> {
+        let _permit = principal.permit(Operation::OverviewSee)?;
+        self.summaries(principal, None).await
+    }
+
+    /// One project with all that belongs to it.
+    pub async fn project_detail(&self, principal: &Principal, name: &ProjectName) -> Result<ProjectDetail> {
+        let mut conn = self.services.db.acquire().await?;
+        let id = projects::by_name(&mut conn, name).await?.ok_or(Denied::NotFound)?;
+        let _permit = principal.permit_in(Operation::ProjectSee, id)?;
+        let summary = self.summaries(principal, Some(id)).await?.pop().ok_or(Denied::NotFound)?;
+        let filter = DeploymentFilter { project: Some(id), ..DeploymentFilter::default() };
+        let newest = deployments::Query { filter, limit: DEPLOYMENTS_PAGE, ..deployments::Query::default() };
+        Ok(ProjectDetail {
+            job: summary.environments.iter().find_map(|environment| environment.job),
+            members: projects::members(&mut conn, id).await?,
+            free_guests: environments::free_guests(&mut conn, id).await?,
+            deployments: deployments::list(&mut conn, &newest).await?,
+            delivery: delivery::of_project(&mut conn, id).await?,
+            summary,
+        })
+    }
+
+    async fn summaries(&self, principal: &Principal, only: Option<ProjectId>) -> Result<Vec<ProjectSummary>> {
+        let mut conn = self.services.db.acquire().await?;
+        let mut found = projects::list(&mut conn, principal, only).await?;
+        let ids: Vec<_> = found.iter().map(|project| project.id).collect();
+        self.fill_environments(&mut conn, &mut found, &ids).await?;
+        let newest =
+            deployments::Query { projects: Some(&ids), newest: true, limit: i64::MAX, ..deployments::Query::default() };
+        for last in deployments::list(&mut conn, &newest).await? {
+            if let Some(project) = found.iter_mut().find(|project| project.id == last.project_id) {
+                project.last = Some(last);
+            }
+        }
+        Ok(found)
+    }
+
+    async fn fill_environments(
+        &self,
+        conn: &mut PgConnection,
+        found: &mut [ProjectSummary],
+        ids: &[ProjectId],
+    ) -> Result<()> {
+        let hosts = names::hosts(conn, ids).await?;
+        let jobs = self.environment_jobs().await?;
+        for (project, mut view) in environments::views(conn, ids, &self.services.settings.git_url).await? {
+            let led = hosts.iter().filter(|(guest, _)| *guest == view.guest_id);
+            view.hosts = led.map(|(_, name)| name.clone()).collect();
+            view.job = jobs.get(&view.guest_id).copied();
+            if let Some(project) = found.iter_mut().find(|one| one.id == project) {
+                project.environments.push(view);
+            }
+        }
+        Ok(())
+    }
+
+    /// The first job, of those on environments, that is not over, by the environment's guest.
+    async fn environment_jobs(&self) -> Result<HashMap<GuestId, JobId>> {
+        let of_environments = |kind| {
+            matches!(
+                kind,
+                JobKind::EnvironmentSetUp
+                    | JobKind::EnvironmentConfigure
+                    | JobKind::EnvironmentRemove
+                    | JobKind::Deploy
+            )
+        };
+        let open = self.open_rows(None).await?;
+        let on = open.iter().rev().filter(|job| of_environments(job.kind));
+        Ok(on.filter_map(|job| Some((job.guest_id?, job.id))).collect())
+    }
+
+    /// Makes a project; who makes it becomes its maintainer.
+    pub async fn create_project(&self, principal: &Principal, name: ProjectName) -> Result<ProjectId> {
+        let _permit = principal.permit(Operation::ProjectCreate)?;
+        let id = ProjectId(Uuid::now_v7());
+        let mut tx = self.services.db.begin().await?;
+        projects::insert(&mut tx, id, &name)
+            .await
+            .map_err(|error| Error::taken(error, "name", format!("A project named {name} is there already.")))?;
+        projects::set_role(&mut tx, id, principal.id, Some(ProjectRole::Maintainer)).await?;
+        audit_project(&mut tx, principal, "project.create", id, &name, json!({})).await?;
+        tx.commit().await?;
+        Ok(id)
+    }
+
+    /// Destroys a project that has neither guests nor environments, with its members' roles and
+    /// the history of its deployments; the audit stays.
+    pub async fn destroy_project(&self, principal: &Principal, id: ProjectId) -> Result<()> {
+        let _permit = principal.permit_in(Operation::ProjectDestroy, id)?;
+        let mut tx = self.services.db.begin().await?;
+        let name = projects::hold(&mut tx, id).await?.ok_or(Denied::NotFound)?;
+        let guests = projects::guests(&mut tx, id).await?;
+        if !guests.is_empty() {
+            let guests = guests.join(", ");
+            return Err(Error::Conflict(format!(
+                "{name} still has guests: {guests}. Remove its environments and destroy them first."
+            )));
+        }
+        projects::delete(&mut tx, id).await?;
+        audit_project(&mut tx, principal, "project.destroy", id, &name, json!({})).await?;
+        Ok(tx.commit().await?)
+    }
+
+    /// Gives a member a role in the project, or takes what was given here. The member's keys
+    /// follow. What the directory gave is not changed.
+    pub async fn set_member(
+        &self,
+        principal: &Principal,
+        project: ProjectId,
+        login: &UserName,
+        role: Option<ProjectRole>,
+    ) -> Result<()> {
+        let _permit = principal.permit_in(Operation::MemberChange, project)?;
+        let mut tx = self.services.db.begin().await?;
+        let name = projects::hold(&mut tx, project).await?.ok_or(Denied::NotFound)?;
+        let user = projects::hold_member(&mut tx, login).await?.ok_or_else(|| {
+            Error::field("login", format!("Nobody named {login} has signed in yet; ask them to do so first."))
+        })?;
+        let before = keys::guests_of_user(&mut tx, user).await?;
+        change_role(&mut tx, project, (user, login), role).await?;
+        if !principal.ops && !projects::has_maintainer(&mut tx, project).await? {
+            return Err(Error::field("role", format!("{name} needs a maintainer; make somebody else one first.")));
+        }
+        self.keys_follow(&mut tx, user, &before).await?;
+        let detail = json!({ "member": login, "role": role });
+        audit_project(&mut tx, principal, "project.member", project, &name, detail).await?;
+        Ok(tx.commit().await?)
+    }
+}
+
+/// A role that is given here must be more than the directory's, which counts anyway.
+async fn change_role(
+    tx: &mut PgTransaction<'_>,
+    project: ProjectId,
+    (user, login): (UserId, &UserName),
+    role: Option<ProjectRole>,
+) -> Result<()> {
+    let (of_directory, of_corpus) = projects::roles_of(tx, project, user).await?;
+    match (role, of_directory) {
+        (None, Some(given)) if of_corpus.is_none() => {
+            let message = format!("The directory makes {login} {given} of this project; only it can take that.");
+            return Err(Error::field("login", message));
+        }
+        (None, None) if of_corpus.is_none() => {
+            return Err(Error::field("login", format!("{login} is no member of this project.")));
+        }
+        (Some(role), Some(given)) if role <= given => {
+            let message = format!("The directory makes {login} {given} of this project already.");
+            return Err(Error::field("role", message));
+        }
+        _ => {}
+    }
+    Ok(projects::set_role(tx, project, user, role).await?)
+}
+
+/// Writes what was done to a project to the audit.
+pub(super) async fn audit_project(
+    tx: &mut PgTransaction<'_>,
+    principal: &Principal,
+    action: &'static str,
+    id: ProjectId,
+    name: &ProjectName,
+    detail: serde_json::Value,
+) -> Result<()> {
+    let entry = audit::Entry { action, subject: name.as_str(), subject_id: Some(id.0), detail };
+    Ok(audit::write(tx, principal, entry).await?)
+}

@@ -1,0 +1,54 @@
+use corpus_domain::{Environment, ProjectRole};
+use sqlx::PgPool;
+
+use super::world::{KEY, World, conflict, forbidden, hidden};
+use crate::GitService::{ReceivePack, UploadPack};
+
+#[sqlx::test(migrations = "../migrations")]
+async fn pushes_and_fetches_find_the_guest_of_who_may(db: PgPool) {
+    let world = World::new(db).await;
+    let mut mia = world.member("mia", &[]).await;
+    let shop = world.project(&mut mia, "shop").await;
+    let dev = world.member("dev", &[("shop", ProjectRole::Developer)]).await;
+    let eve = world.member("eve", &[("shop", ProjectRole::Viewer)]).await;
+    let bob = world.member("bob", &[]).await;
+    let find = async |who, environment, service| {
+        world.controller.git_target(who, &"shop".parse().unwrap(), environment, service).await
+    };
+    conflict(find(&mia, Environment::Dev, ReceivePack).await, "has no dev");
+    let guest = world.environment(&mia, shop, Environment::Dev).await;
+    world.environment(&mia, shop, Environment::Prod).await;
+    let target = find(&dev, Environment::Dev, ReceivePack).await.unwrap();
+    assert_eq!((target.guest_id, target.ssh_port.get()), (guest, 40_000));
+    assert_eq!(target.address.to_string(), "192.0.2.1");
+    find(&dev, Environment::Prod, UploadPack).await.unwrap();
+    find(&mia, Environment::Prod, ReceivePack).await.unwrap();
+    forbidden(find(&dev, Environment::Prod, ReceivePack).await);
+    forbidden(find(&eve, Environment::Dev, ReceivePack).await);
+    forbidden(find(&eve, Environment::Dev, UploadPack).await);
+    hidden(find(&bob, Environment::Dev, UploadPack).await);
+    hidden(world.controller.git_target(&mia, &"nothing".parse().unwrap(), Environment::Dev, ReceivePack).await);
+    assert_eq!(world.controller.git_targets().await.unwrap().len(), 2);
+    world.run("update guests set state = 'stopped' where environment = 'dev'").await;
+    conflict(find(&mia, Environment::Dev, ReceivePack).await, "start it first");
+    world.run("update environments set state = 'leaving' where environment = 'prod'").await;
+    conflict(find(&mia, Environment::Prod, ReceivePack).await, "being removed");
+    assert!(world.controller.git_targets().await.unwrap().is_empty());
+}
+
+#[sqlx::test(migrations = "../migrations")]
+async fn a_key_tells_whose_it_is(db: PgPool) {
+    let world = World::new(db).await;
+    let mia = world.member("mia", &[]).await;
+    let whose = async |key: &str| world.controller.principal_by_key(key).await.unwrap().map(|who| who.id);
+    assert_eq!(whose(KEY).await, None);
+    let id = world.controller.add_key(&mia, KEY).await.unwrap();
+    let fingerprint = world.controller.my_keys(&mia).await.unwrap()[0].fingerprint.clone();
+    assert_eq!(whose(KEY).await, Some(mia.id));
+    assert_eq!(whose(KEY.rsplit_once(' ').unwrap().0).await, Some(mia.id), "without its comment");
+    assert_eq!(whose(&fingerprint).await, Some(mia.id));
+    assert_eq!(whose("SHA256:nothing").await, None);
+    assert_eq!(whose("rubbish").await, None);
+    world.controller.remove_key(&mia, id).await.unwrap();
+    assert_eq!(whose(KEY).await, None);
+}

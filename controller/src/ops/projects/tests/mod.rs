@@ -1,0 +1,9 @@
+//! Projects, environments and deployments, as their operations leave them in the database; no
+//! job runs here.
+
+mod deploying;
+mod git;
+mod history;
+mod members;
+mod standing;
+mod world;

@@ -1,0 +1,219 @@
+//! What is set for an environment at Corpus: a mapping that overrides the project's defaults,
+//! and is overridden by the pillar.
+//!
+//! The keys of Corpus itself must be what they are for, so that a mistake shows at the form and
+//! not in a deployment. No secret is taken: what is set here is kept and shown as it is.
+
+use std::collections::BTreeMap;
+
+use corpus_domain::{DnsName, Phase, UnixUser};
+use corpus_protocol::Mapping;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+/// The longest text, in bytes.
+const LONGEST: usize = 64 << 10;
+/// The deepest nesting.
+const DEEPEST: usize = 16;
+/// The longest that a phase or a check may be given, in seconds.
+const A_DAY: u64 = 86_400;
+/// Facts of the guest, which nobody sets.
+const FACTS: [&str; 7] = ["api_version", "name", "environment", "root", "project_root", "pillar_root", "data"];
+const SECRETS: [&str; 5] = ["password", "secret", "token", "key", "dsn"];
+
+/// Reads a YAML or JSON mapping. The error is for the person who typed it.
+pub fn parse(text: &str) -> Result<Mapping, String> {
+    if text.len() > LONGEST {
+        return Err(format!("The settings are longer than {} KiB.", LONGEST >> 10));
+    }
+    let options = serde_saphyr::options! { strict_booleans: true, with_snippet: false };
+    let value: Value = serde_saphyr::from_str_with_options(text, options).map_err(|error| {
+        let place = error.location().map(|at| format!(" in line {}, column {}", at.line(), at.column()));
+        format!("This is neither YAML nor JSON{}.", place.unwrap_or_default())
+    })?;
+    let mapping: Mapping = match value {
+        Value::Null => Mapping::new(),
+        Value::Object(mapping) => mapping.into_iter().collect(),
+        _ => return Err("The settings are a mapping: lines of `key: value`.".to_owned()),
+    };
+    for (key, value) in &mapping {
+        plain(key, value, 1)?;
+        known(key, value)?;
+    }
+    Ok(mapping)
+}
+
+/// Nothing is nested too deeply, and nothing is a secret.
+fn plain(path: &str, value: &Value, depth: usize) -> Result<(), String> {
+    let last = path.rsplit('.').next().unwrap_or_default().to_ascii_lowercase();
+    if let Some(word) = SECRETS.iter().find(|word| last.contains(*word)) {
+        return Err(format!(
+            "{path} looks like a secret ({word}), and settings are kept and shown as they are. Put it into the pillar."
+        ));
+    }
+    if depth > DEEPEST {
+        return Err(format!("{path} is nested more than {DEEPEST} deep."));
+    }
+    match value {
+        Value::Object(inner) => {
+            inner.iter().try_for_each(|(key, value)| plain(&format!("{path}.{key}"), value, depth + 1))
+        }
+        Value::Array(items) => {
+            items.iter().enumerate().try_for_each(|(at, value)| plain(&format!("{path}.{at}"), value, depth + 1))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A key that means something to Corpus is what it should be.
+fn known(key: &str, value: &Value) -> Result<(), String> {
+    match key {
+        fact if FACTS.contains(&fact) => Err(format!("{fact} is a fact of the guest; it can't be set.")),
+        "user" => typed::<UnixUser>(key, value, "the name of an account").map(drop),
+        "hosts" => typed::<Vec<DnsName>>(key, value, "a list of DNS names").map(drop),
+        "branches" => {
+            let branches = typed::<Vec<String>>(key, value, "a list of branches")?;
+            let good = !branches.is_empty() && branches.iter().all(|branch| is_branch(branch));
+            good.then_some(()).ok_or_else(|| "branches is a list of names of branches, with one at least.".to_owned())
+        }
+        "archives" => typed::<u64>(key, value, "a number from 0 to 100").and_then(|number| {
+            (number <= 100).then_some(()).ok_or_else(|| "archives is a number from 0 to 100.".to_owned())
+        }),
+        "limits" => limits(value),
+        "checks" => typed::<Vec<Check>>(key, value, "a list, each with one of http, tcp, command")?
+            .iter()
+            .try_for_each(Check::is_one),
+        _ => Ok(()),
+    }
+}
+
+fn typed<T: DeserializeOwned>(key: &str, value: &Value, what: &str) -> Result<T, String> {
+    T::deserialize(value).map_err(|error| format!("{key} is {what}: {error}."))
+}
+
+fn is_branch(name: &str) -> bool {
+    let plain = |b: u8| b.is_ascii_alphanumeric() || b"._-/".contains(&b);
+    (1..=100).contains(&name.len())
+        && name.bytes().all(plain)
+        && !name.starts_with(['-', '/', '.'])
+        && !name.contains("..")
+}
+
+fn limits(value: &Value) -> Result<(), String> {
+    let what = "a mapping of phases to seconds";
+    for (phase, seconds) in typed::<BTreeMap<String, u64>>("limits", value, what)? {
+        phase.parse::<Phase>().map_err(|error| format!("limits: {error}."))?;
+        if !(1..=A_DAY).contains(&seconds) {
+            return Err(format!("limits.{phase} is a number of seconds from 1 to {A_DAY}."));
+        }
+    }
+    Ok(())
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Check {
+    http: Option<Http>,
+    tcp: Option<u16>,
+    command: Option<Vec<String>>,
+    within: Option<u64>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Http {
+    path: String,
+    status: Option<u16>,
+    #[serde(rename = "contains")]
+    _contains: Option<String>,
+    #[serde(rename = "host")]
+    _host: Option<DnsName>,
+}
+
+impl Check {
+    fn is_one(&self) -> Result<(), String> {
+        let kinds = [self.http.is_some(), self.tcp.is_some(), self.command.is_some()];
+        if kinds.iter().filter(|is| **is).count() != 1 {
+            return Err("Each of checks has one of http, tcp, command.".to_owned());
+        }
+        if let Some(http) = &self.http {
+            if !http.path.starts_with('/') {
+                return Err(format!("checks: the path {:?} begins with /.", http.path));
+            }
+            if http.status.is_some_and(|status| !(100..=599).contains(&status)) {
+                return Err("checks: an HTTP status is a number from 100 to 599.".to_owned());
+            }
+        }
+        if self.tcp == Some(0) || self.command.as_ref().is_some_and(Vec::is_empty) {
+            return Err("checks: a port is 1 to 65535, a command has a program at least.".to_owned());
+        }
+        if self.within.is_some_and(|within| !(1..=A_DAY).contains(&within)) {
+            return Err(format!("checks: within is a number of seconds from 1 to {A_DAY}."));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn takes_what_a_project_may_want() {
+        for good in [
+            "",
+            "# nothing",
+            "{}",
+            "{\"archives\": 3, \"limits\": {\"install\": 60}}",
+            "branches: [main, release/1.0]\nuser: www-data\nhosts: [www.example.org]",
+            "checks:\n- http: {path: /health, status: 200, contains: ok, host: www.example.org}\n  within: 5\n- tcp: 80\n\
+             - command: [/bin/true, x]",
+            "database:\n  host: db\n  port: 5432",
+        ] {
+            parse(good).unwrap_or_else(|error| panic!("{good}: {error}"));
+        }
+    }
+
+    #[test]
+    fn refuses_what_is_wrong_and_says_where() {
+        for (bad, why) in [
+            ("a: [", "neither YAML nor JSON"),
+            ("- a", "a mapping"),
+            ("just text", "a mapping"),
+            ("archives: many", "archives"),
+            ("archives: 101", "0 to 100"),
+            ("archives: -1", "archives"),
+            ("branches: main", "branches"),
+            ("branches: []", "branches"),
+            ("branches: ['../x']", "branches"),
+            ("branches: ['-x']", "branches"),
+            ("user: '0; rm'", "user"),
+            ("hosts: [nodots]", "hosts"),
+            ("limits: {instal: 3}", "phase"),
+            ("limits: {install: 0}", "limits.install"),
+            ("limits: {install: 999999}", "limits.install"),
+            ("checks: [{}]", "one of http"),
+            ("checks: [{tcp: 80, command: [x]}]", "one of http"),
+            ("checks: [{tcp: 0}]", "1 to 65535"),
+            ("checks: [{tcp: 80, within: 0}]", "within"),
+            ("checks: [{http: {path: health}}]", "begins with /"),
+            ("checks: [{http: {path: /, status: 1000}}]", "status"),
+            ("checks: [{http: {path: /, stats: 200}}]", "stats"),
+            ("root: /", "fact"),
+            ("name: other", "fact"),
+            ("database: {password: hush}", "pillar"),
+            ("list: [{API_KEY: x}]", "pillar"),
+        ] {
+            let error = parse(bad).expect_err(bad);
+            assert!(error.contains(why), "{bad}: {error}");
+        }
+        assert!(parse(&"a".repeat(LONGEST + 1)).is_err());
+        let deep = format!("a: {}1{}", "[".repeat(40), "]".repeat(40));
+        assert!(parse(&deep).is_err());
+        let bomb = "a: &a [x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b]\n\
+                    d: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c]\ne: &e [*d,*d,*d,*d,*d,*d,*d,*d,*d]\nf: &f [*e,*e,*e,*e,*e,*e,*e]\n\
+                    g: [*f,*f,*f,*f,*f,*f,*f,*f,*f]\n";
+        assert!(parse(bomb).is_err(), "it grew to gigabytes");
+    }
+}

@@ -1,0 +1,93 @@
+//! Setting an environment up: its guest becomes one that the project is pushed to.
+
+use corpus_domain::{EnvironmentState, JobKind};
+use corpus_protocol::{Request, SaltBundle};
+use serde::{Deserialize, Serialize};
+
+use super::guest_calls::{LAYOUT, On, ask, bring_plan, bring_salt, read, stands, stands_if_there};
+use super::node_calls::apply;
+use crate::controller::Services;
+use crate::jobs::{Job, JobParams, NewJob, Retry, Step, StepContext, StepError};
+use crate::store::environments::{self, Stands};
+
+/// What the job is about.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Params {
+    on: On,
+}
+
+impl JobParams for Params {
+    const KIND: JobKind = JobKind::EnvironmentSetUp;
+}
+
+type Ctx = StepContext<Services, Params>;
+
+/// The job for an environment whose row is there.
+pub fn job(stands: &Stands) -> NewJob<Params> {
+    let on = On::from(stands);
+    let title = format!("Set up {} of {} on {}", stands.environment, stands.name, stands.guest_name);
+    NewJob::new(title, Params { on: on.clone() }).guest(on.guest).project(on.project).node(on.node).locks(on.alone())
+}
+
+/// The steps.
+pub fn steps() -> Job<Services, Params> {
+    Job::new()
+        .step(Step::new("row", "Note the environment", row).undo(forget))
+        .step(Step::new("salt", "Bring Salt", salt).limit(LAYOUT * 2))
+        .step(
+            Step::new("project", "Lay the project out", project)
+                .limit(LAYOUT * 2)
+                .undo(remove)
+                .undo_limit(LAYOUT)
+                .undo_retry(Retry::times(10)),
+        )
+        .step(Step::new("firewall", "Let the guest reach the proxy", firewall))
+        .step(Step::new("ready", "Mark as ready", ready))
+}
+
+async fn row(ctx: Ctx) -> Result<(), StepError> {
+    stands(&ctx, &ctx.params().on).await.map(drop)
+}
+
+async fn forget(ctx: Ctx) -> Result<(), StepError> {
+    let on = &ctx.params().on;
+    let mut tx = ctx.begin().await?;
+    environments::delete(&mut tx, on.project, on.environment).await?;
+    Ok(tx.commit().await?)
+}
+
+async fn salt(ctx: Ctx) -> Result<Option<SaltBundle>, StepError> {
+    bring_salt(&ctx, &ctx.params().on).await
+}
+
+async fn project(ctx: Ctx) -> Result<(), StepError> {
+    let salt = ctx.output("salt")?;
+    bring_plan(&ctx, &ctx.params().on, salt).await
+}
+
+/// Data that was there before, of an environment that was removed without it, stays.
+async fn remove(ctx: Ctx) -> Result<(), StepError> {
+    let on = &ctx.params().on;
+    if stands_if_there(&ctx, on).await?.is_none() {
+        return Ok(());
+    }
+    let request = Request::EnsureProjectAbsent { project: on.name.clone(), data: false };
+    ask(&ctx, on, request, LAYOUT).await.map(drop)
+}
+
+/// The node's rules as this release writes them: with an older one's, checks on the way that the
+/// world takes fail.
+async fn firewall(ctx: Ctx) -> Result<(), StepError> {
+    apply(&ctx, ctx.params().on.node).await
+}
+
+async fn ready(ctx: Ctx) -> Result<(), StepError> {
+    let on = &ctx.params().on;
+    read(&ctx, on).await?;
+    let mut tx = ctx.begin().await?;
+    let from = [EnvironmentState::SettingUp, EnvironmentState::Ready];
+    if environments::set_state(&mut tx, on.project, on.environment, &from, EnvironmentState::Ready, None).await? {
+        return Ok(tx.commit().await?);
+    }
+    Err(StepError::permanent("the environment is in another state than it was left in"))
+}

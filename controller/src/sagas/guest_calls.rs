@@ -1,0 +1,221 @@
+//! What steps ask of the agents on guests, and what they tell them of their projects.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use corpus_domain::{Environment, GuestId, NodeId, ProjectId, ProjectName};
+use corpus_protocol::{Answer, ProjectPlan, Request, SaltBundle};
+use serde::{Deserialize, Serialize};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::controller::Services;
+use crate::jobs::{JobParams, Lock, StepContext, StepError};
+use crate::nodes::{Call, GuestEndpoint, NodeError, UploadName};
+use crate::store::environments::{self, Stands, Told};
+use crate::store::names;
+
+/// How long a guest may take for what is normally done in a blink.
+pub const SHORT: Duration = Duration::from_secs(30);
+/// How long laying a project out may take: Salt is unpacked there.
+pub const LAYOUT: Duration = Duration::from_mins(5);
+/// How long one try waits for a guest that can't be reached: a restart fails no job.
+const PATIENCE: Duration = Duration::from_secs(45);
+/// The pause between two attempts to reach it.
+const LOOK_AGAIN: Duration = Duration::from_millis(500);
+
+/// Which environment a job is about, and where it stood when the job was submitted.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct On {
+    /// The project.
+    pub project: ProjectId,
+    /// Its name.
+    pub name: ProjectName,
+    /// The environment.
+    pub environment: Environment,
+    /// The guest.
+    pub guest: GuestId,
+    /// The guest's node.
+    pub node: NodeId,
+}
+
+impl From<&Stands> for On {
+    fn from(stands: &Stands) -> Self {
+        Self {
+            project: stands.project,
+            name: stands.name.clone(),
+            environment: stands.environment,
+            guest: stands.guest,
+            node: stands.node,
+        }
+    }
+}
+
+impl On {
+    /// The environment and its guest, alone.
+    pub fn alone(&self) -> [Lock; 3] {
+        [Lock::exclusive("environment", self.resource()), Lock::guest(self.guest), Lock::node_shared(self.node)]
+    }
+
+    /// The same with others: several deployments are followed at once, since it is the guest
+    /// that puts them in order; it is neither stopped nor taken apart meanwhile.
+    pub fn shared(&self) -> [Lock; 3] {
+        [Lock::shared("environment", self.resource()), Lock::shared("guest", self.guest), Lock::node_shared(self.node)]
+    }
+
+    fn resource(&self) -> String {
+        format!("{}/{}", self.project, self.environment)
+    }
+}
+
+/// The environment, if it still stands where it did.
+pub async fn stands_if_there<P: JobParams>(
+    ctx: &StepContext<Services, P>,
+    on: &On,
+) -> Result<Option<Stands>, StepError> {
+    let mut conn = ctx.services().db.acquire().await?;
+    let found = environments::get(&mut conn, on.project, on.environment).await?;
+    Ok(found.filter(|stands| stands.guest == on.guest))
+}
+
+/// The same; its absence is a failure.
+pub async fn stands<P: JobParams>(ctx: &StepContext<Services, P>, on: &On) -> Result<Stands, StepError> {
+    stands_if_there(ctx, on).await?.ok_or_else(|| StepError::permanent("the environment is not on that guest any more"))
+}
+
+/// How the guest is entered.
+pub fn endpoint(stands: &Stands) -> Result<GuestEndpoint, StepError> {
+    stands.endpoint().ok_or_else(|| StepError::permanent("the guest has no SSH port or host key yet"))
+}
+
+/// Asks the guest for something in the name of the job; its log lines go to the job's log. A
+/// guest that can't be reached is waited for; a cancel goes on to the guest.
+pub async fn ask<P: JobParams>(
+    ctx: &StepContext<Services, P>,
+    on: &On,
+    request: Request,
+    limit: Duration,
+) -> Result<Answer, StepError> {
+    match ask_patiently(ctx, on, request, limit).await? {
+        Ok(answer) => Ok(answer),
+        Err(error) => Err(failed(&stands(ctx, on).await?, error)),
+    }
+}
+
+/// The same with the guest's own failures apart.
+pub async fn ask_patiently<P: JobParams>(
+    ctx: &StepContext<Services, P>,
+    on: &On,
+    request: Request,
+    limit: Duration,
+) -> Result<Result<Answer, NodeError>, StepError> {
+    let until = Instant::now() + ctx.paced(PATIENCE);
+    let mut waiting = None;
+    loop {
+        let stands = stands(ctx, on).await?;
+        match ask_once(ctx, &endpoint(&stands)?, request.clone(), limit).await {
+            Err(error) if error.is_transient() && Instant::now() < until => {
+                if waiting.is_none() {
+                    waiting = Some(ctx.waiting_for(format!("guest {} to answer", stands.guest_name)));
+                    ctx.log(error.to_string());
+                }
+            }
+            answered => return Ok(answered),
+        }
+        ctx.or_cancelled(async {
+            tokio::time::sleep(ctx.paced(LOOK_AGAIN)).await;
+            Ok::<(), StepError>(())
+        })
+        .await?;
+    }
+}
+
+async fn ask_once<P: JobParams>(
+    ctx: &StepContext<Services, P>,
+    guest: &GuestEndpoint,
+    request: Request,
+    limit: Duration,
+) -> Result<Answer, NodeError> {
+    let changes = !matches!(request, Request::ReadProject { .. });
+    let cancel = CancellationToken::new();
+    let mut call = Call::new(request, ctx.paced(limit)).cancelled_by(cancel.clone());
+    if changes {
+        call = call.of_job(ctx.next_request());
+    }
+    let answer = ctx.services().guests.call(guest, call, |event| ctx.report(&event));
+    tokio::pin!(answer);
+    tokio::select! {
+        answered = &mut answer => answered,
+        () = ctx.cancelled() => {
+            cancel.cancel();
+            answer.await
+        }
+    }
+}
+
+/// A failure at a guest as a failure of the step, with what is waited for.
+pub fn failed(stands: &Stands, error: NodeError) -> StepError {
+    let message = error.to_string();
+    match error {
+        NodeError::Remote(error) => error.into(),
+        NodeError::Cancelled { .. } => StepError::cancelled(),
+        error if error.is_transient() || error.is_in_doubt() => StepError::transient(message)
+            .while_waiting_for(format!("guest {} to answer", stands.guest_name))
+            .caused_by(error),
+        error => StepError::permanent(message).caused_by(error),
+    }
+}
+
+/// Brings the bundle of Salt to the guest, unless it is there; none when none is configured.
+pub async fn bring_salt<P: JobParams>(
+    ctx: &StepContext<Services, P>,
+    on: &On,
+) -> Result<Option<SaltBundle>, StepError> {
+    let Some(local) = &ctx.services().settings.salt_bundle else {
+        ctx.log("no bundle of Salt is configured (salt_bundle): the guest runs no .salt recipes");
+        return Ok(None);
+    };
+    let name: UploadName =
+        "salt.tar.zst".parse().map_err(|error| StepError::permanent("no upload name").caused_by(error))?;
+    let stands = stands(ctx, on).await?;
+    let endpoint = endpoint(&stands)?;
+    let upload = ctx.services().guests.upload(&endpoint, local, &name, |done, total| ctx.progress(done, total));
+    let uploaded = ctx.or_cancelled(async { upload.await.map_err(|error| failed(&stands, error)) }).await?;
+    if uploaded.sent {
+        ctx.log(format!("Salt was copied: {} MiB", uploaded.size >> 20));
+    }
+    Ok(Some(SaltBundle { path: uploaded.path, sha256: uploaded.sha256.to_string() }))
+}
+
+/// Tells the guest what its project should know, as the rows say now.
+pub async fn bring_plan<P: JobParams>(
+    ctx: &StepContext<Services, P>,
+    on: &On,
+    salt: Option<SaltBundle>,
+) -> Result<(), StepError> {
+    let stands = stands(ctx, on).await?;
+    let mut conn = ctx.services().db.acquire().await?;
+    let hosts = names::hosts(&mut conn, &[on.project]).await?;
+    drop(conn);
+    let plan = ProjectPlan {
+        project: stands.name,
+        environment: stands.environment,
+        hosts: hosts.into_iter().filter(|(guest, _)| *guest == on.guest).map(|(_, name)| name).collect(),
+        proxy: Some(IpAddr::V4(stands.gateway)),
+        settings: stands.settings,
+        salt,
+    };
+    ask(ctx, on, Request::EnsureProject { plan: Box::new(plan) }, LAYOUT).await.map(drop)
+}
+
+/// Takes over what the guest tells of its project now.
+pub async fn read<P: JobParams>(ctx: &StepContext<Services, P>, on: &On) -> Result<(), StepError> {
+    let answer = ask(ctx, on, Request::ReadProject { project: on.name.clone() }, SHORT).await?;
+    let Answer::Project { live, archives, configuration, .. } = answer else {
+        return Err(StepError::permanent("the guest told something else than its project"));
+    };
+    let told = Told { live, archives, configuration: Some(configuration) };
+    let mut tx = ctx.begin().await?;
+    environments::observe(&mut tx, on.project, on.environment, on.guest, &told).await?;
+    Ok(tx.commit().await?)
+}

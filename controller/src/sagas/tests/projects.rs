@@ -1,0 +1,228 @@
+//! Environments and deployments, on a real guest with a real agent of its own.
+
+use std::time::Duration;
+
+use corpus_domain::{DeploymentId, DeploymentState, Environment, GuestId, JobId, JobState, NodeId, ProjectId};
+use corpus_protocol::Source;
+use sqlx::PgPool;
+
+use super::world::{World, faults};
+use crate::jobs::testing::Fault;
+use crate::project_views::{EnvironmentView, ProjectDetail};
+
+const NAME: &str = "shop.trial.corpus.test";
+const SET_UP: [&str; 5] = ["row", "salt", "project", "firewall", "ready"];
+const REMOVE: [&str; 3] = ["mark", "project", "forget"];
+const DEV: Environment = Environment::Dev;
+
+/// A node with a guest, and the project that it is of.
+struct Place {
+    world: World,
+    node: NodeId,
+    guest: GuestId,
+    project: ProjectId,
+}
+
+impl Place {
+    async fn new(db: PgPool) -> Self {
+        let world = World::new(db).await;
+        let node = world.ready_node().await;
+        let (guest, job) = world.ask_guest(NAME).await;
+        world.done(job).await;
+        let project = world.controller.projects(&world.member).await.unwrap()[0].id;
+        Self { world, node, guest, project }
+    }
+
+    async fn leave(self) {
+        let job = self.world.controller.destroy_guest(&self.world.member, self.guest).await.unwrap();
+        self.world.done(job).await;
+        self.world.leave(self.node).await;
+    }
+
+    async fn detail(&self) -> ProjectDetail {
+        self.world.controller.project_detail(&self.world.member, &"atlas".parse().unwrap()).await.unwrap()
+    }
+
+    async fn environment(&self) -> Option<EnvironmentView> {
+        self.detail().await.summary.environments.pop()
+    }
+
+    async fn ask_set_up(&self) -> JobId {
+        self.world.controller.set_up_environment(&self.world.member, self.project, DEV, self.guest).await.unwrap()
+    }
+
+    async fn ask_remove(&self) -> JobId {
+        self.world.controller.remove_environment(&self.world.member, self.project, DEV, true).await.unwrap()
+    }
+
+    async fn ask_deploy(&self) -> (DeploymentId, JobId) {
+        let (controller, member) = (&self.world.controller, &self.world.member);
+        controller.deploy(member, self.project, DEV, Source::Head, Vec::new()).await.unwrap()
+    }
+
+    async fn state(&self, id: DeploymentId) -> (DeploymentState, Option<String>) {
+        let summary = self.world.controller.deployment(&self.world.member, id).await.unwrap().summary;
+        (summary.state, summary.fault)
+    }
+
+    /// What is left of projects in the guest.
+    async fn left(&self) -> String {
+        self.world.on_node(&format!("lxc-attach -n {NAME} -- ls /srv/projects 2>/dev/null")).await
+    }
+
+    /// Puts a commit with this recipe on the branch that is deployed, past its hook.
+    async fn commit(&self, recipe: &str) {
+        let script = format!(
+            "lxc-attach -n {NAME} -- sh -eu <<'END'\n\
+             cd /srv/projects/atlas/git/project.git\n\
+             export GIT_AUTHOR_NAME=mia GIT_AUTHOR_EMAIL=mia@corpus.test GIT_COMMITTER_NAME=mia\n\
+             export GIT_COMMITTER_EMAIL=mia@corpus.test GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=safe.directory\n\
+             export GIT_CONFIG_VALUE_0='*'\n\
+             recipe=$(git hash-object -w --stdin <<'RECIPE'\n#!/bin/sh\n{recipe}\nRECIPE\n)\n\
+             folder=$(printf '100755 blob %s\\t10_recipe\\n' $recipe | git mktree)\n\
+             tree=$(printf '040000 tree %s\\t.corpus\\n' $folder | git mktree)\n\
+             git update-ref refs/heads/main $(git commit-tree -m 'A recipe' $tree)\n\
+             git rev-parse main\nEND"
+        );
+        let commit = self.world.on_node(&script).await;
+        assert_eq!(commit.len(), 40, "no commit was made: {commit}");
+    }
+}
+
+#[sqlx::test(migrations = "../migrations")]
+#[ignore = "needs the lab"]
+async fn set_up_fails_and_repeats_at_every_step(db: PgPool) {
+    let place = Place::new(db).await;
+    for fault in faults(&SET_UP) {
+        let job = place.ask_set_up().await;
+        let ended = place.world.run(job, fault.clone()).await;
+        if matches!(fault, Fault::Repeat(_)) {
+            assert_eq!(ended.state(), JobState::Done, "{fault:?}: {}", ended.story());
+            assert_eq!(place.environment().await.unwrap().state.to_string(), "ready");
+            let job = place.ask_remove().await;
+            place.world.done(job).await;
+        } else {
+            assert_eq!(ended.state(), JobState::Undone, "{fault:?}: {}", ended.story());
+        }
+        assert!(place.environment().await.is_none(), "{fault:?} left a row");
+        let left = place.left().await;
+        assert!(left.is_empty() || left == "atlas", "{fault:?} left {left}");
+    }
+    place.leave().await;
+}
+
+#[sqlx::test(migrations = "../migrations")]
+#[ignore = "needs the lab"]
+async fn remove_fails_and_repeats_at_every_step(db: PgPool) {
+    let place = Place::new(db).await;
+    for fault in faults(&REMOVE) {
+        let job = place.ask_set_up().await;
+        place.world.done(job).await;
+        let job = place.ask_remove().await;
+        let ended = place.world.run(job, fault.clone()).await;
+        if let Some(left) = place.environment().await {
+            assert_eq!(left.state.to_string(), "failed", "{fault:?}: {}", ended.story());
+            let job = place.ask_remove().await;
+            place.world.done(job).await;
+        }
+        assert!(place.environment().await.is_none(), "{fault:?} left a row");
+        assert_eq!(place.left().await, "", "{fault:?} left something");
+    }
+    place.leave().await;
+}
+
+#[sqlx::test(migrations = "../migrations")]
+#[ignore = "needs the lab"]
+async fn what_is_deployed_is_live_or_everything_is_back(db: PgPool) {
+    let place = Place::new(db).await;
+    let world = &place.world;
+    let job = place.ask_set_up().await;
+    world.done(job).await;
+    // Nothing was pushed yet.
+    let (id, job) = place.ask_deploy().await;
+    let ended = world.run(job, Fault::None).await;
+    assert_eq!(ended.state(), JobState::Undone, "{}", ended.story());
+    assert_ne!(place.state(id).await.0, DeploymentState::Live);
+
+    place.commit("echo it works").await;
+    let (good, job) = place.ask_deploy().await;
+    let ended = world.run(job, Fault::None).await;
+    assert_eq!(ended.state(), JobState::Done, "{}", ended.story());
+    assert_eq!(place.state(good).await, (DeploymentState::Live, None));
+    let live = place.environment().await.unwrap();
+    assert_eq!((live.live.unwrap().deployment, live.live_number), (good, Some(2)));
+    assert!(!live.configuration.is_empty());
+    let found = world.controller.deployment_search(&world.member, good, "IT WORKS").await.unwrap();
+    assert_eq!(found.len(), 1);
+
+    place.commit("echo it breaks; exit 3").await;
+    let (bad, job) = place.ask_deploy().await;
+    let ended = world.run(job, Fault::None).await;
+    assert_eq!(ended.state(), JobState::Undone, "{}", ended.story());
+    assert!(ended.detail.job.error.clone().unwrap().contains("everything is back"), "{}", ended.story());
+    let (state, fault) = place.state(bad).await;
+    assert_eq!(state, DeploymentState::RolledBack);
+    assert!(fault.unwrap().contains("exit"), "the reason is told");
+    assert_eq!(place.environment().await.unwrap().live.unwrap().deployment, good);
+
+    let job = place.ask_remove().await;
+    world.done(job).await;
+    place.leave().await;
+}
+
+#[sqlx::test(migrations = "../migrations")]
+#[ignore = "needs the lab"]
+async fn a_server_that_dies_in_the_middle_loses_and_repeats_no_line(db: PgPool) {
+    const RECIPE: &str =
+        "for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do echo line $i; sleep 0.1; done";
+    let place = Place::new(db).await;
+    let world = &place.world;
+    let job = place.ask_set_up().await;
+    world.done(job).await;
+    let during = |ms| Fault::KillDuring("follow".to_owned(), Duration::from_millis(ms));
+    for fault in [during(300), during(900), during(1500), Fault::KillAt(1), Fault::KillAt(4), Fault::KillAt(6)] {
+        place.commit(RECIPE).await;
+        let (id, job) = place.ask_deploy().await;
+        let ended = world.run(job, fault.clone()).await;
+        assert_eq!(ended.state(), JobState::Done, "{fault:?}: {}", ended.story());
+        assert_eq!(place.state(id).await.0, DeploymentState::Live);
+        let log = world.controller.deployment_log(&world.member, id, 0, 1000).await.unwrap();
+        let numbers: Vec<i64> = log.iter().map(|line| line.number).collect();
+        assert_eq!(numbers, (1..=i64::try_from(log.len()).unwrap()).collect::<Vec<_>>(), "{fault:?}");
+        let of_recipe = log.iter().filter(|line| line.text.starts_with("line ")).count();
+        assert_eq!(of_recipe, 20, "{fault:?}");
+        let report = world.controller.deployment(&world.member, id).await.unwrap().report.unwrap();
+        assert_eq!(report.lines, u64::try_from(log.len()).unwrap(), "{fault:?}");
+    }
+    let job = place.ask_remove().await;
+    world.done(job).await;
+    place.leave().await;
+}
+
+#[sqlx::test(migrations = "../migrations")]
+#[ignore = "needs the lab"]
+async fn a_cancelled_deployment_is_rolled_back(db: PgPool) {
+    let place = Place::new(db).await;
+    let world = &place.world;
+    let job = place.ask_set_up().await;
+    world.done(job).await;
+    place.commit("echo hangs; sleep 600").await;
+    let (id, job) = place.ask_deploy().await;
+    let cancel = async {
+        loop {
+            let found = world.controller.deployment_search(&world.member, id, "hangs").await.unwrap();
+            if !found.is_empty() {
+                return world.controller.cancel_job(&world.member, job).await.unwrap();
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    let (ended, ()) = tokio::join!(world.run(job, Fault::None), cancel);
+    assert_eq!(ended.state(), JobState::Undone, "{}", ended.story());
+    assert_eq!(place.state(id).await.0, DeploymentState::RolledBack);
+    assert!(place.environment().await.unwrap().live.is_none());
+    assert_eq!(world.on_node(&format!("lxc-attach -n {NAME} -- pgrep -f 'sleep 600'")).await, "");
+    let job = place.ask_remove().await;
+    world.done(job).await;
+    place.leave().await;
+}

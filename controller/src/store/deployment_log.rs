@@ -1,0 +1,79 @@
+//! The logs of deployments: written in batches, never changed.
+
+use corpus_domain::DeploymentId;
+use sqlx::PgConnection;
+
+use crate::project_views::LogLine;
+
+/// Lines that a search finds at most.
+pub const FOUND: i64 = 500;
+
+/// A line of a log, to be kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewLine {
+    /// Its number, from 1.
+    pub number: i64,
+    /// When, by the guest's clock, in milliseconds since 1970.
+    pub at_ms: i64,
+    /// `out`, `err` or `note`.
+    pub stream: &'static str,
+    /// Its text.
+    pub text: String,
+}
+
+/// Adds lines to a deployment's log, all at once; those that are there already stay.
+pub async fn add(conn: &mut PgConnection, id: DeploymentId, lines: &[NewLine]) -> sqlx::Result<()> {
+    let (mut numbers, mut at, mut streams, mut texts) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    if lines.is_empty() {
+        return Ok(());
+    }
+    for line in lines {
+        numbers.push(line.number);
+        at.push(line.at_ms);
+        streams.push(line.stream.to_owned());
+        // PostgreSQL has no place for the character of number 0.
+        texts.push(line.text.replace('\0', "\u{fffd}"));
+    }
+    sqlx::query!(
+        "insert into deployment_log (deployment_id, number, at, stream, text)
+         select $1, l.number, to_timestamp(l.at / 1000.0), l.stream, l.text
+         from unnest($2::bigint[], $3::bigint[], $4::text[], $5::text[]) as l (number, at, stream, text)
+         on conflict do nothing",
+        id.0,
+        &numbers,
+        &at,
+        &streams,
+        &texts,
+    )
+    .execute(conn)
+    .await
+    .map(drop)
+}
+
+/// The log after line `after`, at most `limit` lines.
+pub async fn read(conn: &mut PgConnection, id: DeploymentId, after: i64, limit: i64) -> sqlx::Result<Vec<LogLine>> {
+    sqlx::query_as!(
+        LogLine,
+        "select number, at, stream, text from deployment_log where deployment_id = $1 and number > $2
+         order by number limit $3",
+        id.0,
+        after,
+        limit,
+    )
+    .fetch_all(conn)
+    .await
+}
+
+/// The first lines that contain the text, whatever the case of its letters.
+pub async fn search(conn: &mut PgConnection, id: DeploymentId, text: &str) -> sqlx::Result<Vec<LogLine>> {
+    sqlx::query_as!(
+        LogLine,
+        "select number, at, stream, text from deployment_log
+         where deployment_id = $1 and position(lower($2::text) in lower(text)) > 0 order by number limit $3",
+        id.0,
+        text,
+        FOUND,
+    )
+    .fetch_all(conn)
+    .await
+}

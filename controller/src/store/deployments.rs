@@ -1,0 +1,326 @@
+//! Deployments: each is numbered in its project, and only grows: its journal is taken over line
+//! by line, and what the guest told at its end stays as it is.
+
+use corpus_domain::{
+    CommitId, DeploymentId, DeploymentState, Environment, GuestId, GuestName, JobId, Phase, ProjectId, Trigger, UserId,
+};
+use corpus_protocol::{Report, Source};
+use serde::{Deserialize, Serialize};
+use sqlx::PgConnection;
+
+use super::environments::Stands;
+use super::{json_opt, number, word, word_opt};
+use crate::project_views::{DeploymentFilter, DeploymentSummary};
+
+/// What was ordered here.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Ordered {
+    /// What is deployed.
+    pub source: Source,
+    /// Only these phases; all when empty.
+    pub only: Vec<Phase>,
+}
+
+/// A deployment that begins.
+#[derive(Debug)]
+pub struct NewDeployment<'a> {
+    /// Its id.
+    pub id: DeploymentId,
+    /// Where.
+    pub on: &'a Stands,
+    /// What set it off.
+    pub trigger: Trigger,
+    /// What was ordered; none for what came by git.
+    pub ordered: Option<&'a Ordered>,
+    /// Who, if a member.
+    pub by_id: Option<UserId>,
+    /// Who, for people.
+    pub by: &'a str,
+}
+
+/// Keeps a deployment under the next number of its project; tells the number, or none when the
+/// deployment is known already. The project's row is locked until the transaction ends.
+pub async fn insert(conn: &mut PgConnection, new: &NewDeployment<'_>) -> sqlx::Result<Option<i64>> {
+    let last = sqlx::query_scalar!("select last_deployment from projects where id = $1 for update", new.on.project.0)
+        .fetch_one(&mut *conn)
+        .await?;
+    let ordered = new.ordered.map(serde_json::to_value).transpose().map_err(|e| sqlx::Error::Encode(Box::new(e)))?;
+    let inserted = sqlx::query!(
+        "insert into deployments (id, project_id, number, environment, guest_id, guest, trigger, ordered, by_id, by)
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) on conflict (id) do nothing",
+        new.id.0,
+        new.on.project.0,
+        last + 1,
+        new.on.environment.as_str(),
+        new.on.guest.0,
+        new.on.guest_name.as_str(),
+        new.trigger.as_str(),
+        ordered,
+        new.by_id.map(|id| id.0),
+        new.by,
+    )
+    .execute(&mut *conn)
+    .await?;
+    if inserted.rows_affected() == 0 {
+        return Ok(None);
+    }
+    sqlx::query!("update projects set last_deployment = $2 where id = $1", new.on.project.0, last + 1)
+        .execute(conn)
+        .await?;
+    Ok(Some(last + 1))
+}
+
+/// Notes the job that sees a deployment to its end.
+pub async fn set_job(conn: &mut PgConnection, id: DeploymentId, job: JobId) -> sqlx::Result<()> {
+    sqlx::query!("update deployments set job_id = $2 where id = $1", id.0, job.0).execute(conn).await.map(drop)
+}
+
+/// A deployment as its job sees it.
+#[derive(Debug, Clone)]
+pub struct Course {
+    /// Its number in its project.
+    pub number: i64,
+    /// Its project.
+    pub project: ProjectId,
+    /// Its environment.
+    pub environment: Environment,
+    /// The guest it runs on.
+    pub guest: GuestId,
+    /// What set it off.
+    pub trigger: Trigger,
+    /// What was ordered here.
+    pub ordered: Option<Ordered>,
+    /// Who, for people.
+    pub by: String,
+    /// Its state.
+    pub state: DeploymentState,
+    /// The report as far as it has come.
+    pub report: Option<Report>,
+    /// Whether the report is the guest's own and the last.
+    pub is_final: bool,
+    /// Where the guest's journal goes on.
+    pub journal_next: u64,
+    /// How many lines its log has.
+    pub lines: u64,
+    /// The job that sees it to its end.
+    pub job: Option<JobId>,
+}
+
+/// What is known of a deployment's course; held until the transaction ends.
+pub async fn hold(conn: &mut PgConnection, id: DeploymentId) -> sqlx::Result<Option<Course>> {
+    let row = sqlx::query!(
+        "select number, project_id, environment, guest_id, trigger, ordered, by, state, report, final, journal_next,
+                lines, job_id
+         from deployments where id = $1 for update",
+        id.0,
+    )
+    .fetch_optional(conn)
+    .await?;
+    row.map(|row| {
+        Ok(Course {
+            number: row.number,
+            project: ProjectId(row.project_id),
+            environment: word(&row.environment)?,
+            guest: GuestId(row.guest_id),
+            trigger: word(&row.trigger)?,
+            ordered: json_opt(row.ordered)?,
+            by: row.by,
+            state: word(&row.state)?,
+            report: json_opt(row.report)?,
+            is_final: row.r#final,
+            journal_next: number(row.journal_next)?,
+            lines: number(row.lines)?,
+            job: row.job_id.map(JobId),
+        })
+    })
+    .transpose()
+}
+
+/// How far a deployment has come.
+#[derive(Debug)]
+pub struct Progress<'a> {
+    /// The report as far as it has come; its own when it is final.
+    pub report: &'a Report,
+    /// Its state.
+    pub state: DeploymentState,
+    /// Whether nothing comes after this.
+    pub is_final: bool,
+    /// Where the guest's journal goes on.
+    pub journal_next: u64,
+    /// How many lines its log has.
+    pub lines: u64,
+}
+
+/// Takes over how far a deployment has come, unless it was final before.
+pub async fn advance(conn: &mut PgConnection, id: DeploymentId, to: &Progress<'_>) -> sqlx::Result<()> {
+    let report = serde_json::to_value(to.report).map_err(|error| sqlx::Error::Encode(Box::new(error)))?;
+    let known_by = to.is_final && !to.report.by.is_empty();
+    sqlx::query!(
+        "update deployments set report = $2, state = $3, final = $4, journal_next = $5, lines = $6,
+             commit = coalesce($7, commit), subject = coalesce($8, subject), fault = $9,
+             ended_at = case when $4 then to_timestamp($10::bigint / 1000.0) end,
+             elapsed_ms = case when $4 then $11::bigint end,
+             trigger = case when $4 and ordered is null then $12 else trigger end,
+             by = case when by_id is null and $13 then $14 else by end
+         where id = $1 and not final",
+        id.0,
+        report,
+        to.state.as_str(),
+        to.is_final,
+        signed(to.journal_next),
+        signed(to.lines),
+        to.report.commit.as_ref().map(CommitId::as_str),
+        subject(to.report),
+        to.report.fault.as_ref().map(|fault| fault.message.as_str()),
+        signed(to.report.ended_ms),
+        signed(to.report.ended_ms.saturating_sub(to.report.began_ms)),
+        to.report.trigger.as_str(),
+        known_by,
+        to.report.by,
+    )
+    .execute(conn)
+    .await
+    .map(drop)
+}
+
+/// The first line of the commit's message, when it came with the deployment.
+fn subject(report: &Report) -> Option<&str> {
+    let commit = report.commit.as_ref()?;
+    report.commits.iter().find(|one| one.id == *commit).map(|one| one.subject.as_str())
+}
+
+fn signed(value: u64) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MAX)
+}
+
+/// Ends a deployment of which the guest tells nothing (any more), for the reason given. Its
+/// report is not final: when the guest tells after all, that counts. Tells whether it was open.
+pub async fn give_up(
+    conn: &mut PgConnection,
+    id: DeploymentId,
+    state: DeploymentState,
+    fault: &str,
+) -> sqlx::Result<bool> {
+    sqlx::query!(
+        "update deployments set state = $2, fault = $3, ended_at = now() where id = $1 and ended_at is null",
+        id.0,
+        state.as_str(),
+        fault,
+    )
+    .execute(conn)
+    .await
+    .map(|done| done.rows_affected() == 1)
+}
+
+/// Ends the deployment that a job ordered but never began.
+pub async fn give_up_of_job(conn: &mut PgConnection, job: JobId, fault: &str) -> sqlx::Result<()> {
+    sqlx::query!(
+        "update deployments set state = 'superseded', fault = $2, ended_at = now()
+         where job_id = $1 and ended_at is null and ordered is not null and journal_next = 0",
+        job.0,
+        fault,
+    )
+    .execute(conn)
+    .await
+    .map(drop)
+}
+
+/// Of these, in their order, those that are not known to their end here.
+pub async fn unfinished(conn: &mut PgConnection, ids: &[DeploymentId]) -> sqlx::Result<Vec<DeploymentId>> {
+    let ids: Vec<_> = ids.iter().map(|id| id.0).collect();
+    let found = sqlx::query_scalar!(
+        "select l.id as \"id!\" from unnest($1::uuid[]) with ordinality as l (id, place)
+         where not exists (select 1 from deployments d where d.id = l.id and d.final) order by l.place",
+        &ids,
+    )
+    .fetch_all(conn)
+    .await?;
+    Ok(found.into_iter().map(DeploymentId).collect())
+}
+
+/// How many deployments of these projects (of all when none are given) run or wait.
+pub async fn count_open(conn: &mut PgConnection, projects: Option<&[ProjectId]>) -> sqlx::Result<u32> {
+    let projects = projects.map(|ids| ids.iter().map(|id| id.0).collect::<Vec<_>>());
+    let count = sqlx::query_scalar!(
+        "select count(*) as \"count!\" from deployments
+         where ended_at is null and ($1::uuid[] is null or project_id = any($1))",
+        projects.as_deref(),
+    )
+    .fetch_one(conn)
+    .await?;
+    number(count)
+}
+
+/// Which deployments to list.
+#[derive(Debug, Default)]
+pub struct Query<'a> {
+    /// Of these projects; of all when none are given.
+    pub projects: Option<&'a [ProjectId]>,
+    /// One of them.
+    pub one: Option<DeploymentId>,
+    /// The one of that number.
+    pub number: Option<i64>,
+    /// The newest of each project only.
+    pub newest: bool,
+    /// As a page asks.
+    pub filter: DeploymentFilter,
+    /// At most so many.
+    pub limit: i64,
+}
+
+/// Deployments, the newest first.
+pub async fn list(conn: &mut PgConnection, what: &Query<'_>) -> sqlx::Result<Vec<DeploymentSummary>> {
+    let projects = what.projects.map(|ids| ids.iter().map(|id| id.0).collect::<Vec<_>>());
+    let filter = &what.filter;
+    let rows = sqlx::query!(
+        "select d.id, d.number, d.project_id, p.name as project, d.environment, d.state, d.trigger, d.by, d.commit,
+                d.subject, d.fault, d.ordered_at, d.ended_at, d.elapsed_ms, d.job_id
+         from deployments d join projects p on p.id = d.project_id
+         where ($1::uuid[] is null or d.project_id = any($1)) and ($2::uuid is null or d.project_id = $2)
+           and ($3::text is null or d.environment = $3) and ($4::text is null or d.state = $4)
+           and ($5::text is null or d.by = $5) and ($6::uuid is null or d.id = $6)
+           and ($7::bigint is null or d.number = $7) and (not $8 or d.number = p.last_deployment)
+           and ($9::uuid is null
+                or (d.ordered_at, d.id) < (select b.ordered_at, b.id from deployments b where b.id = $9))
+         order by d.ordered_at desc, d.id desc limit $10",
+        projects.as_deref(),
+        filter.project.map(|id| id.0),
+        filter.environment.map(Environment::as_str),
+        filter.state.map(DeploymentState::as_str),
+        filter.by,
+        what.one.map(|id| id.0),
+        what.number,
+        what.newest,
+        filter.before.map(|id| id.0),
+        what.limit,
+    )
+    .fetch_all(conn)
+    .await?;
+    rows.into_iter()
+        .map(|row| {
+            Ok(DeploymentSummary {
+                id: DeploymentId(row.id),
+                number: row.number,
+                project_id: ProjectId(row.project_id),
+                project: word(&row.project)?,
+                environment: word(&row.environment)?,
+                state: word(&row.state)?,
+                trigger: word(&row.trigger)?,
+                by: row.by,
+                commit: word_opt(row.commit.as_deref())?,
+                subject: row.subject,
+                fault: row.fault,
+                ordered_at: row.ordered_at,
+                ended_at: row.ended_at,
+                elapsed_ms: row.elapsed_ms.map(number).transpose()?,
+                job: row.job_id.map(JobId),
+            })
+        })
+        .collect()
+}
+
+/// The report of a deployment as far as it has come, and the guest it ran on.
+pub async fn report(conn: &mut PgConnection, id: DeploymentId) -> sqlx::Result<Option<(Option<Report>, GuestName)>> {
+    let row = sqlx::query!("select report, guest from deployments where id = $1", id.0).fetch_optional(conn).await?;
+    row.map(|row| Ok((json_opt(row.report)?, word(&row.guest)?))).transpose()
+}

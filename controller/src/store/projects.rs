@@ -1,0 +1,170 @@
+//! Projects and their members. A role is given by the directory or here, and of several the
+//! strongest counts: the view `member_roles` says which.
+
+use corpus_domain::{ProjectId, ProjectName, ProjectRole, UserId, UserName};
+use sqlx::PgConnection;
+
+use super::{number, word, word_opt};
+use crate::authz::Principal;
+use crate::project_views::{MemberView, ProjectSummary};
+
+/// Keeps a project; a name that is there already breaks the unique rule.
+pub async fn insert(conn: &mut PgConnection, id: ProjectId, name: &ProjectName) -> sqlx::Result<()> {
+    sqlx::query!("insert into projects (id, name) values ($1, $2)", id.0, name.as_str()).execute(conn).await.map(drop)
+}
+
+/// Forgets a project, its members, and its deployments; guests or environments of it break a
+/// foreign key.
+pub async fn delete(conn: &mut PgConnection, id: ProjectId) -> sqlx::Result<()> {
+    sqlx::query!("delete from projects where id = $1", id.0).execute(conn).await.map(drop)
+}
+
+/// The project's name, held until the transaction ends, so that what belongs to it stays as it is read.
+pub async fn hold(conn: &mut PgConnection, id: ProjectId) -> sqlx::Result<Option<ProjectName>> {
+    let name =
+        sqlx::query_scalar!("select name from projects where id = $1 for update", id.0).fetch_optional(conn).await?;
+    word_opt(name.as_deref())
+}
+
+/// The project of that name.
+pub async fn by_name(conn: &mut PgConnection, name: &ProjectName) -> sqlx::Result<Option<ProjectId>> {
+    sqlx::query_scalar!("select id from projects where name = $1", name.as_str())
+        .fetch_optional(conn)
+        .await
+        .map(|found| found.map(ProjectId))
+}
+
+/// The project's name.
+pub async fn name(conn: &mut PgConnection, id: ProjectId) -> sqlx::Result<Option<ProjectName>> {
+    let name = sqlx::query_scalar!("select name from projects where id = $1", id.0).fetch_optional(conn).await?;
+    word_opt(name.as_deref())
+}
+
+/// The names of its guests.
+pub async fn guests(conn: &mut PgConnection, id: ProjectId) -> sqlx::Result<Vec<String>> {
+    sqlx::query_scalar!("select name from guests where project_id = $1 order by name", id.0).fetch_all(conn).await
+}
+
+/// The projects that the principal may see, by name, without environments and deployments.
+pub async fn list(
+    conn: &mut PgConnection,
+    principal: &Principal,
+    only: Option<ProjectId>,
+) -> sqlx::Result<Vec<ProjectSummary>> {
+    let rows = sqlx::query!(
+        "select p.id, p.name, p.created_at, m.role as \"role?\",
+                (select count(*) from member_roles a join users u on u.id = a.user_id and u.disabled_at is null
+                 where a.project_id = p.id) as \"members!\"
+         from projects p left join member_roles m on m.project_id = p.id and m.user_id = $1
+         where ($2 or m.role is not null) and ($3::uuid is null or p.id = $3) order by p.name",
+        principal.id.0,
+        principal.ops,
+        only.map(|id| id.0),
+    )
+    .fetch_all(conn)
+    .await?;
+    rows.into_iter()
+        .map(|row| {
+            Ok(ProjectSummary {
+                id: ProjectId(row.id),
+                name: word(&row.name)?,
+                role: word_opt(row.role.as_deref())?,
+                members: number(row.members)?,
+                environments: Vec::new(),
+                last: None,
+                created_at: row.created_at,
+            })
+        })
+        .collect()
+}
+
+/// The members of a project who are not disabled, by login name.
+pub async fn members(conn: &mut PgConnection, id: ProjectId) -> sqlx::Result<Vec<MemberView>> {
+    let rows = sqlx::query!(
+        "select u.id, u.login, u.display_name, m.role as \"role!\",
+                not exists (select 1 from memberships g where g.user_id = u.id and g.project_id = $1
+                            and g.source = 'ldap' and g.role = m.role) as \"given_here!\"
+         from member_roles m join users u on u.id = m.user_id and u.disabled_at is null
+         where m.project_id = $1 order by u.login",
+        id.0,
+    )
+    .fetch_all(conn)
+    .await?;
+    rows.into_iter()
+        .map(|row| {
+            Ok(MemberView {
+                id: UserId(row.id),
+                login: word(&row.login)?,
+                display_name: row.display_name,
+                role: word(&row.role)?,
+                given_here: row.given_here,
+            })
+        })
+        .collect()
+}
+
+/// The member of that login name who is not disabled, held until the transaction ends: what else
+/// changes the member's keys and roles waits. The directory's comes before a local one.
+pub async fn hold_member(conn: &mut PgConnection, login: &UserName) -> sqlx::Result<Option<UserId>> {
+    sqlx::query_scalar!(
+        "select id from users where login = $1 and disabled_at is null order by realm limit 1 for update",
+        login.as_str(),
+    )
+    .fetch_optional(conn)
+    .await
+    .map(|found| found.map(UserId))
+}
+
+/// What the directory and what Corpus made the member in the project.
+pub async fn roles_of(
+    conn: &mut PgConnection,
+    id: ProjectId,
+    user: UserId,
+) -> sqlx::Result<(Option<ProjectRole>, Option<ProjectRole>)> {
+    let rows =
+        sqlx::query!("select source, role from memberships where project_id = $1 and user_id = $2", id.0, user.0)
+            .fetch_all(conn)
+            .await?;
+    let of = |source: &str| rows.iter().find(|row| row.source == source).map(|row| word(&row.role)).transpose();
+    Ok((of("ldap")?, of("corpus")?))
+}
+
+/// Gives a member a role here, or takes the one that was given here.
+pub async fn set_role(
+    conn: &mut PgConnection,
+    id: ProjectId,
+    user: UserId,
+    role: Option<ProjectRole>,
+) -> sqlx::Result<()> {
+    let Some(role) = role else {
+        return sqlx::query!(
+            "delete from memberships where project_id = $1 and user_id = $2 and source = 'corpus'",
+            id.0,
+            user.0,
+        )
+        .execute(conn)
+        .await
+        .map(drop);
+    };
+    sqlx::query!(
+        "insert into memberships (user_id, project_id, role, source) values ($1, $2, $3, 'corpus')
+         on conflict (user_id, project_id, source) do update set role = excluded.role",
+        user.0,
+        id.0,
+        role.as_str(),
+    )
+    .execute(conn)
+    .await
+    .map(drop)
+}
+
+/// Whether anybody can still give roles in the project.
+pub async fn has_maintainer(conn: &mut PgConnection, id: ProjectId) -> sqlx::Result<bool> {
+    sqlx::query_scalar!(
+        "select exists (select 1 from member_roles m join users u on u.id = m.user_id and u.disabled_at is null
+                        where m.project_id = $1 and m.role = 'maintainer') as \"any!\"",
+        id.0,
+    )
+    .fetch_one(conn)
+    .await
+}
