@@ -79,6 +79,10 @@ pub fn measure(guest: &Guest) {
     ] {
         writeln!(table, "| {what} | {value:.2} |").unwrap();
     }
+    let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let load = load.split(' ').nth(1).unwrap_or("?").to_owned();
+    writeln!(table, "\nOn {cores} processors with a load of {load} (average of five minutes).").unwrap();
     println!("{table}\n{}", timeline(&last_live));
     if let Some(path) = std::env::var_os("CORPUS_DEPLOYING_TABLE") {
         std::fs::write(path, table).unwrap();
