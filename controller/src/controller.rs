@@ -32,7 +32,7 @@ pub struct Settings {
     pub image_folder: PathBuf,
     /// Where the authoritative server of our zones answers, for checks.
     pub authority: SocketAddr,
-    /// The bundle of Salt that is brought to guests of projects, `.tar.zst`; none: they have no Salt.
+    /// The bundle of Salt that is brought to guests of projects, `.tar.gz`; none: they have no Salt.
     pub salt_bundle: Option<PathBuf>,
     /// What the address of a project's repositories begins with: `ssh://git@corpus.example.org:2222`.
     pub git_url: String,

@@ -176,7 +176,7 @@ pub async fn bring_salt<P: JobParams>(
         return Ok(None);
     };
     let name: UploadName =
-        "salt.tar.zst".parse().map_err(|error| StepError::permanent("no upload name").caused_by(error))?;
+        "salt.tar.gz".parse().map_err(|error| StepError::permanent("no upload name").caused_by(error))?;
     let stands = stands(ctx, on).await?;
     let endpoint = endpoint(&stands)?;
     let upload = ctx.services().guests.upload(&endpoint, local, &name, |done, total| ctx.progress(done, total));
