@@ -145,7 +145,10 @@ impl Shared {
         let stream = TcpStream::from_std(stream)?;
         let visit = Visit::new(peer);
         let visitor = Visitor { shared: Arc::clone(&self), visit: Arc::clone(&visit) };
-        let opened = timeout(self.limits.entry, run_stream(Arc::clone(&self.ssh), stream, visitor)).await;
+        let opened = tokio::select! {
+            opened = timeout(self.limits.entry, run_stream(Arc::clone(&self.ssh), stream, visitor)) => opened,
+            () = stop.cancelled() => return Ok(()),
+        };
         let ended = match opened {
             Ok(Ok(session)) => self.host(session, &visit, place, &stop).await,
             Ok(Err(error)) => {

@@ -41,7 +41,11 @@ impl Controller {
         })
     }
 
-    pub(super) async fn summaries(&self, principal: &Principal, only: Option<ProjectId>) -> Result<Vec<ProjectSummary>> {
+    pub(super) async fn summaries(
+        &self,
+        principal: &Principal,
+        only: Option<ProjectId>,
+    ) -> Result<Vec<ProjectSummary>> {
         let mut conn = self.services.db.acquire().await?;
         let mut found = projects::list(&mut conn, principal, only).await?;
         let ids: Vec<_> = found.iter().map(|project| project.id).collect();
