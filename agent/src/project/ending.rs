@@ -45,8 +45,8 @@ impl Run<'_> {
         let commit = self.target.commit.as_ref().map_or("no commit", |commit| commit.short());
         let text = match (state, fault) {
             (DeploymentState::Live, _) => format!("{commit} is live"),
-            (_, Some(fault)) => format!("{commit} is {state}: {} failed: {}", fault.phase, fault.message),
-            _ => format!("{commit} is {state}"),
+            (_, Some(fault)) => format!("{commit} is not live: {} failed: {}", fault.phase, fault.message),
+            _ => format!("{commit} is not live"),
         };
         self.journal().note(text);
     }

@@ -170,13 +170,12 @@ pub fn touches(kind: &str, step: &str) -> Option<Touches> {
         ("guest_destroy", "names") | ("name_attach", "record" | "answered") | ("name_detach", "record") => Dns,
         ("node_link", "ids" | "linked")
         | ("node_initialize", "mark" | "ready")
-        | ("node_unlink" | "guest_destroy" | "name_detach", "mark" | "forget")
+        | ("node_unlink" | "guest_destroy" | "name_detach" | "environment_remove", "mark" | "forget")
         | ("guest_create", "ids" | "allocate" | "ready")
         | ("guest_start" | "guest_restart", "ready")
         | ("guest_stop", "stopped")
         | ("name_attach", "wanted" | "attached")
-        | ("environment_set_up" | "deploy", "row")
-        | ("environment_remove", "mark" | "forget") => Rows,
+        | ("environment_set_up" | "deploy", "row") => Rows,
         _ => return None,
     })
 }
