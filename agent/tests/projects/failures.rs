@@ -108,14 +108,23 @@ pub fn each_kind(guest: &Guest) {
     assert!(!guest.run("pgrep -f 'sleep 61[012]'").success);
 }
 
+/// Where a run is interrupted, and the recipe that it is in. Sync has no part that lasts.
+const PHASES: [(&str, &str); 7] = [
+    ("archive", "archive"),
+    ("release-sync", ""),
+    ("install", "20_waits"),
+    ("fixperms", "fixperms"),
+    ("prove", ""),
+    ("rollback", "rollback"),
+    ("notify", "notify"),
+];
+
 /// Kills the runner as soon as a phase has begun.
 const KILL: &str =
     "until pid=$(systemctl show -P MainPID 'corpus-project@shop:*' | grep -v '^0$'); do sleep 0.02; done; kill -9 $pid";
 
 pub fn agent_killed(guest: &Guest) {
-    for (phase, recipe) in
-        [("archive", "archive"), ("install", "20_waits"), ("fixperms", "fixperms"), ("rollback", "rollback")]
-    {
+    for (phase, recipe) in PHASES {
         println!("--- the agent is killed in {phase}");
         let once = format!("#!/bin/bash\n[ -e /run/here ] && exit 0\n{}touch /run/here; sleep 300\n", wreck_in(phase));
         interrupted(guest, phase, recipe, &once, &|guest| drop(guest.must(KILL)), "the agent was killed");
@@ -123,9 +132,7 @@ pub fn agent_killed(guest: &Guest) {
 }
 
 pub fn guest_restarted(guest: &Guest) {
-    for (phase, recipe) in
-        [("archive", "archive"), ("install", "20_waits"), ("fixperms", "fixperms"), ("rollback", "rollback")]
-    {
+    for (phase, recipe) in PHASES {
         println!("--- the guest is restarted in {phase}");
         let once =
             format!("#!/bin/bash\n[ -e /root/here ] && exit 0\n{}touch /root/here; sync; sleep 300\n", wreck_in(phase));
@@ -161,6 +168,19 @@ fn interrupted(guest: &Guest, phase: &str, recipe: &str, script: &str, happens: 
             live.push((path, format!("#!/bin/bash\ncp \"$CORPUS_ARCHIVE/rows\" \"$CORPUS_DATA/rows\"\n{script}")));
             next.push((".corpus/20_fails".to_owned(), "#!/bin/sh\nrm -rf lib; exit 9\n".to_owned()));
         }
+        // Git itself waits, for a file's contents.
+        "release-sync" => {
+            next.push((".gitattributes".to_owned(), "slow.txt filter=slow\n".to_owned()));
+            next.push(("slow.txt".to_owned(), "slow\n".to_owned()));
+            guest.must(&format!(
+                "printf '#!/bin/bash\\n[ -e /root/here ] && exec cat\\ntouch /run/here /root/here; sync; sleep 300\\n' >/root/smudge && \
+                 chmod 755 /root/smudge && git --git-dir {HOME}/git/project.git config filter.slow.smudge /root/smudge"
+            ));
+        }
+        "prove" => next.push((
+            ".corpus/defaults.yaml".to_owned(),
+            format!("{}  - command: [bash, -c, '[ -e /root/here ] || {{ touch /run/here /root/here; sync; sleep 300; }}']\n    within: 400\n", crate::story::DEFAULTS),
+        )),
         _ => next.push((path, format!("#!/bin/bash\n{script}"))),
     }
     let put = |files: &[(String, String)]| {
@@ -178,6 +198,15 @@ fn interrupted(guest: &Guest, phase: &str, recipe: &str, script: &str, happens: 
     guest.soon("test -e /run/here || test -e /root/here");
     happens(guest);
     let report = guest.ended(&id);
+    guest.must(&format!(
+        "rm -f /root/code/.gitattributes /root/code/slow.txt; git --git-dir {HOME}/git/project.git config --unset filter.slow.smudge || true"
+    ));
+    assert!(!guest.run("pgrep -f 'sleep 300'").success);
+    if phase == "notify" {
+        // It was live before.
+        assert_eq!(report["state"], "live", "{:#}", report["fault"]);
+        return;
+    }
     rolled_back(guest, &before, &report);
     let fault = &report["fault"];
     if phase == "rollback" {
@@ -188,7 +217,6 @@ fn interrupted(guest: &Guest, phase: &str, recipe: &str, script: &str, happens: 
             (Some(phase), Some(format!("{why} in the middle of {phase}").as_str()))
         );
     }
-    assert!(!guest.run("pgrep -f 'sleep 300'").success);
 }
 
 /// Where nobody else starts a killed runner again, whoever follows does.
