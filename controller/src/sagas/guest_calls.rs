@@ -7,11 +7,11 @@ use corpus_domain::{Environment, GuestId, NodeId, ProjectId, ProjectName};
 use corpus_protocol::{Answer, ProjectPlan, Request, SaltBundle};
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
 
+use super::node_calls::{call, failed_at};
 use crate::controller::Services;
 use crate::jobs::{JobParams, Lock, StepContext, StepError};
-use crate::nodes::{Call, GuestEndpoint, NodeError, UploadName};
+use crate::nodes::{GuestEndpoint, NodeError, UploadName};
 use crate::store::environments::{self, Stands, Told};
 use crate::store::names;
 
@@ -113,7 +113,7 @@ pub async fn ask_patiently<P: JobParams>(
     let mut waiting = None;
     loop {
         let stands = stands(ctx, on).await?;
-        match ask_once(ctx, &endpoint(&stands)?, request.clone(), limit).await {
+        match call(ctx, &ctx.services().guests, &endpoint(&stands)?, request.clone(), limit).await {
             Err(error) if error.is_transient() && Instant::now() < until => {
                 if waiting.is_none() {
                     waiting = Some(ctx.waiting_for(format!("guest {} to answer", stands.guest_name)));
@@ -130,40 +130,9 @@ pub async fn ask_patiently<P: JobParams>(
     }
 }
 
-async fn ask_once<P: JobParams>(
-    ctx: &StepContext<Services, P>,
-    guest: &GuestEndpoint,
-    request: Request,
-    limit: Duration,
-) -> Result<Answer, NodeError> {
-    let changes = !matches!(request, Request::ReadProject { .. });
-    let cancel = CancellationToken::new();
-    let mut call = Call::new(request, ctx.paced(limit)).cancelled_by(cancel.clone());
-    if changes {
-        call = call.of_job(ctx.next_request());
-    }
-    let answer = ctx.services().guests.call(guest, call, |event| ctx.report(&event));
-    tokio::pin!(answer);
-    tokio::select! {
-        answered = &mut answer => answered,
-        () = ctx.cancelled() => {
-            cancel.cancel();
-            answer.await
-        }
-    }
-}
-
 /// A failure at a guest as a failure of the step, with what is waited for.
 pub fn failed(stands: &Stands, error: NodeError) -> StepError {
-    let message = error.to_string();
-    match error {
-        NodeError::Remote(error) => error.into(),
-        NodeError::Cancelled { .. } => StepError::cancelled(),
-        error if error.is_transient() || error.is_in_doubt() => StepError::transient(message)
-            .while_waiting_for(format!("guest {} to answer", stands.guest_name))
-            .caused_by(error),
-        error => StepError::permanent(message).caused_by(error),
-    }
+    failed_at(format!("guest {} to answer", stands.guest_name), error)
 }
 
 /// Brings the bundle of Salt to the guest, unless it is there; none when none is configured.

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::controller::Services;
 use crate::jobs::{JobParams, StepContext, StepError};
-use crate::nodes::{Call, NodeEndpoint, NodeError};
+use crate::nodes::{Call, Endpoint, HostId, NodeEndpoint, NodeError, Pool};
 use crate::store::{keys, nodes, plan};
 use crate::views::NodeView;
 
@@ -102,33 +102,49 @@ async fn ask_node<P: JobParams>(
     limit: Duration,
 ) -> Result<Result<Answer, NodeError>, StepError> {
     let endpoint = endpoint(ctx, id).await?;
+    Ok(call(ctx, &ctx.services().nodes, &endpoint, request, limit).await)
+}
+
+/// One request in the name of the job, to the agent on a node or on a guest.
+pub async fn call<P: JobParams, Id: HostId>(
+    ctx: &StepContext<Services, P>,
+    pool: &Pool<Id>,
+    to: &Endpoint<Id>,
+    request: Request,
+    limit: Duration,
+) -> Result<Answer, NodeError> {
     // What only reads leaves no record on the host.
-    let changes = !matches!(request, Request::Facts | Request::Read);
+    let changes = !matches!(request, Request::Facts | Request::Read | Request::ReadProject { .. });
     let cancel = CancellationToken::new();
     let mut call = Call::new(request, ctx.paced(limit)).cancelled_by(cancel.clone());
     if changes {
         call = call.of_job(ctx.next_request());
     }
-    let answer = ctx.services().nodes.call(&endpoint, call, |event| ctx.report(&event));
+    let answer = pool.call(to, call, |event| ctx.report(&event));
     tokio::pin!(answer);
-    Ok(tokio::select! {
+    tokio::select! {
         answered = &mut answer => answered,
         () = ctx.cancelled() => {
             cancel.cancel();
             answer.await
         }
-    })
+    }
 }
 
 /// A failure at a node as a failure of the step, with what is waited for.
 pub fn failed(endpoint: &NodeEndpoint, error: NodeError) -> StepError {
+    failed_at(format!("node {} to answer", endpoint.address), error)
+}
+
+/// The same for any host; `awaited` is what is waited for when trying again may help.
+pub fn failed_at(awaited: String, error: NodeError) -> StepError {
     let message = error.to_string();
     match error {
         NodeError::Remote(error) => error.into(),
         NodeError::Cancelled { .. } => StepError::cancelled(),
-        error if error.is_transient() || error.is_in_doubt() => StepError::transient(message)
-            .while_waiting_for(format!("node {} to answer", endpoint.address))
-            .caused_by(error),
+        error if error.is_transient() || error.is_in_doubt() => {
+            StepError::transient(message).while_waiting_for(awaited).caused_by(error)
+        }
         error => StepError::permanent(message).caused_by(error),
     }
 }
