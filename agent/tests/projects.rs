@@ -27,7 +27,7 @@ use world::Guest;
 
 #[test]
 #[ignore = "needs the lab"]
-fn in_a_real_guest() {
+fn on_a_guest_the_pipeline() {
     let guest = Guest::from_environment().expect("scripts/test starts a lab and sets CORPUS_LAB_IMAGE");
     story::init(&guest);
     story::first_failure(&guest);

@@ -27,7 +27,7 @@ use guest::Guest;
 
 #[test]
 #[ignore = "needs the lab"]
-fn a_push_deploys_or_is_refused() {
+fn on_a_guest_a_push_deploys_or_is_refused() {
     let guest = Guest::start("push");
     pushes::good_and_bad(&guest);
     pushes::not_deployed(&guest);
@@ -37,7 +37,7 @@ fn a_push_deploys_or_is_refused() {
 
 #[test]
 #[ignore = "needs the lab"]
-fn pushes_that_are_lost_or_meet() {
+fn on_a_guest_pushes_are_lost_or_meet() {
     let guest = Guest::start("meet");
     pushes::lost(&guest);
     pushes::two_at_once(&guest);
@@ -45,13 +45,13 @@ fn pushes_that_are_lost_or_meet() {
 
 #[test]
 #[ignore = "needs the lab"]
-fn a_push_that_is_too_large() {
+fn on_a_guest_a_push_is_too_large() {
     pushes::too_large(&Guest::start("large"));
 }
 
 #[test]
 #[ignore = "needs the lab"]
-fn the_examples() {
+fn on_a_guest_the_examples() {
     let guest = Guest::start("examples");
     examples::static_site(&guest);
     examples::python_app(&guest);
