@@ -108,10 +108,9 @@ pub fn each_kind(guest: &Guest) {
     assert!(!guest.run("pgrep -f 'sleep 61[012]'").success);
 }
 
-/// Where a run is interrupted, and the recipe that it is in. Sync has no part that lasts.
-const PHASES: [(&str, &str); 7] = [
+/// Where a run is interrupted, and the recipe that it is in. Sync and release-sync have no part that lasts.
+const PHASES: [(&str, &str); 6] = [
     ("archive", "archive"),
-    ("release-sync", ""),
     ("install", "20_waits"),
     ("fixperms", "fixperms"),
     ("prove", ""),
@@ -168,15 +167,6 @@ fn interrupted(guest: &Guest, phase: &str, recipe: &str, script: &str, happens: 
             live.push((path, format!("#!/bin/bash\ncp \"$CORPUS_ARCHIVE/rows\" \"$CORPUS_DATA/rows\"\n{script}")));
             next.push((".corpus/20_fails".to_owned(), "#!/bin/sh\nrm -rf lib; exit 9\n".to_owned()));
         }
-        // Git itself waits, for a file's contents.
-        "release-sync" => {
-            next.push((".gitattributes".to_owned(), "slow.txt filter=slow\n".to_owned()));
-            next.push(("slow.txt".to_owned(), "slow\n".to_owned()));
-            guest.must(&format!(
-                "printf '#!/bin/bash\\n[ -e /root/here ] && exec cat\\ntouch /run/here /root/here; sync; sleep 300\\n' >/root/smudge && \
-                 chmod 755 /root/smudge && git --git-dir {HOME}/git/project.git config filter.slow.smudge /root/smudge"
-            ));
-        }
         "prove" => next.push((
             ".corpus/defaults.yaml".to_owned(),
             format!("{}  - command: [bash, -c, '[ -e /root/here ] || {{ touch /run/here /root/here; sync; sleep 300; }}']\n    within: 400\n", crate::story::DEFAULTS),
@@ -198,9 +188,6 @@ fn interrupted(guest: &Guest, phase: &str, recipe: &str, script: &str, happens: 
     guest.soon("test -e /run/here || test -e /root/here");
     happens(guest);
     let report = guest.ended(&id);
-    guest.must(&format!(
-        "rm -f /root/code/.gitattributes /root/code/slow.txt; git --git-dir {HOME}/git/project.git config --unset filter.slow.smudge || true"
-    ));
     assert!(!guest.run("pgrep -f 'sleep 300'").success);
     if phase == "notify" {
         // It was live before.
