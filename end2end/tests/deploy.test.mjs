@@ -55,6 +55,13 @@ test('a push deploys, proves it, or puts everything back', async t => {
     const { html } = await carol.read(project)
     return Math.max(0, ...[...html.matchAll(/\/projects\/atlas\/deployments\/(\d+)"/g)].map(match => Number(match[1])))
   }
+  // A quick push has ended before it is written down.
+  let known = 0
+  const arrives = async () => {
+    known += 1
+    await until(`deployment ${known}`, async () => (await numberOf()) >= known)
+    return known
+  }
   const deploymentIs = (number, word, limit = 60_000) =>
     pages.untilStatus(carol, `${project}/deployments/${number}`, word, { never: [], limit })
 
@@ -91,8 +98,9 @@ test('a push deploys, proves it, or puts everything back', async t => {
     for (const phase of ['archive', 'release-sync', 'install', 'prove']) assert.match(pushed.text, new RegExp(`remote: .*${phase}`), pushed.text)
     assert.match(await live(), /The first/)
     measured.first = pushed.ms
-    await deploymentIs(await numberOf(), 'Live')
-    await carol.page.goto(`${project}/deployments/${await numberOf()}`)
+    const number = await arrives()
+    await deploymentIs(number, 'Live')
+    await carol.page.goto(`${project}/deployments/${number}`)
     await carol.page.locator('.head .status', { hasText: 'Live' }).waitFor()
     await carol.screenshot('deploy-live')
   })
@@ -104,6 +112,7 @@ test('a push deploys, proves it, or puts everything back', async t => {
     assert.equal(pushed.code, 0, pushed.text)
     assert.match(await live(), /The second/)
     measured.change = pushed.ms
+    await deploymentIs(await arrives(), 'Live')
   })
 
   await step('a failed recipe refuses the push, says why, and what was live is live', async () => {
@@ -116,7 +125,7 @@ test('a push deploys, proves it, or puts everything back', async t => {
     assert.match(pushed.text, /remote: .*relation tile_store does not exist/)
     assert.match(await live(), /The second/)
     measured.rollback = pushed.ms
-    const number = await numberOf()
+    const number = await arrives()
     await deploymentIs(number, `Rolled back to #${number - 1}`)
     await carol.page.goto(`${project}/deployments/${number}`)
     const log = carol.page.locator('.log')
@@ -136,6 +145,7 @@ test('a push deploys, proves it, or puts everything back', async t => {
     const pushed = await repository.push(url)
     assert.equal(pushed.code, 0, pushed.text)
     assert.match(await live(), /The third/)
+    await deploymentIs(await arrives(), 'Live')
   })
 
   await step('who may not, and what is not there, is refused alike; a branch is stored and not deployed', async () => {
