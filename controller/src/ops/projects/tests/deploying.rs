@@ -1,3 +1,5 @@
+//! Who may order a deployment, and what the order leaves: its row, its number, its job.
+
 use corpus_domain::{DeploymentId, DeploymentState, Environment, Phase, ProjectRole, Trigger};
 use corpus_protocol::Source;
 use sqlx::PgPool;

@@ -1,3 +1,5 @@
+//! What the git server is told: whose a key is, and where a push may go.
+
 use corpus_domain::{Environment, ProjectRole};
 use sqlx::PgPool;
 

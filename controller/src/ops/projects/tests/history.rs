@@ -1,3 +1,5 @@
+//! What is told of past deployments: pages of them, their logs, the numbers of delivery.
+
 use chrono::{DateTime, Duration, Utc};
 use corpus_domain::{DeploymentId, DeploymentState, Environment};
 use corpus_protocol::Source;

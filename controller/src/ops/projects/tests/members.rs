@@ -1,3 +1,5 @@
+//! Who is what in a project: roles of the directory and roles given here, and the strongest counts.
+
 use corpus_domain::{Environment, ProjectRole};
 use sqlx::PgPool;
 

@@ -1,3 +1,5 @@
+//! What an environment stands on: one guest, of its own project and environment.
+
 use corpus_domain::{Environment, ProjectRole};
 use sqlx::PgPool;
 
