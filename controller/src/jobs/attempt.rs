@@ -160,7 +160,10 @@ impl<'a, S: Send + Sync + 'static> Attempt<'a, S> {
             },
             Injected::Kill(after) => match tokio::time::timeout(after, self.plain(number)).await {
                 Ok(outcome) => Some(outcome),
-                Err(_) => self.run().stay_halted().await,
+                Err(_) => {
+                    self.run().faults.died();
+                    self.run().stay_halted().await
+                }
             },
             Injected::Repeat => match self.plain(number).await {
                 Ok(_) => None,

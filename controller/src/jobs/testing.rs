@@ -3,13 +3,15 @@
 //! [`Trial::run`] runs one job to its end in a database of its own, with one fault, and returns
 //! what became of it; the caller then asserts that the world is as it should be.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
 use sqlx::PgPool;
 
+use super::claim::Claimant;
+use super::writer::Lease;
 use super::{Engine, EngineConfig, JobDetail, JobParams, Jobs, JobsError, NewJob, Registry};
 
 /// What goes wrong, once.
@@ -107,6 +109,7 @@ pub struct Faults {
     hurry: Option<f64>,
     happened: Mutex<Vec<(String, bool)>>,
     events: AtomicUsize,
+    died: AtomicBool,
 }
 
 impl Faults {
@@ -153,7 +156,15 @@ impl Faults {
 
     pub(super) fn dies_here(&self) -> bool {
         let event = self.events.fetch_add(1, Ordering::SeqCst);
-        matches!(self.fault(), Some(Fault::KillAt(at) | Fault::FailAfterAndKillAt(_, at)) if at == event)
+        let dies = matches!(self.fault(), Some(Fault::KillAt(at) | Fault::FailAfterAndKillAt(_, at)) if at == event);
+        if dies {
+            self.died();
+        }
+        dies
+    }
+
+    pub(super) fn died(&self) {
+        self.died.store(true, Ordering::SeqCst);
     }
 
     pub(super) fn at(&self, name: &str, undoing: bool) -> Option<Injected> {
@@ -202,11 +213,11 @@ pub struct Trial<S> {
 }
 
 impl<S: Send + Sync + 'static> Trial<S> {
-    /// An engine's configuration for tests: a lost lease is noticed within half a second.
+    /// An engine's configuration for tests: a lost lease is taken over within two seconds.
     pub fn config(faults: Arc<Faults>) -> EngineConfig {
         EngineConfig {
-            lease: Duration::from_millis(400),
-            heartbeat: Duration::from_millis(80),
+            lease: Duration::from_millis(1_500),
+            heartbeat: Duration::from_millis(150),
             poll: Duration::from_millis(40),
             cancel_grace: Duration::from_millis(200),
             faults,
@@ -215,21 +226,31 @@ impl<S: Send + Sync + 'static> Trial<S> {
     }
 
     /// Submits the job and waits up to a minute until it is over. When the server "dies" it
-    /// forgets the job there and then; its lease runs out and the job is taken over from what is
-    /// recorded of it, without another fault.
+    /// forgets the job there and then; its lease is taken from it and the job is taken over from
+    /// what is recorded of it, without another fault. No lease runs out by itself, however slow
+    /// the machine is.
     pub async fn run<P: JobParams>(&self, job: NewJob<P>, fault: Fault) -> Result<Outcome, JobsError> {
         let jobs = Jobs::open(self.pool.clone(), self.registry.outlines()).await?;
         let mut transaction = self.pool.begin().await?;
         let id = jobs.submit(&mut transaction, job).await?.id();
         transaction.commit().await?;
         let faults = Arc::new(Faults::new(fault));
-        let config = Self::config(Arc::clone(&faults));
+        let config = EngineConfig {
+            lease: Duration::from_mins(2),
+            heartbeat: Duration::from_secs(1),
+            ..Self::config(Arc::clone(&faults))
+        };
+        let (pool, owner) = (self.pool.clone(), config.instance);
+        let dead = Claimant { pool, owner, lease: config.lease, kinds: Vec::new() };
         let engine = Engine::start(jobs.clone(), &self.registry, Arc::clone(&self.services), &config);
         let over = async {
             loop {
                 let detail = jobs.get(id).await?;
                 if detail.job.state.is_over() {
                     return Ok(Outcome { job: detail, events: faults.events() });
+                }
+                if faults.died.swap(false, Ordering::SeqCst) {
+                    dead.release(&[Lease { job: id, owner, generation: detail.job.generation }]).await?;
                 }
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }

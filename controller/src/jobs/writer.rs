@@ -188,7 +188,10 @@ impl Writer {
     /// Writes all that is pending; returns when it is durable.
     pub async fn flush(&self) -> Result<(), Halted> {
         let _one_at_a_time = self.flushing.lock().await;
-        let Some(batch) = self.take() else { return Ok(()) };
+        let Some(batch) = self.take() else {
+            // What was pending may have been lost with the lease a moment ago.
+            return if self.halt.is_cancelled() { Err(Halted) } else { Ok(()) };
+        };
         let mut pause = Duration::from_millis(50);
         loop {
             if self.halt.is_cancelled() {

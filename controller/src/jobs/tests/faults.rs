@@ -43,7 +43,7 @@ async fn kill_at_each_event(pool: PgPool) {
         let trial = trial(&pool);
         let outcome = trial.run(make(), Fault::KillAt(event)).await.unwrap();
         assert_eq!(outcome.job.job.state, JobState::Done, "killed at {event}");
-        assert_eq!(trial.services.made(), ALL, "killed at {event}");
+        assert_eq!(trial.services.made(), ALL, "killed at {event}: {:?}, {outcome:#?}", trial.services.story());
         assert_eq!(outcome.job.job.generation, 2);
         let repeated =
             ["choose", "first", "middle", "last"].iter().map(|step| trial.services.count(step)).sum::<usize>();
