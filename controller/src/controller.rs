@@ -34,8 +34,9 @@ pub struct Settings {
     pub authority: SocketAddr,
     /// The bundle of Salt that is brought to guests of projects, `.tar.gz`; none: they have no Salt.
     pub salt_bundle: Option<PathBuf>,
-    /// What the address of a project's repositories begins with: `ssh://git@corpus.example.org:2222`.
-    pub git_url: String,
+    /// What the address of a project's repositories begins with: `ssh://git@corpus.example.org:2222`;
+    /// none: git is not served here.
+    pub git_url: Option<String>,
 }
 
 /// What steps of jobs and operations share.

@@ -77,10 +77,10 @@ pub struct EnvironmentView {
     pub guest_state: GuestState,
     /// The DNS names that lead there, the main one first.
     pub hosts: Vec<DnsName>,
-    /// Where code is pushed to.
-    pub git_url: String,
+    /// Where code is pushed to; none when this server takes no pushes.
+    pub git_url: Option<String>,
     /// Where the pillar is pushed to.
-    pub pillar_url: String,
+    pub pillar_url: Option<String>,
     /// What is live.
     pub live: Option<Live>,
     /// The number of the deployment that brought it.

@@ -49,7 +49,7 @@ test('how every page looks', async t => {
 
   const places = () => ({
     overview: '/', nodes: '/nodes', link: '/nodes/link', node, unlink: `${node}/unlink`, guests: '/guests', request: '/guests/new',
-    guest, destroy: `${guest}/destroy`, dns: '/dns', jobs: '/jobs?state=all', job, keys: '/keys', audit: '/audit', missing: '/no-such-page',
+    guest, destroy: `${guest}/destroy`, dns: '/dns', jobs: '/jobs?state=all', job, keys: '/keys', mail: '/mail', audit: '/audit', missing: '/no-such-page',
   })
 
   for (const width of WIDTHS) {

@@ -8,7 +8,7 @@ import { Database } from '../database.mjs'
 import * as lab from '../lab.mjs'
 import * as look from '../look.mjs'
 import * as pages from '../pages.mjs'
-import { begin, ends, fill, say } from '../sample.mjs'
+import { begin, ends, fill, say } from '../weeks.mjs'
 import { Server } from '../server.mjs'
 import { story } from '../steps.mjs'
 

@@ -237,7 +237,7 @@ fn parts(settings: &Settings, database: &Database) -> Result<Parts, StartError> 
         image_folder: settings.image_folder.clone(),
         authority,
         salt_bundle: settings.salt_bundle.clone(),
-        git_url: settings.git.as_ref().map(Git::url).unwrap_or_default(),
+        git_url: settings.git.as_ref().map(Git::url),
     };
     let dns = settings.dns.as_ref().map(power_dns).transpose()?;
     let seal = SealKeys::load_or_create(&settings.seal_key_file)?;

@@ -74,6 +74,8 @@ HostKey /etc/ssh/ssh_host_ed25519_key
 UseDNS no
 PermitRootLogin yes
 PasswordAuthentication yes
+# Whose key it is that pushes.
+ExposeAuthInfo yes
 AuthorizedKeysFile .ssh/authorized_keys /etc/corpus/authorized_keys/%u
 ";
 

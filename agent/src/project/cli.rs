@@ -124,7 +124,8 @@ fn act(words: &[&str], task: &Task<'_>) -> Result<bool, Failure> {
     match *command {
         "receive" => {
             let repository = words.plain.get(1).map_or("", String::as_str).parse()?;
-            git::receive(&layout, repository, task).map(|()| true)
+            let exposed = words.option("exposed").map(Path::new);
+            git::receive(&layout, repository, exposed, task).map(|()| true)
         }
         "init" => init(&layout, &words, task).map(|()| true),
         "get-configuration" => get(&layout),

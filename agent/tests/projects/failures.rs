@@ -109,8 +109,11 @@ pub fn each_kind(guest: &Guest) {
 }
 
 /// Where a run is interrupted, and the recipe that it is in. Sync and release-sync have no part that lasts.
-const PHASES: [(&str, &str); 6] = [
+/// Phases, and the recipe that waits in each; where there are none, which git waits.
+const PHASES: [(&str, &str); 8] = [
     ("archive", "archive"),
+    ("sync", "safe.directory"),
+    ("release-sync", "read-tree"),
     ("install", "20_waits"),
     ("fixperms", "fixperms"),
     ("prove", ""),
@@ -151,6 +154,22 @@ fn wreck_in(phase: &str) -> &'static str {
     if ["archive", "rollback"].contains(&phase) { "" } else { WRECK }
 }
 
+/// A git that does its work and then waits, once, when it is asked for a certain thing.
+fn slow_git(words: &str) -> String {
+    format!(
+        "cat > /usr/local/bin/git <<'GIT'\n\
+         #!/bin/bash\n\
+         /usr/bin/git \"$@\"\n\
+         status=$?\n\
+         case \"$*\" in *{words}*) if ! [ -e /run/here ] && ! [ -e /root/here ]; then\n\
+           touch /run/here /root/here; sync; sleep 300\n\
+         fi ;; esac\n\
+         exit $status\n\
+         GIT\n\
+         chmod 755 /usr/local/bin/git"
+    )
+}
+
 /// Something happens in the middle of a phase.
 fn interrupted(guest: &Guest, phase: &str, recipe: &str, script: &str, happens: &dyn Fn(&Guest), why: &str) {
     guest.must(&format!("rm -f /run/here /root/here; echo good > {HOME}/data/rows"));
@@ -171,6 +190,7 @@ fn interrupted(guest: &Guest, phase: &str, recipe: &str, script: &str, happens: 
             ".corpus/defaults.yaml".to_owned(),
             format!("{}  - command: [bash, -c, '[ -e /root/here ] || {{ touch /run/here /root/here; sync; sleep 300; }}']\n    within: 400\n", crate::story::DEFAULTS),
         )),
+        "sync" | "release-sync" => next.push((".corpus/20_new".to_owned(), "#!/bin/sh\n".to_owned())),
         _ => next.push((path, format!("#!/bin/bash\n{script}"))),
     }
     let put = |files: &[(String, String)]| {
@@ -184,10 +204,14 @@ fn interrupted(guest: &Guest, phase: &str, recipe: &str, script: &str, happens: 
     guest.must("touch /root/armed");
     let before = guest.state();
     put(&next);
+    if ["sync", "release-sync"].contains(&phase) {
+        guest.must(&slow_git(recipe));
+    }
     let id = guest.order(r#"{"type":"head"}"#, "hand");
     guest.soon("test -e /run/here || test -e /root/here");
     happens(guest);
     let report = guest.ended(&id);
+    guest.must("rm -f /usr/local/bin/git");
     assert!(!guest.run("pgrep -f 'sleep 300'").success);
     if phase == "notify" {
         // It was live before.

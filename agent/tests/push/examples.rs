@@ -1,4 +1,4 @@
-//! The examples of the repository: each deployed, changed, broken and rolled back.
+//! The examples of the repository: each deployed, changed, broken in every phase and rolled back.
 
 use std::process::Stdio;
 
@@ -12,6 +12,60 @@ fn broken(guest: &Guest, name: &str, change: &str, reason: &str, page: &str) {
     guest.push(name, "origin HEAD:main").refused(reason);
     assert_eq!((guest.live(name), guest.page(page)), (live, before), "after {change}");
     guest.mia(&format!("cd {name}; git reset -q --hard HEAD~1")).good();
+}
+
+/// A hook of what is live that fails while a file is there: in the recipe of the example, if it has one.
+fn arm(hook: &str) -> String {
+    let guard = format!("[ ! -e /tmp/break-{hook} ] || exit 9");
+    format!(
+        "mkdir -p .corpus
+        if [ -e .salt/{hook}.sls ]; then
+          printf '\\narmed:\\n  cmd.run:\\n    - name: test ! -e /tmp/break-{hook}\\n' >> .salt/{hook}.sls
+        elif [ -e .corpus/{hook} ]; then sed -i '1a {guard}' .corpus/{hook}
+        else printf '#!/bin/sh\\n{guard}\\n' > .corpus/{hook}; chmod +x .corpus/{hook}; fi\n"
+    )
+}
+
+/// An executable recipe that fails with this status.
+fn exits(recipe: &str, status: u8) -> String {
+    format!("mkdir -p .corpus; printf '#!/bin/sh\\nexit {status}\\n' > .corpus/{recipe}; chmod +x .corpus/{recipe}")
+}
+
+/// Each phase fails once, the way back too; in the end the example deploys as ever.
+fn broken_in_every_phase(guest: &Guest, name: &str, page: &str) {
+    guest.commit(name, &format!("{}{}", arm("archive"), arm("rollback")));
+    guest.push(name, "origin main").good();
+
+    guest.root_does("touch /tmp/break-archive");
+    broken(guest, name, "date > x", "archive failed at archive: exit status 9", page);
+    guest.root_does("rm /tmp/break-archive");
+
+    let hook = format!("/srv/projects/{name}/git/pillar.git/hooks/proc-receive");
+    guest.root_does(&format!("rm {hook}; mkdir {hook}"));
+    broken(guest, name, "date > x", "sync failed", page);
+    guest.root_does(&format!("rmdir {hook}"));
+
+    broken(guest, name, "echo 'a: [' > .corpus/defaults.yaml", "release-sync failed", page);
+    broken(guest, name, &exits("99_x", 4), "install failed at 99_x: exit status 4", page);
+    broken(guest, name, &exits("fixperms", 5), "fixperms failed at fixperms: exit status 5", page);
+    let other = "sed -i 's/status: 200/status: 201/; s/within: 20/within: 1/' $(ls .corpus/defaults.yaml .salt/PILLAR.sample 2>&-)";
+    broken(guest, name, other, "prove failed", page);
+
+    // What is live stays so, whoever could not be told.
+    guest.commit(name, &exits("notify", 6));
+    let text = guest.push(name, "origin main").good();
+    assert!(
+        text.contains("notify") && text.contains("exit status 6") && guest.live(name) == guest.head(name),
+        "{text}"
+    );
+    guest.commit(name, "rm .corpus/notify");
+
+    guest.root_does("touch /tmp/break-rollback");
+    broken(guest, name, &exits("99_x", 4), "the rollback failed too, look at the guest", page);
+    guest.root_does("rm /tmp/break-rollback");
+    guest.commit(name, "date > x");
+    guest.push(name, "origin main").good();
+    assert_eq!(guest.live(name), guest.head(name));
 }
 
 pub fn static_site(guest: &Guest) {
@@ -45,6 +99,7 @@ pub fn static_site(guest: &Guest) {
     assert!(lost.parse::<usize>().unwrap() * 100 <= read.parse::<usize>().unwrap(), "{lost} of {read}");
     // The service itself, on another port.
     broken(guest, "site", "sed -i 's/site 80/site 81/' .corpus/10_web", "prove failed", "/");
+    broken_in_every_phase(guest, "site", "/");
     guest.root_does("systemctl disable --now site-web");
 }
 
@@ -83,6 +138,7 @@ pub fn python_app(guest: &Guest) {
     guest.root_does("mv /srv/projects/notes/data/kept /srv/projects/notes/data/app.db");
     guest.push("notes", "origin main").good();
     assert!(guest.page("/").contains("<li>first"), "{}", guest.page("/"));
+    broken_in_every_phase(guest, "notes", "/");
     guest.root_does("systemctl disable --now notes-web.socket notes-web.service 2>&1");
 }
 
@@ -112,5 +168,6 @@ pub fn salt_app(guest: &Guest) {
     assert_eq!((&states[0]["id"], &states[1]["function"]), (&"pages".into(), &"file.managed".into()));
     assert!(report["fault"]["line"].as_u64().is_some(), "{report}");
     assert!(!report.to_string().contains("hunter22"));
+    broken_in_every_phase(guest, "salty", "/");
     guest.root_does("systemctl disable --now salty-web");
 }

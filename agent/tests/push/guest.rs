@@ -94,7 +94,7 @@ impl Guest {
             ssh-keygen -q -t ed25519 -N '' -f /etc/ssh/ssh_host_ed25519_key
             systemctl restart ssh
             useradd --create-home --shell /bin/bash mia
-            su mia -c \"ssh-keygen -q -t ed25519 -N '' -f ~/.ssh/id_ed25519\"
+            su mia -c \"ssh-keygen -q -t ed25519 -C mia-by-key -N '' -f ~/.ssh/id_ed25519\"
             printf 'StrictHostKeyChecking accept-new\\nLogLevel ERROR\\nKexAlgorithms curve25519-sha256\\n' > ~mia/.ssh/config
             for account in root sysadmin; do cp ~mia/.ssh/id_ed25519.pub /etc/corpus/authorized_keys/$account; done
             su mia -c 'git config --global user.name Mia; git config --global user.email mia@example.org

@@ -25,7 +25,9 @@ pub fn good_and_bad(guest: &Guest) {
         assert!(text.contains(line), "no {line:?} in:\n{text}");
     }
     assert_eq!((guest.live("shop"), guest.holds("shop", "project", "refs/heads/main")), (first.clone(), first.clone()));
-    assert!(guest.root_says("grep -h '\"by\"' /srv/projects/shop/deployments/*/order.json").text.contains("sysadmin"));
+    assert!(
+        guest.root_says("grep -h '\"by\"' /srv/projects/shop/deployments/*/order.json").text.contains("mia-by-key")
+    );
 
     guest.commit("shop", "echo 'echo no such table >&2; exit 3' > do");
     let bad = guest.head("shop");

@@ -121,8 +121,8 @@ fn environment(which: Environment, state: EnvironmentState, number: u128) -> Env
         } else {
             vec![word(&format!("{which}.carto.example.net")), word("tiles.carto.example.net")]
         },
-        git_url: format!("ssh://git@corpus.example.net:2222/carto-api/{which}"),
-        pillar_url: format!("ssh://git@corpus.example.net:2222/carto-api/{which}/pillar"),
+        git_url: Some(format!("ssh://git@corpus.example.net:2222/carto-api/{which}")),
+        pillar_url: Some(format!("ssh://git@corpus.example.net:2222/carto-api/{which}/pillar")),
         live: has_live.then(|| live(217, 90_000)),
         live_number: has_live.then_some(217),
         archives: if has_live { archives() } else { vec![] },

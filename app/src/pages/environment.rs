@@ -9,7 +9,7 @@ use corpus_domain::{DeploymentId, Environment, EnvironmentState, Origin, Project
 use corpus_protocol::{ArchiveEntry, ConfigurationEntry};
 use leptos::prelude::*;
 
-use super::project_environments::{environment_path, may_deploy, standing};
+use super::project_environments::{environment_path, may_deploy, no_git, standing};
 use super::projects::project_path;
 use super::settings_text::{is_secret, shown, yaml};
 use crate::components::{
@@ -101,9 +101,10 @@ fn notices(one: &EnvironmentView) -> AnyView {
 }
 
 fn git(one: &EnvironmentView) -> AnyView {
+    let (Some(code), Some(pillar)) = (one.git_url.clone(), one.pillar_url.clone()) else { return no_git() };
     facts(vec![
-        ("Code", copied("git-url", "the URL of the code", one.git_url.clone())),
-        ("Pillar", copied("pillar-url", "the URL of the pillar", one.pillar_url.clone())),
+        ("Code", copied("git-url", "the URL of the code", code)),
+        ("Pillar", copied("pillar-url", "the URL of the pillar", pillar)),
     ])
 }
 

@@ -86,22 +86,22 @@ pub fn hosts(one: &EnvironmentView) -> AnyView {
     view! { <ul class="lines">{hosts}</ul> }.into_any()
 }
 
+/// Said where addresses to push to would be.
+pub fn no_git() -> AnyView {
+    view! { <span class="quiet">"This server takes no pushes: it has no section [git] in its configuration."</span> }
+        .into_any()
+}
+
 /// The commands to paste.
 fn pushing(one: &EnvironmentView) -> Vec<Fact> {
     let which = one.environment;
+    let (Some(code), Some(pillar)) = (&one.git_url, &one.pillar_url) else { return vec![("Push", no_git())] };
     vec![
-        (
-            "Once",
-            copied("git-remote", "the command that adds the remote", format!("git remote add {which} {}", one.git_url)),
-        ),
+        ("Once", copied("git-remote", "the command that adds the remote", format!("git remote add {which} {code}"))),
         ("Deploy", copied("git-push", "the command that deploys", format!("git push {which} main"))),
         (
             "Pillar",
-            copied(
-                "git-pillar",
-                "the command that clones the pillar",
-                format!("git clone {} {which}-pillar", one.pillar_url),
-            ),
+            copied("git-pillar", "the command that clones the pillar", format!("git clone {pillar} {which}-pillar")),
         ),
     ]
 }

@@ -158,13 +158,13 @@ impl<'a, S: Send + Sync + 'static> Attempt<'a, S> {
                 Ok(_) => Some(Err(StepError::permanent("injected after the effect"))),
                 failed => Some(failed),
             },
-            Injected::Kill(after) => match tokio::time::timeout(after, self.plain(number)).await {
-                Ok(outcome) => Some(outcome),
-                Err(_) => {
-                    self.run().faults.died();
-                    self.run().stay_halted().await
+            Injected::Kill(after) => {
+                if let Ok(outcome) = tokio::time::timeout(after, self.plain(number)).await {
+                    return Some(outcome);
                 }
-            },
+                self.run().faults.died();
+                self.run().stay_halted().await
+            }
             Injected::Repeat => match self.plain(number).await {
                 Ok(_) => None,
                 failed => Some(failed),

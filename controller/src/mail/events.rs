@@ -70,17 +70,17 @@ async fn deployment(
 }
 
 /// An environment can be pushed to: who asked for it and the operators are told, once for each
-/// guest that it stands on. `git_url` is what the URLs of repositories begin with. Repeatable.
+/// guest that it stands on. `git_url` is what the URLs of repositories begin with, if there are any. Repeatable.
 pub async fn platform_ready(
     tx: &mut PgConnection,
     project: ProjectId,
     environment: Environment,
-    git_url: &str,
+    git_url: Option<&str>,
 ) -> sqlx::Result<()> {
     let Some(row) = mail::platform(tx, project, environment).await? else { return Ok(()) };
     let event = format!("platform:{project}:{environment}:{}", row.guest_id);
     let to = mail::of_platform(tx, row.by_id.map(UserId)).await?;
-    let git_url = format!("{git_url}/{}/{environment}", row.project);
+    let git_url = git_url.map(|begin| format!("{begin}/{}/{environment}", row.project));
     let letter = Letter::PlatformReady(PlatformLetter {
         project: word(&row.project)?,
         environment,
@@ -88,7 +88,7 @@ pub async fn platform_ready(
         by: row.by,
         hosts: row.hosts,
         ssh: row.ssh_port.map(|port| format!("ssh -p {port} sysadmin@{}", row.address)),
-        pillar_url: format!("{git_url}/pillar"),
+        pillar_url: git_url.as_ref().map(|url| format!("{url}/pillar")),
         git_url,
     });
     mail::enqueue(tx, &event, &to, &letter).await

@@ -35,9 +35,9 @@ pub struct PlatformLetter {
     /// The command that enters the guest.
     pub ssh: Option<String>,
     /// Where code is pushed to.
-    pub git_url: String,
+    pub git_url: Option<String>,
     /// Where the pillar is pushed to.
-    pub pillar_url: String,
+    pub pillar_url: Option<String>,
 }
 
 /// A deployment that is over.
@@ -101,13 +101,15 @@ fn platform_ready(letter: &PlatformLetter, pages: &Url) -> Mail {
     if let Some(ssh) = &letter.ssh {
         text.line(&format!("SSH:     {ssh}"));
     }
-    text.line(&format!("Code:    {}", letter.git_url));
-    text.line(&format!("Pillar:  {}", letter.pillar_url));
-    text.gap();
-    text.line("To deploy what you have committed to main:");
-    text.gap();
-    text.line(&format!("  git remote add {environment} {}", letter.git_url));
-    text.line(&format!("  git push {environment} main"));
+    if let (Some(code), Some(pillar)) = (&letter.git_url, &letter.pillar_url) {
+        text.line(&format!("Code:    {code}"));
+        text.line(&format!("Pillar:  {pillar}"));
+        text.gap();
+        text.line("To deploy what you have committed to main:");
+        text.gap();
+        text.line(&format!("  git remote add {environment} {code}"));
+        text.line(&format!("  git push {environment} main"));
+    }
     text.gap();
     text.line("SSH and git know you by the key that you added at Corpus. The root password is on the guest's page,");
     text.line("for who may see it.");

@@ -136,7 +136,7 @@ impl Controller {
         let summary = deployments::list(&mut conn, &query).await?.pop().ok_or(Denied::NotFound)?;
         let _permit = principal.permit_in(Operation::DeploymentSee, summary.project_id)?;
         let (report, guest) = deployments::report(&mut conn, summary.id).await?.ok_or(Denied::NotFound)?;
-        let git_url = &self.services.settings.git_url;
+        let git_url = self.services.settings.git_url.as_deref();
         let all = environments::views(&mut conn, &[summary.project_id], git_url).await?;
         let here = all.into_iter().find(|(_, view)| view.environment == summary.environment);
         let live = here.and_then(|(_, view)| Some((view.live?, view.live_number)));

@@ -16,6 +16,9 @@ use crate::project_views::{DeploymentFilter, ProjectDetail, ProjectSummary};
 use crate::store::{audit, delivery, deployments, environments, keys, names, projects};
 use crate::{Controller, Error, Result};
 
+/// Names that are paths of ours below `/projects`.
+const RESERVED: [&str; 1] = ["new"];
+
 impl Controller {
     /// The projects that the principal may see, by name.
     pub async fn project_list(&self, principal: &Principal) -> Result<Vec<ProjectSummary>> {
@@ -68,7 +71,7 @@ impl Controller {
     ) -> Result<()> {
         let hosts = names::hosts(conn, ids).await?;
         let jobs = self.environment_jobs().await?;
-        for (project, mut view) in environments::views(conn, ids, &self.services.settings.git_url).await? {
+        for (project, mut view) in environments::views(conn, ids, self.services.settings.git_url.as_deref()).await? {
             let led = hosts.iter().filter(|(guest, _)| *guest == view.guest_id);
             view.hosts = led.map(|(_, name)| name.clone()).collect();
             view.job = jobs.get(&view.guest_id).copied();
@@ -98,6 +101,9 @@ impl Controller {
     /// Makes a project; who makes it becomes its maintainer.
     pub async fn create_project(&self, principal: &Principal, name: ProjectName) -> Result<ProjectId> {
         let _permit = principal.permit(Operation::ProjectCreate)?;
+        if RESERVED.contains(&name.as_str()) {
+            return Err(Error::field("name", format!("{name} is a word of Corpus itself, choose another")));
+        }
         let id = ProjectId(Uuid::now_v7());
         let mut tx = self.services.db.begin().await?;
         projects::insert(&mut tx, id, &name)

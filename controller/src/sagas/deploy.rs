@@ -13,7 +13,7 @@ mod journal;
 use std::time::Duration;
 
 use corpus_domain::{DeploymentId, DeploymentState, JobKind};
-use corpus_protocol::{DeployOrder, ErrorKind, Request, RequestError};
+use corpus_protocol::{Answer, DeployOrder, ErrorKind, Request, RequestError};
 use serde::{Deserialize, Serialize};
 
 use self::follow::{Ending, Patience, to_its_end};
@@ -121,15 +121,29 @@ async fn settle(ctx: Ctx) -> Result<(), StepError> {
     let request = Request::CancelDeployment { project: ctx.params().on.name.clone(), id: ctx.params().deployment };
     tokio::select! {
         ended = to_its_end(&ctx, Patience::Short) => return ended.map(drop),
-        cancelled = ask_patiently(&ctx, &ctx.params().on, request, ROLLBACK) => match cancelled? {
+        cancelled = ask_patiently(&ctx, &ctx.params().on, request, ROLLBACK) => match cancelled?.answer {
             Ok(_) => {}
-            Err(NodeError::Remote(RequestError { kind: ErrorKind::Missing, .. })) => {
-                return give_up(&ctx, DeploymentState::Superseded, "it never began; its job says why").await;
+            Err(NodeError::Remote(RequestError { kind: ErrorKind::Missing, .. })) => return never_began(&ctx).await,
+            // A guest whose disk is full takes no order, that to end one neither.
+            Err(error) => {
+                ctx.log(error.to_string());
+                if !is_on_guest(&ctx).await? {
+                    return never_began(&ctx).await;
+                }
             }
-            Err(error) => ctx.log(error.to_string()),
         },
     }
     to_its_end(&ctx, Patience::Short).await.map(drop)
+}
+
+async fn is_on_guest(ctx: &Ctx) -> Result<bool, StepError> {
+    let Params { on, deployment, .. } = ctx.params();
+    let told = ask(ctx, on, Request::ReadProject { project: on.name.clone() }, SHORT).await?;
+    Ok(matches!(told, Answer::Project { deployments, .. } if deployments.contains(deployment)))
+}
+
+async fn never_began(ctx: &Ctx) -> Result<(), StepError> {
+    give_up(ctx, DeploymentState::Superseded, "it never began; its job says why").await
 }
 
 async fn give_up(ctx: &Ctx, state: DeploymentState, why: &str) -> Result<(), StepError> {

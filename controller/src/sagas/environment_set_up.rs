@@ -88,7 +88,7 @@ async fn ready(ctx: Ctx) -> Result<(), StepError> {
     let mut tx = ctx.begin().await?;
     let from = [EnvironmentState::SettingUp, EnvironmentState::Ready];
     if environments::set_state(&mut tx, on.project, on.environment, &from, EnvironmentState::Ready, None).await? {
-        mail::platform_ready(&mut tx, on.project, on.environment, &ctx.services().settings.git_url).await?;
+        mail::platform_ready(&mut tx, on.project, on.environment, ctx.services().settings.git_url.as_deref()).await?;
         return Ok(tx.commit().await?);
     }
     Err(StepError::permanent("the environment is in another state than it was left in"))

@@ -6,9 +6,8 @@ use std::time::Duration;
 use corpus_domain::{Environment, GuestId, NodeId, ProjectId, ProjectName};
 use corpus_protocol::{Answer, ProjectPlan, Request, SaltBundle};
 use serde::{Deserialize, Serialize};
-use tokio::time::Instant;
 
-use super::node_calls::{call, failed_at};
+use super::node_calls::{Asked, call, failed_at, patiently};
 use crate::controller::Services;
 use crate::jobs::{JobParams, Lock, StepContext, StepError};
 use crate::nodes::{GuestEndpoint, NodeError, UploadName};
@@ -19,10 +18,6 @@ use crate::store::names;
 pub const SHORT: Duration = Duration::from_secs(30);
 /// How long laying a project out may take: Salt is unpacked there.
 pub const LAYOUT: Duration = Duration::from_mins(5);
-/// How long one try waits for a guest that can't be reached: a restart fails no job.
-const PATIENCE: Duration = Duration::from_secs(45);
-/// The pause between two attempts to reach it.
-const LOOK_AGAIN: Duration = Duration::from_millis(500);
 
 /// Which environment a job is about, and where it stood when the job was submitted.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -96,10 +91,8 @@ pub async fn ask<P: JobParams>(
     request: Request,
     limit: Duration,
 ) -> Result<Answer, StepError> {
-    match ask_patiently(ctx, on, request, limit).await? {
-        Ok(answer) => Ok(answer),
-        Err(error) => Err(failed(&stands(ctx, on).await?, error)),
-    }
+    let Asked { awaited, answer } = ask_patiently(ctx, on, request, limit).await?;
+    answer.map_err(|error| failed_at(awaited, error))
 }
 
 /// The same with the guest's own failures apart.
@@ -108,31 +101,22 @@ pub async fn ask_patiently<P: JobParams>(
     on: &On,
     request: Request,
     limit: Duration,
-) -> Result<Result<Answer, NodeError>, StepError> {
-    let until = Instant::now() + ctx.paced(PATIENCE);
-    let mut waiting = None;
-    loop {
+) -> Result<Asked, StepError> {
+    let once = || async {
         let stands = stands(ctx, on).await?;
-        match call(ctx, &ctx.services().guests, &endpoint(&stands)?, request.clone(), limit).await {
-            Err(error) if error.is_transient() && Instant::now() < until => {
-                if waiting.is_none() {
-                    waiting = Some(ctx.waiting_for(format!("guest {} to answer", stands.guest_name)));
-                    ctx.log(error.to_string());
-                }
-            }
-            answered => return Ok(answered),
-        }
-        ctx.or_cancelled(async {
-            tokio::time::sleep(ctx.paced(LOOK_AGAIN)).await;
-            Ok::<(), StepError>(())
-        })
-        .await?;
-    }
+        let answer = call(ctx, &ctx.services().guests, &endpoint(&stands)?, request.clone(), limit).await;
+        Ok(Asked { awaited: awaited(&stands), answer })
+    };
+    patiently(ctx, NodeError::is_transient, once).await
 }
 
 /// A failure at a guest as a failure of the step, with what is waited for.
 pub fn failed(stands: &Stands, error: NodeError) -> StepError {
-    failed_at(format!("guest {} to answer", stands.guest_name), error)
+    failed_at(awaited(stands), error)
+}
+
+fn awaited(stands: &Stands) -> String {
+    format!("guest {} to answer", stands.guest_name)
 }
 
 /// Brings the bundle of Salt to the guest, unless it is there; none when none is configured.

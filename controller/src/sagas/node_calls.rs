@@ -15,7 +15,7 @@ use crate::views::NodeView;
 
 /// How long a node may take for what is normally done in a blink.
 pub const SHORT: Duration = Duration::from_secs(30);
-/// How long one try waits for a node that can't be reached: with three tries, a reboot or a
+/// How long one try waits for a host that can't be reached: with three tries, a reboot or a
 /// network that is cut for a minute fails no job. Less than the minute that a try may take.
 const PATIENCE: Duration = Duration::from_secs(45);
 /// The pause between two attempts to reach it; the pool has its own, growing ones behind it.
@@ -43,10 +43,8 @@ pub async fn ask<P: JobParams>(
     request: Request,
     limit: Duration,
 ) -> Result<Answer, StepError> {
-    match ask_patiently(ctx, id, request, limit).await? {
-        Ok(answer) => Ok(answer),
-        Err(error) => Err(failed(&endpoint(ctx, id).await?, error)),
-    }
+    let Asked { awaited, answer } = patiently(ctx, is_away, || ask_node(ctx, id, request.clone(), limit)).await?;
+    answer.map_err(|error| failed_at(awaited, error))
 }
 
 /// The same without waiting for a node that can't be reached.
@@ -56,30 +54,36 @@ pub async fn ask_once<P: JobParams>(
     request: Request,
     limit: Duration,
 ) -> Result<Answer, StepError> {
-    match ask_node(ctx, id, request, limit).await? {
-        Ok(answer) => Ok(answer),
-        Err(error) => Err(failed(&endpoint(ctx, id).await?, error)),
-    }
+    let Asked { awaited, answer } = ask_node(ctx, id, request, limit).await?;
+    answer.map_err(|error| failed_at(awaited, error))
 }
 
-/// Waits a while for a node that can't be reached, and the job says so meanwhile.
-async fn ask_patiently<P: JobParams>(
+/// What became of one request.
+pub struct Asked {
+    /// What a job waits for as long as its host is away: `node 10.0.0.7 to answer`.
+    pub awaited: String,
+    /// What the host said, its own failures included.
+    pub answer: Result<Answer, NodeError>,
+}
+
+/// Asks again for a while as long as the host `is_away`, and the job says so meanwhile.
+pub async fn patiently<P: JobParams, F: Future<Output = Result<Asked, StepError>>>(
     ctx: &StepContext<Services, P>,
-    id: NodeId,
-    request: Request,
-    limit: Duration,
-) -> Result<Result<Answer, NodeError>, StepError> {
+    is_away: impl Fn(&NodeError) -> bool,
+    ask: impl Fn() -> F,
+) -> Result<Asked, StepError> {
     let until = Instant::now() + ctx.paced(PATIENCE);
     let mut waiting = None;
     loop {
-        match ask_node(ctx, id, request.clone(), limit).await? {
-            Err(error) if is_away(&error) && Instant::now() < until => {
+        let asked = ask().await?;
+        match &asked.answer {
+            Err(error) if is_away(error) && Instant::now() < until => {
                 if waiting.is_none() {
-                    waiting = Some(ctx.waiting_for(format!("node {} to answer", endpoint(ctx, id).await?.address)));
+                    waiting = Some(ctx.waiting_for(asked.awaited));
                     ctx.log(error.to_string());
                 }
             }
-            answered => return Ok(answered),
+            _ => return Ok(asked),
         }
         ctx.or_cancelled(async {
             tokio::time::sleep(ctx.paced(LOOK_AGAIN)).await;
@@ -94,15 +98,15 @@ const fn is_away(error: &NodeError) -> bool {
     matches!(error, NodeError::Refused { .. } | NodeError::Unreachable { .. } | NodeError::NoAnswer { .. })
 }
 
-/// The same with the node's own failures apart.
 async fn ask_node<P: JobParams>(
     ctx: &StepContext<Services, P>,
     id: NodeId,
     request: Request,
     limit: Duration,
-) -> Result<Result<Answer, NodeError>, StepError> {
+) -> Result<Asked, StepError> {
     let endpoint = endpoint(ctx, id).await?;
-    Ok(call(ctx, &ctx.services().nodes, &endpoint, request, limit).await)
+    let answer = call(ctx, &ctx.services().nodes, &endpoint, request, limit).await;
+    Ok(Asked { awaited: awaited(&endpoint), answer })
 }
 
 /// One request in the name of the job, to the agent on a node or on a guest.
@@ -133,7 +137,11 @@ pub async fn call<P: JobParams, Id: HostId>(
 
 /// A failure at a node as a failure of the step, with what is waited for.
 pub fn failed(endpoint: &NodeEndpoint, error: NodeError) -> StepError {
-    failed_at(format!("node {} to answer", endpoint.address), error)
+    failed_at(awaited(endpoint), error)
+}
+
+fn awaited(endpoint: &NodeEndpoint) -> String {
+    format!("node {} to answer", endpoint.address)
 }
 
 /// The same for any host; `awaited` is what is waited for when trying again may help.
@@ -155,9 +163,11 @@ pub async fn apply<P: JobParams>(ctx: &StepContext<Services, P>, id: NodeId) -> 
     let mut tx = ctx.begin().await?;
     let plan = plan::next(&mut tx, id).await?;
     tx.commit().await?;
-    match ask_patiently(ctx, id, Request::ApplyNode { plan: Box::new(plan) }, SHORT).await? {
+    let request = Request::ApplyNode { plan: Box::new(plan) };
+    let Asked { awaited, answer } = patiently(ctx, is_away, || ask_node(ctx, id, request.clone(), SHORT)).await?;
+    match answer {
         Ok(_) | Err(NodeError::Remote(RequestError { kind: ErrorKind::Fenced, .. })) => Ok(()),
-        Err(error) => Err(failed(&endpoint(ctx, id).await?, error)),
+        Err(error) => Err(failed_at(awaited, error)),
     }
 }
 

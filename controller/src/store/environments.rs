@@ -133,7 +133,7 @@ pub async fn on_guest(conn: &mut PgConnection, guest: GuestId) -> sqlx::Result<O
 pub async fn views(
     conn: &mut PgConnection,
     projects: &[ProjectId],
-    git_url: &str,
+    git_url: Option<&str>,
 ) -> sqlx::Result<Vec<(ProjectId, EnvironmentView)>> {
     let projects: Vec<_> = projects.iter().map(|id| id.0).collect();
     let rows = sqlx::query!(
@@ -150,7 +150,7 @@ pub async fn views(
     .await?;
     rows.into_iter()
         .map(|row| {
-            let address = format!("{git_url}/{}/{}", row.name, row.environment);
+            let address = git_url.map(|begin| format!("{begin}/{}/{}", row.name, row.environment));
             let view = EnvironmentView {
                 environment: word(&row.environment)?,
                 state: word(&row.state)?,
@@ -159,7 +159,7 @@ pub async fn views(
                 guest: word(&row.guest)?,
                 guest_state: word(&row.guest_state)?,
                 hosts: Vec::new(),
-                pillar_url: format!("{address}/pillar"),
+                pillar_url: address.as_ref().map(|address| format!("{address}/pillar")),
                 git_url: address,
                 live: json_opt(row.live)?,
                 live_number: row.live_number,

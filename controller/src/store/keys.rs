@@ -60,12 +60,13 @@ pub async fn delete(conn: &mut PgConnection, user: UserId, id: SshKeyId) -> sqlx
 /// The lines of all members who may enter a guest: developers and maintainers of its project, and ops.
 pub async fn lines_for_guest(conn: &mut PgConnection, guest: GuestId) -> sqlx::Result<Vec<String>> {
     sqlx::query_scalar!(
-        "select k.line from ssh_keys k
+        r#"select concat_ws(' ', split_part(k.line, ' ', 1), split_part(k.line, ' ', 2), u.login) as "line!"
+         from ssh_keys k
          join users u on u.id = k.user_id and u.disabled_at is null
          where u.ops or exists (
              select 1 from guests g join memberships m on m.project_id = g.project_id
              where g.id = $1 and m.user_id = u.id and m.role in ('developer', 'maintainer'))
-         order by k.line",
+         order by k.line"#,
         guest.0,
     )
     .fetch_all(conn)
@@ -75,12 +76,13 @@ pub async fn lines_for_guest(conn: &mut PgConnection, guest: GuestId) -> sqlx::R
 /// The same for each guest of a node, in the same order.
 pub async fn lines_on_node(conn: &mut PgConnection, node: NodeId) -> sqlx::Result<Vec<(GuestId, String)>> {
     let rows = sqlx::query!(
-        "select g.id, k.line from guests g cross join ssh_keys k
+        r#"select g.id, concat_ws(' ', split_part(k.line, ' ', 1), split_part(k.line, ' ', 2), u.login) as "line!"
+         from guests g cross join ssh_keys k
          join users u on u.id = k.user_id and u.disabled_at is null
          where g.node_id = $1 and (u.ops or exists (
              select 1 from memberships m where m.project_id = g.project_id and m.user_id = u.id
                  and m.role in ('developer', 'maintainer')))
-         order by k.line",
+         order by k.line"#,
         node.0,
     )
     .fetch_all(conn)

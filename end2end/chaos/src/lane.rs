@@ -116,6 +116,8 @@ impl Lane {
         let statements = [
             "update jobs set state = 'abandoned', ended_at = now(), comment = 'reset' where ended_at is null",
             "delete from job_locks",
+            "delete from deployments",
+            "delete from environments",
             "delete from dns_names",
             "delete from guests",
             "delete from nodes",

@@ -45,7 +45,7 @@ impl Setting {
             image_folder: self.image_folder.clone(),
             authority: self.authority.parse()?,
             salt_bundle: None,
-            git_url: "ssh://git@corpus.test:2222".to_owned(),
+            git_url: Some("ssh://git@corpus.test:2222".to_owned()),
         };
         let parts = Parts {
             db: options.connect_with(as_server(self.database_url.parse()?)).await?,

@@ -106,7 +106,7 @@ impl Fleet {
             image_folder: files.path().to_owned(),
             authority: config.authority,
             salt_bundle: None,
-            git_url: "ssh://git@corpus.test:2222".to_owned(),
+            git_url: Some("ssh://git@corpus.test:2222".to_owned()),
         };
         let seal = SealKeys::load_or_create(&files.path().join("seal.key"))?;
         let parts = Parts { db: db.clone(), settings, dns: config.dns, seal };

@@ -1,7 +1,6 @@
 //! Forms about projects: to make and remove them, their members, their environments.
 
 use axum::response::Response;
-use corpus_controller::Error;
 use corpus_controller::authz::Denied;
 use corpus_controller::project_views::ProjectSummary;
 use corpus_domain::{Environment, GuestId, ProjectName, ProjectRole, UserName};
@@ -9,16 +8,10 @@ use corpus_domain::{Environment, GuestId, ProjectName, ProjectRole, UserName};
 use super::Sent;
 use super::sent::{Done, Fault};
 
-/// Paths below `/projects` that are no project.
-const RESERVED: [&str; 1] = ["new"];
-
 /// Makes a project.
 pub async fn create(sent: Sent) -> Response {
     let done = async {
         let name: ProjectName = sent.only("name")?;
-        if RESERVED.contains(&name.as_str()) {
-            return Err(Error::field("name", format!("{name} is a word of Corpus itself, choose another")).into());
-        }
         sent.posted.web.controller.create_project(&sent.who, name.clone()).await?;
         Ok(format!("/projects/{name}"))
     };

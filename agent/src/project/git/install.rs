@@ -118,8 +118,10 @@ fn hook(layout: &Layout, repository: Repository) -> String {
     format!(
         "#!/bin/sh\n\
          # Kept by Corpus; changes are overwritten.\n\
-         if [ \"$(id -u)\" = 0 ]; then exec {command}; fi\n\
-         exec sudo -n {command}\n"
+         # Which key opened the session, as sshd says.\n\
+         set -- ${{SSH_USER_AUTH:+--exposed \"$SSH_USER_AUTH\"}}\n\
+         if [ \"$(id -u)\" = 0 ]; then exec {command} \"$@\"; fi\n\
+         exec sudo -n {command} \"$@\"\n"
     )
 }
 

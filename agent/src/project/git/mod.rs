@@ -13,6 +13,7 @@ mod install;
 mod pkt;
 mod protocol;
 mod pushed;
+mod pusher;
 mod receive;
 mod serve;
 

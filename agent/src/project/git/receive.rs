@@ -5,6 +5,7 @@
 //! more, or that this process is killed, ends only the telling.
 
 use std::io::{self, Write};
+use std::path::Path;
 
 use corpus_domain::{CommitId, DeploymentId, DeploymentState, Trigger};
 use corpus_protocol::{DeployOrder, Live, ProjectPlan, Report, Source};
@@ -13,26 +14,31 @@ use uuid::Uuid;
 use super::Repository;
 use super::protocol::{Command, Push, Verdict, ask, report};
 use super::pushed::{self, Git, Pushed, short};
+use super::pusher::pusher;
 use crate::failure::{At, Failure};
 use crate::project::configuration::Configuration;
 use crate::project::layout::Layout;
 use crate::project::{follow, order, render, saved};
 use crate::task::Task;
 
-/// Who pushes, for people: set by whoever authenticated them.
-pub(super) const BY: &str = "CORPUS_BY";
 /// The id that a deployment gets if the push is one. Not the variable that the processes of a
 /// deployment carry: by that the runner ends what is left of them, and git is not one of them.
 pub(super) const DEPLOYMENT: &str = "CORPUS_PUSH_DEPLOYMENT";
 /// Deployed unless the configuration says otherwise.
 const DEFAULT: [&str; 2] = ["main", "master"];
 
-/// Serves `git receive-pack` as its hook, on standard input and output.
-pub fn receive(layout: &Layout, repository: Repository, task: &Task<'_>) -> Result<(), Failure> {
+/// Serves `git receive-pack` as its hook, on standard input and output. `exposed` is the file in
+/// which sshd says which key opened the session.
+pub fn receive(
+    layout: &Layout,
+    repository: Repository,
+    exposed: Option<&Path>,
+    task: &Task<'_>,
+) -> Result<(), Failure> {
     let (mut input, mut output) = (io::stdin().lock(), io::stdout().lock());
     let Some(push) = ask(&mut input, &mut output).at("read from", "git receive-pack")? else { return Ok(()) };
     pushed::settle_all(layout, task)?;
-    let hook = Hook { layout, repository, task, branches: deployed(layout) };
+    let hook = Hook { layout, repository, task, branches: deployed(layout), by: pusher(task.host, exposed) };
     let verdicts = hook.decide(push);
     // Git may be gone: what was decided stays so.
     let _ = report(&mut output, &verdicts);
@@ -53,6 +59,7 @@ struct Hook<'a> {
     repository: Repository,
     task: &'a Task<'a>,
     branches: Vec<String>,
+    by: String,
 }
 
 impl Hook<'_> {
@@ -145,7 +152,7 @@ impl Hook<'_> {
             source,
             trigger: Trigger::Push,
             only: Vec::new(),
-            by: by(),
+            by: self.by.clone(),
         };
         if let Err(failure) = order::order(self.layout, &ordered, self.task) {
             if !self.layout.order(id).exists() {
@@ -185,13 +192,6 @@ fn given_id() -> Result<Option<DeploymentId>, Failure> {
     let Some(given) = std::env::var_os(DEPLOYMENT) else { return Ok(None) };
     let id = given.to_str().and_then(|given| given.parse().ok());
     id.map(Some).ok_or_else(|| Failure::Invalid(format!("{DEPLOYMENT} is no UUID")))
-}
-
-/// Who pushes: as the controller says, or as sudo does, or root.
-fn by() -> String {
-    let given = [BY, "SUDO_USER"].iter().find_map(|name| std::env::var(name).ok());
-    let given = given.filter(|by| !by.is_empty() && !by.chars().any(char::is_control));
-    given.unwrap_or_else(|| "root".into())
 }
 
 /// Tells the pusher a line, whose terminal no recipe may command; nobody may be left to hear it.

@@ -4,7 +4,8 @@ use std::ffi::OsString;
 
 use corpus_domain::{DeploymentId, ProjectName};
 
-use super::receive::{BY, DEPLOYMENT};
+use super::pusher::BY;
+use super::receive::DEPLOYMENT;
 use crate::failure::Failure;
 use crate::project::git::{Repository, install};
 use crate::project::layout::Layout;

@@ -38,7 +38,7 @@ async fn open(db: &PgPool, folder: &Path) -> Controller {
         image_folder: folder.to_owned(),
         authority: "127.0.0.1:53".parse().unwrap(),
         salt_bundle: None,
-        git_url: "ssh://git@corpus.test:2222".to_owned(),
+        git_url: Some("ssh://git@corpus.test:2222".to_owned()),
     };
     let seal = SealKeys::load_or_create(&folder.join("seal.key")).unwrap();
     Controller::open(Parts { db: db.clone(), settings, dns: None, seal }).await.unwrap()

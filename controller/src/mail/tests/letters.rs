@@ -38,8 +38,8 @@ fn a_platform_is_ready() {
         by: Some("mia".to_owned()),
         hosts: vec!["www.shop.example.org".to_owned()],
         ssh: Some("ssh -p 40001 sysadmin@node-01.example.net".to_owned()),
-        git_url: "ssh://git@corpus.example.org:2222/shop/prod".to_owned(),
-        pillar_url: "ssh://git@corpus.example.org:2222/shop/prod/pillar".to_owned(),
+        git_url: Some("ssh://git@corpus.example.org:2222/shop/prod".to_owned()),
+        pillar_url: Some("ssh://git@corpus.example.org:2222/shop/prod/pillar".to_owned()),
     });
     let mail = letter.mail(&pages());
     insta::assert_snapshot!(format!("{}\n\n{}", mail.subject, mail.text));

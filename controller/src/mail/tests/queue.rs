@@ -1,5 +1,7 @@
 //! Who gets which letter, once, and what happens when the relay does not take it.
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use corpus_domain::{DeploymentId, Environment, MailPreference, ProjectId, UserId};
 use secrecy::SecretString;
 use serde_json::json;
@@ -87,8 +89,11 @@ async fn queued(pool: &PgPool) -> Vec<(String, String)> {
 }
 
 fn mailer(sink: &Sink) -> Mailer {
-    Mailer::new(&SecretString::from(sink.url.as_str()), "corpus@example.org", &"http://c.test".parse().unwrap())
-        .unwrap()
+    mailer_to(format!("smtp://{}", sink.address))
+}
+
+fn mailer_to(relay: String) -> Mailer {
+    Mailer::new(&SecretString::from(relay), "corpus@example.org", &"http://c.test".parse().unwrap()).unwrap()
 }
 
 fn to(login: &str, letter: &str) -> (String, String) {
@@ -123,7 +128,7 @@ async fn a_platform_goes_to_who_asked_and_to_ops(pool: PgPool) {
     world(&pool).await;
     let mut conn = pool.acquire().await.unwrap();
     for _ in 0..2 {
-        platform_ready(&mut conn, ProjectId(PROJECT), Environment::Prod, "ssh://git@c.test:2222").await.unwrap();
+        platform_ready(&mut conn, ProjectId(PROJECT), Environment::Prod, Some("ssh://git@c.test:2222")).await.unwrap();
     }
     assert_eq!(queued(&pool).await, [to("mia", "platform_ready"), to("ops", "platform_ready")]);
     let sink = Sink::start().await;
@@ -196,4 +201,16 @@ async fn a_relay_that_is_away_costs_nothing_but_time(pool: PgPool) {
     send_due(&pool, Some(&gone)).await.unwrap();
     assert_eq!(queued(&pool).await, [to("mia", "failed")]);
     assert!(send_due(&pool, None).await.unwrap(), "and no relay at all is no error");
+}
+
+#[sqlx::test(migrations = "../migrations")]
+async fn a_relay_may_want_a_login(pool: PgPool) {
+    world(&pool).await;
+    ends(&pool, 1, MIA, "push", "rolled_back").await;
+    let sink = Sink::start().await;
+    let mailer = mailer_to(format!("smtp://corpus:pass%20word@{}", sink.address));
+    send_due(&pool, Some(&mailer)).await.unwrap();
+    // RFC 4616: nobody, the login, the password.
+    let plain = STANDARD.encode("\0corpus\0pass word");
+    assert_eq!(sink.letters()[0].login.as_deref(), Some(plain.as_str()));
 }

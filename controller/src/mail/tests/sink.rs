@@ -12,10 +12,13 @@ pub struct Taken {
     pub from: String,
     pub to: Vec<String>,
     pub data: String,
+    /// What the sender logged in with: `AUTH PLAIN`'s words, in base64.
+    pub login: Option<String>,
 }
 
 pub struct Sink {
-    pub url: String,
+    /// Where it listens, for `smtp://`.
+    pub address: String,
     pub taken: Arc<Mutex<Vec<Taken>>>,
     /// What it answers to the end of a letter instead of taking it.
     pub refuses: Arc<Mutex<Option<&'static str>>>,
@@ -25,7 +28,7 @@ pub struct Sink {
 impl Sink {
     pub async fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let url = format!("smtp://{}", listener.local_addr().unwrap());
+        let address = listener.local_addr().unwrap().to_string();
         let taken = Arc::<Mutex<Vec<Taken>>>::default();
         let refuses = Arc::<Mutex<Option<&'static str>>>::default();
         let (keeps, says) = (Arc::clone(&taken), Arc::clone(&refuses));
@@ -34,7 +37,7 @@ impl Sink {
                 tokio::spawn(talk(stream, Arc::clone(&keeps), Arc::clone(&says)));
             }
         });
-        Self { url, taken, refuses, task }
+        Self { address, taken, refuses, task }
     }
 
     pub fn letters(&self) -> Vec<Taken> {
@@ -81,6 +84,11 @@ async fn talk(stream: TcpStream, taken: Arc<Mutex<Vec<Taken>>>, answers: Arc<Mut
             "QUIT" => {
                 drop(writer.write_all(b"221 bye\r\n").await);
                 return;
+            }
+            word if word.starts_with("EHLO ") => "250-sink.test\r\n250 AUTH PLAIN".to_owned(),
+            word if word.starts_with("AUTH PLAIN ") => {
+                letter.login = word.strip_prefix("AUTH PLAIN ").map(str::to_owned);
+                "235 welcome".to_owned()
             }
             _ => "250 sink.test".to_owned(),
         };

@@ -75,7 +75,7 @@ impl World {
             image_folder: PathBuf::from(fact("CORPUS_IMAGE_FOLDER")),
             authority: fact("CORPUS_LAB_DNS").parse().unwrap(),
             salt_bundle: None,
-            git_url: "ssh://git@corpus.test:2222".to_owned(),
+            git_url: Some("ssh://git@corpus.test:2222".to_owned()),
         };
         let seal = SealKeys::load_or_create(&files.path().join("seal.key")).unwrap();
         let parts = Parts { db, settings, dns: Some(Arc::new(dns.unwrap())), seal };

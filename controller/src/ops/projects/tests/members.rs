@@ -1,6 +1,6 @@
 //! Who is what in a project: roles of the directory and roles given here, and the strongest counts.
 
-use corpus_domain::{Environment, ProjectRole};
+use corpus_domain::{Environment, MailPreference, ProjectRole};
 use sqlx::PgPool;
 
 use super::world::{KEY, World, at_field, conflict, forbidden, hidden};
@@ -18,6 +18,7 @@ async fn any_member_makes_a_project_and_maintains_it(db: PgPool) {
     let shop = world.project(&mut mia, "shop").await;
     assert_eq!(mia.roles.get(&shop), Some(&ProjectRole::Maintainer));
     at_field(world.controller.create_project(&bob, "shop".parse().unwrap()).await, "name", "already");
+    at_field(world.controller.create_project(&bob, "new".parse().unwrap()).await, "name", "word of Corpus");
 
     let seen = world.controller.project_list(&mia).await.unwrap();
     assert_eq!((seen.len(), seen[0].role, seen[0].members), (1, Some(ProjectRole::Maintainer), 1));
@@ -132,4 +133,21 @@ async fn members_are_changed_by_maintainers_as_far_as_the_directory_lets_them(db
     set(&dev, "bob", Some(ProjectRole::Developer)).await.unwrap();
     set(&dev, "bob", None).await.unwrap();
     assert_eq!(world.count("select count(*) from audit where action = 'project.member'").await, 5);
+}
+
+#[sqlx::test(migrations = "../migrations")]
+async fn a_member_says_which_mail_comes(db: PgPool) {
+    let world = World::new(db).await;
+    let (mia, bob) = (world.member("mia", &[]).await, world.member("bob", &[]).await);
+    let wants = async |who| world.controller.mail_preference(who).await.unwrap();
+    assert_eq!(wants(&mia).await, MailPreference::Own);
+    world.controller.set_mail_preference(&mia, MailPreference::All).await.unwrap();
+    assert_eq!((wants(&mia).await, wants(&bob).await), (MailPreference::All, MailPreference::Own));
+    let audited: i64 =
+        sqlx::query_scalar("select count(*) from audit where action = 'mail.preference' and detail ->> 'wants' = $1")
+            .bind("all")
+            .fetch_one(&world.db)
+            .await
+            .unwrap();
+    assert_eq!(audited, 1);
 }

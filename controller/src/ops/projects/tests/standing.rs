@@ -35,8 +35,8 @@ async fn an_environment_stands_on_one_running_guest_of_its_own(db: PgPool) {
     let detail = world.controller.project_detail(&mia, &"shop".parse().unwrap()).await.unwrap();
     assert_eq!((detail.job, detail.free_guests.len()), (Some(job), 0));
     let shown = &detail.summary.environments[0];
-    assert_eq!(shown.git_url, "ssh://git@corpus.test:2222/shop/dev");
-    assert_eq!(shown.pillar_url, "ssh://git@corpus.test:2222/shop/dev/pillar");
+    assert_eq!(shown.git_url.as_deref(), Some("ssh://git@corpus.test:2222/shop/dev"));
+    assert_eq!(shown.pillar_url.as_deref(), Some("ssh://git@corpus.test:2222/shop/dev/pillar"));
     assert_eq!(shown.job, Some(job));
     // The database holds it too, whoever writes.
     let by_hand = "insert into environments (project_id, environment, guest_id, state) values ($1, $2, $3, 'ready')";

@@ -28,7 +28,7 @@ impl World {
             image_folder: files.path().to_owned(),
             authority: "127.0.0.1:53".parse().unwrap(),
             salt_bundle: None,
-            git_url: "ssh://git@corpus.test:2222".to_owned(),
+            git_url: Some("ssh://git@corpus.test:2222".to_owned()),
         };
         let seal = SealKeys::load_or_create(&files.path().join("seal.key")).unwrap();
         let controller = Controller::open(Parts { db: db.clone(), settings, dns: None, seal }).await.unwrap();
