@@ -24,6 +24,8 @@ const TCP_LIMIT: Duration = Duration::from_secs(5);
 const HANDSHAKE_LIMIT: Duration = Duration::from_secs(10);
 /// How long a host may think about a login: PAM waits about 3 s after a wrong password.
 const AUTH_LIMIT: Duration = Duration::from_secs(15);
+/// How long the end of a line that was cut may take to be known here.
+const CUT_LIMIT: Duration = Duration::from_millis(100);
 /// How long a host may take to open a channel.
 const CHANNEL_LIMIT: Duration = Duration::from_secs(10);
 
@@ -91,17 +93,34 @@ async fn log_in(handle: &mut Handle<Gate>, host: &str, user: &str, with: &Creden
 
 async fn by_key(handle: &mut Handle<Gate>, user: &str, key: &ControlKey) -> Result<bool, russh::Error> {
     let pair = PrivateKeyWithHashAlg::new(key.pair(), None);
-    Ok(handle.authenticate_publickey(user, pair).await?.success())
+    let answer = handle.authenticate_publickey(user, pair).await?;
+    let_in(handle, &answer).await
+}
+
+/// Whether the host lets us in. To russh a line that is cut while the host decides is a refusal
+/// that leaves nothing to try; taken for one, a job would give up where it has to try again.
+async fn let_in(handle: &mut Handle<Gate>, answer: &AuthResult) -> Result<bool, russh::Error> {
+    match answer {
+        AuthResult::Success => Ok(true),
+        AuthResult::Failure { remaining_methods, .. }
+            if remaining_methods.is_empty() && timeout(CUT_LIMIT, handle).await.is_ok() =>
+        {
+            Err(russh::Error::Disconnect)
+        }
+        AuthResult::Failure { .. } => Ok(false),
+    }
 }
 
 /// Asks first which ways there are, so that a wrong password counts as one failed login only.
 async fn by_password(handle: &mut Handle<Gate>, user: &str, given: &SecretString) -> Result<bool, russh::Error> {
-    let ways = match handle.authenticate_none(user).await? {
-        AuthResult::Success => return Ok(true),
-        AuthResult::Failure { remaining_methods, .. } => remaining_methods,
-    };
+    let answer = handle.authenticate_none(user).await?;
+    if let_in(handle, &answer).await? {
+        return Ok(true);
+    }
+    let AuthResult::Failure { remaining_methods: ways, .. } = answer else { return Ok(true) };
     if has(&ways, MethodKind::Password) {
-        return Ok(handle.authenticate_password(user, given.expose_secret()).await?.success());
+        let answer = handle.authenticate_password(user, given.expose_secret()).await?;
+        return let_in(handle, &answer).await;
     }
     if has(&ways, MethodKind::KeyboardInteractive) { by_questions(handle, user, given).await } else { Ok(false) }
 }

@@ -3,7 +3,7 @@
 use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 
-use super::proxy::black_hole;
+use super::proxy::{black_hole, cut_after};
 use super::sshd::{PASSWORD, free_port, localhost, new_host_key, password, start};
 use crate::nodes::{ControlKey, Credential, NodeError, connect, probe_host_key};
 
@@ -52,6 +52,25 @@ async fn the_old_key_is_wanted_even_when_its_type_is_gone() {
     node.pinned_host_key = rsa.parse().unwrap();
     let error = connect(&node, &Credential::Key(sshd.key.clone())).await.unwrap_err();
     assert!(matches!(error, NodeError::HostKeyChanged { .. }), "{error:?}");
+}
+
+/// Wherever the line is cut while we log in: that is no word of the host's about us.
+#[tokio::test]
+async fn a_line_that_is_cut_is_no_refusal() {
+    let sshd = start();
+    sshd.let_in("root");
+    for credential in [Credential::Key(sshd.key.clone()), Credential::Password(password(PASSWORD))] {
+        let mut cuts = 0;
+        for bytes in (0..).step_by(40) {
+            let port = cut_after(sshd.port, bytes).await;
+            match connect(&sshd.endpoint_at("root", port), &credential).await {
+                Ok(_) => break,
+                Err(error) => assert!(error.is_transient(), "cut after {bytes} bytes: {error:?}"),
+            }
+            cuts += 1;
+        }
+        assert!(cuts > 20, "only {cuts} places to cut");
+    }
 }
 
 #[tokio::test]

@@ -1,9 +1,9 @@
-//! A TCP proxy that can be cut or frozen, and a listener that never answers.
+//! A TCP proxy that can be cut, one that cuts at a certain byte, and a listener that never answers.
 
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
-use tokio::io::copy_bidirectional;
+use tokio::io::{AsyncReadExt, copy, copy_bidirectional};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -46,6 +46,23 @@ async fn forward(mut near: TcpStream, port: u16, mut cut: watch::Receiver<u32>) 
         _ = copy_bidirectional(&mut near, &mut far) => {}
         _ = cut.changed() => {}
     }
+}
+
+/// A port for one connection, which is cut when the far side has said so many bytes.
+pub async fn cut_after(port: u16, bytes: u64) -> u16 {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+    let own = listener.local_addr().unwrap().port();
+    tokio::spawn(async move {
+        let (mut near, _) = listener.accept().await.unwrap();
+        let mut far = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await.unwrap();
+        let ((mut from_near, mut to_near), (from_far, mut to_far)) = (near.split(), far.split());
+        let mut said = from_far.take(bytes);
+        tokio::select! {
+            _ = copy(&mut said, &mut to_near) => {}
+            _ = copy(&mut from_near, &mut to_far) => {}
+        }
+    });
+    own
 }
 
 /// A port that takes connections and says nothing.
