@@ -53,7 +53,13 @@ export async function unreachable(page) {
 function mark() {
   const controls = 'a[href], button:not(:disabled), input:not([type=hidden]):not(:disabled), select, textarea, summary'
   const shown = element => element.checkVisibility({ visibilityProperty: true }) && element.getClientRects().length > 0
-  const all = [...document.querySelectorAll(controls)].filter(shown).filter(element => element.tabIndex >= 0)
+  // Tab reaches one button of a group of radio buttons, the chosen one or the first; arrows reach the others.
+  const stops = element => {
+    if (element.type !== 'radio') return true
+    const group = [...document.getElementsByName(element.name)].filter(other => other.form === element.form)
+    return element === (group.find(other => other.checked) ?? group[0])
+  }
+  const all = [...document.querySelectorAll(controls)].filter(shown).filter(element => element.tabIndex >= 0 && stops(element))
   all.forEach((element, index) => (element.dataset.tab = index))
   document.activeElement?.blur()
   return all.length

@@ -28,7 +28,8 @@ pub struct EngineConfig {
     pub heartbeat: Duration,
     /// How often to look for work without being told.
     pub poll: Duration,
-    /// How many jobs run here at once.
+    /// How many jobs run here at once. Most wait for a host most of the time, some for as long as a
+    /// deployment takes, and one that waits costs little: so there is room for many.
     pub capacity: usize,
     /// How long a step has to end by itself after a cancel, before it is dropped.
     pub cancel_grace: Duration,
@@ -45,7 +46,7 @@ impl Default for EngineConfig {
             lease: Duration::from_secs(8),
             heartbeat: Duration::from_secs(2),
             poll: Duration::from_secs(1),
-            capacity: 64,
+            capacity: 256,
             cancel_grace: Duration::from_secs(5),
             #[cfg(any(test, feature = "testing"))]
             faults: Arc::default(),

@@ -29,8 +29,7 @@ fn owner(host: &Host, account: &str, exposed: &Path) -> Option<String> {
     let kept = files::read(&host.path(KEYS).join(account)).ok()??;
     let mut used = exposed.lines().filter_map(|line| line.strip_prefix("publickey ")).map(str::trim);
     used.find_map(|key| {
-        let rest = kept.lines().find_map(|line| line.trim().strip_prefix(key))?;
-        let comment = rest.strip_prefix([' ', '\t'])?.trim();
+        let comment = kept.lines().find_map(|line| line.trim().strip_prefix(key)?.strip_prefix([' ', '\t']))?.trim();
         is_plain(comment).then(|| comment.to_owned())
     })
 }
@@ -50,7 +49,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let host = Host::below(folder.path());
         fs::create_dir_all(host.path(KEYS)).unwrap();
-        let kept = "ssh-ed25519 AAAA1 mia\nssh-ed25519 AAAA12 bob\nssh-ed25519 AAAA3\n";
+        let kept = "ssh-ed25519 AAAA12 bob\nssh-ed25519 AAAA1 mia\nssh-ed25519 AAAA3\n";
         fs::write(host.path(KEYS).join("sysadmin"), kept).unwrap();
         let owner = |text: &str| {
             let exposed = folder.path().join("exposed");
