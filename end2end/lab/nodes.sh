@@ -107,8 +107,28 @@ node_ssh() {
 
 node_answers() { node_ssh "$1" -o BatchMode=yes true; }
 
+# With CORPUS_LAB_DISK each node's disk is in memory, and so large.
+disks_up() {
+  local node disk
+  [ -n "${CORPUS_LAB_DISK:-}" ] || return 0
+  for node in "${NODES[@]}"; do
+    disk=$STATE/nodes/$node
+    mkdir -p "$disk"
+    mountpoint -q "$disk" || mount -t tmpfs -o "size=$CORPUS_LAB_DISK,mode=755" corpus-lab "$disk"
+  done
+}
+
+disks_down() {
+  local node disk
+  for node in "${NODES[@]}"; do
+    disk=$STATE/nodes/$node
+    ! mountpoint -q "$disk" || umount "$disk" || umount -l "$disk"
+  done
+}
+
 nodes_up() {
   local node
+  disks_up
   [ -f "$STATE/id" ] || ssh-keygen -q -t ed25519 -N '' -C lab -f "$STATE/id"
   bridge_up
   for node in "${NODES[@]}"; do node_start "$node"; done
