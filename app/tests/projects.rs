@@ -61,6 +61,17 @@ fn a_project_shows_the_very_commands_to_paste() {
 }
 
 #[test]
+fn a_server_that_takes_no_pushes_shows_no_command() {
+    let who = with_role(ProjectRole::Maintainer);
+    let mut detail = project_samples::project_detail(0);
+    for one in &mut detail.summary.environments {
+        (one.git_url, one.pillar_url) = (None, None);
+    }
+    let page = html(|| project::project_view(&who, &detail, &FormState::default()));
+    assert!(page.contains("This server takes no pushes") && !page.contains("git remote") && !page.contains("ssh://"));
+}
+
+#[test]
 fn a_role_shows_what_it_may_do_and_no_more() {
     let viewer = project_page(&with_role(ProjectRole::Viewer), 0);
     for action in ["/deploy\"", "/drill", "/remove\"", "/members\"", "Give the role"] {

@@ -8,9 +8,9 @@ import { Database } from '../database.mjs'
 import * as lab from '../lab.mjs'
 import * as look from '../look.mjs'
 import * as pages from '../pages.mjs'
-import { begin, ends, fill, say } from '../weeks.mjs'
 import { Server } from '../server.mjs'
 import { story } from '../steps.mjs'
+import { begin, ends, fill, say } from '../weeks.mjs'
 
 const UUID = '0199d3c0-0000-7000-8000-000000000001'
 

@@ -108,8 +108,7 @@ pub fn each_kind(guest: &Guest) {
     assert!(!guest.run("pgrep -f 'sleep 61[012]'").success);
 }
 
-/// Where a run is interrupted, and the recipe that it is in. Sync and release-sync have no part that lasts.
-/// Phases, and the recipe that waits in each; where there are none, which git waits.
+/// Where a run is interrupted, and the recipe that waits there; where there are no recipes, the git that does.
 const PHASES: [(&str, &str); 8] = [
     ("archive", "archive"),
     ("sync", "safe.directory"),

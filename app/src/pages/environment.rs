@@ -101,7 +101,9 @@ fn notices(one: &EnvironmentView) -> AnyView {
 }
 
 fn git(one: &EnvironmentView) -> AnyView {
-    let (Some(code), Some(pillar)) = (one.git_url.clone(), one.pillar_url.clone()) else { return no_git() };
+    let (Some(code), Some(pillar)) = (one.git_url.clone(), one.pillar_url.clone()) else {
+        return facts(vec![no_git()]);
+    };
     facts(vec![
         ("Code", copied("git-url", "the URL of the code", code)),
         ("Pillar", copied("pillar-url", "the URL of the pillar", pillar)),

@@ -87,15 +87,15 @@ pub fn hosts(one: &EnvironmentView) -> AnyView {
 }
 
 /// Said where addresses to push to would be.
-pub fn no_git() -> AnyView {
-    view! { <span class="quiet">"This server takes no pushes: it has no section [git] in its configuration."</span> }
-        .into_any()
+pub fn no_git() -> Fact {
+    let why = "This server takes no pushes: it has no section [git] in its configuration.";
+    ("Push", view! { <span class="quiet">{why}</span> }.into_any())
 }
 
 /// The commands to paste.
 fn pushing(one: &EnvironmentView) -> Vec<Fact> {
     let which = one.environment;
-    let (Some(code), Some(pillar)) = (&one.git_url, &one.pillar_url) else { return vec![("Push", no_git())] };
+    let (Some(code), Some(pillar)) = (&one.git_url, &one.pillar_url) else { return vec![no_git()] };
     vec![
         ("Once", copied("git-remote", "the command that adds the remote", format!("git remote add {which} {code}"))),
         ("Deploy", copied("git-push", "the command that deploys", format!("git push {which} main"))),

@@ -111,7 +111,7 @@ fn platform_ready(letter: &PlatformLetter, pages: &Url) -> Mail {
         text.line(&format!("  git push {environment} main"));
     }
     text.gap();
-    text.line("SSH and git know you by the key that you added at Corpus. The root password is on the guest's page,");
+    text.line("You are known by the key that you added at Corpus. The root password is on the guest's page,");
     text.line("for who may see it.");
     text.gap();
     if let Some(by) = &letter.by {

@@ -13,6 +13,9 @@ use crate::setup::KEYS;
 /// Who pushes: set by whoever authenticated them.
 pub(super) const BY: &str = "CORPUS_BY";
 
+/// In bytes.
+const LONGEST: usize = 100;
+
 /// As the controller says; or by the key that `exposed` names; or the account, or root.
 pub(super) fn pusher(host: &Host, exposed: Option<&Path>) -> String {
     let variable = |name: &str| std::env::var(name).ok().filter(|value| is_plain(value));
@@ -34,8 +37,9 @@ fn owner(host: &Host, account: &str, exposed: &Path) -> Option<String> {
     })
 }
 
-fn is_plain(by: &str) -> bool {
-    !by.is_empty() && by.len() <= 100 && !by.chars().any(char::is_control)
+/// Whether it can be told to people: one line, and not a long one.
+pub(super) fn is_plain(by: &str) -> bool {
+    !by.is_empty() && by.len() <= LONGEST && !by.chars().any(char::is_control)
 }
 
 #[cfg(test)]

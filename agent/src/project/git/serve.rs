@@ -4,15 +4,12 @@ use std::ffi::OsString;
 
 use corpus_domain::{DeploymentId, ProjectName};
 
-use super::pusher::BY;
+use super::pusher::{BY, is_plain};
 use super::receive::DEPLOYMENT;
 use crate::failure::Failure;
 use crate::project::git::{Repository, install};
 use crate::project::layout::Layout;
 use crate::runner;
-
-/// The longest login that is told to people.
-const LONGEST: usize = 100;
 
 /// A request to serve git: `NAME receive-pack|upload-pack project|pillar --by LOGIN --deployment UUID`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,7 +33,7 @@ impl Served {
             "upload-pack" => "git-upload-pack",
             _ => return Err(Failure::Invalid(format!("{service:?} is no service of git that is served here"))),
         };
-        if by.is_empty() || by.len() > LONGEST || by.chars().any(char::is_control) {
+        if !is_plain(by) {
             return Err(Failure::Invalid("a login is one line of 100 bytes at most".into()));
         }
         let deployment = deployment.parse().map_err(|_| Failure::Invalid(format!("{deployment:?} is no UUID")))?;

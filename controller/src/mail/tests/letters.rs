@@ -29,9 +29,8 @@ pub fn failed() -> DeploymentLetter {
     }
 }
 
-#[test]
-fn a_platform_is_ready() {
-    let letter = Letter::PlatformReady(PlatformLetter {
+fn ready() -> PlatformLetter {
+    PlatformLetter {
         project: "shop".parse().unwrap(),
         environment: Environment::Prod,
         guest: "www.shop.example.org".to_owned(),
@@ -40,9 +39,20 @@ fn a_platform_is_ready() {
         ssh: Some("ssh -p 40001 sysadmin@node-01.example.net".to_owned()),
         git_url: Some("ssh://git@corpus.example.org:2222/shop/prod".to_owned()),
         pillar_url: Some("ssh://git@corpus.example.org:2222/shop/prod/pillar".to_owned()),
-    });
-    let mail = letter.mail(&pages());
+    }
+}
+
+#[test]
+fn a_platform_is_ready() {
+    let mail = Letter::PlatformReady(ready()).mail(&pages());
     insta::assert_snapshot!(format!("{}\n\n{}", mail.subject, mail.text));
+}
+
+#[test]
+fn where_nothing_can_be_pushed_to_no_command_is_told() {
+    let letter = PlatformLetter { git_url: None, pillar_url: None, ..ready() };
+    let text = Letter::PlatformReady(letter).mail(&pages()).text;
+    assert!(text.contains("ssh -p 40001") && !text.contains("git"), "{text}");
 }
 
 #[test]
