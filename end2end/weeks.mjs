@@ -68,6 +68,27 @@ export async function fill(database, { project, environment = 'staging', address
   return { failed: deployments, live: deployments - 1, ids, guest }
 }
 
+/**
+ * Another guest of the environment that `fill` made, behind by one deployment; the last one failed
+ * there too. Returns its id and its name.
+ */
+export async function another(database, { project, environment = 'staging', sample }) {
+  const [[projectId]] = await database.rows(`select id from projects where name = '${project}'`)
+  const [[node]] = await database.rows(`select node_id from guests where id = '${sample.guest}'`)
+  const [id, name, now] = [randomUUID(), `${environment}-2.carto.example.net`, Date.now()]
+  await database.rows(`insert into guests ${row({ id, name, node_id: node, project_id: projectId, environment, driver: 'lxc', image: 'debian-12', backing: 'overlayfs', size: 'small', mode: 'masterless', ip: '10.5.0.21', mac: '00:16:3e:00:f1:82', ssh_port: 40021, state: 'running' })}`)
+  const part = async (number, state) => {
+    const [part, began, commit] = [randomUUID(), now - 200_000, hex(number)]
+    const report = reportOf({ id: part, project, environment, state, began, ended: began + 40_000, commit, live: null, archives: [] })
+    await database.rows(`insert into deployments ${row({ id: part, project_id: projectId, number, environment, guest_id: id, guest: name, trigger: 'push', by: 'bob', state, commit, subject: 'Move tiles to the new store <b>', fault: state === 'live' ? null : 'install: 20_migrate.sls: exited with 1', ordered_at: iso(began), ended_at: iso(began + 40_000), elapsed_ms: 40_000, report, final: 'true', lines: 452, leader_id: sample.ids[number - 1] })}`)
+    return part
+  }
+  const live = { deployment: await part(sample.live - 1, 'live'), commit: hex(sample.live - 1), pillar: null, since_ms: now - 200_000_000 }
+  await database.rows(`insert into environment_guests ${row({ guest_id: id, project_id: projectId, environment, state: 'ready', live, observed_at: iso(now - 12_000) })}`)
+  await lines(database, await part(sample.failed, 'rolled_back'), now)
+  return { id, name }
+}
+
 /** A deployment that seems to run: its install phase has begun. Returns its id; `number` must be free. */
 export async function begin(database, { project, environment = 'staging', number, guest }) {
   const [[projectId]] = await database.rows(`select id from projects where name = '${project}'`)

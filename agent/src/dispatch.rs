@@ -55,6 +55,9 @@ fn serve(request: &Request, task: &Task<'_>) -> Result<Answer, Failure> {
         Request::CancelDeployment { project, id } => {
             project::requests::cancel(&Layout::of(task.host, project), *id, task)
         }
+        Request::Decide { project, id, refused } => {
+            project::others::decide(&Layout::of(task.host, project), *id, refused.as_deref()).map(done)
+        }
         Request::ReadProject { project } => project::requests::read(&Layout::of(task.host, project)),
         Request::EnsureProjectAbsent { project, data } => {
             project::absent::ensure(&Layout::of(task.host, project), *data, task).map(done)
@@ -65,6 +68,7 @@ fn serve(request: &Request, task: &Task<'_>) -> Result<Answer, Failure> {
         Request::EnsureGuest { plan } => drivers::of(plan.driver)?.ensure(task, plan).map(done),
         Request::SetUpGuest { name, setup } => guest(&|driver| driver.set_up(task, name, setup)),
         Request::EnsureKeys { name, keys } => guest(&|driver| driver.ensure_keys(task, name, keys)),
+        Request::EnsureSize { name, size } => guest(&|driver| driver.ensure_size(task, name, *size)),
         Request::EnsureRunning { name } => guest(&|driver| driver.ensure_running(task, name)),
         Request::EnsureStopped { name, grace_s } => {
             let grace = Duration::from_secs((*grace_s).into());

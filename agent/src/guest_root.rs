@@ -9,12 +9,13 @@
 
 use std::fs::File;
 use std::io::{Read, Write};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
+use corpus_domain::Bytes;
 use rustix::fs::{
-    AtFlags, CWD, FileType, Gid, Mode, OFlags, ResolveFlags, Stat, Uid, fchmod, fchown, fstat, mkdirat, openat,
-    openat2, renameat, unlinkat,
+    AtFlags, CWD, FileType, Gid, Mode, OFlags, ResolveFlags, Stat, Uid, fchmod, fchown, fstat, fstatvfs, mkdirat,
+    openat, openat2, renameat, unlinkat,
 };
 use rustix::io::Errno;
 use rustix::mount::{
@@ -28,7 +29,11 @@ const MAX_READ: u64 = 1 << 20;
 const TRIES: u32 = 16;
 
 /// The root folder of a guest, running or stopped.
-pub struct GuestRoot(OwnedFd);
+pub struct GuestRoot {
+    root: OwnedFd,
+    /// A lock that is let go of after the root.
+    _lock: Option<File>,
+}
 
 /// A file that was read.
 pub struct Found {
@@ -63,14 +68,14 @@ impl GuestRoot {
     /// A stopped guest whose root is a folder.
     pub fn folder(path: &Path) -> Result<Self, Failure> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-        openat(CWD, path, flags, Mode::empty()).map(Self).at("open", path)
+        openat(CWD, path, flags, Mode::empty()).map(Self::of).at("open", path)
     }
 
     /// A running guest, by a process in it.
     pub fn of_process(pid: i32) -> Result<Self, Failure> {
         let path = format!("/proc/{pid}/root");
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        openat(CWD, &path, flags, Mode::empty()).map(Self).at("open", path)
+        openat(CWD, &path, flags, Mode::empty()).map(Self::of).at("open", path)
     }
 
     /// A stopped guest whose root is an overlay: it is mounted nowhere, only this value holds it.
@@ -87,7 +92,39 @@ impl GuestRoot {
             fsconfig_create(overlay.as_fd())?;
             fsmount(overlay.as_fd(), FsMountFlags::FSMOUNT_CLOEXEC, MountAttrFlags::empty())
         };
-        mount().map(Self).at("lay an overlay over", upper)
+        mount().map(Self::of).at("lay an overlay over", upper)
+    }
+
+    /// A guest whose root is the btrfs on a block device: it is mounted nowhere, only this value holds it.
+    pub fn btrfs(device: &Path) -> Result<Self, Failure> {
+        let mount = || {
+            let btrfs = fsopen("btrfs", FsOpenFlags::FSOPEN_CLOEXEC)?;
+            fsconfig_set_string(btrfs.as_fd(), "source", device)?;
+            fsconfig_create(btrfs.as_fd())?;
+            fsmount(btrfs.as_fd(), FsMountFlags::FSMOUNT_CLOEXEC, MountAttrFlags::empty())
+        };
+        mount().map(Self::of).at("mount", device)
+    }
+
+    const fn of(root: OwnedFd) -> Self {
+        Self { root, _lock: None }
+    }
+
+    /// The same, and a lock that is held as long as this value lives.
+    #[must_use]
+    pub fn with_lock(self, lock: File) -> Self {
+        Self { _lock: Some(lock), ..self }
+    }
+
+    /// The size of the file system that the root lies on.
+    pub fn size(&self) -> Result<Bytes, Failure> {
+        let stat = fstatvfs(&self.root).at("look at the guest's", "/")?;
+        Ok(Bytes(stat.f_blocks.saturating_mul(stat.f_frsize)))
+    }
+
+    /// A path that leads to the root as long as this value lives, for a command of ours.
+    pub fn path(&self) -> PathBuf {
+        format!("/proc/{}/fd/{}", std::process::id(), self.root.as_raw_fd()).into()
     }
 
     /// The text of a regular file, or nothing when there is no such file.
@@ -146,7 +183,7 @@ impl GuestRoot {
         let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS | ResolveFlags::NO_XDEV;
         // The kernel asks to try again when something was renamed while it walked.
         for _ in 0..TRIES {
-            match openat2(&self.0, path, flags, Mode::empty(), resolve) {
+            match openat2(&self.root, path, flags, Mode::empty(), resolve) {
                 Err(Errno::AGAIN) => {}
                 other => return other,
             }

@@ -42,6 +42,7 @@ pub fn wanted(request: &Request) -> Vec<Wanted> {
         | Request::Deploy { .. }
         | Request::FollowDeployment { .. }
         | Request::CancelDeployment { .. }
+        | Request::Decide { .. }
         | Request::ReadProject { .. } => vec![],
         Request::EnsureProject { plan } => vec![self::project(&plan.project)],
         Request::EnsureProjectAbsent { project, .. } => vec![self::project(project)],
@@ -57,6 +58,7 @@ pub fn wanted(request: &Request) -> Vec<Wanted> {
         ],
         Request::SetUpGuest { name, .. }
         | Request::EnsureKeys { name, .. }
+        | Request::EnsureSize { name, .. }
         | Request::EnsureRunning { name }
         | Request::EnsureStopped { name, .. }
         | Request::EnsureAbsent { name } => vec![alone(format!("guest-{name}"))],

@@ -17,6 +17,10 @@ const INSTALL: Duration = Duration::from_mins(15);
 /// openssl makes the proxy's first certificate.
 const NODE: [&str; 8] = ["haproxy", "nftables", "iproute2", "procps", "openssl", "tar", "zstd", "systemd"];
 const LXC: [&str; 2] = ["lxc", "debootstrap"];
+/// What only guests with a disk of their own need.
+const DISKS: [&str; 1] = ["btrfs-progs"];
+/// LXC mounts what the kernel knows already, also when the node boots.
+const MODULES: &str = "/etc/modules-load.d/corpus.conf";
 const LXC_NET: &str = "/etc/default/lxc-net";
 const NO_LXC_NET: &str = "# Written by corpus-agent: Corpus has a bridge of its own.\nUSE_LXC_BRIDGE=\"false\"\n";
 
@@ -24,7 +28,7 @@ const NO_LXC_NET: &str = "# Written by corpus-agent: Corpus has a bridge of its 
 pub fn ensure(task: &Task<'_>, driver: Driver) -> Result<bool, Failure> {
     drivers::of(driver)?;
     require_free_ports(task.host)?;
-    let missing = missing(task.host)?;
+    let missing = missing(task.host, LXC.iter().chain(&NODE))?;
     if !missing.is_empty() {
         install(task, &missing)?;
     }
@@ -32,12 +36,26 @@ pub fn ensure(task: &Task<'_>, driver: Driver) -> Result<bool, Failure> {
     Ok(stopped || !missing.is_empty())
 }
 
-fn missing(host: &Host) -> Result<Vec<&'static str>, Failure> {
+/// The same for guests with a disk of their own.
+pub fn ensure_disks(task: &Task<'_>) -> Result<(), Failure> {
+    let missing = missing(task.host, DISKS.iter())?;
+    if !missing.is_empty() {
+        install(task, &missing)?;
+    }
+    files::ensure(&task.host.path(MODULES), "btrfs\n", 0o644).map(drop)
+}
+
+/// Takes back what [`ensure_disks`] wrote; packages stay.
+pub fn forget_disks(host: &Host) -> Result<bool, Failure> {
+    files::remove(&host.path(MODULES))
+}
+
+fn missing<'a>(host: &Host, wanted: impl Iterator<Item = &'a &'static str>) -> Result<Vec<&'static str>, Failure> {
     let path = host.path("/var/lib/dpkg/status");
     let status = files::read(&path)?
         .ok_or_else(|| Failure::Missing("the host has no dpkg; Debian 12 or later is needed".into()))?;
     let installed = package_versions(&status);
-    Ok(LXC.iter().chain(&NODE).copied().filter(|name| !installed.contains_key(name)).collect())
+    Ok(wanted.copied().filter(|name| !installed.contains_key(name)).collect())
 }
 
 fn install(task: &Task<'_>, missing: &[&'static str]) -> Result<(), Failure> {
@@ -105,11 +123,12 @@ mod tests {
     fn missing_packages_are_named() {
         let folder = tempfile::tempdir().unwrap();
         let host = Host::below(folder.path());
-        assert!(missing(&host).is_err());
+        let missing = || missing(&host, LXC.iter().chain(&NODE));
+        assert!(missing().is_err());
         let entry = |name| format!("Package: {name}\nStatus: install ok installed\nVersion: 1\n\n");
         let status: String = LXC.iter().chain(&NODE).filter(|name| **name != "haproxy").map(entry).collect();
         files::write(&host.path("/var/lib/dpkg/status"), &status, 0o644).unwrap();
-        assert_eq!(missing(&host).unwrap(), ["haproxy"]);
+        assert_eq!(missing().unwrap(), ["haproxy"]);
     }
 
     #[test]

@@ -16,10 +16,14 @@
 
 #[path = "lab/line.rs"]
 mod line;
+#[path = "lab/size.rs"]
+mod size;
 #[path = "lab/suite.rs"]
 mod suite;
 #[path = "lab/world.rs"]
 mod world;
+
+use std::time::Duration;
 
 use corpus_domain::{Backing, Driver};
 use world::World;
@@ -31,9 +35,13 @@ fn on_a_real_node() {
     let mut line = world.line();
     suite::node_is_set_up(&world, &mut line);
     suite::node_is_checked(&world, &mut line);
-    for backing in [Backing::Overlayfs, Backing::Dir] {
+    for backing in [Backing::Overlayfs, Backing::Loop, Backing::Dir] {
         suite::conforms(&world, &mut line, Driver::Lxc, backing);
     }
+    let line = size::is_real(&world, line);
+    line.close();
+    size::outlives_the_agent(&world, (0..6).map(|step| Duration::from_millis(step * 60)));
+    let mut line = world.line();
     suite::hostile_guest(&world, &mut line);
     suite::fencing(&world, &mut line);
     suite::cancel(&world, &mut line);

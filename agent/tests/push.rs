@@ -20,6 +20,8 @@ mod examples;
 mod guest;
 #[path = "push/measured.rs"]
 mod measured;
+#[path = "push/others.rs"]
+mod others;
 #[path = "push/pushes.rs"]
 mod pushes;
 
@@ -47,6 +49,33 @@ fn on_a_guest_pushes_are_lost_or_meet() {
 #[ignore = "needs the lab"]
 fn on_a_guest_a_push_is_too_large() {
     pushes::too_large(&Guest::start("large"));
+}
+
+#[test]
+#[ignore = "needs the lab"]
+fn on_a_guest_others_are_waited_for() {
+    let guest = Guest::start("others");
+    others::agreed(&guest);
+    others::refused(&guest);
+    others::by_hand(&guest);
+    others::killed(&guest);
+    others::decided_in_between(&guest);
+    others::not_heard_of(&guest);
+}
+
+#[test]
+#[ignore = "needs the lab"]
+fn on_a_guest_what_others_lead_is_deployed() {
+    let (first, other) = (Guest::start("first"), Guest::start("other"));
+    others::only_the_first_is_deployed_to(&other);
+    others::brought(&first, &other);
+    others::brought_badly(&other);
+}
+
+#[test]
+#[ignore = "needs the lab"]
+fn on_a_guest_others_give_it_room() {
+    others::room(&Guest::start("room"));
 }
 
 #[test]

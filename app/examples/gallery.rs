@@ -201,7 +201,7 @@ fn with_id(path: &str, variant: &str) -> Page {
             let revealed = Revealed("correct-horse-battery".into());
             let shown = Shown {
                 guest,
-                environment: (at == 0).then_some(corpus_domain::EnvironmentState::Ready),
+                environment: (at == 0).then_some((corpus_domain::EnvironmentState::Ready, true)),
                 zones: &samples::zones(),
                 jobs: &jobs,
                 form: &blank,

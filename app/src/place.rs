@@ -24,6 +24,7 @@ pub enum Place {
     RemoveProject(ProjectName),
     ProjectEnvironment(ProjectName, Environment),
     RemoveEnvironment(ProjectName, Environment),
+    RemoveEnvironmentGuest(ProjectName, Environment, GuestId),
     Drill(ProjectName, Environment),
     Restore(ProjectName, Environment, DeploymentId),
     Deployments,
@@ -54,7 +55,7 @@ impl Place {
             ["guests", id] => with(id, Self::Guest),
             // What is only posted to shows its page when it is visited.
             ["nodes", id, "initialize" | "host-key"] => with(id, Self::Node),
-            ["guests", id, "start" | "stop" | "restart" | "reveal" | "names"]
+            ["guests", id, "start" | "stop" | "restart" | "enlarge" | "reveal" | "names"]
             | ["guests", id, "names", _, "detach"] => with(id, Self::Guest),
             ["dns", "zones", _, "remove"] => Self::Dns,
             ["jobs", id, "cancel" | "retry" | "abandon"] => with(id, Self::Job),
@@ -89,6 +90,9 @@ impl Place {
                 Self::ProjectEnvironment(name, environment.parse().ok()?)
             }
             [environment, "remove"] => Self::RemoveEnvironment(name, environment.parse().ok()?),
+            [environment, "guests", guest, "remove"] => {
+                Self::RemoveEnvironmentGuest(name, environment.parse().ok()?, guest.parse().ok()?)
+            }
             [environment, "drill"] => Self::Drill(name, environment.parse().ok()?),
             [environment, "restore", archive] => Self::Restore(name, environment.parse().ok()?, archive.parse().ok()?),
             _ => return None,
@@ -108,6 +112,7 @@ impl Place {
             | Self::RemoveProject(_)
             | Self::ProjectEnvironment(..)
             | Self::RemoveEnvironment(..)
+            | Self::RemoveEnvironmentGuest(..)
             | Self::Drill(..)
             | Self::Restore(..) => "/projects",
             Self::Deployments | Self::Deployment(..) => "/deployments",
@@ -144,9 +149,17 @@ mod tests {
         assert_eq!(Place::of("/projects/atlas/members"), Place::Project(name()));
         assert_eq!(Place::of("/projects/atlas/prod"), Place::ProjectEnvironment(name(), Environment::Prod));
         assert_eq!(Place::of("/projects/atlas/deployments/12"), Place::Deployment(name(), 12));
-        for nothing in
-            ["/projects/-x", "/projects/atlas/qa", "/projects/atlas/deployments/0", "/projects/atlas/prod/restore/1"]
-        {
+        let guest = "0199d3c0-0000-7000-8000-000000000001";
+        let leaves = Place::of(&format!("/projects/atlas/prod/guests/{guest}/remove"));
+        assert_eq!(leaves, Place::RemoveEnvironmentGuest(name(), Environment::Prod, guest.parse().expect("an id")));
+        assert_eq!(leaves.section(), "/projects");
+        for nothing in [
+            "/projects/-x",
+            "/projects/atlas/qa",
+            "/projects/atlas/deployments/0",
+            "/projects/atlas/prod/restore/1",
+            "/projects/atlas/prod/guests/1/remove",
+        ] {
             assert_eq!(Place::of(nothing), Place::Unknown, "{nothing}");
         }
         assert_eq!(Place::of("/projects/atlas/deployments/12").section(), "/deployments");

@@ -8,10 +8,11 @@
 mod samples;
 
 use corpus_app::pages::guest::{Shown, guest_view};
+use corpus_app::pages::guest_parts::enlarge;
 use corpus_app::pages::{job, node, nodes, overview, request};
 use corpus_app::{FormState, Revealed};
 use corpus_controller::authz::Principal;
-use corpus_domain::{GuestState, ProjectRole};
+use corpus_domain::{Backing, GuestState, ProjectRole, SizeProfile};
 use leptos::prelude::*;
 
 fn html(view: impl FnOnce() -> AnyView) -> String {
@@ -43,6 +44,21 @@ fn a_guest_says_how_to_enter_it() {
     for word in ["Running", "Attached", "Wanted", "Failed"] {
         assert!(page.contains(&format!(">{word}</span>")), "{word}");
     }
+}
+
+#[test]
+fn storage_with_a_size_can_be_enlarged_by_who_may() {
+    let (mut guest, form) = (samples::guests()[0].clone(), FormState::default());
+    let card = |who: &Principal, guest: &_| html(|| enlarge(who, guest, &form).into_any());
+    assert!(!card(&samples::operator(), &guest).contains("/enlarge"), "{} has no size", guest.backing);
+    guest.backing = Backing::Loop;
+    guest.size = SizeProfile::Xtrem;
+    let page = card(&samples::operator(), &guest);
+    assert!(page.contains("/enlarge") && page.contains("xxtrem, 1000 GB") && page.contains("xxxtrem, 2000 GB"));
+    assert!(!page.contains(">xtrem, "), "{page}");
+    assert!(!card(&viewer(), &guest).contains("/enlarge"));
+    guest.size = SizeProfile::Xxxtrem;
+    assert!(!card(&samples::operator(), &guest).contains("/enlarge"));
 }
 
 #[test]

@@ -100,6 +100,7 @@ fn a_role_of_the_directory_can_not_be_taken_here() {
 fn a_new_project_says_what_to_do_next() {
     let page = project_page(&samples::operator(), 3);
     assert!(page.contains("/projects/new-one/environments") && page.contains("dev: new.carto.example.net"));
+    assert!(page.contains("A new environment gets its repositories") && !page.contains("Another guest gets"));
     assert!(page.contains("Nothing to measure yet") && page.contains("No deployment yet"));
     let without_guest = project_page(&samples::operator(), 1);
     assert!(without_guest.contains("No guest of this project is free") && without_guest.contains("/guests/new"));

@@ -45,6 +45,7 @@ pub enum Operation {
     GuestSee,
     GuestRequest,
     GuestPower,
+    GuestEnlarge,
     GuestDestroy,
     GuestReveal,
     NameAttach,
@@ -82,6 +83,7 @@ impl Operation {
         Self::GuestSee,
         Self::GuestRequest,
         Self::GuestPower,
+        Self::GuestEnlarge,
         Self::GuestDestroy,
         Self::GuestReveal,
         Self::NameAttach,
@@ -116,6 +118,7 @@ impl Operation {
             // The pillar is read by git too, and holds secrets.
             O::GuestPower | O::JobDecide | O::Deploy | O::Drill | O::GitRead => Needs::Role(ProjectRole::Developer),
             O::GuestRequest
+            | O::GuestEnlarge
             | O::GuestDestroy
             | O::GuestReveal
             | O::NameAttach

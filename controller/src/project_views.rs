@@ -69,7 +69,7 @@ pub struct EnvironmentView {
     pub state: EnvironmentState,
     /// Why not.
     pub state_reason: Option<String>,
-    /// The guest that it stands on.
+    /// The guest that it stands on: the first one, which is pushed to.
     pub guest_id: GuestId,
     /// Its name.
     pub guest: GuestName,
@@ -77,6 +77,8 @@ pub struct EnvironmentView {
     pub guest_state: GuestState,
     /// The DNS names that lead there, the main one first.
     pub hosts: Vec<DnsName>,
+    /// Its other guests, by name: they deploy what the first one does.
+    pub others: Vec<OtherGuestView>,
     /// Where code is pushed to; none when this server takes no pushes.
     pub git_url: Option<String>,
     /// Where the pillar is pushed to.
@@ -93,6 +95,31 @@ pub struct EnvironmentView {
     pub observed_at: Option<Time>,
     /// What was set here.
     pub settings: Mapping,
+    /// The job that is on it, if one is.
+    pub job: Option<JobId>,
+}
+
+/// Another guest of an environment than its first.
+#[derive(Debug, Clone, Serialize)]
+pub struct OtherGuestView {
+    /// Its id.
+    pub guest_id: GuestId,
+    /// Its name.
+    pub guest: GuestName,
+    /// Its state.
+    pub guest_state: GuestState,
+    /// Whether it is deployed to.
+    pub state: EnvironmentState,
+    /// Why not.
+    pub state_reason: Option<String>,
+    /// The DNS names that lead there, the main one first.
+    pub hosts: Vec<DnsName>,
+    /// What is live.
+    pub live: Option<Live>,
+    /// The number of the deployment that brought it.
+    pub live_number: Option<i64>,
+    /// When it told that.
+    pub observed_at: Option<Time>,
     /// The job that is on it, if one is.
     pub job: Option<JobId>,
 }
@@ -130,6 +157,10 @@ pub struct DeploymentSummary {
     pub elapsed_ms: Option<u64>,
     /// The job that follows it.
     pub job: Option<JobId>,
+    /// The guest it ran on.
+    pub guest: GuestName,
+    /// The deployment on the environment's first guest, when this is that of another one.
+    pub leader: Option<DeploymentId>,
 }
 
 /// A deployment with all that is known of it.
@@ -141,8 +172,27 @@ pub struct DeploymentDetail {
     pub report: Option<Report>,
     /// What is live now on the environment; the number of the deployment that brought it.
     pub live: Option<(Live, Option<i64>)>,
-    /// The guest it ran on.
+    /// How it went on the first guest, when this is the part of another one.
+    pub first: Option<OnGuestView>,
+    /// How it went on the other guests.
+    pub others: Vec<OnGuestView>,
+    /// The other guests of its environment that are deployed to now.
+    pub guests: Vec<GuestName>,
+}
+
+/// How a deployment went on one of the guests of its environment.
+#[derive(Debug, Clone, Serialize)]
+pub struct OnGuestView {
+    /// The id of its part there.
+    pub id: DeploymentId,
+    /// The guest.
     pub guest: GuestName,
+    /// Its state there.
+    pub state: DeploymentState,
+    /// Why it failed there.
+    pub fault: Option<String>,
+    /// Milliseconds from its first phase to its end.
+    pub elapsed_ms: Option<u64>,
 }
 
 /// A line of a deployment's log.

@@ -32,6 +32,8 @@ word_enum!(
         Fixperms = "fixperms",
         /// The configured checks must pass.
         Prove = "prove",
+        /// The other guests of the environment do the same; none goes live unless all can.
+        Others = "others",
         /// Something went wrong: everything is put back.
         Rollback = "rollback",
         /// Whoever wants to know is told, in any case.

@@ -27,8 +27,17 @@ word_enum!(
         Lvm = "lvm",
         /// A ZFS clone.
         Zfs = "zfs",
+        /// A disk image file of its own.
+        Loop = "loop",
     }
 );
+
+impl Backing {
+    /// Whether the guest's size profile is what its storage really has, and can be enlarged.
+    pub const fn has_size(self) -> bool {
+        matches!(self, Self::Loop)
+    }
+}
 
 word_enum!(
     /// How a guest's configuration is managed.

@@ -21,6 +21,8 @@ word_enum!(
         GuestStop = "guest_stop",
         /// Stop and start a guest.
         GuestRestart = "guest_restart",
+        /// Enlarge a guest's storage.
+        GuestEnlarge = "guest_enlarge",
         /// Destroy a guest and all that belongs to it.
         GuestDestroy = "guest_destroy",
         /// Attach a DNS name to a guest.

@@ -48,4 +48,43 @@ impl SizeProfile {
                 },
         )
     }
+
+    /// The smallest profile that is larger than this one and has `needed` bytes at least; none when
+    /// even the largest has not.
+    pub fn next_with(self, needed: Bytes) -> Option<Self> {
+        Self::larger_than(self).find(|size| size.storage() >= needed)
+    }
+
+    /// The profiles that are larger than this one, from small to large.
+    pub fn larger_than(self) -> impl Iterator<Item = Self> {
+        Self::ALL.iter().copied().filter(move |size| size.storage() > self.storage())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn profiles_are_listed_from_small_to_large() {
+        assert!(SizeProfile::ALL.windows(2).all(|pair| pair[0].storage() < pair[1].storage()));
+        let largest: Vec<_> = SizeProfile::Xtrem.larger_than().collect();
+        assert_eq!(largest, [SizeProfile::Xxtrem, SizeProfile::Xxxtrem]);
+    }
+
+    #[test]
+    fn the_next_profile_is_larger_and_just_large_enough() {
+        let small = SizeProfile::Small;
+        for (needed, next) in [
+            (0, Some(SizeProfile::Medium)),
+            (4_000_000_000, Some(SizeProfile::Medium)),
+            (10_000_000_000, Some(SizeProfile::Medium)),
+            (10_000_000_001, Some(SizeProfile::Large)),
+            (2_000_000_000_000, Some(SizeProfile::Xxxtrem)),
+            (2_000_000_000_001, None),
+        ] {
+            assert_eq!(small.next_with(Bytes(needed)), next, "{needed}");
+        }
+        assert_eq!(SizeProfile::Xxxtrem.next_with(Bytes(1)), None);
+    }
 }

@@ -75,10 +75,15 @@ lxc.mount.entry = $folder/lxc var/lib/lxc none bind,create=dir 0 0
 lxc.mount.entry = $folder/corpus var/lib/corpus none bind,create=dir 0 0
 lxc.mount.entry = /dev/fuse dev/fuse none bind,optional,create=file 0 0
 lxc.mount.entry = /dev/net/tun dev/net/tun none bind,optional,create=file 0 0
+# Guests with a disk of their own need loop devices; the kernel's are shared by all nodes.
+lxc.mount.entry = /dev/loop-control dev/loop-control none bind,optional,create=file 0 0
+lxc.hook.autodev = $LAB/node-devices
 # sys_boot stays: without it a reboot inside does nothing.
 lxc.cap.drop =
 lxc.cap.drop = sys_time sys_module
 lxc.cgroup.devices.allow = c 10:200 rwm
+lxc.cgroup.devices.allow = c 10:237 rwm
+lxc.cgroup.devices.allow = b 7:* rwm
 lxc.tty.max = 0
 CONFIG
 }
@@ -131,6 +136,8 @@ nodes_up() {
   disks_up
   [ -f "$STATE/id" ] || ssh-keygen -q -t ed25519 -N '' -C lab -f "$STATE/id"
   bridge_up
+  # Nodes may not load modules; where these are built in, there are none.
+  modprobe -qa loop btrfs 2>/dev/null || true
   for node in "${NODES[@]}"; do node_start "$node"; done
   for node in "${NODES[@]}"; do wait_for 30 "ssh on $node" node_answers "$node"; done
 }

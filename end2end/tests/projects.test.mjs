@@ -10,7 +10,7 @@ import * as look from '../look.mjs'
 import * as pages from '../pages.mjs'
 import { Server } from '../server.mjs'
 import { story } from '../steps.mjs'
-import { begin, ends, fill, say } from '../weeks.mjs'
+import { another, begin, ends, fill, say } from '../weeks.mjs'
 
 const UUID = '0199d3c0-0000-7000-8000-000000000001'
 
@@ -26,7 +26,7 @@ test('projects, their members and their deployments', async t => {
   })
   const step = story(t, visitors, server)
   const people = {}
-  let sample
+  let sample, other
 
   const enter = async (login, options) => {
     const visitor = await Visitor.open(browser, server, options)
@@ -193,6 +193,54 @@ test('projects, their members and their deployments', async t => {
     assert.equal((await people.dave.read(path)).status, 404)
   })
 
+  await step('an environment on two guests says what is live on each, and a deployment has a part there', async () => {
+    other = await another(database, { project: 'carto-api', sample })
+    const { page } = people.bob
+    for (const place of ['/projects/carto-api', '/projects/carto-api/staging']) {
+      await page.goto(place)
+      await page.locator('.guests').getByText(`Behind: #${sample.live - 1}`).waitFor()
+      await page.locator('.guests').getByText('pushed to, leads').waitFor()
+    }
+    await page.getByText(`#${sample.live} is live on staging.carto.example.net; ${other.name} has #${sample.live - 1}.`).waitFor()
+    await page.goto(`/projects/carto-api/deployments/${sample.failed}`)
+    await page.locator('.guests').getByRole('link', { name: other.name, exact: true }).click()
+    await page.getByRole('heading', { level: 1, name: `on ${other.name}` }).waitFor()
+    await page.locator('#L415').waitFor()
+    await page.getByLabel('Search the log').fill('NUMBER 42 <')
+    await pages.press(people.bob, 'Search')
+    await page.getByText('1 line with').waitFor()
+    const where = new URL(page.url())
+    assert.equal(where.searchParams.get('guest'), other.name, 'the search stays on the part')
+    await page.locator('.log a').first().click()
+    await page.locator('#L42:target').waitFor()
+    await page.getByRole('heading', { level: 1, name: `on ${other.name}` }).waitFor()
+    const report = await people.bob.context.request.get(await page.getByRole('link', { name: 'Download report' }).getAttribute('href'))
+    assert.equal((await report.json()).summary.guest, other.name)
+    await page.getByRole('link', { name: 'The whole deployment' }).click()
+    assert.equal(page.url(), `${server.url}/projects/carto-api/deployments/${sample.failed}`)
+  })
+
+  await step('a guest is taken from an environment by its name, by who may', async () => {
+    const { page } = people.bob
+    const path = `/projects/carto-api/staging/guests/${other.id}/remove`
+    await page.goto('/projects/carto-api/staging/remove')
+    await page.getByText('It has 1 other guest').waitFor()
+    await page.getByRole('link', { name: `Remove ${other.name}` }).click()
+    assert.equal(pages.here(people.bob), path)
+    await page.getByLabel(`Type ${other.name} to confirm`).fill('something else')
+    await pages.press(people.bob, 'Remove this guest')
+    await pages.errorAt(people.bob, 'confirm').waitFor()
+    assert.equal((await post(people.twin1, path, { confirm: other.name })).status(), 403)
+    assert.equal((await people.twin1.read(path)).status, 403)
+    assert.equal((await post(people.dave, path, { confirm: other.name })).status(), 404)
+    assert.equal((await people.bob.read(`/projects/carto-api/staging/guests/${UUID}/remove`)).status, 404)
+    const first = await post(people.bob, `/projects/carto-api/staging/guests/${sample.guest}/remove`, { confirm: 'staging.carto.example.net' })
+    assert.equal(first.status(), 404, 'the first goes with the environment')
+    const whole = await post(people.bob, '/projects/carto-api/staging/remove', { confirm: 'carto-api/staging' })
+    assert.equal(whole.status(), 409)
+    assert.match(pages.errorsIn(await whole.text()), new RegExp(`Take ${other.name} from`))
+  })
+
   await step('lists are filtered and have pages', async () => {
     const { page } = people.bob
     await page.goto('/deployments')
@@ -236,7 +284,7 @@ test('projects, their members and their deployments', async t => {
       const visitor = await Visitor.open(browser, server, { viewport: { width, height: 900 }, colorScheme, storageState })
       visitors.push(visitor)
       const of = `/projects/carto-api`
-      const places = { overview: '/', projects: '/projects', new: '/projects/new', project: of, remove: `${of}/remove`, environment: `${of}/staging`, restore: `${of}/staging/restore/${sample.ids.at(-1)}`, drill: `${of}/staging/drill`, 'remove-environment': `${of}/staging/remove`, deployments: '/deployments', failed: `${of}/deployments/${sample.failed}`, live: `${of}/deployments/${sample.live}`, search: `${of}/deployments/${sample.failed}?q=wheel`, guest: `/guests/${sample.guest}` }
+      const places = { overview: '/', projects: '/projects', new: '/projects/new', project: of, remove: `${of}/remove`, environment: `${of}/staging`, restore: `${of}/staging/restore/${sample.ids.at(-1)}`, drill: `${of}/staging/drill`, 'remove-environment': `${of}/staging/remove`, 'remove-environment-guest': `${of}/staging/guests/${other.id}/remove`, part: `${of}/deployments/${sample.failed}?guest=${other.name}`, deployments: '/deployments', failed: `${of}/deployments/${sample.failed}`, live: `${of}/deployments/${sample.live}`, search: `${of}/deployments/${sample.failed}?q=wheel`, guest: `/guests/${sample.guest}` }
       const faults = []
       for (const [name, place] of Object.entries(places)) {
         await visitor.page.goto(place)

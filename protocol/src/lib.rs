@@ -21,12 +21,12 @@ pub use guest::{Account, AuthorizedKeys, GuestFile, GuestNet, GuestPlan, GuestSe
 pub use node::{FirewallRule, HttpRoute, ImageSource, NodePlan, SshRoute};
 pub use project::{
     ArchiveEntry, Commit, ConfigurationEntry, DeployOrder, DeploymentEvent, Entry, Fault, Live, Mapping, Millis,
-    Moment, PhaseReport, ProjectPlan, Proof, RecipeReport, Report, SaltBundle, SaltState, Source,
+    Moment, PhaseReport, Place, ProjectPlan, Proof, RecipeReport, Report, SaltBundle, SaltState, Source,
 };
 pub use request::{Answer, ErrorKind, Event, FromAgent, JobRef, Reply, Request, RequestError, Stream, ToAgent};
 
 /// The version of these shapes; raised with every change of them.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 5;
 
 /// The longest line that either side accepts, in bytes.
 pub const MAX_LINE: usize = 4 << 20;

@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use corpus_domain::{
-    CommitId, DeploymentId, DeploymentState, DnsName, Environment, Origin, Outcome, Phase, ProjectName, Trigger,
+    CommitId, DeploymentId, DeploymentState, DnsName, Environment, GuestName, Origin, Outcome, Phase, ProjectName,
+    Trigger,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -35,6 +36,34 @@ pub struct ProjectPlan {
     pub settings: Mapping,
     /// The bundle of Salt that was copied to the guest.
     pub salt: Option<SaltBundle>,
+    /// Which of the environment's guests this one is.
+    #[serde(default)]
+    pub place: Place,
+    /// Whether somebody gives the guest more storage when a deployment tells that it needs it.
+    #[serde(default)]
+    pub storage_grows: bool,
+}
+
+/// Which of an environment's guests one is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Place {
+    /// The first: it is pushed to, and goes live when all the others can.
+    First {
+        /// The others; none for most.
+        others: Vec<GuestName>,
+    },
+    /// Another one: it deploys what the first one does.
+    Other {
+        /// The first.
+        first: GuestName,
+    },
+}
+
+impl Default for Place {
+    fn default() -> Self {
+        Self::First { others: Vec::new() }
+    }
 }
 
 /// Salt, packed: a `.tar.gz` of Python packages, which a guest unpacks with what it has.
@@ -61,6 +90,11 @@ pub struct DeployOrder {
     pub only: Vec<Phase>,
     /// Who, for people.
     pub by: String,
+    /// Whether another guest leads: this one holds when it could go live, until it is told ([`Request::Decide`]).
+    ///
+    /// [`Request::Decide`]: crate::Request::Decide
+    #[serde(default)]
+    pub led: bool,
 }
 
 /// What is deployed.
@@ -78,6 +112,13 @@ pub enum Source {
     Archive {
         /// Which deployment's.
         archive: DeploymentId,
+    },
+    /// What another guest of the environment deploys; its repositories' part of it was brought before.
+    Release {
+        /// The code.
+        commit: Option<CommitId>,
+        /// The pillar.
+        pillar: Option<CommitId>,
     },
 }
 
@@ -103,6 +144,9 @@ pub enum DeploymentEvent {
     Begun {
         /// The commit to go live; none when an archive is restored that has none.
         commit: Option<CommitId>,
+        /// The pillar's commit.
+        #[serde(default)]
+        pillar: Option<CommitId>,
         /// What was live before.
         previous: Option<CommitId>,
         /// What comes with it.
@@ -139,6 +183,12 @@ pub enum DeploymentEvent {
     Proved {
         /// How it went.
         proof: Proof,
+    },
+    /// The guest's storage is too small for the archive; it goes on when there is room, or without
+    /// old archives after a while.
+    NeedsRoom {
+        /// How many bytes more it needs.
+        bytes: u64,
     },
     /// A phase ended.
     PhaseEnded {

@@ -1,6 +1,6 @@
 //! Requests, events and results, and the envelope they travel in.
 
-use corpus_domain::{DeploymentId, Driver, GuestName, GuestState, ImageName, JobId, ProjectName};
+use corpus_domain::{DeploymentId, Driver, GuestName, GuestState, ImageName, JobId, ProjectName, SizeProfile};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -175,6 +175,14 @@ pub enum Request {
         /// The keys of each account.
         keys: AuthorizedKeys,
     },
+    /// The guest's storage has the size of this profile: it grows, whether the guest runs or not.
+    /// A smaller one is refused, and so is a guest whose backing has no size.
+    EnsureSize {
+        /// The guest.
+        name: GuestName,
+        /// The profile.
+        size: SizeProfile,
+    },
     /// The guest runs (its init is started; whether SSH answers, the controller checks).
     EnsureRunning {
         /// The guest.
@@ -218,6 +226,18 @@ pub enum Request {
         project: ProjectName,
         /// The deployment.
         id: DeploymentId,
+    },
+    /// The deployment that holds for other guests ([`Phase::Others`]) goes live, or back. What was
+    /// decided first counts.
+    ///
+    /// [`Phase::Others`]: corpus_domain::Phase::Others
+    Decide {
+        /// The project.
+        project: ProjectName,
+        /// The deployment.
+        id: DeploymentId,
+        /// Why it must go back; none when it goes live.
+        refused: Option<String>,
     },
     /// Tell what is live, which deployments were there, which archives are kept. Answer: [`Answer::Project`].
     ReadProject {

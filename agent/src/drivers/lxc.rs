@@ -5,7 +5,9 @@
 //! and renamed away before it is removed, so a cut in between leaves no half guest.
 
 mod config;
+mod disk;
 mod folder;
+mod loops;
 mod state;
 
 use std::fs;
@@ -13,7 +15,7 @@ use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use corpus_domain::{GuestName, GuestState, ImageName};
+use corpus_domain::{GuestName, GuestState, ImageName, SizeProfile};
 use corpus_protocol::{AuthorizedKeys, GuestPlan, GuestReading, GuestSetup};
 
 use self::config::Made;
@@ -41,14 +43,15 @@ impl Driver for Lxc {
         match made(task.host, &plan.name)? {
             Some(made) => {
                 made.require_same_origin(plan)?;
-                files::ensure(&config_path(task.host, &plan.name), &wanted, 0o644)
+                let grown = made.backing.has_size() && grow(task, &plan.name, plan.size)?;
+                Ok(files::ensure(&config_path(task.host, &plan.name), &wanted, 0o644)? || grown)
             }
             None => folder::make(task, plan, &wanted).map(|()| true),
         }
     }
 
     fn set_up(&self, task: &Task<'_>, name: &GuestName, setup: &GuestSetup) -> Result<bool, Failure> {
-        let changed = setup::apply(&root(task.host, name)?, setup)?;
+        let changed = setup::apply(&root(task, name)?, setup)?;
         if changed.host_key && state::init(name).is_some() {
             let argv = Argv::new("lxc-attach").args(["-n", name.as_str(), "--clear-env", "--"]);
             argv.args(["/bin/systemctl", "--no-block", "try-reload-or-restart", "ssh.service"]).run(task)?;
@@ -57,7 +60,18 @@ impl Driver for Lxc {
     }
 
     fn ensure_keys(&self, task: &Task<'_>, name: &GuestName, keys: &AuthorizedKeys) -> Result<bool, Failure> {
-        setup::keys(&root(task.host, name)?, keys)
+        setup::keys(&root(task, name)?, keys)
+    }
+
+    fn ensure_size(&self, task: &Task<'_>, name: &GuestName, size: SizeProfile) -> Result<bool, Failure> {
+        let made = require(task.host, name)?;
+        if !made.backing.has_size() {
+            return Err(Failure::Invalid(format!("{name} is on {}, which has no size of its own", made.backing)));
+        }
+        let grown = grow(task, name, size)?;
+        let path = config_path(task.host, name);
+        let config = files::read(&path)?.unwrap_or_default();
+        Ok(files::ensure(&path, &config::resized(&config, size), 0o644)? || grown)
     }
 
     fn ensure_running(&self, task: &Task<'_>, name: &GuestName) -> Result<bool, Failure> {
@@ -65,6 +79,8 @@ impl Driver for Lxc {
         if state::init(name).is_some() {
             return Ok(false);
         }
+        // What a killed agent may have left attached.
+        disk::release(task, &disk::file(&task.host.lxc_guest(name)))?;
         start(task, name)?;
         Ok(true)
     }
@@ -81,7 +97,7 @@ impl Driver for Lxc {
         if made(task.host, name)?.is_some() && state::init(name).is_some() {
             stop(task, name, Duration::ZERO)?;
         }
-        let removed = folder::remove(task.host, name)?;
+        let removed = folder::remove(task, name)?;
         state::sweep(name);
         Ok(removed)
     }
@@ -138,12 +154,16 @@ fn require(host: &Host, name: &GuestName) -> Result<Made, Failure> {
 }
 
 /// The guest's files: those that its processes see if it runs.
-fn root(host: &Host, name: &GuestName) -> Result<GuestRoot, Failure> {
-    let made = require(host, name)?;
+fn root(task: &Task<'_>, name: &GuestName) -> Result<GuestRoot, Failure> {
+    let made = require(task.host, name)?;
     match state::init(name) {
         Some(init) => GuestRoot::of_process(init),
-        None => folder::open(host, name, &made),
+        None => folder::open(task, name, &made),
     }
+}
+
+fn grow(task: &Task<'_>, name: &GuestName, size: SizeProfile) -> Result<bool, Failure> {
+    disk::grow(task, &disk::file(&task.host.lxc_guest(name)), size)
 }
 
 fn start(task: &Task<'_>, name: &GuestName) -> Result<(), Failure> {
@@ -177,7 +197,7 @@ fn stop(task: &Task<'_>, name: &GuestName, grace: Duration) -> Result<(), Failur
         }
         sleep(Duration::from_millis(5));
     }
-    Ok(())
+    disk::release(task, &disk::file(&task.host.lxc_guest(name)))
 }
 
 fn reading(name: &GuestName) -> GuestReading {

@@ -8,7 +8,7 @@ mod lxc;
 
 use std::time::Duration;
 
-use corpus_domain::{Driver as Kind, GuestName};
+use corpus_domain::{Driver as Kind, GuestName, SizeProfile};
 use corpus_protocol::{AuthorizedKeys, GuestPlan, GuestReading, GuestSetup};
 
 use crate::failure::Failure;
@@ -24,6 +24,8 @@ pub trait Driver {
     fn set_up(&self, task: &Task<'_>, name: &GuestName, setup: &GuestSetup) -> Result<bool, Failure>;
     /// The keys that Corpus keeps in the guest are exactly these.
     fn ensure_keys(&self, task: &Task<'_>, name: &GuestName, keys: &AuthorizedKeys) -> Result<bool, Failure>;
+    /// The guest's storage has the size of this profile.
+    fn ensure_size(&self, task: &Task<'_>, name: &GuestName, size: SizeProfile) -> Result<bool, Failure>;
     /// The guest runs.
     fn ensure_running(&self, task: &Task<'_>, name: &GuestName) -> Result<bool, Failure>;
     /// The guest does not run; after `grace` it is killed.

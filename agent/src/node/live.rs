@@ -15,6 +15,9 @@ use crate::runner::Argv;
 use crate::task::Task;
 
 const PATIENCE: Duration = Duration::from_secs(5);
+/// How often the kernel's rules are read again that could not be read.
+const TRIES: u32 = 5;
+const PAUSE: Duration = Duration::from_millis(50);
 /// haproxy takes commands of at most 16 kB.
 const CHUNK: usize = 8 << 10;
 
@@ -31,13 +34,28 @@ pub fn inactive_units(task: &Task<'_>) -> Result<Vec<&'static str>, Failure> {
 pub fn rules(task: &Task<'_>) -> Result<String, Failure> {
     let mut text = String::new();
     for family in ["inet", "bridge"] {
-        let argv = Argv::new("nft").args(["--stateless", "list", "table", family, "corpus"]);
-        let (status, output) = argv.quiet().end(task)?;
-        if status.success() {
-            text.push_str(&output.stdout);
-        }
+        text.push_str(&table(task, family)?);
     }
     Ok(text)
+}
+
+/// A table of ours; empty when there is none. That it could not be read is something else: rules
+/// would seem to be changed that are as they were.
+fn table(task: &Task<'_>, family: &'static str) -> Result<String, Failure> {
+    let mut tries = TRIES;
+    loop {
+        let argv = Argv::new("nft").args(["--stateless", "list", "table", family, "corpus"]);
+        match argv.quiet().run(task) {
+            Ok(output) => return Ok(output.stdout),
+            Err(Failure::Command { tail, .. }) if tail.iter().any(|line| line.contains("No such file")) => {
+                return Ok(String::new());
+            }
+            // The rules may change while they are read.
+            Err(Failure::Command { .. }) if tries > 1 => tries -= 1,
+            Err(failure) => return Err(failure),
+        }
+        sleep(PAUSE);
+    }
 }
 
 /// The proxy works with the configuration on disk; no connection is cut.

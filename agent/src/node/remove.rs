@@ -8,6 +8,7 @@ use super::{UNITS, unit_path};
 use crate::drivers;
 use crate::failure::Failure;
 use crate::files;
+use crate::packages;
 use crate::runner::Argv;
 use crate::task::Task;
 
@@ -36,6 +37,7 @@ pub fn remove(task: &Task<'_>) -> Result<bool, Failure> {
     }
     changed |= remove_leftovers(task, bridge.as_deref())?;
     changed |= files::remove_folder(&task.host.configuration())?;
+    changed |= packages::forget_disks(task.host)?;
     for folder in ["images", "upload"] {
         changed |= files::remove_folder(&task.host.corpus().join(folder))?;
     }

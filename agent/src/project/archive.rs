@@ -162,20 +162,28 @@ pub fn rotate(layout: &Layout, kept: usize, use_now: &[DeploymentId]) -> Result<
     Ok(removed)
 }
 
+/// What another copy of the trees and a margin take.
+fn needed(layout: &Layout) -> u64 {
+    size(&layout.tree()).saturating_add(size(&layout.pillar())).saturating_add(MARGIN)
+}
+
+/// What a deployment takes: the copy, and what the trees may become.
+pub fn wanted(layout: &Layout) -> Bytes {
+    Bytes(needed(layout).saturating_mul(2))
+}
+
 /// There is room for another copy of the trees, even if old archives must go for it.
 pub fn ensure_room(layout: &Layout, kept: usize, use_now: &[DeploymentId], task: &Task<'_>) -> Result<(), Failure> {
-    let needed = size(&layout.tree()).saturating_add(size(&layout.pillar()));
-    let home = layout.home();
-    let wanted = Bytes(needed.saturating_mul(2).saturating_add(MARGIN));
+    let (home, wanted) = (layout.home(), wanted(layout));
     let Err(short) = files::require_room(&home, wanted) else { return Ok(()) };
-    task.note(format!("{short}; a container on a folder of its node can't be enlarged, so old archives go first"));
+    task.note(format!("{short}; old archives go first"));
     let mut kept = kept.min(list(layout)?.len());
     while kept > 0 && files::require_room(&home, wanted).is_err() {
         kept -= 1;
         let gone = rotate(layout, kept, use_now)?;
         task.note(format!("{} archives were removed, {kept} are left", gone.len()));
     }
-    files::require_room(&home, Bytes(needed.saturating_add(MARGIN)))
+    files::require_room(&home, Bytes(needed(layout)))
 }
 
 #[cfg(test)]

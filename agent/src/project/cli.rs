@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use corpus_domain::{CommitId, DeploymentId, DeploymentState, Environment, Phase, ProjectName, Trigger};
-use corpus_protocol::{DeployOrder, Event, Mapping, ProjectPlan, RequestError, Source, Stream};
+use corpus_protocol::{DeployOrder, Event, Mapping, Place, ProjectPlan, RequestError, Source, Stream};
 use serde_json::Value;
 use uuid::Uuid;
 
@@ -105,6 +105,9 @@ fn act(words: &[&str], task: &Task<'_>) -> Result<bool, Failure> {
         let layout = Layout::of(task.host, served.project());
         return Err(git::serve(&layout, &served));
     }
+    if let [which @ ("send-git" | "take-git"), rest @ ..] = words {
+        return Err(git::transfer(which, rest, task));
+    }
     let [command, words @ ..] = words else { return Err(Failure::Invalid(format!("usage: {USAGE}"))) };
     let words = Words::parse(words)?;
     if *command == "resume" {
@@ -170,6 +173,8 @@ fn init(layout: &Layout, words: &Words, task: &Task<'_>) -> Result<(), Failure> 
         proxy: None,
         settings: Mapping::new(),
         salt: None,
+        place: Place::default(),
+        storage_grows: false,
     });
     if let Some(environment) = words.option("environment") {
         plan.environment = environment.parse()?;
@@ -246,7 +251,7 @@ fn deploy(
 ) -> Result<bool, Failure> {
     let by = std::env::var("SUDO_USER").unwrap_or_else(|_| "root".into());
     let id = DeploymentId::from(Uuid::now_v7());
-    let wanted = DeployOrder { project: layout.project().clone(), id, source, trigger, only, by };
+    let wanted = DeployOrder { project: layout.project().clone(), id, source, trigger, only, by, led: false };
     order::order(layout, &wanted, task)?;
     println!("deployment {id}; interrupting this command does not end it");
     let mut render = Render::default();

@@ -23,6 +23,8 @@ use crate::project::{account, saved, yaml};
 pub const API_VERSION: u64 = 2;
 const INSTALL_LIMIT: u64 = 1800;
 const PHASE_LIMIT: u64 = 300;
+/// Several guests may deploy one after the other.
+const OTHERS_LIMIT: u64 = 7200;
 const FACTS: [&str; 7] = ["api_version", "name", "environment", "root", "project_root", "pillar_root", "data"];
 
 /// The merged configuration, and where each value comes from.
@@ -171,7 +173,11 @@ impl Configuration {
 
     /// How long a phase may take.
     pub fn limit(&self, phase: Phase) -> Duration {
-        let built_in = if phase == Phase::Install { INSTALL_LIMIT } else { PHASE_LIMIT };
+        let built_in = match phase {
+            Phase::Install => INSTALL_LIMIT,
+            Phase::Others => OTHERS_LIMIT,
+            _ => PHASE_LIMIT,
+        };
         let set = self.limits().ok().and_then(|limits| limits.get(phase.as_str()).copied());
         Duration::from_secs(set.unwrap_or(built_in))
     }
@@ -229,6 +235,8 @@ fn without_facts(mut layer: Mapping) -> Mapping {
 
 #[cfg(test)]
 mod tests {
+    use corpus_protocol::Place;
+
     use super::*;
 
     fn plan(settings: Value) -> ProjectPlan {
@@ -240,6 +248,8 @@ mod tests {
             proxy: None,
             settings,
             salt: None,
+            place: Place::default(),
+            storage_grows: false,
         }
     }
 

@@ -1,7 +1,7 @@
 //! The end of a deployment: everybody is told, the report is written, what is old goes.
 
 use corpus_domain::{DeploymentState, Outcome, Phase};
-use corpus_protocol::{DeploymentEvent, Fault, Report};
+use corpus_protocol::{DeploymentEvent, Fault, Report, Source};
 
 use crate::failure::Failure;
 use crate::files;
@@ -60,6 +60,11 @@ impl Run<'_> {
         let report = self.report(state, fault);
         if let Err(failure) = self.with_task(&calm, |task| git::settle(self.layout, &report, task)) {
             self.journal().note(format!("the branch could not be set: {failure}"));
+        }
+        if matches!(self.ordered.order.source, Source::Release { .. })
+            && let Err(failure) = self.with_task(&calm, |task| git::forget_release(self.layout, id, task))
+        {
+            self.journal().note(format!("what was brought for it could not be forgotten: {failure}"));
         }
         self.clean_up(state);
         let mut report = self.report(state, report.fault);

@@ -42,7 +42,9 @@ impl Progress {
     /// Takes the next entry.
     pub fn take(&mut self, entry: &Entry) {
         match &entry.event {
-            DeploymentEvent::Waiting { .. } | DeploymentEvent::RecipeBegun { .. } => {}
+            DeploymentEvent::Waiting { .. }
+            | DeploymentEvent::RecipeBegun { .. }
+            | DeploymentEvent::NeedsRoom { .. } => {}
             DeploymentEvent::Begun { .. } => {
                 self.began_ms.get_or_insert(entry.at_ms);
                 self.begun.get_or_insert_with(|| entry.event.clone());

@@ -22,6 +22,7 @@ pub mod layout;
 pub mod leftovers;
 pub mod mapping;
 pub mod order;
+pub mod others;
 pub mod output;
 pub mod permissions;
 pub mod phases;

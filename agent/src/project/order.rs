@@ -9,7 +9,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use corpus_domain::DeploymentId;
-use corpus_protocol::{DeployOrder, Millis};
+use corpus_protocol::{DeployOrder, Millis, Place};
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
@@ -50,6 +50,9 @@ pub fn order(layout: &Layout, order: &DeployOrder, task: &Task<'_>) -> Result<bo
     }
     let new = !layout.order(order.id).exists();
     if new {
+        if !order.led {
+            ensure_first(layout)?;
+        }
         let folder = layout.deployment(order.id);
         fs::create_dir_all(&folder).at("make", &folder)?;
         saved::write(&layout.order(order.id), &Ordered { order: order.clone(), ordered_ms: saved::now() })?;
@@ -59,6 +62,13 @@ pub fn order(layout: &Layout, order: &DeployOrder, task: &Task<'_>) -> Result<bo
         start(layout, order.id, task)?;
     }
     Ok(new)
+}
+
+/// Only the first guest of an environment is deployed to; the others follow it.
+pub fn ensure_first(layout: &Layout) -> Result<(), Failure> {
+    let Place::Other { first } = saved::plan(layout)?.place else { return Ok(()) };
+    let (name, guest) = (layout.project(), "is not the first guest of its environment");
+    Err(Failure::Invalid(format!("this {guest}: {name} is deployed on {first}, and here with it")))
 }
 
 /// Starts the runner of a deployment; harmless when it runs already or is over.
@@ -108,4 +118,62 @@ pub fn become_runner(layout: &Layout, id: DeploymentId) -> Result<Option<File>, 
 
 fn runner_lock(layout: &Layout, id: DeploymentId) -> std::path::PathBuf {
     layout.deployment(id).join("runner.lock")
+}
+
+#[cfg(test)]
+mod tests {
+    use corpus_domain::Trigger;
+    use corpus_protocol::{Mapping, ProjectPlan, Source};
+
+    use super::*;
+    use crate::host::Host;
+    use crate::task::test::with_task;
+
+    #[test]
+    fn only_who_leads_orders_on_another_guest() {
+        let folder = tempfile::tempdir().unwrap();
+        let layout = Layout::new(folder.path(), &"shop".parse().unwrap());
+        let mut plan = ProjectPlan {
+            project: "shop".parse().unwrap(),
+            environment: "staging".parse().unwrap(),
+            hosts: vec![],
+            proxy: None,
+            settings: Mapping::new(),
+            salt: None,
+            place: Place::Other { first: "web-1.example.org".parse().unwrap() },
+            storage_grows: false,
+        };
+        let mut wanted = DeployOrder {
+            project: plan.project.clone(),
+            id: DeploymentId::from(uuid::Uuid::now_v7()),
+            source: Source::Head,
+            trigger: Trigger::Hand,
+            only: vec![],
+            by: "mia".into(),
+            led: false,
+        };
+        fs::create_dir_all(layout.deployments()).unwrap();
+        with_task(&Host::below(folder.path()), |task| {
+            assert!(order(&layout, &wanted, task).unwrap_err().to_string().contains("no project shop"));
+            saved::write(&layout.plan(), &plan).unwrap();
+            let refused = order(&layout, &wanted, task).unwrap_err().to_string();
+            assert!(refused.contains("shop is deployed on web-1.example.org, and here with it"), "{refused}");
+            assert!(!layout.deployment(wanted.id).exists());
+            // It was ordered while this guest was the first one, and is over: the same answer as then.
+            let over = |id| saved::write(&layout.report(id), &1).unwrap();
+            fs::create_dir_all(layout.deployment(wanted.id)).unwrap();
+            saved::write(&layout.order(wanted.id), &1).unwrap();
+            over(wanted.id);
+            assert!(!order(&layout, &wanted, task).unwrap());
+            for (led, place) in [(true, plan.place.clone()), (false, Place::default())] {
+                wanted.id = DeploymentId::from(uuid::Uuid::now_v7());
+                wanted.led = led;
+                plan.place = place;
+                saved::write(&layout.plan(), &plan).unwrap();
+                fs::create_dir_all(layout.deployment(wanted.id)).unwrap();
+                over(wanted.id);
+                assert!(order(&layout, &wanted, task).unwrap());
+            }
+        });
+    }
 }

@@ -1,9 +1,10 @@
 //! The phases of a run, in order, each within its time limit.
 
 use std::fs;
-use std::time::Instant;
+use std::thread;
+use std::time::{Duration, Instant};
 
-use corpus_domain::{Environment, Outcome, Phase, Trigger};
+use corpus_domain::{CommitId, Environment, Outcome, Phase, Trigger};
 use corpus_protocol::{DeploymentEvent, Fault, Live, Source};
 
 use crate::failure::{At, Failure};
@@ -16,7 +17,11 @@ use crate::project::release::Checkout;
 use crate::project::run::{Run, Target, boot};
 use crate::project::steps::{Span, Stop};
 use crate::project::{account, ensure, git, redact::Redactor, restore, saved};
+use crate::task::Task;
 
+/// How long the storage may take to grow, and no longer than half of what the phase may take.
+const GROWTH: Duration = Duration::from_mins(1);
+const GLANCE: Duration = Duration::from_millis(50);
 /// What changes something, so that there must be a way back.
 const CHANGING: [Phase; 4] = [Phase::Sync, Phase::ReleaseSync, Phase::Install, Phase::Fixperms];
 
@@ -47,6 +52,7 @@ impl Run<'_> {
             });
         self.journal().tell(DeploymentEvent::Begun {
             commit: self.target.commit.clone(),
+            pillar: self.target.pillar.clone(),
             previous,
             commits: commits.and_then(Result::ok).unwrap_or_default(),
         });
@@ -84,6 +90,10 @@ impl Run<'_> {
                 Source::Commit { commit } => {
                     let missing = || Failure::Missing(format!("there is no commit {commit} in the repository"));
                     target.commit = Some(self.code().commit(task, commit.as_str())?.ok_or_else(missing)?);
+                }
+                Source::Release { commit, pillar } => {
+                    target.commit = commit.as_ref().map(|commit| brought(&self.code(), commit, task)).transpose()?;
+                    target.pillar = pillar.as_ref().map(|pillar| brought(&self.secrets(), pillar, task)).transpose()?;
                 }
                 Source::Archive { archive } => {
                     let missing = || Failure::Missing(format!("there is no archive {archive}"));
@@ -123,8 +133,20 @@ impl Run<'_> {
         if self.wants(Phase::Fixperms) {
             self.phase(Phase::Fixperms, Self::fixperms)?;
         }
-        if self.wants(Phase::Prove) {
-            self.phase(Phase::Prove, Self::prove)?;
+        self.proven_and_agreed()
+    }
+
+    /// The end of the way forward, which a runner that was killed while it held begins anew.
+    pub fn proven_and_agreed(&mut self) -> Result<(), Fault> {
+        if self.wants(Phase::Prove) && !self.is_decided() {
+            let proven = self.phase(Phase::Prove, Self::prove);
+            // It may have been decided meanwhile, when a runner before this one held.
+            if !self.is_decided() {
+                proven?;
+            }
+        }
+        if self.has_others() {
+            self.phase(Phase::Others, Self::others)?;
         }
         self.go_live().map_err(|failure| self.fault(Phase::Prove, Stop::from(failure).message))
     }
@@ -153,12 +175,36 @@ impl Run<'_> {
 
     fn archive(&mut self, span: &Span) -> Result<Outcome, Stop> {
         let kept = self.configuration.archives()?;
+        if self.plan.storage_grows {
+            self.wait_for_room(span);
+            // No old archive goes for what is given up.
+            if self.cancel.is_set() {
+                return Err(Stop::from(Failure::Cancelled));
+            }
+        }
         self.with_task(&self.cancel, |task| {
             archive::ensure_room(self.layout, kept, &self.archives_in_use(), task)?;
             self.way_back(task)
         })?;
         self.recipes(span, &Recipes::find(&self.layout.tree())?, Phase::Archive)?;
         Ok(Outcome::Done)
+    }
+
+    /// Who gives the guest more storage hears that it is too small, and has a while for it.
+    fn wait_for_room(&self, span: &Span) {
+        let (home, wanted) = (self.layout.home(), archive::wanted(self.layout));
+        let short = || files::require_room(&home, wanted).err();
+        let Some(Failure::NoSpace { free, .. }) = short() else { return };
+        self.journal().tell(DeploymentEvent::NeedsRoom { bytes: wanted.0.saturating_sub(free.0) });
+        let began = Instant::now();
+        let until = began + GROWTH.min(span.limit / 2);
+        while short().is_some() && Instant::now() < until && !self.cancel.is_set() {
+            thread::sleep(GLANCE);
+        }
+        self.journal().note(match short() {
+            None => "there is room now".to_owned(),
+            Some(short) => format!("{short}; the storage did not grow for {} s", began.elapsed().as_secs()),
+        });
     }
 
     /// Its own archive, and the one that comes back.
@@ -171,7 +217,7 @@ impl Run<'_> {
     }
 
     /// Keeps what the deployment may have to go back to.
-    fn way_back(&self, task: &crate::task::Task<'_>) -> Result<(), Failure> {
+    fn way_back(&self, task: &Task<'_>) -> Result<(), Failure> {
         let made = Archive::of(self.layout, self.id()).make(self.layout, task, self.target.previous.clone())?;
         task.note(format!("{:.1} MB of code and pillar are kept", bytes_in_mb(made.bytes)));
         Ok(())
@@ -205,7 +251,7 @@ impl Run<'_> {
     }
 
     /// In dev the tree is edited in place: what was not committed is put aside, not lost.
-    fn keep_local_changes(&self, task: &crate::task::Task<'_>) -> Result<(), Failure> {
+    fn keep_local_changes(&self, task: &Task<'_>) -> Result<(), Failure> {
         let live = self.target.previous.as_ref().and_then(|live| live.commit.as_ref());
         let Some(commit) = live.filter(|_| self.plan.environment == Environment::Dev) else { return Ok(()) };
         let patch = self.code().local_changes(task, commit)?;
@@ -281,6 +327,15 @@ impl Run<'_> {
     pub fn secrets(&self) -> Checkout {
         Checkout { repository: self.layout.pillar_repository(), tree: self.layout.pillar() }
     }
+}
+
+/// The commit is here.
+fn brought(checkout: &Checkout, commit: &CommitId, task: &Task<'_>) -> Result<CommitId, Failure> {
+    let missing = || {
+        let repository = checkout.repository.display();
+        Failure::Missing(format!("commit {commit} was not brought to {repository}; deploy again on the first guest"))
+    };
+    checkout.commit(task, commit.as_str())?.ok_or_else(missing)
 }
 
 #[expect(clippy::cast_precision_loss, reason = "for people")]

@@ -56,6 +56,7 @@ impl Redactor {
             }
             DeploymentEvent::Begun { commits, .. } => commits.iter_mut().for_each(|commit| clean(&mut commit.subject)),
             DeploymentEvent::PhaseBegun { .. }
+            | DeploymentEvent::NeedsRoom { .. }
             | DeploymentEvent::RecipeBegun { .. }
             | DeploymentEvent::PhaseEnded { .. } => {}
         }

@@ -7,7 +7,7 @@
 //! install   10_venv  done  9.9 s
 //! ```
 
-use corpus_domain::{DeploymentState, Outcome, Phase};
+use corpus_domain::{Bytes, DeploymentState, Outcome, Phase};
 use corpus_protocol::{DeploymentEvent, Entry, Moment, Proof, Report, Stream};
 
 /// Turns entries into lines.
@@ -21,7 +21,7 @@ impl Render {
     pub fn lines(&mut self, entry: &Entry) -> Vec<String> {
         match &entry.event {
             DeploymentEvent::Waiting { what } => vec![format!("waiting for {what}")],
-            DeploymentEvent::Begun { commit, previous, commits } => {
+            DeploymentEvent::Begun { commit, previous, commits, .. } => {
                 let commit = commit.as_ref().map_or("no commit", |commit| commit.short());
                 let was = previous.as_ref().map_or("nothing was live".into(), |was| format!("{} is live", was.short()));
                 let mut lines = vec![format!("deploying {commit}; {was}")];
@@ -44,6 +44,7 @@ impl Render {
                 vec![ended(*phase, Some(&recipe.name), recipe.outcome, recipe.elapsed_ms) + &reason]
             }
             DeploymentEvent::Proved { proof } => vec![proved(proof)],
+            DeploymentEvent::NeedsRoom { bytes } => vec![format!("waiting for {} more storage", Bytes(*bytes).gib())],
             DeploymentEvent::PhaseEnded { phase, outcome, elapsed_ms } => {
                 vec![ended(*phase, None, *outcome, *elapsed_ms)]
             }

@@ -127,7 +127,11 @@ impl Run<'_> {
     fn in_turn(&mut self) -> Result<(), Failure> {
         self.hide_secrets();
         let found = self.journal().progress().begun.is_some();
-        let reached = if found { Err(self.interrupted()) } else { self.begin().and_then(|()| self.forward()) };
+        let reached = match found {
+            false => self.begin().and_then(|()| self.forward()),
+            true if self.was_holding() => self.proven_and_agreed(),
+            true => Err(self.interrupted()),
+        };
         let (state, fault) = match reached {
             Ok(()) => (DeploymentState::Live, None),
             Err(_) if self.is_live() => (DeploymentState::Live, None),

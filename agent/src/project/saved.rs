@@ -36,6 +36,18 @@ pub fn write<T: Serialize>(path: &Path, value: &T) -> Result<(), Failure> {
     sync_folder(path.parent().unwrap_or(path))
 }
 
+/// Writes a file unless there is one: of several writers at once the first one's stays. Tells whether it was this one.
+pub fn write_first<T: Serialize>(path: &Path, value: &T) -> Result<bool, Failure> {
+    let own = path.with_file_name(format!("{}.first", uuid::Uuid::now_v7()));
+    write(&own, value)?;
+    let linked = fs::hard_link(&own, path);
+    files::remove(&own)?;
+    match linked {
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(false),
+        linked => linked.at("write", path).and_then(|()| sync_folder(path.parent().unwrap_or(path))).map(|()| true),
+    }
+}
+
 /// What a project should be here.
 pub fn plan(layout: &Layout) -> Result<ProjectPlan, Failure> {
     let missing = || Failure::Missing(format!("there is no project {} here", layout.project()));

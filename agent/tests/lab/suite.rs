@@ -76,7 +76,7 @@ fn drift(line: &mut Line, request: Request) -> Vec<String> {
     }
 }
 
-fn setup(world: &World, name: &str) -> GuestSetup {
+pub fn setup(world: &World, name: &str) -> GuestSetup {
     let (private, public) = world.key_pair(name);
     let account = |user: &str| Account { user: user.parse().unwrap(), password: UnixPasswordHash(HASH.into()) };
     let file = |path: &str, text: String| GuestFile { path: path.into(), text, mode: 0o644 };
@@ -91,7 +91,7 @@ fn setup(world: &World, name: &str) -> GuestSetup {
     }
 }
 
-fn keys(users: &[&str], public: &str) -> AuthorizedKeys {
+pub fn keys(users: &[&str], public: &str) -> AuthorizedKeys {
     users.iter().map(|user| (user.parse::<UnixUser>().unwrap(), vec![public.to_owned()])).collect()
 }
 
@@ -192,8 +192,9 @@ fn state(line: &mut Line, plan: &GuestPlan) -> Option<GuestState> {
 }
 
 /// Everything on the node that could be a guest's: folders, cables, control groups, mounts.
-fn leftovers(world: &World) -> String {
-    world.must("ls -A /var/lib/lxc; ls /sys/class/net; find /sys/fs/cgroup -maxdepth 2 -name 'lxc.*.lab.test*'; grep -c /var/lib/lxc/ /proc/mounts || true; pgrep -fc lxc/.*lab.test || true")
+/// The kernel's loop devices are shared with nodes of other labs: those of this node's disk count.
+pub fn leftovers(world: &World) -> String {
+    world.must("ls -A /var/lib/lxc; ls /sys/class/net; find /sys/fs/cgroup -maxdepth 2 -name 'lxc.*.lab.test*'; grep -c /var/lib/lxc/ /proc/mounts || true; pgrep -fc lxc/.*lab.test || true; losetup --list --noheadings --output BACK-MAJ:MIN,BACK-FILE | grep \"$(stat -c %Hd:%Ld /var/lib/lxc) .*lab.test\" || true")
 }
 
 /// The root of a guest lays traps; the agent stays inside the guest and removes it all.

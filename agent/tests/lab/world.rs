@@ -106,6 +106,22 @@ impl World {
         (file, public.trim().to_owned())
     }
 
+    /// Reboots the node and waits until it answers again.
+    pub fn reboot(&self) {
+        let started = || self.on_node("cut -d' ' -f22 /proc/1/stat");
+        let before = started().text;
+        self.on_node("systemctl reboot");
+        let end = Instant::now() + Duration::from_mins(1);
+        loop {
+            let now = started();
+            if now.success && now.text != before {
+                return;
+            }
+            assert!(Instant::now() < end, "the node does not come back");
+            sleep(Duration::from_millis(100));
+        }
+    }
+
     pub fn http(&self, host: &str) -> Said {
         let address = format!("http://{}/", self.address);
         said(Command::new("curl").args([

@@ -64,7 +64,7 @@ pub fn in_each_phase(guest: &Guest) {
     )]));
     let (said, report) = guest.deploy("");
     assert!(said.success, "{}", said.text);
-    assert_eq!(report["phases"][7]["outcome"], "failed");
+    assert_eq!(report["phases"][8]["outcome"], "failed");
     println!("--- a commit that is not there");
     let (said, report) = guest.deploy(&format!("--commit {}", "0".repeat(40)));
     assert!(!said.success && report["state"] == "rolled_back", "{}", said.text);

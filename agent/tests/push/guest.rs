@@ -1,11 +1,14 @@
 //! A guest, and the people on it.
 
+use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use corpus_protocol::{FromAgent, Mapping, ProjectPlan, Request, SaltBundle, ToAgent};
+use corpus_protocol::{
+    Answer, DeployOrder, FromAgent, Mapping, Place, ProjectPlan, Report, Request, RequestError, SaltBundle, ToAgent,
+};
 
 /// No waiting takes longer on any machine.
 const PATIENCE: Duration = Duration::from_mins(2);
@@ -28,6 +31,8 @@ exec ssh root@localhost /usr/local/bin/corpus-agent project serve-git "$PROJECT"
 
 pub struct Guest {
     name: String,
+    /// Its first process, as the host counts.
+    init: Cell<u32>,
     folder: tempfile::TempDir,
 }
 
@@ -68,8 +73,11 @@ impl Guest {
     pub fn start(name: &str) -> Self {
         let image = variable("CORPUS_LAB_IMAGE").expect("scripts/test sets CORPUS_LAB_IMAGE");
         let agent = variable("CORPUS_AGENT_BINARY").unwrap_or_else(|| env!("CARGO_BIN_EXE_corpus-agent").to_owned());
-        let guest =
-            Self { name: format!("corpus-test-{name}-{}", std::process::id()), folder: tempfile::tempdir().unwrap() };
+        let guest = Self {
+            name: format!("corpus-test-{name}-{}", std::process::id()),
+            init: Cell::default(),
+            folder: tempfile::tempdir().unwrap(),
+        };
         let root = guest.root();
         std::fs::create_dir(&root).unwrap();
         host("tar", &["-C", root.to_str().unwrap(), "--numeric-owner", "-xpf", &image]);
@@ -79,14 +87,28 @@ impl Guest {
         let config = guest.folder.path().join("config");
         let own = format!("lxc.uts.name = guest\nlxc.rootfs.path = dir:{}\n", root.display());
         std::fs::write(&config, CONFIG.to_owned() + &own).unwrap();
-        host("lxc-start", &["-n", &guest.name, "-f", config.to_str().unwrap()]);
+        guest.power_on();
         guest.settle();
         guest
     }
 
-    /// Waits for systemd, then makes the people.
-    fn settle(&self) {
+    /// Starts it and waits for systemd.
+    fn power_on(&self) {
+        let config = self.folder.path().join("config");
+        host("lxc-start", &["-n", &self.name, "-f", config.to_str().unwrap()]);
+        let output = Command::new("lxc-info").args(["-n", &self.name, "-pH"]).output().unwrap();
+        self.init.set(String::from_utf8_lossy(&output.stdout).trim().parse().unwrap());
         soon("systemd", || self.root_says("systemctl is-system-running").text.starts_with("running"));
+    }
+
+    /// Its power is cut, and comes back.
+    pub fn loses_power(&self) {
+        host("lxc-stop", &["-k", "-n", &self.name]);
+        self.power_on();
+    }
+
+    /// Makes the people.
+    fn settle(&self) {
         std::fs::write(self.root().join("usr/local/bin/as-controller"), CONTROLLER).unwrap();
         self.root_does(
             "echo 127.0.0.1 localhost guest > /etc/hosts
@@ -107,9 +129,9 @@ impl Guest {
         self.folder.path().join("rootfs")
     }
 
-    /// A file of the guest.
+    /// A file of the guest, also below what is mounted there.
     pub fn path(&self, absolute: &str) -> PathBuf {
-        self.root().join(absolute.trim_start_matches('/'))
+        Path::new(&format!("/proc/{}/root", self.init.get())).join(absolute.trim_start_matches('/'))
     }
 
     fn inside(&self, argv: &[&str]) -> Command {
@@ -137,21 +159,32 @@ impl Guest {
         self.inside(&["su", "-", "mia", "-c", &format!("set -e\n{script}")])
     }
 
-    /// The layout of a project as the controller wants it, and mia's clone of it with the files of
-    /// an example of the repository, committed, with the guest as its remote `origin`.
-    pub fn project(&self, name: &str, example: Option<&str>) {
+    /// What the controller wants a project to be.
+    pub fn plan(&self, name: &str) -> ProjectPlan {
         let bundle = std::fs::read(self.root().join("salt.tar.gz")).unwrap();
         let sha256 = self.root_does("sha256sum /salt.tar.gz").split(' ').next().unwrap().to_owned();
         assert!(!bundle.is_empty());
-        let plan = ProjectPlan {
+        ProjectPlan {
             project: name.parse().unwrap(),
             environment: "staging".parse().unwrap(),
             hosts: vec![],
             proxy: None,
             settings: Mapping::default(),
             salt: Some(SaltBundle { path: "/salt.tar.gz".into(), sha256 }),
-        };
-        self.ask(&Request::EnsureProject { plan: Box::new(plan) });
+            place: Place::default(),
+            storage_grows: false,
+        }
+    }
+
+    /// The project is as its plan says.
+    pub fn ensure(&self, plan: ProjectPlan) {
+        self.ask(&Request::EnsureProject { plan: Box::new(plan) }).unwrap();
+    }
+
+    /// The layout of a project as the controller wants it, and mia's clone of it with the files of
+    /// an example of the repository, committed, with the guest as its remote `origin`.
+    pub fn project(&self, name: &str, example: Option<&str>) {
+        self.ensure(self.plan(name));
         self.mia(&format!(
             "git init -q {name}; cd {name}
             git remote add origin ssh://sysadmin@localhost/srv/projects/{name}/git/project.git
@@ -201,8 +234,20 @@ impl Guest {
         live["commit"].as_str().unwrap_or_default().to_owned()
     }
 
+    /// Orders a deployment as the controller does; it begins on its own.
+    pub fn order(&self, order: &DeployOrder) -> Result<Answer, RequestError> {
+        self.ask(&Request::Deploy { order: Box::new(order.clone()) })
+    }
+
+    /// The report of a deployment, when it is over.
+    pub fn report(&self, name: &str, id: &str) -> Report {
+        let path = self.path(&format!("srv/projects/{name}/deployments/{id}/report.json"));
+        soon("the report", || path.exists());
+        serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
+    }
+
     /// Asks the agent as the controller does.
-    fn ask(&self, request: &Request) {
+    pub fn ask(&self, request: &Request) -> Result<Answer, RequestError> {
         let line = serde_json::to_string(&ToAgent::Request { id: 1, job: None, request: request.clone() }).unwrap();
         let file = self.root().join("request.json");
         std::fs::write(&file, line + "\n").unwrap();
@@ -210,9 +255,15 @@ impl Guest {
         let script = "(cat /request.json; while ! grep -q '\"type\":\"result\"' /answer.json; do sleep 0.1; done) | corpus-agent serve > /answer.json";
         self.root_does(&format!("true > /answer.json; {script}"));
         let answers = std::fs::read_to_string(self.root().join("answer.json")).unwrap();
-        let results = answers.lines().map(|line| serde_json::from_str::<FromAgent>(line).unwrap());
-        let good = |answer: &FromAgent| matches!(answer, FromAgent::Result { result: Ok(_), .. });
-        assert!(results.into_iter().any(|answer| good(&answer)), "{answers}");
+        let mut answers = answers.lines().map(|line| serde_json::from_str::<FromAgent>(line).unwrap());
+        answers
+            .find_map(|answer| if let FromAgent::Result { result, .. } = answer { Some(result) } else { None })
+            .unwrap()
+    }
+
+    /// Becomes a command of root's in the guest.
+    pub fn root_begins(&self, script: &str) -> Command {
+        self.inside(&["sh", "-ec", script])
     }
 }
 

@@ -15,7 +15,7 @@ use crate::{project_samples, samples};
 pub fn page(place: &Place, variant: &str) -> Option<Page> {
     let (who, blank) = (samples::operator(), FormState::default());
     let at = variant.parse::<usize>().unwrap_or(0);
-    let detail = project_samples::project_detail(at.min(3));
+    let detail = project_samples::project_detail(at.min(4));
     let one = |which: Environment| detail.summary.environments.iter().find(|one| one.environment == which);
     let title = detail.summary.name.to_string();
     Some(match place {
@@ -42,6 +42,12 @@ pub fn page(place: &Place, variant: &str) -> Option<Page> {
             "Remove",
             environment_questions::remove_view(&detail.summary, one(*which)?, &blank),
         ),
+        Place::RemoveEnvironmentGuest(_, which, _) => {
+            let environment = one(*which)?;
+            let other = environment.others.first()?;
+            let view = environment_questions::leave_view(&detail.summary, environment, other, &blank);
+            Page::new("remove-environment-guest", "Remove", view)
+        }
         Place::Drill(_, which) => {
             Page::new("drill", "Drill", environment_questions::drill_view(&detail.summary, one(*which)?, &blank))
         }
@@ -65,9 +71,17 @@ pub fn page(place: &Place, variant: &str) -> Option<Page> {
             )
         }
         Place::Deployment(..) => {
-            let state = variant.parse().unwrap_or(DeploymentState::RolledBack);
-            let shown = project_samples::deployment(state);
-            let failed = matches!(state, DeploymentState::RolledBack | DeploymentState::Broken);
+            let shown = match variant {
+                "refused" => project_samples::refused(),
+                "part" => project_samples::part(),
+                "holding" => project_samples::holding(),
+                "partly" => project_samples::partly(),
+                _ => project_samples::deployment(variant.parse().unwrap_or(DeploymentState::RolledBack)),
+            };
+            let failed = shown
+                .report
+                .as_ref()
+                .is_some_and(|report| report.fault.as_ref().is_some_and(|fault| fault.line.is_some()));
             let window = match (variant, failed) {
                 ("search", _) => Window::Search("wheel".into()),
                 (_, true) => Window::Around(415),

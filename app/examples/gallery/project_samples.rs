@@ -2,7 +2,8 @@
 
 use chrono::{Duration, Utc};
 use corpus_controller::project_views::{
-    Delivery, DeploymentDetail, DeploymentSummary, EnvironmentView, LogLine, MemberView, ProjectDetail, ProjectSummary,
+    Delivery, DeploymentDetail, DeploymentSummary, EnvironmentView, LogLine, MemberView, OnGuestView, OtherGuestView,
+    ProjectDetail, ProjectSummary,
 };
 use corpus_controller::views::Time;
 use corpus_domain::{
@@ -53,6 +54,8 @@ pub fn summary(number: i64, environment: Environment, state: DeploymentState, tr
         ended_at: over.then(|| before(148)),
         elapsed_ms: over.then_some(42_000),
         job: (!over).then(|| JobId(id(40))),
+        guest: word("staging.carto.example.net"),
+        leader: None,
     }
 }
 
@@ -121,6 +124,7 @@ fn environment(which: Environment, state: EnvironmentState, number: u128) -> Env
         } else {
             vec![word(&format!("{which}.carto.example.net")), word("tiles.carto.example.net")]
         },
+        others: Vec::new(),
         git_url: Some(format!("ssh://git@corpus.example.net:2222/carto-api/{which}")),
         pillar_url: Some(format!("ssh://git@corpus.example.net:2222/carto-api/{which}/pillar")),
         live: has_live.then(|| live(217, 90_000)),
@@ -130,6 +134,35 @@ fn environment(which: Environment, state: EnvironmentState, number: u128) -> Env
         observed_at: has_live.then(|| before(12)),
         settings: serde_json::from_value(settings).unwrap_or_default(),
         job: (state == EnvironmentState::SettingUp).then(|| JobId(id(40))),
+    }
+}
+
+/// An environment on three guests: one is behind, and one could not be set up.
+pub fn several() -> EnvironmentView {
+    let other = |number: u128, name: &str| OtherGuestView {
+        guest_id: GuestId(id(60 + number)),
+        guest: word(name),
+        guest_state: GuestState::Running,
+        state: EnvironmentState::Ready,
+        state_reason: None,
+        hosts: vec![],
+        live: Some(live(216, 300_000)),
+        live_number: Some(216),
+        observed_at: Some(before(14)),
+        job: None,
+    };
+    EnvironmentView {
+        others: vec![
+            OtherGuestView { hosts: vec![word("web-2.carto.example.net")], ..other(2, "web-2.carto.example.net") },
+            OtherGuestView {
+                state: EnvironmentState::Failed,
+                state_reason: Some("the guest has no git".into()),
+                live: None,
+                live_number: None,
+                ..other(3, "web-3.carto.example.net")
+            },
+        ],
+        ..environment(Environment::Staging, EnvironmentState::Ready, 6)
     }
 }
 
@@ -162,6 +195,12 @@ pub fn projects() -> Vec<ProjectSummary> {
             deployments().into_iter().next(),
         ),
         project(8, "new-one", vec![], None),
+        project(
+            9,
+            "shop",
+            vec![environment(Environment::Dev, EnvironmentState::Failed, 5), several()],
+            deployments().into_iter().nth(2),
+        ),
     ]
 }
 
@@ -196,10 +235,14 @@ pub fn project_detail(at: usize) -> ProjectDetail {
             member(2, "dev.two", "<script>alert(2)</script>", ProjectRole::Developer, true),
             member(3, "jenkins", "Jenkins", ProjectRole::Developer, false),
         ],
-        free_guests: if at == 3 {
-            vec![(GuestId(id(29)), word("new.carto.example.net"), Environment::Dev)]
-        } else {
-            vec![]
+        free_guests: match at {
+            3 => vec![(GuestId(id(29)), word("new.carto.example.net"), Environment::Dev)],
+            4 => vec![
+                (GuestId(id(28)), word("dev-2.carto.example.net"), Environment::Dev),
+                (GuestId(id(27)), word("web-4.carto.example.net"), Environment::Staging),
+                (GuestId(id(26)), word("www.carto.example.net"), Environment::Prod),
+            ],
+            _ => vec![],
         },
         deployments: if empty { vec![] } else { deployments() },
         delivery: if empty { Delivery::default() } else { delivery() },
@@ -354,9 +397,105 @@ pub fn deployment(state: DeploymentState) -> DeploymentDetail {
     DeploymentDetail {
         live: Some((now, Some(if failed { 217 } else { 218 }))),
         report: (!waiting).then_some(report),
-        guest: word("staging.carto.example.net"),
+        first: None,
+        others: Vec::new(),
+        guests: Vec::new(),
         summary,
     }
+}
+
+fn on_guest(number: u128, state: DeploymentState, fault: Option<&str>) -> OnGuestView {
+    OnGuestView {
+        id: DeploymentId(id(0x2180 + number)),
+        guest: word(&format!("web-{number}.carto.example.net")),
+        state,
+        fault: fault.map(str::to_owned),
+        elapsed_ms: state.is_over().then_some(31_000),
+    }
+}
+
+const WHY: &str = "install: 20_migrate.sls: exit status 1";
+
+/// It could have gone live on the first guest, but could not on another one.
+pub fn refused() -> DeploymentDetail {
+    let mut detail = holding();
+    let (why, state) = (format!("web-2.carto.example.net: {WHY}"), DeploymentState::RolledBack);
+    detail.summary =
+        DeploymentSummary { fault: Some(why.clone()), ..summary(218, Environment::Staging, state, Trigger::Push) };
+    detail.live = Some((live(217, 90_000), Some(217)));
+    detail.others = vec![on_guest(2, state, Some(WHY))];
+    if let Some(report) = &mut detail.report {
+        report.state = state;
+        report.fault = Some(Fault { phase: Phase::Others, recipe: None, message: why, line: None });
+        for phase in report.phases.iter_mut().filter(|phase| phase.phase == Phase::Others) {
+            (phase.outcome, phase.elapsed_ms) = (Outcome::Failed, 31_000);
+        }
+        report.phases.push(PhaseReport {
+            phase: Phase::Rollback,
+            outcome: Outcome::Done,
+            began_ms: Some(millis(149)),
+            elapsed_ms: 4_900,
+            recipes: vec![],
+        });
+    }
+    detail
+}
+
+/// Its part on that other guest.
+pub fn part() -> DeploymentDetail {
+    let mut detail = deployment(DeploymentState::RolledBack);
+    let other = on_guest(2, DeploymentState::RolledBack, Some(WHY));
+    let whole = refused().summary;
+    detail.first = Some(OnGuestView {
+        id: whole.id,
+        guest: whole.guest.clone(),
+        state: whole.state,
+        fault: whole.fault.clone(),
+        elapsed_ms: whole.elapsed_ms,
+    });
+    (detail.summary.id, detail.summary.guest) = (other.id, other.guest.clone());
+    detail.summary.leader = Some(whole.id);
+    detail.others = vec![other];
+    detail.guests = vec![word("web-2.carto.example.net"), word("web-3.carto.example.net")];
+    detail
+}
+
+/// It is proven on the first guest and runs on another one; a third is next.
+pub fn holding() -> DeploymentDetail {
+    let mut detail = deployment(DeploymentState::Live);
+    detail.summary = summary(218, Environment::Staging, DeploymentState::Running, Trigger::Push);
+    detail.live = Some((live(217, 90_000), Some(217)));
+    detail.others = vec![on_guest(2, DeploymentState::Running, None)];
+    detail.guests = vec![word("web-2.carto.example.net"), word("web-3.carto.example.net")];
+    if let Some(report) = &mut detail.report {
+        report.state = DeploymentState::Running;
+        report.live = None;
+        report.phases.pop();
+        report.phases.push(PhaseReport {
+            phase: Phase::Others,
+            outcome: Outcome::Skipped,
+            began_ms: Some(millis(12)),
+            elapsed_ms: 0,
+            recipes: vec![],
+        });
+    }
+    detail
+}
+
+/// It is live on the first guest and one other, but not on the third.
+pub fn partly() -> DeploymentDetail {
+    let mut detail = deployment(DeploymentState::Live);
+    let lost = "what became of it is not known; it goes live when its guest answers again";
+    detail.others = vec![on_guest(2, DeploymentState::Live, None), on_guest(3, DeploymentState::Broken, Some(lost))];
+    if let Some(report) = &mut detail.report {
+        let at = report.phases.len().saturating_sub(1);
+        let (outcome, recipes) = (Outcome::Done, vec![]);
+        report.phases.insert(
+            at,
+            PhaseReport { phase: Phase::Others, outcome, began_ms: Some(millis(170)), elapsed_ms: 33_000, recipes },
+        );
+    }
+    detail
 }
 
 pub fn log() -> Vec<LogLine> {

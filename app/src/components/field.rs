@@ -2,6 +2,7 @@
 //!
 //! What was typed goes before what is suggested; a password never comes back.
 
+use corpus_domain::SizeProfile;
 use leptos::prelude::*;
 
 use crate::form::{FormState, sentence};
@@ -206,6 +207,11 @@ pub fn check(
         </div>
     }
     .into_any()
+}
+
+/// The options of size profiles, each with its storage.
+pub fn sizes(profiles: impl IntoIterator<Item = SizeProfile>) -> Vec<(String, String)> {
+    profiles.into_iter().map(|size| (size.to_string(), format!("{size}, {}", size.storage().gb()))).collect()
 }
 
 /// The options of a closed set of words, each its own text.

@@ -12,11 +12,11 @@ mod text;
 pub use card::{Fact, card, empty, facts, head, notice, pager};
 pub use confirm::confirm;
 pub use drift::{drift_card, drift_mark, drift_notice};
-pub use field::{Field, check, checks, picks};
+pub use field::{Field, check, checks, picks, sizes};
 pub use form::{action, error_summary};
 pub use states::{
-    deployment_look, deployment_status, environment_status, guest_state_status, guest_status, job_status, name_status,
-    node_status, outcome_status,
+    deployment_look, deployment_status, environment_status, guest_state_status, guest_status, is_behind, is_everywhere,
+    job_status, name_status, node_status, outcome_status,
 };
 pub use status::{Tone, environment, environments, meter, status};
 pub use text::{age, at, bytes, clock, code, commit, copied, count, moment, since, took};

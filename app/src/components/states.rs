@@ -1,6 +1,6 @@
 //! The word and the tone of each state of the design.
 
-use corpus_controller::project_views::EnvironmentView;
+use corpus_controller::project_views::{EnvironmentView, OtherGuestView};
 use corpus_controller::views::{GuestView, NameView, NodeView};
 use corpus_domain::{
     DeploymentState, EnvironmentState, GuestState, JobState, NameState, NodeState, Outcome, Reachability,
@@ -85,9 +85,28 @@ pub fn environment_status(environment: &EnvironmentView) -> AnyView {
         EnvironmentState::SettingUp => status(Tone::Busy, "Setting up"),
         EnvironmentState::Failed => status(Tone::Fail, "Failed"),
         EnvironmentState::Leaving => status(Tone::Busy, "Being removed"),
+        EnvironmentState::Ready if !is_everywhere(environment) => status(Tone::Warn, "Not live everywhere"),
         EnvironmentState::Ready if environment.live.is_some() => status(Tone::Ok, "Live"),
         EnvironmentState::Ready => status(Tone::Off, "Nothing live yet"),
     }
+}
+
+/// Whether something else is live on another guest than on the first.
+pub fn is_behind(environment: &EnvironmentView, other: &OtherGuestView) -> bool {
+    let ready = other.state == EnvironmentState::Ready;
+    ready
+        && match (&environment.live, &other.live, environment.live_number, other.live_number) {
+            (None, None, ..) => false,
+            (Some(_), Some(_), Some(first), Some(here)) => first != here,
+            (Some(first), Some(here), ..) => first.commit != here.commit,
+            (Some(_), None, ..) | (None, Some(_), ..) => true,
+        }
+}
+
+/// Whether the same is live on all its guests, or will be: a job is on one of them.
+pub fn is_everywhere(environment: &EnvironmentView) -> bool {
+    let moves = |other: &OtherGuestView| environment.job.is_some() || other.job.is_some();
+    environment.others.iter().all(|other| moves(other) || !is_behind(environment, other))
 }
 
 /// How a phase, a recipe or a check ended.

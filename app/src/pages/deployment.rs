@@ -5,19 +5,21 @@
 //! the log among them, which stays at its end.
 
 use corpus_controller::authz::Principal;
-use corpus_controller::project_views::{DeploymentDetail, DeploymentSummary};
+use corpus_controller::project_views::{DeploymentDetail, DeploymentSummary, OnGuestView};
 use corpus_controller::{Controller, Result};
 use corpus_domain::{DeploymentState, ProjectName, Trigger};
-use corpus_protocol::Report;
+use corpus_protocol::Fault;
 use leptos::prelude::*;
 
 use super::Asked;
 use super::deployment_cards::{about, archives, commits, live_now, proofs};
+use super::deployment_guests::{guests_card, not_everywhere, refused_by, waits_for};
 use super::deployment_log::{self, Log};
+use super::deployment_paths::{deployment_path, line_path, part_guest, part_path, report_path, whole_path};
 use super::deployment_phases::{other_phases, pipeline, recipes};
 use super::deployments::duration;
 use super::project_environments::may_deploy;
-use super::projects::{deployment_path, project_path};
+use super::projects::project_path;
 use crate::components::{
     Tone, action, at, card, commit, deployment_look, environment, error_summary, head, notice, status,
 };
@@ -31,11 +33,16 @@ pub async fn load(
     (name, number): (&ProjectName, i64),
     asked: &Asked,
 ) -> Result<Page> {
-    let detail = controller.deployment_by_number(principal, name, number).await?;
+    let guest = asked.query.get("guest").and_then(|guest| guest.parse().ok());
+    let detail = controller.deployment_by_number(principal, name, number, guest.as_ref()).await?;
     let log = deployment_log::read(controller, principal, &detail, &asked.query).await?;
-    let title = format!("{name} #{number}");
     let view = deployment_view(principal, &detail, &log, &asked.form);
-    Ok(Page::new("deployment", title, view).under("Deployments", "/deployments"))
+    let page = match part_guest(&detail.summary) {
+        Some(guest) => Page::new("deployment", format!("{name} #{number} on {guest}"), view)
+            .under(&format!("#{number}"), whole_path(&detail.summary)),
+        None => Page::new("deployment", format!("{name} #{number}"), view),
+    };
+    Ok(page.under("Deployments", "/deployments"))
 }
 
 /// The view of plain values.
@@ -48,14 +55,15 @@ pub fn deployment_view(
     let one = &detail.summary;
     let report = detail.report.as_ref();
     let busy = (!one.state.is_over()).then_some("");
-    let title = view! { <a href=project_path(&one.project)>{one.project.to_string()}</a>{format!(" #{} ", one.number)}{environment(one.environment)} };
+    let on = part_guest(one).map(|guest| format!(" on {guest}"));
+    let title = view! { <a href=project_path(&one.project)>{one.project.to_string()}</a>{format!(" #{} ", one.number)}{environment(one.environment)}{on} };
     let below = view! { <span id="live-state" data-live="" data-busy=busy>{state(detail)}" "<span class="quiet">{what(one)}</span></span> };
     let actions = view! { <span class="actions" id="live-actions" data-live="">{actions(principal, detail)}</span> };
     view! {
         {head(title.into_any(), below.into_any(), actions.into_any())}
         {error_summary(form)}
-        <div class="stack" id="live-notices" data-live="">{fault(detail)}</div>
-        <div id="live-pipeline" data-live="">{report.map(pipeline)}</div>
+        <div class="stack" id="live-notices" data-live="">{fault(detail)}{waits_for(detail)}{not_everywhere(detail)}</div>
+        <div id="live-pipeline" data-live="">{report.map(|report| pipeline(detail, report))}</div>
         <div class="cols">
             <div class="stack">
                 <section class="card" id="recipes" aria-labelledby="recipes-heading">
@@ -66,7 +74,8 @@ pub fn deployment_view(
                 <div id="live-commits" data-live="">{report.and_then(commits)}</div>
             </div>
             <div class="stack" id="live-about" data-live="">
-                {card("live", "What is live now", ().into_any(), live_now(detail))}
+                {guests_card(detail)}
+                {card("live", if one.leader.is_some() { "What is live there now" } else { "What is live now" }, ().into_any(), live_now(detail))}
                 {report.and_then(proofs)}
                 {report.and_then(|report| archives(principal, detail, report))}
                 {card("about", "About", ().into_any(), about(detail))}
@@ -105,16 +114,20 @@ fn what(one: &DeploymentSummary) -> AnyView {
 
 fn actions(principal: &Principal, detail: &DeploymentDetail) -> AnyView {
     let one = &detail.summary;
-    let page = deployment_path(one);
+    let page = whole_path(one);
     let job = one
         .job
         .filter(|_| !one.state.is_over())
         .map(|job| view! { <a class="btn" href=format!("/jobs/{job}")>"Follow or cancel the job"</a> });
-    let look = (!one.state.is_over()).then(|| view! { <a class="btn noscript" href=page.clone()>"Look again"</a> });
+    let look =
+        (!one.state.is_over()).then(|| view! { <a class="btn noscript" href=deployment_path(one)>"Look again"</a> });
     let report = detail
         .report
         .is_some()
-        .then(|| view! { <a class="btn" href=format!("{page}.json") download="">"Download report"</a> });
+        .then(|| view! { <a class="btn" href=report_path(one) download="">"Download report"</a> });
+    if one.leader.is_some() {
+        return view! { {look}{job}{report}<a class="btn" href=page>"The whole deployment"</a> }.into_any();
+    }
     let may = may_deploy(principal, one.project_id, one.environment) && one.state.is_over();
     let has_archive =
         detail.report.as_ref().is_some_and(|report| report.archives.iter().any(|archive| archive.id == one.id));
@@ -129,29 +142,34 @@ fn actions(principal: &Principal, detail: &DeploymentDetail) -> AnyView {
 fn fault(detail: &DeploymentDetail) -> Option<AnyView> {
     let one = &detail.summary;
     if one.state == DeploymentState::Superseded {
-        return Some(notice(
-            Tone::Off,
-            "It never ran",
-            view! { <span>"A later one came while it waited."</span> }.into_any(),
-        ));
+        let why = one.fault.as_deref().unwrap_or("A later one came while it waited.");
+        return Some(notice(Tone::Off, "It never ran", view! { <span>{sentence(why)}</span> }.into_any()));
     }
-    let Report { fault, .. } = detail.report.as_ref()?;
-    let text = fault.as_ref().map(|fault| fault.message.clone()).or_else(|| one.fault.clone())?;
-    let place = fault.as_ref().map(|fault| {
-        fault.recipe.as_ref().map_or_else(
-            || format!("Failed in {}", fault.phase),
-            |recipe| format!("Failed in {}, {recipe}", fault.phase),
-        )
-    });
-    let line = fault.as_ref().and_then(|fault| fault.line).map(|line| {
+    let fault = detail.report.as_ref().and_then(|report| report.fault.as_ref());
+    let text = fault.map(|fault| fault.message.clone()).or_else(|| one.fault.clone())?;
+    let refused = fault.and_then(|fault| refused_by(detail, fault));
+    // The notice begins with the guest already.
+    let text = refused.and_then(|other| text.strip_prefix(&format!("{}: ", other.guest))).unwrap_or(&text);
+    let place = fault.map_or_else(|| "Failed".to_owned(), |fault| place(fault, refused));
+    let line = fault.and_then(|fault| fault.line).map(|line| {
         // Whatever part of the log the page shows by now.
-        let path = format!("{}?line={line}#L{line}", deployment_path(one));
-        view! { <a class="link" href=path>{format!("line {line}")}</a> }
+        view! { <a class="link" href=line_path(one, line)>{format!("line {line}")}</a> }
+    });
+    let there = refused.map(|other| {
+        view! { <a class="link" href=part_path(one, &other.guest)>{format!("What happened on {}", other.guest)}</a> }
     });
     let hint = (one.state == DeploymentState::Broken)
         .then_some("Putting things back failed too: a person must look at the guest.");
     let tone = if one.state.is_over() { Tone::Fail } else { Tone::Warn };
-    let more =
-        view! { <span>{sentence(&text)}</span>{line}{hint.map(|hint| view! { <span class="strong">{hint}</span> })} };
-    Some(notice(tone, place.unwrap_or_else(|| "Failed".to_owned()), more.into_any()))
+    let more = view! { <span>{sentence(text)}</span>{there}{line}{hint.map(|hint| view! { <span class="strong">{hint}</span> })} };
+    Some(notice(tone, place, more.into_any()))
+}
+
+/// Where it failed: on another guest, or in a phase of its own.
+fn place(fault: &Fault, refused: Option<&OnGuestView>) -> String {
+    match (refused, &fault.recipe) {
+        (Some(other), _) => format!("Failed on {}", other.guest),
+        (None, Some(recipe)) => format!("Failed in {}, {recipe}", fault.phase),
+        (None, None) => format!("Failed in {}", fault.phase),
+    }
 }

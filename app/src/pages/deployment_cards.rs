@@ -17,7 +17,11 @@ pub fn live_now(detail: &DeploymentDetail) -> AnyView {
     let release = number.map_or_else(
         || "a deployment".into_any(),
         |number| {
-            let path = format!("/projects/{}/deployments/{number}", detail.summary.project);
+            let path = match detail.summary.leader {
+                None => format!("/projects/{}/deployments/{number}", detail.summary.project),
+                // The part on this guest.
+                Some(_) => format!("/deployments/{}", live.deployment),
+            };
             view! { <a class="link" href=path>{format!("#{number}")}</a> }.into_any()
         },
     );
@@ -71,7 +75,8 @@ pub fn proofs(report: &Report) -> Option<AnyView> {
 /// The archives that were kept when it ended; each can be restored.
 pub fn archives(principal: &Principal, detail: &DeploymentDetail, report: &Report) -> Option<AnyView> {
     let one = &detail.summary;
-    let may = may_deploy(principal, one.project_id, one.environment);
+    // The environment's archives are those of its first guest; a restore brings back the others' too.
+    let may = one.leader.is_none() && may_deploy(principal, one.project_id, one.environment);
     let page = environment_path(&one.project, one.environment);
     let items = report
         .archives
@@ -107,7 +112,7 @@ pub fn about(detail: &DeploymentDetail) -> AnyView {
     let one = &detail.summary;
     let mut all: Vec<Fact> = vec![
         ("Set off by", format!("{}, {}", one.trigger, one.by).into_any()),
-        ("Guest", detail.guest.to_string().into_any()),
+        ("Guest", one.guest.to_string().into_any()),
         ("Ordered", at(one.ordered_at)),
     ];
     if let Some(report) = detail.report.as_ref() {

@@ -7,7 +7,7 @@ use corpus_controller::project_views::{DeploymentDetail, DeploymentSummary, LogL
 use corpus_controller::{Controller, Result};
 use leptos::prelude::*;
 
-use super::projects::deployment_path;
+use super::deployment_paths::{deployment_path, deployment_query, line_path, part_guest};
 use crate::components::{Field, clock, count};
 use crate::form::FormState;
 
@@ -100,10 +100,10 @@ pub async fn read(
 }
 
 /// Where a line is found, in this window or in one around it.
-fn line_path(one: &DeploymentSummary, log: &Log, line: i64) -> String {
+fn path_of(one: &DeploymentSummary, log: &Log, line: i64) -> String {
     let here =
         !matches!(log.window, Window::Search(_) | Window::Tail) && log.lines.iter().any(|known| known.number == line);
-    if here { format!("#L{line}") } else { format!("{}?line={line}#L{line}", deployment_path(one)) }
+    if here { format!("#L{line}") } else { line_path(one, line) }
 }
 
 /// The search, the lines, and the ways to others.
@@ -134,16 +134,19 @@ fn tools(one: &DeploymentSummary, log: &Log) -> AnyView {
         _ => format!("lines {first} to {last} of {}", log.total),
     };
     let earlier = (!search && first > 1)
-        .then(|| view! { <a class="link" href=format!("{page}?from={}#logs", (first - STEP).max(1))>"Earlier"</a> });
+        .then(|| view! { <a class="link" href=deployment_query(one, &format!("from={}#logs", (first - STEP).max(1)))>"Earlier"</a> });
     let later = (!search && last > 0 && last < log.total)
-        .then(|| view! { <a class="link" href=format!("{page}?from={}#logs", last + 1)>"Later"</a> });
+        .then(|| view! { <a class="link" href=deployment_query(one, &format!("from={}#logs", last + 1))>"Later"</a> });
     let whole = (log.window != Window::Whole && log.total > 0)
-        .then(|| view! { <a class="link" href=format!("{page}?log=whole#logs")>"Whole log"</a> });
+        .then(|| view! { <a class="link" href=deployment_query(one, "log=whole#logs")>"Whole log"</a> });
     let back = search.then(|| view! { <a class="link" href=format!("{page}#logs")>"Back to the log"</a> });
+    // What the path of a form asks with is lost when it is sent.
+    let on = part_guest(one).map(|guest| view! { <input type="hidden" name="guest" value=guest.to_string()/> });
     let text = if let Window::Search(text) = &log.window { text.clone() } else { String::new() };
     view! {
         <div class="tools">
             <form method="get" action=format!("{page}#logs") role="search" aria-label="Log" class="find">
+                {on}
                 {Field::new(&FormState::default(), "q", "Search the log").suggest(text).input()}
                 <button class="btn">"Search"</button>
             </form>
@@ -163,7 +166,7 @@ fn row(one: &DeploymentSummary, log: &Log, line: &LogLine) -> AnyView {
     let note = (line.stream == "note").then_some("note");
     view! {
         <div id=format!("L{number}") class=class>
-            <a href=line_path(one, log, number)>{number.to_string()}</a>
+            <a href=path_of(one, log, number)>{number.to_string()}</a>
             {clock(line.at)}
             <span class=note>{line.text.clone()}</span>
         </div>

@@ -1,11 +1,11 @@
 //! The phases of a deployment and what their recipes did.
 
-use corpus_controller::project_views::DeploymentSummary;
+use corpus_controller::project_views::{DeploymentDetail, DeploymentSummary};
 use corpus_domain::{DeploymentState, Outcome, Phase};
 use corpus_protocol::{PhaseReport, RecipeReport, Report, SaltState};
 use leptos::prelude::*;
 
-use super::projects::deployment_path;
+use super::deployment_paths::line_path;
 use crate::components::{Tone, count, empty, moment, outcome_status, since, status, took};
 
 /// How a phase stands, also while the deployment runs.
@@ -52,16 +52,28 @@ impl Standing {
 }
 
 /// One segment a phase, as wide as its share of the time.
-pub fn pipeline(report: &Report) -> AnyView {
+pub fn pipeline(detail: &DeploymentDetail, report: &Report) -> AnyView {
     let whole: u64 = report.phases.iter().map(|phase| phase.elapsed_ms).sum::<u64>().max(1);
     let rolled_back = report.phases.iter().any(|phase| phase.phase == Phase::Rollback && phase.began_ms.is_some());
     let known = |which: Phase| report.phases.iter().find(|phase| phase.phase == which);
+    let shown = |which: Phase| match which {
+        Phase::Rollback => rolled_back,
+        Phase::Others => has_others(detail) || known(which).is_some_and(|phase| phase.began_ms.is_some()),
+        _ => true,
+    };
     let items = Phase::ALL
         .iter()
-        .filter(|which| **which != Phase::Rollback || rolled_back)
+        .filter(|which| shown(**which))
         .map(|which| known(*which).map_or_else(|| to_come(report, *which), |phase| segment(report, phase, whole)))
         .collect_view();
     view! { <ol class="pipeline" aria-label="Phases">{items}</ol> }.into_any()
+}
+
+/// Whether it goes live together with other guests, as far as is known. Of one that is over it
+/// does not count how many guests its environment has by now.
+fn has_others(detail: &DeploymentDetail) -> bool {
+    let (part, over) = (detail.summary.leader.is_some(), detail.summary.state.is_over());
+    part || !detail.others.is_empty() || (!over && !detail.guests.is_empty())
 }
 
 fn to_come(report: &Report, which: Phase) -> AnyView {
@@ -115,7 +127,8 @@ fn summary(report: &Report, phase: &PhaseReport) -> String {
     let recipes = count(phase.recipes.len(), "recipe");
     let failed = phase.recipes.iter().filter(|recipe| recipe.outcome == Outcome::Failed).count();
     match Standing::of(report, phase) {
-        Standing::Running => format!("{recipes} so far"),
+        Standing::Running if phase.phase != Phase::Others => format!("{recipes} so far"),
+        _ if phase.phase == Phase::Others => "on the other guests".to_owned(),
         _ if failed > 0 => format!("{recipes}, {failed} failed"),
         Standing::NotRun => "not run".to_owned(),
         _ => recipes,
@@ -123,6 +136,10 @@ fn summary(report: &Report, phase: &PhaseReport) -> String {
 }
 
 fn list(one: &DeploymentSummary, phase: &PhaseReport) -> AnyView {
+    if phase.phase == Phase::Others {
+        let text = "The other guests of the environment deploy the same; none goes live unless all can.";
+        return view! { <p class="body quiet">{text}</p> }.into_any();
+    }
     if phase.recipes.is_empty() {
         return empty("No recipe", "Files in .salt or .corpus of the project run here.".into_any());
     }
@@ -134,7 +151,7 @@ fn item(one: &DeploymentSummary, recipe: &RecipeReport) -> AnyView {
     let reason = recipe.reason.clone().map(|text| view! { <div class="error">{text}</div> });
     let first = recipe.failing_line.or(recipe.lines.map(|(first, _)| first));
     let lines = first.map(|line| {
-        let path = format!("{}?line={line}#L{line}", deployment_path(one));
+        let path = line_path(one, line);
         view! { " "<a class="link small" href=path>{format!("line {line}")}</a> }
     });
     let states = (!recipe.states.is_empty()).then(|| salt(&recipe.states));

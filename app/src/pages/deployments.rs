@@ -9,7 +9,7 @@ use corpus_controller::{Controller, DEPLOYMENTS_PAGE, Result};
 use corpus_domain::{DeploymentState, Environment, Trigger};
 use leptos::prelude::*;
 
-use super::projects::deployment_path;
+use super::deployment_paths::deployment_path;
 use crate::components::{
     Field, age, commit, deployment_look, deployment_status, empty, environment, head, picks, since, took,
 };

@@ -9,6 +9,7 @@ use corpus_domain::{DeploymentId, Environment, EnvironmentState, Origin, Project
 use corpus_protocol::{ArchiveEntry, ConfigurationEntry};
 use leptos::prelude::*;
 
+use super::environment_guests::{failed_others, guests_card, not_everywhere};
 use super::project_environments::{environment_path, may_deploy, no_git, standing};
 use super::projects::project_path;
 use super::settings_text::{is_secret, shown, yaml};
@@ -54,7 +55,7 @@ pub fn environment_view(
 ) -> AnyView {
     let page = environment_path(&project.name, one.environment);
     let title = view! { {project.name.to_string()}" "{environment(one.environment)} };
-    let below = view! { <span id="live-state" data-live="" data-busy=one.job.is_some().then_some("")>{environment_status(one)}{one.observed_at.map(|at| view! { " "<span class="quiet">"as its guest told "{age(at)}</span> })}</span> };
+    let below = view! { <span id="live-state" data-live="" data-busy=is_busy(one).then_some("")>{environment_status(one)}{one.observed_at.map(|at| view! { " "<span class="quiet">{if one.others.is_empty() { "as its guest told " } else { "as its first guest told " }}{age(at)}</span> })}</span> };
     let configure = principal.may(Operation::EnvironmentConfigure, Some(project.id));
     let remove = principal
         .may(Operation::EnvironmentRemove, Some(project.id))
@@ -63,7 +64,7 @@ pub fn environment_view(
     view! {
         {head(title.into_any(), below.into_any(), view! { {deployments_link(project, one)}{remove} }.into_any())}
         {error_summary(form)}
-        <div class="stack" id="live-notices" data-live="">{notices(one)}</div>
+        <div class="stack" id="live-notices" data-live="">{notices(one)}{failed_others(one)}{not_everywhere(principal, project, one)}</div>
         <div class="cols">
             <div class="stack">
                 <div id="live-configuration" data-live="">{card("configuration", "Configuration", view! { <span class="quiet">"each value, and where it comes from"</span> }.into_any(), configuration(&one.configuration))}</div>
@@ -71,12 +72,18 @@ pub fn environment_view(
             </div>
             <div class="stack" id="live-about" data-live="">
                 {card("about", "Now", ().into_any(), facts(standing(one)))}
+                {guests_card(principal, project, one)}
                 {card("git", "Git", ().into_any(), git(one))}
                 {card("archives", "Archives", view! { <span class="quiet">{format!("{} kept", one.archives.len())}</span> }.into_any(), archives(principal, project, one))}
             </div>
         </div>
     }
     .into_any()
+}
+
+/// Whether a job is on it, or on one of its guests.
+pub fn is_busy(one: &EnvironmentView) -> bool {
+    one.job.is_some() || one.others.iter().any(|other| other.job.is_some())
 }
 
 fn deployments_link(project: &ProjectSummary, one: &EnvironmentView) -> AnyView {

@@ -1,17 +1,20 @@
 //! What is asked before an environment is changed for good or for a while: to restore an
-//! archive, to drill, to remove it. Each says what will happen.
+//! archive, to drill, to remove it, to take a guest from it. Each says what will happen.
 
 use corpus_controller::authz::Denied;
 use corpus_controller::authz::{Operation, Principal};
-use corpus_controller::project_views::{EnvironmentView, ProjectSummary};
+use corpus_controller::project_views::{EnvironmentView, OtherGuestView, ProjectSummary};
 use corpus_controller::{Controller, Error, Result};
-use corpus_domain::{DeploymentId, Environment, ProjectName};
+use corpus_domain::{DeploymentId, Environment, GuestId, ProjectName};
 use corpus_protocol::ArchiveEntry;
 use leptos::prelude::*;
 
 use super::environment::{archive_of, question, read};
-use super::project_environments::{environment_path, hosts, live, may_deploy};
-use crate::components::{Field, age, bytes, card, check, commit, environment, error_summary, facts, head, moment};
+use super::environment_guests::leave_path;
+use super::project_environments::{environment_path, hosts, hosts_of, live, live_of, may_deploy};
+use crate::components::{
+    Field, Tone, age, bytes, card, check, commit, count, environment, error_summary, facts, head, moment, notice,
+};
 use crate::form::FormState;
 use crate::layout::Page;
 
@@ -55,12 +58,39 @@ pub async fn load_remove(
     Ok(question("remove-environment", format!("Remove {which}"), name, which, remove_view(&project, &one, form)))
 }
 
+/// Asks whether a guest is to be taken from it.
+pub async fn load_leave(
+    controller: &Controller,
+    principal: &Principal,
+    (name, which): (&ProjectName, Environment),
+    guest: GuestId,
+    form: &FormState,
+) -> Result<Page> {
+    let (project, one) = read(controller, principal, name, which).await?;
+    let _permit = principal.permit_in(Operation::EnvironmentRemove, project.id)?;
+    let other = one.others.iter().find(|other| other.guest_id == guest).ok_or(Error::Denied(Denied::NotFound))?;
+    let title = format!("Remove {} from {which}", other.guest);
+    Ok(question("remove-environment-guest", title, name, which, leave_view(&project, &one, other, form)))
+}
+
 fn asked(title: &str, project: &ProjectSummary, one: &EnvironmentView, form: &FormState, body: AnyView) -> AnyView {
+    asked_after(title, project, one, form, None, body)
+}
+
+fn asked_after(
+    title: &str,
+    project: &ProjectSummary,
+    one: &EnvironmentView,
+    form: &FormState,
+    obstacle: Option<AnyView>,
+    body: AnyView,
+) -> AnyView {
     let heading = view! { {format!("{title} ")}{environment(one.environment)} };
     let below = view! { <span class="quiet">{project.name.to_string()}</span> };
     view! {
         {head(heading.into_any(), below.into_any(), ().into_any())}
         {error_summary(form)}
+        {obstacle}
         {card("question", "What happens", ().into_any(), body)}
     }
     .into_any()
@@ -114,5 +144,42 @@ pub fn remove_view(project: &ProjectSummary, one: &EnvironmentView, form: &FormS
             <div class="submit"><button class="btn danger">"Remove this environment"</button><a class="btn" href=page.clone()>"Keep it"</a></div>
         </form>
     };
-    asked("Remove", project, one, form, body.into_any())
+    let obstacle = others_first(project, one);
+    asked_after("Remove", project, one, form, obstacle, body.into_any())
+}
+
+/// An environment goes with its first guest alone: its others are to be taken from it before.
+fn others_first(project: &ProjectSummary, one: &EnvironmentView) -> Option<AnyView> {
+    let links = one
+        .others
+        .iter()
+        .map(|other| {
+            let path = leave_path(project, one, other.guest_id);
+            view! { <a class="link" href=path>{format!("Remove {}", other.guest)}</a> }
+        })
+        .collect_view();
+    let text = "Take them from it first; then the environment can be removed.";
+    let what = format!("It has {}", count(one.others.len(), "other guest"));
+    (!one.others.is_empty()).then(|| notice(Tone::Warn, what, view! { <span>{text}</span>{links} }.into_any()))
+}
+
+/// The question before a guest other than the first is taken from an environment.
+pub fn leave_view(
+    project: &ProjectSummary,
+    one: &EnvironmentView,
+    other: &OtherGuestView,
+    form: &FormState,
+) -> AnyView {
+    let page = environment_path(&project.name, one.environment);
+    let guest = view! { <a class="link" href=format!("/guests/{}", other.guest_id)>{other.guest.to_string()}</a> };
+    let body = view! {
+        {facts(vec![("Guest", guest.into_any()), ("Live there", live_of(other.live.as_ref(), other.live_number)), ("Reached at", hosts_of(&other.hosts)), ("Stays on", one.guest.to_string().into_any())])}
+        <form method="post" action=leave_path(project, one, other.guest_id) class="form body foot">
+            <p>{format!("The project is taken from this guest: its tree, its pillar and its archives there. It gets no deployment any more; {} goes on without it. The guest itself stays, and can be added again.", one.environment)}</p>
+            {check(form, "with_data", "Take its data too", "The project's data folder on the guest; without this it stays there", false)}
+            {Field::new(form, "confirm", format!("Type {} to confirm", other.guest)).required().mono().input()}
+            <div class="submit"><button class="btn danger">"Remove this guest"</button><a class="btn" href=page.clone()>"Keep it"</a></div>
+        </form>
+    };
+    asked(&format!("Remove {} from", other.guest), project, one, form, body.into_any())
 }

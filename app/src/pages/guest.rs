@@ -8,7 +8,7 @@ use corpus_domain::{EnvironmentState, GuestId, GuestState};
 use leptos::prelude::*;
 
 use super::Asked;
-use super::guest_parts::{about, connect, names, settings};
+use super::guest_parts::{about, connect, enlarge, names, settings};
 use super::guests::last_known;
 use super::jobs::{guest_jobs, history, progress};
 use crate::age::span;
@@ -26,7 +26,7 @@ pub async fn load(controller: &Controller, principal: &Principal, id: GuestId, a
     )?;
     let shown = Shown {
         guest: &guest,
-        environment: environment.map(|(_, _, state)| state),
+        environment,
         zones: &zones,
         jobs: &jobs,
         form: &asked.form,
@@ -39,8 +39,8 @@ pub async fn load(controller: &Controller, principal: &Principal, id: GuestId, a
 pub struct Shown<'a> {
     /// The guest.
     pub guest: &'a GuestView,
-    /// The state of the environment that stands on it; none when none does.
-    pub environment: Option<EnvironmentState>,
+    /// The state of the environment that stands on it, and whether it is its first guest; none when none does.
+    pub environment: Option<(EnvironmentState, bool)>,
     /// The zones that names can be in.
     pub zones: &'a [ZoneView],
     /// Its jobs, the newest first.
@@ -69,6 +69,7 @@ pub fn guest_view(principal: &Principal, shown: &Shown<'_>) -> AnyView {
             </div>
             <div class="stack">
                 {about(guest, shown.environment)}
+                {enlarge(principal, guest, &shown.form.of("enlarge"))}
                 <div id="live-history" data-live="">{card("history", "History", ().into_any(), history(shown.jobs))}</div>
             </div>
         </div>

@@ -2,12 +2,12 @@
 
 use corpus_controller::authz::{Operation, Principal};
 use corpus_controller::views::{GuestView, NameView, ZoneView};
-use corpus_domain::{EnvironmentState, NameState};
+use corpus_domain::{EnvironmentState, GuestState, NameState};
 use leptos::prelude::*;
 
 use super::project_environments::environment_path;
 use super::projects::project_path;
-use crate::components::{Fact, Field, age, card, code, confirm, copied, empty, facts, name_status};
+use crate::components::{Fact, Field, age, card, code, confirm, copied, empty, facts, name_status, sizes};
 use crate::form::{FormState, Revealed};
 
 /// How to enter it.
@@ -119,7 +119,7 @@ fn attach(guest: &GuestView, zones: &[ZoneView], form: &FormState) -> AnyView {
 }
 
 /// What it is, and which environment stands on it.
-pub fn about(guest: &GuestView, environment: Option<EnvironmentState>) -> AnyView {
+pub fn about(guest: &GuestView, environment: Option<(EnvironmentState, bool)>) -> AnyView {
     let memory = guest
         .memory_used
         .map_or_else(|| view! { <span class="quiet">"not read"</span> }.into_any(), |used| used.gib().into_any());
@@ -141,13 +141,33 @@ pub fn about(guest: &GuestView, environment: Option<EnvironmentState>) -> AnyVie
     view! { <div id="live-about" data-live="">{card("guest", "Guest", right.into_any(), body)}</div> }.into_any()
 }
 
-fn stands(guest: &GuestView, environment: Option<EnvironmentState>) -> AnyView {
-    let Some(state) = environment else {
+/// The form for more storage, where storage has a size and there is a larger one.
+pub fn enlarge(principal: &Principal, guest: &GuestView, form: &FormState) -> Option<AnyView> {
+    let settled = matches!(guest.state, GuestState::Running | GuestState::Stopped);
+    if !guest.backing.has_size() || !settled || !principal.may(Operation::GuestEnlarge, Some(guest.project_id)) {
+        return None;
+    }
+    let larger = sizes(guest.size.larger_than());
+    let next = larger.first()?.0.clone();
+    let hint = "It grows at once, also while it runs; it does not shrink again";
+    let body = view! {
+        <form method="post" action=format!("/guests/{}/enlarge", guest.id) class="body row">
+            {Field::new(form, "size", "New size").suggest(next).required().hint(hint).select(larger)}
+            <button class="btn">"Enlarge"</button>
+        </form>
+    };
+    let has = view! { <span class="quiet">{format!("has {}", guest.size.storage().gb())}</span> };
+    Some(card("enlarge", "Storage", has.into_any(), body.into_any()))
+}
+
+fn stands(guest: &GuestView, environment: Option<(EnvironmentState, bool)>) -> AnyView {
+    let Some((state, is_first)) = environment else {
         let set_up = format!("{}#set-up", project_path(&guest.project));
         return view! { <span class="quiet">{format!("{}, not set up for pushes. ", guest.environment)}</span><a class="link" href=set_up>"Set up"</a> }.into_any();
     };
     let word = match state {
-        EnvironmentState::Ready => "can be pushed to",
+        EnvironmentState::Ready if is_first => "can be pushed to",
+        EnvironmentState::Ready => "deploys what its first guest does",
         EnvironmentState::SettingUp => "being set up",
         EnvironmentState::Failed => "not set up: it failed",
         EnvironmentState::Leaving => "being removed",

@@ -5,12 +5,15 @@ pub mod audit;
 pub mod delivery;
 pub mod deployment;
 pub mod deployment_cards;
+pub mod deployment_guests;
 pub mod deployment_log;
+pub mod deployment_paths;
 pub mod deployment_phases;
 pub mod deployments;
 pub mod destroy;
 pub mod dns;
 pub mod environment;
+pub mod environment_guests;
 pub mod environment_questions;
 pub mod error;
 pub mod guest;
@@ -28,6 +31,7 @@ pub mod overview;
 pub mod project;
 pub mod project_environments;
 pub mod project_members;
+mod project_set_up;
 pub mod projects;
 pub mod request;
 mod settings_text;
@@ -75,6 +79,9 @@ pub async fn load(place: Place, controller: &Controller, principal: &Principal, 
         }
         Place::RemoveEnvironment(name, which) => {
             environment_questions::load_remove(controller, principal, (&name, which), &asked.form).await
+        }
+        Place::RemoveEnvironmentGuest(name, which, guest) => {
+            environment_questions::load_leave(controller, principal, (&name, which), guest, &asked.form).await
         }
         Place::Drill(name, which) => {
             environment_questions::load_drill(controller, principal, (&name, which), &asked.form).await

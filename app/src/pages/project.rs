@@ -3,15 +3,17 @@
 use corpus_controller::authz::{Operation, Principal};
 use corpus_controller::project_views::{ProjectDetail, ProjectSummary};
 use corpus_controller::{Controller, Result};
-use corpus_domain::{Environment, ProjectName};
+use corpus_domain::ProjectName;
 use leptos::prelude::*;
 
+use super::delivery;
 use super::deployments::{Shown, table};
+use super::environment::is_busy;
 use super::project_environments::environment_card;
 use super::project_members::members_card;
+use super::project_set_up::set_up;
 use super::projects::{project_path, role_word};
-use super::{delivery, guests};
-use crate::components::{Field, Tone, age, card, count, empty, error_summary, head, notice};
+use crate::components::{Field, Tone, age, card, count, error_summary, head, notice};
 use crate::form::FormState;
 use crate::layout::Page;
 
@@ -48,7 +50,7 @@ pub fn project_view(principal: &Principal, detail: &ProjectDetail, form: &FormSt
     let below = view! {
         <span class="quiet">{format!("You are {}. {}, made ", role_word(summary.role), count(summary.members as usize, "member"))}{age(summary.created_at)}</span>
     };
-    let running = summary.environments.iter().any(|one| one.job.is_some());
+    let running = summary.environments.iter().any(is_busy);
     let unsettled = detail.deployments.iter().any(|one| !one.state.is_over());
     let busy = (running || unsettled || detail.job.is_some()).then_some("");
     let cards = summary.environments.iter().map(|one| environment_card(principal, summary, one)).collect_view();
@@ -97,39 +99,6 @@ fn job_notice(detail: &ProjectDetail) -> Option<AnyView> {
         })
         .collect();
     (!notices.is_empty()).then(|| notices.into_any())
-}
-
-/// The form that makes a free guest an environment; where to get one when there is none.
-fn set_up(principal: &Principal, detail: &ProjectDetail, form: &FormState) -> Option<AnyView> {
-    let summary = &detail.summary;
-    let taken = |which: Environment| summary.environments.iter().any(|one| one.environment == which);
-    let missing: Vec<&str> = Environment::ALL.iter().filter(|one| !taken(**one)).map(|one| one.as_str()).collect();
-    if missing.is_empty() || !principal.may(Operation::EnvironmentSetUp, Some(summary.id)) {
-        return None;
-    }
-    let free: Vec<(String, String)> = detail
-        .free_guests
-        .iter()
-        .filter(|(_, _, which)| !taken(*which))
-        .map(|(id, name, which)| (format!("{which}:{id}"), format!("{which}: {name}")))
-        .collect();
-    let body = if free.is_empty() {
-        let request = guests::may_request(principal)
-            .then(|| view! { " "<a class="link" href="/guests/new">"Request a guest"</a> });
-        empty(
-            "No guest of this project is free",
-            view! { {format!("An environment stands on a guest of this project: request one for {}.", missing.join(", "))}{request} }.into_any(),
-        )
-    } else {
-        view! {
-            <form method="post" action=format!("{}/environments", project_path(&summary.name)) class="body row">
-                {Field::new(form, "guest", "Guest").required().hint("It gets its repositories, and can be pushed to in seconds").select(free)}
-                <button class="btn primary">"Set up"</button>
-            </form>
-        }
-        .into_any()
-    };
-    Some(card("set-up", "Set up an environment", ().into_any(), body))
 }
 
 /// The question before a project goes.

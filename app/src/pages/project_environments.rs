@@ -2,9 +2,11 @@
 
 use corpus_controller::authz::{Operation, Principal};
 use corpus_controller::project_views::{EnvironmentView, ProjectSummary};
-use corpus_domain::{Environment, EnvironmentState, Phase, ProjectId, ProjectName};
+use corpus_domain::{DnsName, Environment, EnvironmentState, Phase, ProjectId, ProjectName};
+use corpus_protocol::Live;
 use leptos::prelude::*;
 
+use super::environment_guests::guest_lines;
 use super::projects::project_path;
 use crate::components::{
     Fact, action, commit, copied, count, environment, environment_status, facts, guest_state_status, moment, since,
@@ -35,33 +37,53 @@ pub fn environment_card(principal: &Principal, project: &ProjectSummary, one: &E
         .filter(|_| one.state == EnvironmentState::Failed)
         .map(|text| view! { <p class="body error">{sentence(&text)}</p> });
     let push = if one.state == EnvironmentState::Ready { pushing(one) } else { vec![] };
+    let mut about = standing(one);
+    if !one.others.is_empty() {
+        about.insert(1, ("Guests", guest_lines(one)));
+    }
     view! {
         <section class="card environment" aria-labelledby=heading.clone() data-environment=one.environment.as_str()>
             <header><h2 id=heading.clone()><a href=page>{environment(one.environment)}</a></h2><div class="right">{environment_status(one)}</div></header>
             {reason}
-            {facts(standing(one).into_iter().chain(push).collect())}
+            {facts(about.into_iter().chain(push).collect())}
             {actions(principal, project, one)}
         </section>
     }
     .into_any()
 }
 
-/// What it is.
+/// What it is. Of several guests each says how it stands, wherever that is shown.
 pub fn standing(one: &EnvironmentView) -> Vec<Fact> {
-    let guest = view! { <a class="link" href=format!("/guests/{}", one.guest_id)>{one.guest.to_string()}</a>" "{guest_state_status(one.guest_state)} };
-    let archives = match one.archives.len() {
+    let mut all = vec![("Live", live(one))];
+    if one.others.is_empty() {
+        let guest = view! { <a class="link" href=format!("/guests/{}", one.guest_id)>{one.guest.to_string()}</a>" "{guest_state_status(one.guest_state)} };
+        all.extend([("Reached at", hosts(one)), ("Guest", guest.into_any())]);
+    }
+    all.push(("Archives", kept(one)));
+    all
+}
+
+fn kept(one: &EnvironmentView) -> AnyView {
+    match one.archives.len() {
         0 => view! { <span class="quiet">"none kept"</span> }.into_any(),
         kept => format!("{} kept", count(kept, "archive")).into_any(),
-    };
-    vec![("Live", live(one)), ("Reached at", hosts(one)), ("Guest", guest.into_any()), ("Archives", archives)]
+    }
 }
 
 /// What is live: its number, its commit, since when.
 pub fn live(one: &EnvironmentView) -> AnyView {
-    let Some(live) = one.live.as_ref() else {
+    if one.live.is_none() {
         return view! { <span class="quiet">"nothing yet: push to it"</span> }.into_any();
+    }
+    live_of(one.live.as_ref(), one.live_number)
+}
+
+/// The same of any of its guests.
+pub fn live_of(live: Option<&Live>, number: Option<i64>) -> AnyView {
+    let Some(live) = live else {
+        return view! { <span class="quiet">"nothing yet"</span> }.into_any();
     };
-    let id = one.live_number.map_or_else(
+    let id = number.map_or_else(
         || "a deployment".into_any(),
         |number| {
             view! { <a class="link" href=format!("/deployments/{}", live.deployment)>{format!("#{number}")}</a> }
@@ -75,11 +97,15 @@ pub fn live(one: &EnvironmentView) -> AnyView {
 
 /// The names by which the world reaches it.
 pub fn hosts(one: &EnvironmentView) -> AnyView {
-    if one.hosts.is_empty() {
+    hosts_of(&one.hosts)
+}
+
+/// The same of any of its guests.
+pub fn hosts_of(hosts: &[DnsName]) -> AnyView {
+    if hosts.is_empty() {
         return view! { <span class="quiet">"no DNS name leads to its guest"</span> }.into_any();
     }
-    let hosts = one
-        .hosts
+    let hosts = hosts
         .iter()
         .map(|host| view! { <li><a class="link" href=format!("http://{host}/")>{host.to_string()}</a></li> })
         .collect_view();
@@ -109,10 +135,8 @@ fn pushing(one: &EnvironmentView) -> Vec<Fact> {
 fn actions(principal: &Principal, project: &ProjectSummary, one: &EnvironmentView) -> AnyView {
     let page = environment_path(&project.name, one.environment);
     let may = |operation| principal.may(operation, Some(project.id));
-    let ready = one.state == EnvironmentState::Ready;
-    let why_not = one.job.is_some().then(|| "A job is on it".to_owned());
-    let deployable = ready && one.live.is_some() && may_deploy(principal, project.id, one.environment);
-    let again = deployable.then(|| action(format!("{page}/deploy"), "Deploy again", "btn", why_not));
+    let deployable = is_deployable(principal, project, one);
+    let again = deploy_again(principal, project, one, "btn");
     let drill = (deployable && one.environment != Environment::Prod && may(Operation::Drill))
         .then(|| view! { <a class="btn" href=format!("{page}/drill")>"Drill"</a> });
     let remove = may(Operation::EnvironmentRemove)
@@ -125,6 +149,23 @@ fn actions(principal: &Principal, project: &ProjectSummary, one: &EnvironmentVie
         </div>
     }
     .into_any()
+}
+
+fn is_deployable(principal: &Principal, project: &ProjectSummary, one: &EnvironmentView) -> bool {
+    let has_live = one.state == EnvironmentState::Ready && one.live.is_some();
+    has_live && may_deploy(principal, project.id, one.environment)
+}
+
+/// The button that deploys what is live once more.
+pub fn deploy_again(
+    principal: &Principal,
+    project: &ProjectSummary,
+    one: &EnvironmentView,
+    class: &'static str,
+) -> Option<AnyView> {
+    let post = format!("{}/deploy", environment_path(&project.name, one.environment));
+    let why_not = one.job.is_some().then(|| "A job is on it".to_owned());
+    is_deployable(principal, project, one).then(|| action(post, "Deploy again", class, why_not))
 }
 
 /// The form that replays a part of the pipeline.

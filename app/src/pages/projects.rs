@@ -6,6 +6,7 @@ use corpus_controller::{Controller, Result};
 use corpus_domain::{ProjectName, ProjectRole};
 use leptos::prelude::*;
 
+use super::deployment_paths::deployment_path;
 use crate::components::{
     Field, age, card, commit, count, deployment_status, empty, environment, environment_status, error_summary, head,
 };
@@ -113,11 +114,6 @@ pub fn role_word(role: Option<ProjectRole>) -> String {
 /// The page of a project.
 pub fn project_path(name: &ProjectName) -> String {
     format!("/projects/{name}")
-}
-
-/// The page of a deployment.
-pub fn deployment_path(deployment: &DeploymentSummary) -> String {
-    format!("/projects/{}/deployments/{}", deployment.project, deployment.number)
 }
 
 /// The form for a new project.

@@ -8,7 +8,7 @@ use corpus_domain::{Environment, SizeProfile};
 use leptos::prelude::*;
 
 use super::guests::may_request;
-use crate::components::{Field, card, check, empty, error_summary, head, picks};
+use crate::components::{Field, card, check, empty, error_summary, head, picks, sizes};
 use crate::form::FormState;
 use crate::layout::Page;
 
@@ -58,10 +58,6 @@ pub fn request_view(nodes: &[NodeView], projects: &[ProjectView], form: &FormSta
 
 fn fields(nodes: &[NodeView], projects: &[ProjectView], form: &FormState, form_id: &str) -> AnyView {
     let projects = projects.iter().map(|project| (project.id.to_string(), project.name.to_string())).collect();
-    let sizes = SizeProfile::ALL
-        .iter()
-        .map(|size| (size.as_str().to_owned(), format!("{size}, {}", size.storage().gb())))
-        .collect();
     let wrong = OPTIONAL.iter().any(|field| form.error_at(field).is_some());
     view! {
         <form method="post" action="/guests/new" class="form body">
@@ -70,7 +66,7 @@ fn fields(nodes: &[NodeView], projects: &[ProjectView], form: &FormState, form_i
                 {Field::new(form, "name", "Name").required().mono().hint("A full host name, such as www.example.org; also the guest's own host name").input()}
                 {Field::new(form, "project", "Project").required().select(projects)}
                 {Field::new(form, "environment", "Environment").suggest("dev").required().select(picks(Environment::ALL.iter().map(|one| one.as_str())))}
-                {Field::new(form, "size", "Size").suggest("small").required().hint("How much storage it may fill").select(sizes)}
+                {Field::new(form, "size", "Size").suggest("small").required().hint("How much storage it may fill; held to it with backing loop").select(sizes(SizeProfile::ALL.iter().copied()))}
             </div>
             <details class="more" open=wrong>
                 <summary>"Optional values; what is left empty is chosen"</summary>
@@ -94,7 +90,7 @@ fn optional(nodes: &[NodeView], form: &FormState) -> AnyView {
             {Field::new(form, "node", "Compute node").select(nodes)}
             {Field::new(form, "image", "Image").suggest("debian-12").mono().input()}
             {Field::new(form, "driver", "Driver").suggest("lxc").select(picks(["lxc"]))}
-            {Field::new(form, "backing", "Backing").suggest("overlayfs").hint("overlayfs is there at once; dir is a full copy").select(picks(["overlayfs", "dir"]))}
+            {Field::new(form, "backing", "Backing").suggest("overlayfs").hint("overlayfs is there at once; loop is a disk of its size, and grows; dir is a full copy").select(picks(["overlayfs", "loop", "dir"]))}
             {Field::new(form, "mode", "Mode").suggest("masterless").select(picks(["masterless"]))}
             {Field::new(form, "ip", "Address").mono().hint("Inside the node's guest network").input()}
             {Field::new(form, "mac", "MAC").mono().hint("00:16:3e:xx:xx:xx").input()}

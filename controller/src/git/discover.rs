@@ -92,9 +92,9 @@ impl Controller {
 
     async fn discover_on(&self, target: &GitTarget) -> Result<()> {
         for id in self.read_environment(target).await? {
-            let (project, environment) = (target.project_id, target.environment);
-            self.deployment_began(None, project, environment, id, Trigger::Push).await?;
-            tracing::debug!(deployment.id = %id, project = %target.project, %environment, "a deployment was found");
+            self.deployment_began(None, target.guest_id, id, Trigger::Push).await?;
+            let (project, environment) = (&target.project, target.environment);
+            tracing::debug!(deployment.id = %id, %project, %environment, "a deployment was found");
         }
         Ok(())
     }

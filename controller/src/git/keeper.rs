@@ -106,8 +106,7 @@ impl Keeper for Controller {
     }
 
     async fn follow(&self, who: &Principal, target: &GitTarget, id: DeploymentId) -> Result<()> {
-        let GitTarget { project_id, environment, .. } = target;
-        self.deployment_began(Some(who.id), *project_id, *environment, id, Trigger::Push).await.map(drop)
+        self.deployment_began(Some(who.id), target.guest_id, id, Trigger::Push).await.map(drop)
     }
 }
 

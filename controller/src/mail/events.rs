@@ -6,7 +6,7 @@ use sqlx::PgConnection;
 
 use super::letter::{DeploymentLetter, Letter, PlatformLetter};
 use crate::store::mail::{self, Ended};
-use crate::store::{json_opt, word};
+use crate::store::{json_opt, word, word_opt};
 
 /// A deployment's row and log are as they stay: who wants to know that it failed, or that it is
 /// the first to go live after one that did, is told. Repeatable.
@@ -57,6 +57,7 @@ async fn deployment(
         project: word(&row.project)?,
         environment: word(&row.environment)?,
         number: row.number,
+        guest: word_opt(row.guest.as_deref())?,
         state,
         by: row.by,
         commit: report.as_ref().and_then(|report| report.commit.clone()),

@@ -1,6 +1,6 @@
 //! What letters say.
 
-use corpus_domain::{CommitId, DeploymentState, Environment, ProjectName};
+use corpus_domain::{CommitId, DeploymentState, Environment, GuestName, ProjectName};
 use serde::{Deserialize, Serialize};
 use url::Url;
 
@@ -49,6 +49,9 @@ pub struct DeploymentLetter {
     pub environment: Environment,
     /// The deployment's number in its project.
     pub number: i64,
+    /// The guest on which it did not go live, though it did on the environment's first one.
+    #[serde(default)]
+    pub guest: Option<GuestName>,
     /// How it ended.
     pub state: DeploymentState,
     /// Who, for people.
@@ -125,11 +128,16 @@ fn failed(letter: &DeploymentLetter, pages: &Url) -> Mail {
     let DeploymentLetter { project, environment, number, by, .. } = letter;
     let broken = letter.state == DeploymentState::Broken;
     let mut text = Text::default();
-    text.line(&format!("Deployment #{number} of {project} to {environment} by {by} has failed."));
-    text.line(if broken {
-        "PUTTING BACK WHAT WAS LIVE FAILED TOO: somebody must look at it now."
-    } else {
-        "Everything was put back as it was before."
+    let (mut on, mut query) = (String::new(), String::new());
+    if let Some(guest) = &letter.guest {
+        (on, query) = (format!(" on {guest}"), format!("?guest={guest}"));
+    }
+    text.line(&format!("Deployment #{number} of {project} to {environment} by {by} has failed{on}."));
+    text.line(match (broken, &letter.guest) {
+        (true, None) => "PUTTING BACK WHAT WAS LIVE FAILED TOO: somebody must look at it now.",
+        (true, Some(_)) => "It is live on the first guest, and NOT HERE: somebody must look at it now.",
+        (false, None) => "Everything was put back as it was before.",
+        (false, Some(_)) => "It is live on the first guest. Here everything was put back: deploy again.",
     });
     text.gap();
     text.commit(letter);
@@ -144,9 +152,9 @@ fn failed(letter: &DeploymentLetter, pages: &Url) -> Mail {
     }
     text.live(letter);
     text.gap();
-    text.line(&page(pages, &format!("projects/{project}/deployments/{number}")));
+    text.line(&page(pages, &format!("projects/{project}/deployments/{number}{query}")));
     let what = if broken { "is broken" } else { "failed and was put back" };
-    text.mail(&format!("[{project} {environment}] #{number} {what}"), pages)
+    text.mail(&format!("[{project} {environment}] #{number} {what}{on}"), pages)
 }
 
 fn recovered(letter: &DeploymentLetter, pages: &Url) -> Mail {

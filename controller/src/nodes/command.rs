@@ -11,6 +11,7 @@ use std::time::Duration;
 use russh::ChannelMsg;
 use tokio::time::timeout;
 
+use super::carry::Carried;
 use super::connection::Connection;
 use super::error::NodeError;
 use super::privilege::Privilege;
@@ -101,6 +102,10 @@ pub(super) enum Command<'a> {
     Serve(Privilege, Sha256),
     /// The agent of a guest, serving a member's push or fetch.
     ServeGit(&'a Service),
+    /// The agent of a guest, sending a commit to another one.
+    SendGit(&'a Carried),
+    /// The agent of a guest, taking a commit from another one.
+    TakeGit(&'a Carried),
 }
 
 impl std::fmt::Display for Command<'_> {
@@ -121,6 +126,8 @@ impl std::fmt::Display for Command<'_> {
             Self::RemoveFolder(by, path) => write!(f, "{by}rmdir -- {path}"),
             Self::Serve(by, sum) => write!(f, "{by}{} serve", HostPath::Agent(*sum)),
             Self::ServeGit(service) => write!(f, "{GUEST_AGENT} project serve-git {service}"),
+            Self::SendGit(what) => write!(f, "{GUEST_AGENT} project send-git {what}"),
+            Self::TakeGit(what) => write!(f, "{GUEST_AGENT} project take-git {what}"),
         }
     }
 }
@@ -207,6 +214,12 @@ mod tests {
             by: "mia.w_1-x".parse().unwrap(),
             deployment: corpus_domain::DeploymentId(uuid::Uuid::nil()),
         };
+        let carried = Carried {
+            project: "shop".parse().unwrap(),
+            repository: crate::git::Repository::Pillar,
+            commit: "0123456789012345678901234567890123456789".parse().unwrap(),
+            deployment: corpus_domain::DeploymentId(uuid::Uuid::nil()),
+        };
         for line in [
             Command::True.to_string(),
             Command::UserId.to_string(),
@@ -220,6 +233,8 @@ mod tests {
             Command::Remove(by, HostPath::AuthorizedKeysPart).to_string(),
             Command::Serve(by, sum).to_string(),
             Command::ServeGit(&service).to_string(),
+            Command::SendGit(&carried).to_string(),
+            Command::TakeGit(&carried).to_string(),
         ] {
             assert!(line.bytes().all(|b| b.is_ascii_alphanumeric() || b" -_./:".contains(&b)), "{line}");
         }

@@ -18,6 +18,7 @@
 mod agent;
 mod authorize;
 mod backoff;
+mod carry;
 mod command;
 mod connect;
 mod connection;
@@ -43,6 +44,7 @@ pub(crate) mod tests;
 
 pub use agent::{Agent, Call};
 pub use authorize::{authorize, revoke};
+pub use carry::{Carried, carry};
 pub use connection::{Connection, connect};
 pub use credential::Credential;
 pub use endpoint::{Endpoint, GuestEndpoint, HostId, NodeEndpoint};

@@ -1,6 +1,8 @@
 //! Deployments: to order, list and read them.
 
-use corpus_domain::{DeploymentId, Environment, GuestState, JobId, Phase, ProjectId, ProjectName, Trigger, UserId};
+use corpus_domain::{
+    DeploymentId, Environment, GuestId, GuestName, GuestState, JobId, Phase, ProjectId, ProjectName, Trigger, UserId,
+};
 use corpus_protocol::Source;
 use serde_json::json;
 use sqlx::PgTransaction;
@@ -11,11 +13,11 @@ use super::jobs_error;
 use super::projects::audit_project;
 use crate::authz::{Denied, Operation, Principal};
 use crate::jobs::NewJob;
-use crate::project_views::{DeploymentDetail, DeploymentFilter, DeploymentSummary, LogLine};
+use crate::project_views::{DeploymentDetail, DeploymentFilter, DeploymentSummary, LogLine, OnGuestView};
 use crate::sagas::deploy;
 use crate::store::deployments::{NewDeployment, Ordered, Query};
 use crate::store::environments::Stands;
-use crate::store::{audit, deployment_log, deployments, environments, projects, users};
+use crate::store::{audit, deployment_log, deployments, environments, led, projects, users};
 use crate::{Controller, Error, Result};
 
 /// Deployments on a page of the list.
@@ -74,6 +76,8 @@ impl Controller {
         })?;
         is_ready(&stands)?;
         runs(&stands)?;
+        let others = environments::others(&mut tx, project, environment).await?;
+        others_run(&others)?;
         if let Source::Archive { archive } = &ordered.source
             && !stands.archives.iter().any(|kept| kept.id == *archive)
         {
@@ -87,12 +91,13 @@ impl Controller {
             ordered: Some(&ordered),
             by_id: Some(principal.id),
             by: principal.login.as_str(),
+            leader: None,
         };
         let number = deployments::insert(&mut tx, &new).await?.unwrap_or_default();
         let detail = json!({ "environment": environment, "number": number, "trigger": trigger, "deployment": id,
                              "source": ordered.source, "only": ordered.only });
         audit_project(&mut tx, principal, "deployment.order", project, &stands.name, detail).await?;
-        let job = self.submit(&mut tx, principal, deploy::job(id, number, &stands)).await?;
+        let job = self.submit(&mut tx, principal, deploy::job(id, number, &stands, &others)).await?;
         deployments::set_job(&mut tx, id, job).await?;
         tx.commit().await?;
         Ok((id, job))
@@ -117,17 +122,19 @@ impl Controller {
         self.detail(principal, Query { one: Some(id), limit: 1, ..Query::default() }).await
     }
 
-    /// One deployment by its number in its project.
+    /// One deployment by its number in its project, as it went on one of the guests: the first,
+    /// unless another one is named.
     pub async fn deployment_by_number(
         &self,
         principal: &Principal,
         project: &ProjectName,
         number: i64,
+        guest: Option<&GuestName>,
     ) -> Result<DeploymentDetail> {
         let mut conn = self.services.db.acquire().await?;
         let id = projects::by_name(&mut conn, project).await?.ok_or(Denied::NotFound)?;
         drop(conn);
-        let query = Query { projects: Some(&[id]), number: Some(number), limit: 1, ..Query::default() };
+        let query = Query { projects: Some(&[id]), number: Some(number), guest, limit: 1, ..Query::default() };
         self.detail(principal, query).await
     }
 
@@ -135,12 +142,19 @@ impl Controller {
         let mut conn = self.services.db.acquire().await?;
         let summary = deployments::list(&mut conn, &query).await?.pop().ok_or(Denied::NotFound)?;
         let _permit = principal.permit_in(Operation::DeploymentSee, summary.project_id)?;
-        let (report, guest) = deployments::report(&mut conn, summary.id).await?.ok_or(Denied::NotFound)?;
-        let git_url = self.services.settings.git_url.as_deref();
-        let all = environments::views(&mut conn, &[summary.project_id], git_url).await?;
-        let here = all.into_iter().find(|(_, view)| view.environment == summary.environment);
-        let live = here.and_then(|(_, view)| Some((view.live?, view.live_number)));
-        Ok(DeploymentDetail { summary, report, live, guest })
+        let report = deployments::report(&mut conn, summary.id).await?;
+        let live = led::live_beside(&mut conn, summary.id).await?;
+        let others = led::on_others(&mut conn, summary.leader.unwrap_or(summary.id)).await?;
+        let first = match summary.leader {
+            Some(leader) => {
+                let query = Query { one: Some(leader), limit: 1, ..Query::default() };
+                deployments::list(&mut conn, &query).await?.pop().map(on_guest)
+            }
+            None => None,
+        };
+        let beside = environments::others(&mut conn, summary.project_id, summary.environment).await?;
+        let guests = beside.into_iter().map(|stands| stands.guest_name).collect();
+        Ok(DeploymentDetail { summary, report, live, first, others, guests })
     }
 
     /// The log of a deployment after line `after`, at most `limit` lines.
@@ -180,19 +194,19 @@ impl Controller {
     pub async fn deployment_began(
         &self,
         by: Option<UserId>,
-        project: ProjectId,
-        environment: Environment,
+        guest: GuestId,
         id: DeploymentId,
         trigger: Trigger,
     ) -> Result<JobId> {
         let mut tx = self.services.db.begin().await?;
-        let stands = environments::get(&mut tx, project, environment).await?.ok_or(Denied::NotFound)?;
+        let stands = environments::on_guest(&mut tx, guest).await?.ok_or(Denied::NotFound)?;
+        let (project, environment) = (stands.project, stands.environment);
         let member = match by {
             Some(by) => users::principal(&mut tx, by).await?,
             None => None,
         };
         let login = member.as_ref().map_or("", |member| member.login.as_str());
-        let new = NewDeployment { id, on: &stands, trigger, ordered: None, by_id: by, by: login };
+        let new = NewDeployment { id, on: &stands, trigger, ordered: None, by_id: by, by: login, leader: None };
         if let Some(number) = deployments::insert(&mut tx, &new).await? {
             let detail = json!({ "environment": environment, "number": number, "trigger": trigger, "deployment": id });
             let entry = audit::Entry {
@@ -218,7 +232,7 @@ impl Controller {
         by: Option<UserId>,
     ) -> Result<JobId> {
         let course = deployments::hold(tx, id).await?.ok_or(Denied::NotFound)?;
-        if (course.project, course.environment) != (stands.project, stands.environment) {
+        if (course.project, course.guest) != (stands.project, stands.guest) {
             return Err(Denied::NotFound.into());
         }
         if let Some(job) = course.job
@@ -226,7 +240,12 @@ impl Controller {
         {
             return Ok(job);
         }
-        let mut new: NewJob<_> = deploy::job(id, course.number, stands);
+        let others = if stands.is_first {
+            environments::others(tx, stands.project, stands.environment).await?
+        } else {
+            Vec::new()
+        };
+        let mut new: NewJob<_> = deploy::job(id, course.number, stands, &others);
         if let Some(by) = by {
             new = new.created_by(by);
         }
@@ -241,6 +260,20 @@ impl Controller {
         let mut conn = self.services.db.acquire().await?;
         Ok(deployments::count_open(&mut conn, visible.as_deref()).await?)
     }
+}
+
+fn on_guest(one: DeploymentSummary) -> OnGuestView {
+    let DeploymentSummary { id, guest, state, fault, elapsed_ms, .. } = one;
+    OnGuestView { id, guest, state, fault, elapsed_ms }
+}
+
+/// So must its other guests: what can't go live on one of them goes live on none.
+pub(super) fn others_run(others: &[Stands]) -> Result<()> {
+    let Some(down) = others.iter().find(|other| other.guest_state != GuestState::Running) else { return Ok(()) };
+    Err(Error::Conflict(format!(
+        "{}, a guest of {}'s {}, is {}; start it, or take it from the environment.",
+        down.guest_name, down.name, down.environment, down.guest_state
+    )))
 }
 
 /// What it takes to deploy to an environment.

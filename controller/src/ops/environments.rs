@@ -1,20 +1,25 @@
 //! Environments of projects: to set up, configure and remove them.
 
-use corpus_domain::{Environment, EnvironmentState, GuestId, GuestState, JobId, ProjectId};
+use corpus_domain::{DeploymentId, Environment, EnvironmentState, GuestId, GuestState, JobId, ProjectId, Trigger};
+use corpus_protocol::Source;
 use serde_json::json;
 use sqlx::PgTransaction;
+use uuid::Uuid;
 
+use super::deployments::runs;
 use super::projects::audit_project;
 use crate::authz::{Denied, Operation, Principal};
 use crate::project_settings;
-use crate::sagas::{environment_configure, environment_remove, environment_set_up};
-use crate::store::environments::{self, Stands};
+use crate::sagas::{deploy, environment_configure, environment_remove, environment_set_up};
+use crate::store::deployments::{self, NewDeployment, Ordered};
+use crate::store::environments::{self, Of, Stands};
 use crate::store::guests;
 use crate::views::GuestView;
 use crate::{Controller, Error, Result};
 
 impl Controller {
-    /// Makes a running guest of the project and environment the one that is pushed to.
+    /// Makes a running guest one of the environment's: the first is pushed to, each other one
+    /// deploys what the first does, beginning with what is live.
     pub async fn set_up_environment(
         &self,
         principal: &Principal,
@@ -28,15 +33,57 @@ impl Controller {
         let row = guests::get(&mut tx, guest).await?.filter(|row| row.project_id == project);
         let row = row.ok_or_else(|| Error::field("guest", "The project has no such guest."))?;
         fits(&row, environment)?;
-        environments::insert(&mut tx, project, environment, guest, principal.id)
-            .await
-            .map_err(|error| taken(error, &row, environment))?;
-        let detail = json!({ "environment": environment, "guest": row.name });
+        if environments::on_guest(&mut tx, guest).await?.is_some() {
+            return Err(Error::field("guest", format!("An environment stands on {} already.", row.name)));
+        }
+        let first = environments::get(&mut tx, project, environment).await?;
+        let inserted = match &first {
+            None => environments::insert(&mut tx, project, environment, guest, principal.id).await,
+            Some(first) => {
+                is_ready(first)?;
+                runs(first)?;
+                environments::insert_other(&mut tx, project, environment, guest, principal.id).await
+            }
+        };
+        inserted.map_err(|error| taken(error, &row, environment))?;
+        let detail = json!({ "environment": environment, "guest": row.name, "first": first.is_none() });
         audit_project(&mut tx, principal, "environment.set_up", project, &row.project, detail).await?;
-        let stands = environments::get(&mut tx, project, environment).await?.ok_or(Denied::NotFound)?;
+        let stands = environments::on_guest(&mut tx, guest).await?.ok_or(Denied::NotFound)?;
         let job = self.submit(&mut tx, principal, environment_set_up::job(&stands)).await?;
+        if let Some(first) = first {
+            self.join(&mut tx, principal, &first, &stands).await?;
+        }
         tx.commit().await?;
         Ok(job)
+    }
+
+    /// Behind the job that sets another guest up: the first one is told of it, and what is live there comes to it.
+    async fn join(
+        &self,
+        tx: &mut PgTransaction<'_>,
+        principal: &Principal,
+        first: &Stands,
+        other: &Stands,
+    ) -> Result<()> {
+        self.submit(tx, principal, environment_configure::job(first)).await?;
+        let Some(live) = &first.live else { return Ok(()) };
+        // What was deployed by hand on the guest, and is not known here yet, comes with the next deployment.
+        let Some(leader) = deployments::hold(tx, live.deployment).await? else { return Ok(()) };
+        let source = Source::Release { commit: live.commit.clone(), pillar: live.pillar.clone() };
+        let id = DeploymentId(Uuid::now_v7());
+        let new = NewDeployment {
+            id,
+            on: other,
+            trigger: Trigger::Hand,
+            ordered: Some(&Ordered { source, only: Vec::new() }),
+            by_id: Some(principal.id),
+            by: principal.login.as_str(),
+            leader: Some((live.deployment, leader.number)),
+        };
+        deployments::insert(tx, &new).await?;
+        let job = self.submit(tx, principal, deploy::job(id, leader.number, other, &[])).await?;
+        deployments::set_job(tx, id, job).await?;
+        Ok(())
     }
 
     /// Takes the project from its guest; its data stays unless it is to go too. A guest that is
@@ -51,19 +98,56 @@ impl Controller {
         let _permit = principal.permit_in(Operation::EnvironmentRemove, project)?;
         let mut tx = self.services.db.begin().await?;
         let stands = environments::get(&mut tx, project, environment).await?.ok_or(Denied::NotFound)?;
+        let others = environments::list(&mut tx, Of::Others(project, environment)).await?;
+        if !others.is_empty() {
+            let names: Vec<_> = others.iter().map(|other| other.guest_name.as_str()).collect();
+            return Err(Error::Conflict(format!("Take {} from the environment first.", names.join(", "))));
+        }
+        let job = self.leave(&mut tx, principal, &stands, with_data).await?;
+        tx.commit().await?;
+        Ok(job)
+    }
+
+    /// Takes a guest other than the first from an environment.
+    pub async fn remove_environment_guest(
+        &self,
+        principal: &Principal,
+        project: ProjectId,
+        environment: Environment,
+        guest: GuestId,
+        with_data: bool,
+    ) -> Result<JobId> {
+        let _permit = principal.permit_in(Operation::EnvironmentRemove, project)?;
+        let mut tx = self.services.db.begin().await?;
+        let stands = environments::on_guest(&mut tx, guest).await?;
+        let stands = stands.filter(|on| (on.project, on.environment, on.is_first) == (project, environment, false));
+        let stands = stands.ok_or(Denied::NotFound)?;
+        let job = self.leave(&mut tx, principal, &stands, with_data).await?;
+        if let Some(first) = environments::get(&mut tx, project, environment).await? {
+            self.submit(&mut tx, principal, environment_configure::job(&first)).await?;
+        }
+        tx.commit().await?;
+        Ok(job)
+    }
+
+    async fn leave(
+        &self,
+        tx: &mut PgTransaction<'_>,
+        principal: &Principal,
+        stands: &Stands,
+        with_data: bool,
+    ) -> Result<JobId> {
         if !matches!(stands.guest_state, GuestState::Running | GuestState::Failed) {
             return Err(Error::Conflict(format!(
                 "{} is {}; start it first, so that the project can be taken from it.",
                 stands.guest_name, stands.guest_state
             )));
         }
-        move_to(&mut tx, &stands, &[EnvironmentState::Ready, EnvironmentState::Failed], EnvironmentState::Leaving)
-            .await?;
-        let detail = json!({ "environment": environment, "guest": stands.guest_name, "with_data": with_data });
-        audit_project(&mut tx, principal, "environment.remove", project, &stands.name, detail).await?;
-        let job = self.submit(&mut tx, principal, environment_remove::job(&stands, with_data)).await?;
-        tx.commit().await?;
-        Ok(job)
+        let from = [EnvironmentState::Ready, EnvironmentState::Failed];
+        move_to(tx, stands, &from, EnvironmentState::Leaving).await?;
+        let detail = json!({ "environment": stands.environment, "guest": stands.guest_name, "with_data": with_data });
+        audit_project(tx, principal, "environment.remove", stands.project, &stands.name, detail).await?;
+        self.submit(tx, principal, environment_remove::job(stands, with_data)).await
     }
 
     /// Sets what the environment's configuration overrides here, as a YAML or JSON mapping.
@@ -83,6 +167,9 @@ impl Controller {
         let detail = json!({ "environment": environment, "settings": settings });
         audit_project(&mut tx, principal, "environment.configure", project, &stands.name, detail).await?;
         let job = self.submit(&mut tx, principal, environment_configure::job(&stands)).await?;
+        for other in environments::others(&mut tx, project, environment).await? {
+            self.submit(&mut tx, principal, environment_configure::job(&other)).await?;
+        }
         tx.commit().await?;
         Ok(job)
     }
@@ -145,7 +232,7 @@ async fn move_to(
     from: &[EnvironmentState],
     to: EnvironmentState,
 ) -> Result<()> {
-    if environments::set_state(tx, stands.project, stands.environment, from, to, None).await? {
+    if environments::set_state(tx, stands.guest, from, to, None).await? {
         return Ok(());
     }
     Err(Error::Conflict(format!(

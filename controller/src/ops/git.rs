@@ -4,7 +4,7 @@ use corpus_domain::{DeploymentId, Environment, GuestId, GuestName, NodeAddress, 
 use corpus_protocol::{Answer, Request};
 use std::time::Duration;
 
-use super::deployments::{may_deploy, runs};
+use super::deployments::{may_deploy, others_run, runs};
 use super::environments::is_ready;
 use crate::authz::{Denied, Operation, Principal};
 use crate::nodes::{Call, GuestEndpoint, HostKey};
@@ -93,6 +93,7 @@ impl Controller {
         })?;
         is_ready(&stands)?;
         runs(&stands)?;
+        others_run(&environments::others(&mut conn, id, environment).await?)?;
         let guest = stands.guest_name.clone();
         GitTarget::of(stands).ok_or_else(|| Error::Conflict(format!("{guest} can't be entered by SSH yet.")))
     }
@@ -132,7 +133,7 @@ impl Controller {
         };
         let mut tx = self.services.db.begin().await?;
         let known = Told { live, archives, configuration: Some(configuration) };
-        environments::observe(&mut tx, target.project_id, target.environment, target.guest_id, &known).await?;
+        environments::observe(&mut tx, target.guest_id, &known).await?;
         told.reverse();
         let unfinished = deployments::unfinished(&mut tx, &told).await?;
         tx.commit().await?;

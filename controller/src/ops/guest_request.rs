@@ -126,8 +126,8 @@ fn supported(wanted: &RequestGuest) -> Result<()> {
     if wanted.driver != Driver::Lxc {
         return Err(Error::field("driver", "Only lxc guests can be made so far."));
     }
-    if !matches!(wanted.backing, Backing::Dir | Backing::Overlayfs) {
-        return Err(Error::field("backing", "Only dir and overlayfs can be used so far."));
+    if !matches!(wanted.backing, Backing::Dir | Backing::Overlayfs | Backing::Loop) {
+        return Err(Error::field("backing", "Only overlayfs, loop and dir can be used so far."));
     }
     if wanted.mode != Mode::Masterless {
         return Err(Error::field("mode", "Only masterless can be used so far."));

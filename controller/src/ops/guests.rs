@@ -1,13 +1,13 @@
 //! Guests: to see, power and destroy them, and to reveal their passwords.
 
-use corpus_domain::{GuestId, GuestName, GuestState, JobId, NodeId};
+use corpus_domain::{GuestId, GuestName, GuestState, JobId, NodeId, SizeProfile};
 use secrecy::SecretString;
 use serde_json::json;
 use sqlx::PgTransaction;
 
 use crate::authz::{Denied, Operation, Principal};
 use crate::jobs::{JobParams, NewJob};
-use crate::sagas::{guest_destroy, guest_power};
+use crate::sagas::{guest_destroy, guest_enlarge, guest_power};
 use crate::store::{audit, drift, environments, guests, names};
 use crate::views::GuestView;
 use crate::{Controller, Error, Result};
@@ -93,6 +93,21 @@ impl Controller {
         Ok(job)
     }
 
+    /// Enlarges a guest's storage, whether it runs or not.
+    pub async fn enlarge_guest(&self, principal: &Principal, id: GuestId, size: SizeProfile) -> Result<JobId> {
+        let guest = self.guest(principal, id).await?;
+        let _permit = principal.permit_in(Operation::GuestEnlarge, guest.project_id)?;
+        let mut tx = self.services.db.begin().await?;
+        guests::hold(&mut tx, id).await?;
+        let guest = guests::get(&mut tx, id).await?.ok_or(Denied::NotFound)?;
+        enlargeable(&guest, size)?;
+        let detail = json!({ "from": guest.size, "to": size });
+        self.audit_guest(&mut tx, principal, "guest.enlarge", id, &guest.name, detail).await?;
+        let job = self.submit(&mut tx, principal, guest_enlarge::job(&guest, size)).await?;
+        tx.commit().await?;
+        Ok(job)
+    }
+
     /// Destroys a guest and all that belongs to it.
     pub async fn destroy_guest(&self, principal: &Principal, id: GuestId) -> Result<JobId> {
         let guest = self.guest(principal, id).await?;
@@ -150,4 +165,24 @@ async fn move_guest(tx: &mut PgTransaction<'_>, guest: &GuestView, from: &[Guest
         return Ok(());
     }
     Err(Error::Conflict(format!("{} is {} now; this can't be done in that state.", guest.name, guest.state)))
+}
+
+fn enlargeable(guest: &GuestView, size: SizeProfile) -> Result<()> {
+    if !guest.backing.has_size() {
+        return Err(Error::Conflict(format!(
+            "{} is on {}, which fills its node's disk: it has no size to enlarge.",
+            guest.name, guest.backing
+        )));
+    }
+    if !matches!(guest.state, GuestState::Running | GuestState::Stopped) {
+        return Err(Error::Conflict(format!(
+            "{} is {} now; this can't be done in that state.",
+            guest.name, guest.state
+        )));
+    }
+    if !guest.size.larger_than().any(|larger| larger == size) {
+        let message = format!("It has {} already, and storage does not shrink: choose a larger size.", guest.size);
+        return Err(Error::field("size", message));
+    }
+    Ok(())
 }

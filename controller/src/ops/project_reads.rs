@@ -1,6 +1,6 @@
 //! Projects for who shows only a part of one, or only needs to know which it is.
 
-use corpus_domain::{Environment, EnvironmentState, GuestId, ProjectName};
+use corpus_domain::{EnvironmentState, GuestId, ProjectName};
 
 use crate::authz::{Denied, Operation, Principal};
 use crate::project_views::ProjectSummary;
@@ -17,15 +17,16 @@ impl Controller {
         Ok(self.summaries(principal, Some(id)).await?.pop().ok_or(Denied::NotFound)?)
     }
 
-    /// The environment that stands on a guest, if one does and the principal may see it.
+    /// How the environment stands on a guest, if one does and the principal may see it, and whether
+    /// the guest is its first.
     pub async fn environment_on_guest(
         &self,
         principal: &Principal,
         guest: GuestId,
-    ) -> Result<Option<(ProjectName, Environment, EnvironmentState)>> {
+    ) -> Result<Option<(EnvironmentState, bool)>> {
         let mut conn = self.services.db.acquire().await?;
         let stands = environments::on_guest(&mut conn, guest).await?;
         let seen = stands.filter(|stands| principal.may(Operation::ProjectSee, Some(stands.project)));
-        Ok(seen.map(|stands| (stands.name, stands.environment, stands.state)))
+        Ok(seen.map(|stands| (stands.state, stands.is_first)))
     }
 }

@@ -13,7 +13,7 @@ use uuid::Uuid;
 use super::deployments::DEPLOYMENTS_PAGE;
 use crate::authz::{Denied, Operation, Principal};
 use crate::project_views::{DeploymentFilter, ProjectDetail, ProjectSummary};
-use crate::store::{audit, delivery, deployments, environments, keys, names, projects};
+use crate::store::{audit, delivery, deployments, environment_views, keys, names, projects};
 use crate::{Controller, Error, Result};
 
 /// Names that are paths of ours below `/projects`.
@@ -37,7 +37,7 @@ impl Controller {
         Ok(ProjectDetail {
             job: summary.environments.iter().find_map(|environment| environment.job),
             members: projects::members(&mut conn, id).await?,
-            free_guests: environments::free_guests(&mut conn, id).await?,
+            free_guests: environment_views::free_guests(&mut conn, id).await?,
             deployments: deployments::list(&mut conn, &newest).await?,
             delivery: delivery::of_project(&mut conn, id).await?,
             summary,
@@ -71,12 +71,24 @@ impl Controller {
     ) -> Result<()> {
         let hosts = names::hosts(conn, ids).await?;
         let jobs = self.environment_jobs().await?;
-        for (project, mut view) in environments::views(conn, ids, self.services.settings.git_url.as_deref()).await? {
+        for (project, mut view) in
+            environment_views::views(conn, ids, self.services.settings.git_url.as_deref()).await?
+        {
             let led = hosts.iter().filter(|(guest, _)| *guest == view.guest_id);
             view.hosts = led.map(|(_, name)| name.clone()).collect();
             view.job = jobs.get(&view.guest_id).copied();
             if let Some(project) = found.iter_mut().find(|one| one.id == project) {
                 project.environments.push(view);
+            }
+        }
+        for (project, environment, mut other) in environment_views::other_views(conn, ids).await? {
+            let led = hosts.iter().filter(|(guest, _)| *guest == other.guest_id);
+            other.hosts = led.map(|(_, name)| name.clone()).collect();
+            other.job = jobs.get(&other.guest_id).copied();
+            let project = found.iter_mut().find(|one| one.id == project);
+            let here = project.and_then(|one| one.environments.iter_mut().find(|one| one.environment == environment));
+            if let Some(here) = here {
+                here.others.push(other);
             }
         }
         Ok(())

@@ -6,20 +6,26 @@
 //! of the guest's journal where it was. A job whose deployment did not go live fails at `follow`
 //! with the reason; its undo has nothing to do then, since the guest has put everything back.
 //! Only of a job that is cancelled (or fails) before that the undo ends the deployment.
+//!
+//! Where the environment has other guests, the first one holds when it could go live, and the
+//! job has the others do the same, one after the other ([`together`]).
 
 mod follow;
 mod journal;
+mod room;
+mod together;
 
+use std::fmt::Write as _;
 use std::time::Duration;
 
 use corpus_domain::{DeploymentId, DeploymentState, JobKind};
 use corpus_protocol::{Answer, DeployOrder, ErrorKind, Request, RequestError};
 use serde::{Deserialize, Serialize};
 
-use self::follow::{Ending, Patience, to_its_end};
+use self::follow::{Ending, Patience, Until, follow};
 use super::guest_calls::{On, SHORT, ask, ask_patiently, read, stands, stands_if_there};
 use crate::controller::Services;
-use crate::jobs::{Job, JobParams, NewJob, Retry, Step, StepContext, StepError};
+use crate::jobs::{Job, JobParams, Lock, NewJob, Retry, Step, StepContext, StepError};
 use crate::mail;
 use crate::nodes::NodeError;
 use crate::store::deployments::{self, Course};
@@ -30,79 +36,104 @@ const A_DAY: Duration = Duration::from_hours(24);
 /// How long putting everything back may take, with what the rollback recipe does.
 const ROLLBACK: Duration = Duration::from_hours(1);
 
-/// What the job is about.
+/// A deployment on one guest, which is what a job is about.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Params {
+pub struct Part {
     deployment: DeploymentId,
     on: On,
 }
 
-impl JobParams for Params {
+impl JobParams for Part {
     const KIND: JobKind = JobKind::Deploy;
 }
 
-type Ctx = StepContext<Services, Params>;
+type Ctx = StepContext<Services, Part>;
 
-/// The job for a deployment whose row is there.
-pub fn job(deployment: DeploymentId, number: i64, stands: &Stands) -> NewJob<Params> {
+/// The job for a deployment whose row is there; `others` are the other guests that it may come to.
+pub fn job(deployment: DeploymentId, number: i64, stands: &Stands, others: &[Stands]) -> NewJob<Part> {
     let on = On::from(stands);
-    NewJob::new(
-        format!("Deploy {} #{number} to {}", stands.name, stands.environment),
-        Params { deployment, on: on.clone() },
-    )
-    .guest(on.guest)
-    .project(on.project)
-    .node(on.node)
-    .locks(on.shared())
+    let others = others.iter().map(|other| Lock::shared("guest", other.guest));
+    let mut title = format!("Deploy {} #{number} to {}", stands.name, stands.environment);
+    if !stands.is_first {
+        let _ = write!(title, " on {}", stands.guest_name);
+    }
+    NewJob::new(title, Part { deployment, on: on.clone() })
+        .guest(on.guest)
+        .project(on.project)
+        .node(on.node)
+        .locks(on.shared().into_iter().chain(others))
 }
 
 /// The steps.
-pub fn steps() -> Job<Services, Params> {
+pub fn steps() -> Job<Services, Part> {
+    let often = || Retry::times(1000);
     Job::new()
-        .step(Step::new("row", "Note the deployment", row))
-        .step(Step::new("order", "Order it", order).undo(settle).undo_limit(ROLLBACK + ROLLBACK))
-        .step(Step::new("follow", "Follow it to its end", follow).limit(A_DAY).retry(Retry::times(1000)))
+        .step(
+            Step::new("row", "Note the deployment", row)
+                .undo(|ctx: Ctx| async move { settle(&ctx, ctx.params()).await })
+                .undo_limit(ROLLBACK + ROLLBACK),
+        )
+        .step(
+            Step::new("order", "Order it", |ctx: Ctx| async move { Box::pin(order(&ctx, ctx.params())).await })
+                .limit(ROLLBACK),
+        )
+        .step(Step::new("follow", "Follow it until it can go live", until_held).limit(A_DAY).retry(often()))
+        .step(
+            Step::new("others", "Deploy on the other guests", together::others)
+                .limit(A_DAY)
+                .retry(often())
+                .undo(together::settle_others)
+                .undo_limit(ROLLBACK + ROLLBACK),
+        )
+        .step(Step::new("live", "Go live together", together::live).limit(A_DAY).retry(often()).not_cancellable())
         .step(Step::new("record", "Note what is live", record))
 }
 
-/// What is known of the deployment now.
-async fn course(ctx: &Ctx) -> Result<Course, StepError> {
+/// What is known of a deployment now.
+async fn course(ctx: &Ctx, id: DeploymentId) -> Result<Course, StepError> {
     let mut conn = ctx.services().db.acquire().await?;
-    let found = deployments::hold(&mut conn, ctx.params().deployment).await?;
+    let found = deployments::hold(&mut conn, id).await?;
     found.ok_or_else(|| StepError::permanent("the deployment's row is gone"))
 }
 
 async fn row(ctx: Ctx) -> Result<(), StepError> {
-    course(&ctx).await?;
+    course(&ctx, ctx.params().deployment).await?;
     stands(&ctx, &ctx.params().on).await.map(drop)
 }
 
 /// The id makes it one deployment, however often it is ordered; what came by git is there already.
-async fn order(ctx: Ctx) -> Result<(), StepError> {
-    let known = course(&ctx).await?;
-    let Some(ordered) = known.ordered.filter(|_| !known.is_final) else { return Ok(()) };
+async fn order(ctx: &Ctx, part: &Part) -> Result<(), StepError> {
+    let known = course(ctx, part.deployment).await?;
+    let Some(ordered) = known.ordered.clone().filter(|_| !known.is_final) else { return Ok(()) };
+    if known.leader.is_some() {
+        Box::pin(together::bring(ctx, part, &ordered)).await?;
+    }
     let order = DeployOrder {
-        project: ctx.params().on.name.clone(),
-        id: ctx.params().deployment,
+        project: part.on.name.clone(),
+        id: part.deployment,
         source: ordered.source,
         trigger: known.trigger,
         only: ordered.only,
         by: known.by,
+        led: known.leader.is_some(),
     };
-    ask(&ctx, &ctx.params().on, Request::Deploy { order: Box::new(order) }, SHORT).await.map(drop)
+    ask(ctx, &part.on, Request::Deploy { order: Box::new(order) }, SHORT).await.map(drop)
 }
 
-async fn follow(ctx: Ctx) -> Result<(), StepError> {
-    match to_its_end(&ctx, Patience::Long).await? {
-        Ending::Live => Ok(()),
-        Ending::Other(why) => {
-            // Its archives changed; what is live is what was before.
-            if let Err(error) = read(&ctx, &ctx.params().on).await {
-                ctx.log(error.to_string());
-            }
-            Err(StepError::permanent(why))
-        }
+async fn until_held(ctx: Ctx) -> Result<(), StepError> {
+    match follow(&ctx, ctx.params(), Until::Held, Patience::Long).await? {
+        Ending::Held | Ending::Live => Ok(()),
+        Ending::Other(why) => not_live(&ctx, why).await,
     }
+}
+
+/// The job ends with the reason.
+async fn not_live(ctx: &Ctx, why: String) -> Result<(), StepError> {
+    // Its archives changed; what is live is what was before.
+    if let Err(error) = read(ctx, &ctx.params().on).await {
+        ctx.log(error.to_string());
+    }
+    Err(StepError::permanent(why))
 }
 
 async fn record(ctx: Ctx) -> Result<(), StepError> {
@@ -110,45 +141,47 @@ async fn record(ctx: Ctx) -> Result<(), StepError> {
 }
 
 /// A deployment that is not over is ended, and followed until the guest has put everything back.
-async fn settle(ctx: Ctx) -> Result<(), StepError> {
-    let known = course(&ctx).await?;
+async fn settle(ctx: &Ctx, part: &Part) -> Result<(), StepError> {
+    let known = course(ctx, part.deployment).await?;
     if known.state.is_over() {
         return Ok(());
     }
-    if stands_if_there(&ctx, &ctx.params().on).await?.is_none() {
-        return give_up(&ctx, DeploymentState::Broken, "its environment was removed").await;
+    if stands_if_there(ctx, &part.on).await?.is_none() {
+        if known.ordered.is_some() && known.journal_next == 0 {
+            return never_began(ctx, part).await;
+        }
+        return give_up(ctx, part.deployment, DeploymentState::Broken, "its environment was removed").await;
     }
-    let request = Request::CancelDeployment { project: ctx.params().on.name.clone(), id: ctx.params().deployment };
+    let request = Request::CancelDeployment { project: part.on.name.clone(), id: part.deployment };
     tokio::select! {
-        ended = to_its_end(&ctx, Patience::Short) => return ended.map(drop),
-        cancelled = ask_patiently(&ctx, &ctx.params().on, request, ROLLBACK) => match cancelled?.answer {
+        ended = follow(ctx, part, Until::Over, Patience::Short) => return ended.map(drop),
+        cancelled = ask_patiently(ctx, &part.on, request, ROLLBACK) => match cancelled?.answer {
             Ok(_) => {}
-            Err(NodeError::Remote(RequestError { kind: ErrorKind::Missing, .. })) => return never_began(&ctx).await,
+            Err(NodeError::Remote(RequestError { kind: ErrorKind::Missing, .. })) => return never_began(ctx, part).await,
             // A guest whose disk is full takes no order, that to end one neither.
             Err(error) => {
                 ctx.log(error.to_string());
-                if !is_on_guest(&ctx).await? {
-                    return never_began(&ctx).await;
+                if !is_on_guest(ctx, part).await? {
+                    return never_began(ctx, part).await;
                 }
             }
         },
     }
-    to_its_end(&ctx, Patience::Short).await.map(drop)
+    follow(ctx, part, Until::Over, Patience::Short).await.map(drop)
 }
 
-async fn is_on_guest(ctx: &Ctx) -> Result<bool, StepError> {
-    let Params { on, deployment, .. } = ctx.params();
-    let told = ask(ctx, on, Request::ReadProject { project: on.name.clone() }, SHORT).await?;
-    Ok(matches!(told, Answer::Project { deployments, .. } if deployments.contains(deployment)))
+async fn is_on_guest(ctx: &Ctx, part: &Part) -> Result<bool, StepError> {
+    let told = ask(ctx, &part.on, Request::ReadProject { project: part.on.name.clone() }, SHORT).await?;
+    Ok(matches!(told, Answer::Project { deployments, .. } if deployments.contains(&part.deployment)))
 }
 
-async fn never_began(ctx: &Ctx) -> Result<(), StepError> {
-    give_up(ctx, DeploymentState::Superseded, "it never began; its job says why").await
+async fn never_began(ctx: &Ctx, part: &Part) -> Result<(), StepError> {
+    give_up(ctx, part.deployment, DeploymentState::Superseded, "it never began; its job says why").await
 }
 
-async fn give_up(ctx: &Ctx, state: DeploymentState, why: &str) -> Result<(), StepError> {
+async fn give_up(ctx: &Ctx, id: DeploymentId, state: DeploymentState, why: &str) -> Result<(), StepError> {
     let mut tx = ctx.begin().await?;
-    deployments::give_up(&mut tx, ctx.params().deployment, state, why).await?;
-    mail::deployment_ended(&mut tx, ctx.params().deployment).await?;
+    deployments::give_up(&mut tx, id, state, why).await?;
+    mail::deployment_ended(&mut tx, id).await?;
     Ok(tx.commit().await?)
 }

@@ -1,4 +1,4 @@
-//! Removing an environment: the project leaves its guest, which stays.
+//! Removing an environment, or one of its guests: the project leaves the guest, which stays.
 //!
 //! There is no way back from this, so nothing is undone: a failure leaves the environment
 //! `failed` with the reason, and removing it again goes on where it ended.
@@ -55,7 +55,7 @@ async fn mark_failed(ctx: Ctx) -> Result<(), StepError> {
 async fn set_state(ctx: &Ctx, to: EnvironmentState, reason: Option<&str>) -> Result<(), StepError> {
     let on = &ctx.params().on;
     let mut tx = ctx.begin().await?;
-    environments::set_state(&mut tx, on.project, on.environment, EnvironmentState::ALL, to, reason).await?;
+    environments::set_state(&mut tx, on.guest, EnvironmentState::ALL, to, reason).await?;
     Ok(tx.commit().await?)
 }
 
@@ -73,7 +73,7 @@ async fn absent(ctx: Ctx) -> Result<(), StepError> {
 async fn forget(ctx: Ctx) -> Result<(), StepError> {
     let on = &ctx.params().on;
     let mut tx = ctx.begin().await?;
-    environments::delete(&mut tx, on.project, on.environment).await?;
+    environments::delete(&mut tx, on.guest).await?;
     tx.commit().await?;
     ctx.services().guests.forget(on.guest);
     Ok(())

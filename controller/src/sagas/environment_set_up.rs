@@ -1,4 +1,4 @@
-//! Setting an environment up: its guest becomes one that the project is pushed to.
+//! Setting an environment up on a guest: the first is pushed to, the others deploy what it does.
 
 use corpus_domain::{EnvironmentState, JobKind};
 use corpus_protocol::{Request, SaltBundle};
@@ -53,7 +53,7 @@ async fn row(ctx: Ctx) -> Result<(), StepError> {
 async fn forget(ctx: Ctx) -> Result<(), StepError> {
     let on = &ctx.params().on;
     let mut tx = ctx.begin().await?;
-    environments::delete(&mut tx, on.project, on.environment).await?;
+    environments::delete(&mut tx, on.guest).await?;
     Ok(tx.commit().await?)
 }
 
@@ -85,10 +85,14 @@ async fn firewall(ctx: Ctx) -> Result<(), StepError> {
 async fn ready(ctx: Ctx) -> Result<(), StepError> {
     let on = &ctx.params().on;
     read(&ctx, on).await?;
+    let is_first = stands(&ctx, on).await?.is_first;
     let mut tx = ctx.begin().await?;
     let from = [EnvironmentState::SettingUp, EnvironmentState::Ready];
-    if environments::set_state(&mut tx, on.project, on.environment, &from, EnvironmentState::Ready, None).await? {
-        mail::platform_ready(&mut tx, on.project, on.environment, ctx.services().settings.git_url.as_deref()).await?;
+    if environments::set_state(&mut tx, on.guest, &from, EnvironmentState::Ready, None).await? {
+        if is_first {
+            let git_url = ctx.services().settings.git_url.as_deref();
+            mail::platform_ready(&mut tx, on.project, on.environment, git_url).await?;
+        }
         return Ok(tx.commit().await?);
     }
     Err(StepError::permanent("the environment is in another state than it was left in"))

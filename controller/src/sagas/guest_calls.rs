@@ -4,15 +4,16 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use corpus_domain::{Environment, GuestId, NodeId, ProjectId, ProjectName};
-use corpus_protocol::{Answer, ProjectPlan, Request, SaltBundle};
+use corpus_protocol::{Answer, Place, ProjectPlan, Request, SaltBundle};
 use serde::{Deserialize, Serialize};
+use sqlx::PgConnection;
 
 use super::node_calls::{Asked, call, failed_at, patiently};
 use crate::controller::Services;
 use crate::jobs::{JobParams, Lock, StepContext, StepError};
 use crate::nodes::{GuestEndpoint, NodeError, UploadName};
 use crate::store::environments::{self, Stands, Told};
-use crate::store::names;
+use crate::store::{guests, names};
 
 /// How long a guest may take for what is normally done in a blink.
 pub const SHORT: Duration = Duration::from_secs(30);
@@ -69,8 +70,8 @@ pub async fn stands_if_there<P: JobParams>(
     on: &On,
 ) -> Result<Option<Stands>, StepError> {
     let mut conn = ctx.services().db.acquire().await?;
-    let found = environments::get(&mut conn, on.project, on.environment).await?;
-    Ok(found.filter(|stands| stands.guest == on.guest))
+    let found = environments::on_guest(&mut conn, on.guest).await?;
+    Ok(found.filter(|stands| (stands.project, stands.environment) == (on.project, on.environment)))
 }
 
 /// The same; its absence is a failure.
@@ -149,6 +150,8 @@ pub async fn bring_plan<P: JobParams>(
     let stands = stands(ctx, on).await?;
     let mut conn = ctx.services().db.acquire().await?;
     let hosts = names::hosts(&mut conn, &[on.project]).await?;
+    let place = place(&mut conn, &stands).await?;
+    let guest = guests::get(&mut conn, on.guest).await?;
     drop(conn);
     let plan = ProjectPlan {
         project: stands.name,
@@ -157,8 +160,22 @@ pub async fn bring_plan<P: JobParams>(
         proxy: Some(IpAddr::V4(stands.gateway)),
         settings: stands.settings,
         salt,
+        place,
+        storage_grows: guest.is_some_and(|guest| guest.backing.has_size()),
     };
     ask(ctx, on, Request::EnsureProject { plan: Box::new(plan) }, LAYOUT).await.map(drop)
+}
+
+/// Which of its environment's guests one is.
+async fn place(conn: &mut PgConnection, stands: &Stands) -> Result<Place, StepError> {
+    let (project, environment) = (stands.project, stands.environment);
+    if stands.is_first {
+        let others = environments::others(conn, project, environment).await?;
+        return Ok(Place::First { others: others.into_iter().map(|other| other.guest_name).collect() });
+    }
+    let first = environments::get(conn, project, environment).await?;
+    let first = first.ok_or_else(|| StepError::permanent("the environment is not there any more"))?;
+    Ok(Place::Other { first: first.guest_name })
 }
 
 /// Takes over what the guest tells of its project now.
@@ -169,6 +186,6 @@ pub async fn read<P: JobParams>(ctx: &StepContext<Services, P>, on: &On) -> Resu
     };
     let told = Told { live, archives, configuration: Some(configuration) };
     let mut tx = ctx.begin().await?;
-    environments::observe(&mut tx, on.project, on.environment, on.guest, &told).await?;
+    environments::observe(&mut tx, on.guest, &told).await?;
     Ok(tx.commit().await?)
 }

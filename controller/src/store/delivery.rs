@@ -33,7 +33,7 @@ async fn by_week(conn: &mut PgConnection, project: ProjectId, into: &mut Deliver
                 count(*) filter (where state = 'live') as \"live!\",
                 count(*) filter (where state <> 'live') as \"failed!\"
          from deployments
-         where project_id = $1 and environment <> 'dev' and trigger <> 'drill'
+         where project_id = $1 and leader_id is null and environment <> 'dev' and trigger <> 'drill'
            and state in ('live', 'rolled_back', 'broken') and ended_at > now() - interval '13 weeks' and ended_at <= now()
          group by 1",
         project.0,
@@ -55,7 +55,7 @@ async fn lead_time(conn: &mut PgConnection, project: ProjectId) -> sqlx::Result<
         "select percentile_cont(0.5) within group (
              order by greatest(0, extract(epoch from d.ended_at) - (c ->> 'at_ms')::float8 / 1000))::bigint as seconds
          from deployments d cross join jsonb_array_elements(d.report -> 'commits') c
-         where d.project_id = $1 and d.environment <> 'dev' and d.trigger <> 'drill' and d.state = 'live' and d.final
+         where d.project_id = $1 and d.leader_id is null and d.environment <> 'dev' and d.trigger <> 'drill' and d.state = 'live' and d.final
            and d.ended_at > now() - interval '13 weeks'",
         project.0,
     )
@@ -74,7 +74,7 @@ async fn time_to_restore(conn: &mut PgConnection, project: ProjectId) -> sqlx::R
                         partition by environment order by ended_at rows between 1 following and unbounded following
                     ) as restored_at
              from deployments
-             where project_id = $1 and environment <> 'dev' and trigger <> 'drill'
+             where project_id = $1 and leader_id is null and environment <> 'dev' and trigger <> 'drill'
                and state in ('live', 'rolled_back', 'broken') and ended_at > now() - interval '13 weeks'
          )
          select percentile_cont(0.5) within group (order by extract(epoch from restored_at - ended_at))::bigint as seconds
@@ -89,7 +89,7 @@ async fn time_to_restore(conn: &mut PgConnection, project: ProjectId) -> sqlx::R
 async fn durations(conn: &mut PgConnection, project: ProjectId, into: &mut Delivery) -> sqlx::Result<()> {
     let rows = sqlx::query!(
         "select elapsed_ms as \"elapsed_ms!\", state from deployments
-         where project_id = $1 and environment <> 'dev' and trigger <> 'drill' and elapsed_ms is not null
+         where project_id = $1 and leader_id is null and environment <> 'dev' and trigger <> 'drill' and elapsed_ms is not null
            and state in ('live', 'rolled_back', 'broken') and ended_at > now() - interval '13 weeks'
          order by ended_at desc",
         project.0,

@@ -1,5 +1,8 @@
 //! Deployments: each is numbered in its project, and only grows: its journal is taken over line
 //! by line, and what the guest told at its end stays as it is.
+//!
+//! Where an environment has several guests, the row of a deployment is that of the first guest,
+//! and each other one has a row that names it as its leader. Lists and statistics count leaders.
 
 use corpus_domain::{
     CommitId, DeploymentId, DeploymentState, Environment, GuestId, GuestName, JobId, Phase, ProjectId, Trigger, UserId,
@@ -36,6 +39,8 @@ pub struct NewDeployment<'a> {
     pub by_id: Option<UserId>,
     /// Who, for people.
     pub by: &'a str,
+    /// The deployment on the first guest, with its number, when this is that of another one.
+    pub leader: Option<(DeploymentId, i64)>,
 }
 
 /// Keeps a deployment under the next number of its project; tells the number, or none when the
@@ -44,13 +49,15 @@ pub async fn insert(conn: &mut PgConnection, new: &NewDeployment<'_>) -> sqlx::R
     let last = sqlx::query_scalar!("select last_deployment from projects where id = $1 for update", new.on.project.0)
         .fetch_one(&mut *conn)
         .await?;
+    let number = new.leader.map_or(last + 1, |(_, number)| number);
     let ordered = new.ordered.map(serde_json::to_value).transpose().map_err(|e| sqlx::Error::Encode(Box::new(e)))?;
     let inserted = sqlx::query!(
-        "insert into deployments (id, project_id, number, environment, guest_id, guest, trigger, ordered, by_id, by)
-         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) on conflict (id) do nothing",
+        "insert into deployments (id, project_id, number, environment, guest_id, guest, trigger, ordered, by_id, by,
+                                  leader_id)
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) on conflict (id) do nothing",
         new.id.0,
         new.on.project.0,
-        last + 1,
+        number,
         new.on.environment.as_str(),
         new.on.guest.0,
         new.on.guest_name.as_str(),
@@ -58,16 +65,19 @@ pub async fn insert(conn: &mut PgConnection, new: &NewDeployment<'_>) -> sqlx::R
         ordered,
         new.by_id.map(|id| id.0),
         new.by,
+        new.leader.map(|(id, _)| id.0),
     )
     .execute(&mut *conn)
     .await?;
     if inserted.rows_affected() == 0 {
         return Ok(None);
     }
-    sqlx::query!("update projects set last_deployment = $2 where id = $1", new.on.project.0, last + 1)
-        .execute(conn)
-        .await?;
-    Ok(Some(last + 1))
+    if new.leader.is_none() {
+        sqlx::query!("update projects set last_deployment = $2 where id = $1", new.on.project.0, number)
+            .execute(conn)
+            .await?;
+    }
+    Ok(Some(number))
 }
 
 /// Notes the job that sees a deployment to its end.
@@ -80,6 +90,8 @@ pub async fn set_job(conn: &mut PgConnection, id: DeploymentId, job: JobId) -> s
 pub struct Course {
     /// Its number in its project.
     pub number: i64,
+    /// The deployment on the first guest, when this is that of another one.
+    pub leader: Option<DeploymentId>,
     /// Its project.
     pub project: ProjectId,
     /// Its environment.
@@ -109,7 +121,7 @@ pub struct Course {
 /// What is known of a deployment's course; held until the transaction ends.
 pub async fn hold(conn: &mut PgConnection, id: DeploymentId) -> sqlx::Result<Option<Course>> {
     let row = sqlx::query!(
-        "select number, project_id, environment, guest_id, trigger, ordered, by, state, report, final, journal_next,
+        "select number, leader_id, project_id, environment, guest_id, trigger, ordered, by, state, report, final, journal_next,
                 lines, job_id
          from deployments where id = $1 for update",
         id.0,
@@ -119,6 +131,7 @@ pub async fn hold(conn: &mut PgConnection, id: DeploymentId) -> sqlx::Result<Opt
     row.map(|row| {
         Ok(Course {
             number: row.number,
+            leader: row.leader_id.map(DeploymentId),
             project: ProjectId(row.project_id),
             environment: word(&row.environment)?,
             guest: GuestId(row.guest_id),
@@ -243,7 +256,7 @@ pub async fn count_open(conn: &mut PgConnection, projects: Option<&[ProjectId]>)
     let projects = projects.map(|ids| ids.iter().map(|id| id.0).collect::<Vec<_>>());
     let count = sqlx::query_scalar!(
         "select count(*) as \"count!\" from deployments
-         where ended_at is null and ($1::uuid[] is null or project_id = any($1))",
+         where ended_at is null and leader_id is null and ($1::uuid[] is null or project_id = any($1))",
         projects.as_deref(),
     )
     .fetch_one(conn)
@@ -260,6 +273,8 @@ pub struct Query<'a> {
     pub one: Option<DeploymentId>,
     /// The one of that number.
     pub number: Option<i64>,
+    /// On this guest, whichever of its environment's it is; those on first guests when none is given.
+    pub guest: Option<&'a GuestName>,
     /// The newest of each project only.
     pub newest: bool,
     /// As a page asks.
@@ -274,7 +289,7 @@ pub async fn list(conn: &mut PgConnection, what: &Query<'_>) -> sqlx::Result<Vec
     let filter = &what.filter;
     let rows = sqlx::query!(
         "select d.id, d.number, d.project_id, p.name as project, d.environment, d.state, d.trigger, d.by, d.commit,
-                d.subject, d.fault, d.ordered_at, d.ended_at, d.elapsed_ms, d.job_id
+                d.subject, d.fault, d.ordered_at, d.ended_at, d.elapsed_ms, d.job_id, d.guest, d.leader_id
          from deployments d join projects p on p.id = d.project_id
          where ($1::uuid[] is null or d.project_id = any($1)) and ($2::uuid is null or d.project_id = $2)
            and ($3::text is null or d.environment = $3) and ($4::text is null or d.state = $4)
@@ -282,6 +297,7 @@ pub async fn list(conn: &mut PgConnection, what: &Query<'_>) -> sqlx::Result<Vec
            and ($7::bigint is null or d.number = $7) and (not $8 or d.number = p.last_deployment)
            and ($9::uuid is null
                 or (d.ordered_at, d.id) < (select b.ordered_at, b.id from deployments b where b.id = $9))
+           and (d.guest = $11 or ($11::text is null and (d.leader_id is null or $6::uuid is not null)))
          order by d.ordered_at desc, d.id desc limit $10",
         projects.as_deref(),
         filter.project.map(|id| id.0),
@@ -293,6 +309,7 @@ pub async fn list(conn: &mut PgConnection, what: &Query<'_>) -> sqlx::Result<Vec
         what.newest,
         filter.before.map(|id| id.0),
         what.limit,
+        what.guest.map(GuestName::as_str),
     )
     .fetch_all(conn)
     .await?;
@@ -314,13 +331,15 @@ pub async fn list(conn: &mut PgConnection, what: &Query<'_>) -> sqlx::Result<Vec
                 ended_at: row.ended_at,
                 elapsed_ms: row.elapsed_ms.map(number).transpose()?,
                 job: row.job_id.map(JobId),
+                guest: word(&row.guest)?,
+                leader: row.leader_id.map(DeploymentId),
             })
         })
         .collect()
 }
 
-/// The report of a deployment as far as it has come, and the guest it ran on.
-pub async fn report(conn: &mut PgConnection, id: DeploymentId) -> sqlx::Result<Option<(Option<Report>, GuestName)>> {
-    let row = sqlx::query!("select report, guest from deployments where id = $1", id.0).fetch_optional(conn).await?;
-    row.map(|row| Ok((json_opt(row.report)?, word(&row.guest)?))).transpose()
+/// The report of a deployment as far as it has come.
+pub async fn report(conn: &mut PgConnection, id: DeploymentId) -> sqlx::Result<Option<Report>> {
+    let report = sqlx::query_scalar!("select report from deployments where id = $1", id.0).fetch_optional(conn).await?;
+    json_opt(report.flatten())
 }

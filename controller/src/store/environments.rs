@@ -1,18 +1,20 @@
-//! Environments of projects: the guest that each stands on, what was set for it here, and what
-//! the guest told of it last.
+//! Environments of projects: the guests that each stands on, what was set for it here, and what
+//! the guests told of it last.
+//!
+//! The first guest of an environment is in its own row, the others have rows beside it. Most
+//! functions are about one guest, whichever it is.
 
 use corpus_domain::{
-    Environment, EnvironmentState, GuestId, GuestName, GuestState, JobId, NodeAddress, NodeId, ProjectId, ProjectName,
-    SshPort, UserId,
+    Environment, EnvironmentState, GuestId, GuestName, GuestState, JobId, JobKind, NodeAddress, NodeId, ProjectId,
+    ProjectName, SshPort, UserId,
 };
 use corpus_protocol::{ArchiveEntry, ConfigurationEntry, Live, Mapping};
 use sqlx::PgConnection;
 
 use super::{json, json_opt, number, word, word_opt};
 use crate::nodes::{GuestEndpoint, HostKey};
-use crate::project_views::EnvironmentView;
 
-/// An environment as jobs see it.
+/// An environment on one of its guests, as jobs see it.
 #[derive(Debug, Clone)]
 pub struct Stands {
     /// The project.
@@ -21,13 +23,17 @@ pub struct Stands {
     pub name: ProjectName,
     /// Which environment.
     pub environment: Environment,
-    /// Its state.
+    /// Whether this is its first guest: that which is pushed to.
+    pub is_first: bool,
+    /// Its state on this guest.
     pub state: EnvironmentState,
     /// What was set here.
     pub settings: Mapping,
-    /// The archives that are kept, newest first.
+    /// What is live on this guest.
+    pub live: Option<Live>,
+    /// The archives that it keeps, newest first.
     pub archives: Vec<ArchiveEntry>,
-    /// The guest that it stands on.
+    /// The guest.
     pub guest: GuestId,
     /// Its name.
     pub guest_name: GuestName,
@@ -58,36 +64,42 @@ impl Stands {
     }
 }
 
-/// Which environments.
+/// Which environments, on which of their guests.
 #[derive(Debug, Clone, Copy)]
 pub enum Of {
-    /// All that can be pushed to.
+    /// All that deploy, on all guests.
     Ready,
-    /// The one of a project.
-    One(ProjectId, Environment),
+    /// The one of a project, on its first guest.
+    First(ProjectId, Environment),
+    /// The same on all others.
+    Others(ProjectId, Environment),
     /// The one on a guest.
     Guest(GuestId),
 }
 
-/// The environments with their guests.
+/// The environments with their guests, the first one before the others.
 pub async fn list(conn: &mut PgConnection, of: Of) -> sqlx::Result<Vec<Stands>> {
-    let (project, environment, guest) = match of {
-        Of::Ready => (None, None, None),
-        Of::One(project, environment) => (Some(project.0), Some(environment.as_str()), None),
-        Of::Guest(guest) => (None, None, Some(guest.0)),
+    let (project, environment, guest, first) = match of {
+        Of::Ready => (None, None, None, None),
+        Of::First(project, environment) => (Some(project.0), Some(environment.as_str()), None, Some(true)),
+        Of::Others(project, environment) => (Some(project.0), Some(environment.as_str()), None, Some(false)),
+        Of::Guest(guest) => (None, None, Some(guest.0), None),
     };
     let rows = sqlx::query!(
-        "select e.project_id, p.name, e.environment, e.state, e.settings, e.archives, e.guest_id, g.name as guest,
-                g.state as guest_state, g.node_id, n.address, n.network, g.ssh_port, g.host_key
-         from environments e join projects p on p.id = e.project_id join guests g on g.id = e.guest_id
-         join nodes n on n.id = g.node_id
-         where ($1::uuid is null or e.project_id = $1) and ($2::text is null or e.environment = $2)
-           and ($3::uuid is null or e.guest_id = $3)
-           and ($1::uuid is not null or $3::uuid is not null or (e.state = 'ready' and g.state = 'running'))
-         order by p.name, e.environment",
+        "select e.project_id, p.name, e.environment, s.is_first as \"is_first!\", s.state as \"state!\", e.settings,
+                s.live, s.archives as \"archives!\", g.id as guest_id, g.name as guest, g.state as guest_state,
+                g.node_id, n.address, n.network, g.ssh_port, g.host_key
+         from environment_places s
+         join environments e on e.project_id = s.project_id and e.environment = s.environment
+         join projects p on p.id = e.project_id join guests g on g.id = s.guest_id join nodes n on n.id = g.node_id
+         where ($1::uuid is null or s.project_id = $1) and ($2::text is null or s.environment = $2)
+           and ($3::uuid is null or s.guest_id = $3) and ($4::bool is null or s.is_first = $4)
+           and ($1::uuid is not null or $3::uuid is not null or (s.state = 'ready' and g.state = 'running'))
+         order by p.name, e.environment, s.is_first desc, g.name",
         project,
         environment,
         guest,
+        first,
     )
     .fetch_all(conn)
     .await?;
@@ -99,8 +111,10 @@ pub async fn list(conn: &mut PgConnection, of: Of) -> sqlx::Result<Vec<Stands>> 
                 project: ProjectId(row.project_id),
                 name: word(&row.name)?,
                 environment: word(&row.environment)?,
+                is_first: row.is_first,
                 state: word(&row.state)?,
                 settings: json(row.settings)?,
+                live: json_opt(row.live)?,
                 archives: json(row.archives)?,
                 guest: GuestId(row.guest_id),
                 guest_name: word(&row.guest)?,
@@ -115,13 +129,24 @@ pub async fn list(conn: &mut PgConnection, of: Of) -> sqlx::Result<Vec<Stands>> 
         .collect()
 }
 
-/// The one environment.
+/// The one environment, on its first guest.
 pub async fn get(
     conn: &mut PgConnection,
     project: ProjectId,
     environment: Environment,
 ) -> sqlx::Result<Option<Stands>> {
-    Ok(list(conn, Of::One(project, environment)).await?.pop())
+    Ok(list(conn, Of::First(project, environment)).await?.pop())
+}
+
+/// The same on its other guests that deploy with the first.
+pub async fn others(
+    conn: &mut PgConnection,
+    project: ProjectId,
+    environment: Environment,
+) -> sqlx::Result<Vec<Stands>> {
+    let mut others = list(conn, Of::Others(project, environment)).await?;
+    others.retain(|stands| stands.state == EnvironmentState::Ready);
+    Ok(others)
 }
 
 /// The environment that stands on a guest.
@@ -129,71 +154,8 @@ pub async fn on_guest(conn: &mut PgConnection, guest: GuestId) -> sqlx::Result<O
     Ok(list(conn, Of::Guest(guest)).await?.pop())
 }
 
-/// The environments of projects as pages show them, without names and jobs; each with its project.
-pub async fn views(
-    conn: &mut PgConnection,
-    projects: &[ProjectId],
-    git_url: Option<&str>,
-) -> sqlx::Result<Vec<(ProjectId, EnvironmentView)>> {
-    let projects: Vec<_> = projects.iter().map(|id| id.0).collect();
-    let rows = sqlx::query!(
-        "select e.project_id, p.name, e.environment, e.state, e.state_reason, e.guest_id, g.name as guest,
-                g.state as guest_state, e.live, d.number as \"live_number?\", e.archives, e.configuration,
-                e.observed_at, e.settings
-         from environments e join projects p on p.id = e.project_id join guests g on g.id = e.guest_id
-         left join deployments d on d.id::text = e.live ->> 'deployment'
-         where e.project_id = any($1)
-         order by p.name, array_position(array['dev', 'staging', 'prod'], e.environment)",
-        &projects,
-    )
-    .fetch_all(conn)
-    .await?;
-    rows.into_iter()
-        .map(|row| {
-            let address = git_url.map(|begin| format!("{begin}/{}/{}", row.name, row.environment));
-            let view = EnvironmentView {
-                environment: word(&row.environment)?,
-                state: word(&row.state)?,
-                state_reason: row.state_reason,
-                guest_id: GuestId(row.guest_id),
-                guest: word(&row.guest)?,
-                guest_state: word(&row.guest_state)?,
-                hosts: Vec::new(),
-                pillar_url: address.as_ref().map(|address| format!("{address}/pillar")),
-                git_url: address,
-                live: json_opt(row.live)?,
-                live_number: row.live_number,
-                archives: json(row.archives)?,
-                configuration: json(row.configuration)?,
-                observed_at: row.observed_at,
-                settings: json(row.settings)?,
-                job: None,
-            };
-            Ok((ProjectId(row.project_id), view))
-        })
-        .collect()
-}
-
-/// The running guests of a project that no environment stands on, of environments that have none.
-pub async fn free_guests(
-    conn: &mut PgConnection,
-    project: ProjectId,
-) -> sqlx::Result<Vec<(GuestId, GuestName, Environment)>> {
-    let rows = sqlx::query!(
-        "select g.id, g.name, g.environment from guests g
-         where g.project_id = $1 and g.state = 'running' and not exists (
-             select 1 from environments e
-             where e.guest_id = g.id or (e.project_id = g.project_id and e.environment = g.environment))
-         order by g.name",
-        project.0,
-    )
-    .fetch_all(conn)
-    .await?;
-    rows.into_iter().map(|row| Ok((GuestId(row.id), word(&row.name)?, word(&row.environment)?))).collect()
-}
-
-/// Keeps an environment that is being set up. A second one of the project, or on the guest,
-/// breaks a unique rule; a guest of another project or environment a foreign key.
+/// Keeps an environment that is being set up on its first guest. A second one of the project, or
+/// on the guest, breaks a unique rule; a guest of another project or environment a foreign key.
 pub async fn insert(
     conn: &mut PgConnection,
     project: ProjectId,
@@ -214,28 +176,52 @@ pub async fn insert(
     .map(drop)
 }
 
-/// Moves an environment to a state if it is in one of `from`; tells whether it was.
-pub async fn set_state(
+/// Keeps another guest of an environment, which is being set up; the same rules hold.
+pub async fn insert_other(
     conn: &mut PgConnection,
     project: ProjectId,
     environment: Environment,
+    guest: GuestId,
+    by: UserId,
+) -> sqlx::Result<()> {
+    sqlx::query!(
+        "insert into environment_guests (project_id, environment, guest_id, state, created_by)
+         values ($1, $2, $3, 'setting_up', $4)",
+        project.0,
+        environment.as_str(),
+        guest.0,
+        by.0,
+    )
+    .execute(conn)
+    .await
+    .map(drop)
+}
+
+/// Moves the environment on a guest to a state if it is in one of `from`; tells whether it was.
+pub async fn set_state(
+    conn: &mut PgConnection,
+    guest: GuestId,
     from: &[EnvironmentState],
     to: EnvironmentState,
     reason: Option<&str>,
 ) -> sqlx::Result<bool> {
     let from: Vec<String> = from.iter().map(ToString::to_string).collect();
-    sqlx::query!(
-        "update environments set state = $4, state_reason = $5
-         where project_id = $1 and environment = $2 and state = any($3)",
-        project.0,
-        environment.as_str(),
+    let moved = sqlx::query_scalar!(
+        "with first as (
+             update environments set state = $3, state_reason = $4 where guest_id = $1 and state = any($2) returning 1
+         ), other as (
+             update environment_guests set state = $3, state_reason = $4
+             where guest_id = $1 and state = any($2) returning 1
+         )
+         select (select count(*) from first) + (select count(*) from other) as \"moved!\"",
+        guest.0,
         &from,
         to.as_str(),
         reason,
     )
-    .execute(conn)
-    .await
-    .map(|done| done.rows_affected() == 1)
+    .fetch_one(conn)
+    .await?;
+    Ok(moved == 1)
 }
 
 /// Keeps what was set for the environment here.
@@ -269,59 +255,50 @@ pub struct Told {
 }
 
 /// Takes over what the guest tells, if the environment still stands there.
-pub async fn observe(
-    conn: &mut PgConnection,
-    project: ProjectId,
-    environment: Environment,
-    guest: GuestId,
-    told: &Told,
-) -> sqlx::Result<()> {
+pub async fn observe(conn: &mut PgConnection, guest: GuestId, told: &Told) -> sqlx::Result<()> {
     let encoded = |value: Result<serde_json::Value, serde_json::Error>| {
         value.map_err(|error| sqlx::Error::Encode(Box::new(error)))
     };
+    let live = told.live.as_ref().map(serde_json::to_value).map(encoded).transpose()?;
+    let archives = encoded(serde_json::to_value(&told.archives))?;
     sqlx::query!(
-        "update environments set live = $4, archives = $5, configuration = coalesce($6, configuration),
+        "update environments set live = $2, archives = $3, configuration = coalesce($4, configuration),
              observed_at = now()
-         where project_id = $1 and environment = $2 and guest_id = $3",
-        project.0,
-        environment.as_str(),
+         where guest_id = $1",
         guest.0,
-        told.live.as_ref().map(serde_json::to_value).map(encoded).transpose()?,
-        encoded(serde_json::to_value(&told.archives))?,
+        live,
+        archives,
         told.configuration.as_ref().map(serde_json::to_value).map(encoded).transpose()?,
-    )
-    .execute(conn)
-    .await
-    .map(drop)
-}
-
-/// Forgets an environment.
-pub async fn delete(conn: &mut PgConnection, project: ProjectId, environment: Environment) -> sqlx::Result<()> {
-    sqlx::query!(
-        "delete from environments where project_id = $1 and environment = $2",
-        project.0,
-        environment.as_str(),
-    )
-    .execute(conn)
-    .await
-    .map(drop)
-}
-
-/// Takes an environment back to where it was before a job on it was submitted that never began.
-pub async fn left_by(conn: &mut PgConnection, job: JobId) -> sqlx::Result<()> {
-    sqlx::query!(
-        "delete from environments e using jobs j
-         where j.id = $1 and j.kind = 'environment_set_up' and e.guest_id = j.guest_id and e.state = 'setting_up'",
-        job.0,
     )
     .execute(&mut *conn)
     .await?;
     sqlx::query!(
-        "update environments e set state = 'ready' from jobs j
-         where j.id = $1 and j.kind = 'environment_remove' and e.guest_id = j.guest_id and e.state = 'leaving'",
-        job.0,
+        "update environment_guests set live = $2, archives = $3, observed_at = now() where guest_id = $1",
+        guest.0,
+        live,
+        archives,
     )
     .execute(conn)
     .await
     .map(drop)
+}
+
+/// Forgets that an environment stands on a guest; of its first guest the environment itself.
+pub async fn delete(conn: &mut PgConnection, guest: GuestId) -> sqlx::Result<()> {
+    sqlx::query!("delete from environment_guests where guest_id = $1", guest.0).execute(&mut *conn).await?;
+    sqlx::query!("delete from environments where guest_id = $1", guest.0).execute(conn).await.map(drop)
+}
+
+/// Takes an environment back to where it was before a job on it was submitted that never began.
+pub async fn left_by(conn: &mut PgConnection, job: JobId) -> sqlx::Result<()> {
+    let row = sqlx::query!("select kind, guest_id from jobs where id = $1", job.0).fetch_optional(&mut *conn).await?;
+    let Some((kind, Some(guest))) = row.map(|row| (row.kind, row.guest_id)) else { return Ok(()) };
+    let place = list(conn, Of::Guest(GuestId(guest))).await?.pop();
+    match (word::<JobKind>(&kind)?, place.map(|place| place.state)) {
+        (JobKind::EnvironmentSetUp, Some(EnvironmentState::SettingUp)) => delete(conn, GuestId(guest)).await,
+        (JobKind::EnvironmentRemove, Some(from @ EnvironmentState::Leaving)) => {
+            set_state(conn, GuestId(guest), &[from], EnvironmentState::Ready, None).await.map(drop)
+        }
+        _ => Ok(()),
+    }
 }

@@ -272,6 +272,16 @@ pub async fn observe(conn: &mut PgConnection, observations: impl Iterator<Item =
     .map(drop)
 }
 
+/// Keeps that the guest's storage has grown to this size; tells whether it was smaller until now.
+pub async fn set_size(conn: &mut PgConnection, id: GuestId, size: SizeProfile) -> sqlx::Result<bool> {
+    let smaller = SizeProfile::ALL.iter().filter(|one| one.storage() < size.storage());
+    let smaller: Vec<String> = smaller.map(ToString::to_string).collect();
+    sqlx::query!("update guests set size = $2 where id = $1 and size = any($3)", id.0, size.as_str(), &smaller)
+        .execute(conn)
+        .await
+        .map(|done| done.rows_affected() == 1)
+}
+
 /// Sets whether the node should route the guest's SSH port.
 pub async fn set_routed(conn: &mut PgConnection, id: GuestId, routed: bool) -> sqlx::Result<()> {
     sqlx::query!("update guests set routed = $2 where id = $1", id.0, routed).execute(conn).await.map(drop)

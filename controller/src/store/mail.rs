@@ -154,6 +154,8 @@ pub struct Ended {
     pub environment: String,
     /// Its number.
     pub number: i64,
+    /// The guest, when it is not the environment's first one.
+    pub guest: Option<String>,
     /// Its state.
     pub state: String,
     /// What set it off.
@@ -174,20 +176,24 @@ pub struct Ended {
     pub failed_by: Option<Uuid>,
 }
 
-/// The deployment, with the one before it if that failed. Drills, and what never ran, don't count.
+/// The deployment, with the one before it if that failed. Drills, and what never ran, don't count;
+/// and on another guest than the first only that it is not live there, though it is on the first.
 pub async fn ended(conn: &mut PgConnection, id: DeploymentId) -> sqlx::Result<Option<Ended>> {
     sqlx::query_as!(
         Ended,
-        r#"select d.project_id, p.name as project, d.environment, d.number, d.state, d.trigger, d.by_id, d.by,
+        r#"select d.project_id, p.name as project, d.environment, d.number,
+                  case when l.id is not null then d.guest end as guest, d.state, d.trigger, d.by_id, d.by,
                   d.subject, d.fault, d.report, b.number as "failed_before?", b.by_id as "failed_by?"
            from deployments d join projects p on p.id = d.project_id
+           left join deployments l on l.id = d.leader_id
            left join lateral (
                select number, by_id, state from deployments
                where project_id = d.project_id and environment = d.environment and number < d.number
+                 and leader_id is null
                  and trigger <> 'drill' and state in ('live', 'rolled_back', 'broken')
                order by number desc limit 1
            ) b on b.state <> 'live'
-           where d.id = $1"#,
+           where d.id = $1 and (l.id is null or (l.state = 'live' and d.state <> 'live'))"#,
         id.0,
     )
     .fetch_optional(conn)

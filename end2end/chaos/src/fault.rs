@@ -175,7 +175,9 @@ pub fn touches(kind: &str, step: &str) -> Option<Touches> {
         | ("guest_start" | "guest_restart", "ready")
         | ("guest_stop", "stopped")
         | ("name_attach", "wanted" | "attached")
-        | ("environment_set_up" | "deploy", "row") => Rows,
+        | ("environment_set_up" | "deploy", "row")
+        // Of an environment on one guest.
+        | ("deploy", "others" | "live") => Rows,
         _ => return None,
     })
 }

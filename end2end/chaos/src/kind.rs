@@ -1,6 +1,6 @@
 //! The kinds of jobs: where each begins, and how it is asked for.
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use corpus_controller::jobs::JobFilter;
 use corpus_domain::{GuestId, JobId, JobKind};
 use corpus_protocol::Source;
@@ -57,6 +57,7 @@ pub async fn ask(lane: &Lane, kind: JobKind) -> Result<JobId> {
         JobKind::GuestStart => controller.start_guest(member, guest(lane).await?).await?,
         JobKind::GuestStop => controller.stop_guest(member, guest(lane).await?).await?,
         JobKind::GuestRestart => controller.restart_guest(member, guest(lane).await?).await?,
+        JobKind::GuestEnlarge => bail!("the storage of these guests has no size"),
         JobKind::GuestDestroy => controller.destroy_guest(member, guest(lane).await?).await?,
         JobKind::NameAttach => controller.attach_name(member, guest(lane).await?, lane.dns_name().parse()?).await?,
         JobKind::NameDetach => {

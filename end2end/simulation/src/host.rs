@@ -152,6 +152,8 @@ impl Host {
             Request::EnsureKeys { name, keys } => {
                 self.guest(name).map(|guest| done(std::mem::replace(&mut guest.keys, keys.clone()) != *keys))
             }
+            // A simulated guest has no storage.
+            Request::EnsureSize { name, .. } => self.guest(name).map(|_| done(false)),
             Request::EnsureRunning { name } => {
                 self.guest(name).map(|guest| done(!std::mem::replace(&mut guest.running, true)))
             }
@@ -164,6 +166,7 @@ impl Host {
             | Request::Deploy { .. }
             | Request::FollowDeployment { .. }
             | Request::CancelDeployment { .. }
+            | Request::Decide { .. }
             | Request::ReadProject { .. }
             | Request::EnsureProjectAbsent { .. } => {
                 Err(refused(ErrorKind::Invalid, "simulated guests hold no projects".to_owned()))

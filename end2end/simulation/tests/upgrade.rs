@@ -63,9 +63,15 @@ replayed!(
     name_attach_undone: "name_attach.undone",
 );
 
-/// Kinds whose agent is a guest's own, of which simulated hosts have none: not recorded.
-const ON_GUESTS: [JobKind; 4] =
-    [JobKind::EnvironmentSetUp, JobKind::EnvironmentConfigure, JobKind::EnvironmentRemove, JobKind::Deploy];
+/// Kinds whose agent is a guest's own, or that change a guest's storage: simulated hosts have neither, so
+/// they are not recorded.
+const ON_GUESTS: [JobKind; 5] = [
+    JobKind::EnvironmentSetUp,
+    JobKind::EnvironmentConfigure,
+    JobKind::EnvironmentRemove,
+    JobKind::Deploy,
+    JobKind::GuestEnlarge,
+];
 
 #[test]
 fn every_kind_of_job_is_recorded() {

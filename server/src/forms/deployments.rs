@@ -8,7 +8,7 @@ use corpus_app::Failure;
 use corpus_controller::Error;
 use corpus_controller::authz::{Denied, Principal};
 use corpus_controller::project_views::DeploymentDetail;
-use corpus_domain::{DeploymentId, Environment, Phase, ProjectName};
+use corpus_domain::{DeploymentId, Environment, GuestName, Phase, ProjectName};
 use corpus_protocol::Source;
 
 use super::Sent;
@@ -81,7 +81,7 @@ pub async fn again(sent: Sent) -> Response {
 pub async fn undo(sent: Sent) -> Response {
     let done = async {
         let one = deployment(&sent).await?.summary;
-        order(&sent, (one.project_id, one.environment), Source::Archive { archive: one.id }).await
+        order(&sent, (one.project_id, one.environment), Source::Archive { archive: one.leader.unwrap_or(one.id) }).await
     };
     let done = done.await;
     sent.answer(&deployment_page(&sent), "restore", done).await
@@ -94,7 +94,7 @@ async fn order(sent: &Sent, (project, which): (corpus_domain::ProjectId, Environ
 
 async fn deployment(sent: &Sent) -> Result<DeploymentDetail, Fault> {
     let name: ProjectName = sent.id("name")?;
-    Ok(sent.posted.web.controller.deployment_by_number(&sent.who, &name, sent.id("number")?).await?)
+    Ok(sent.posted.web.controller.deployment_by_number(&sent.who, &name, sent.id("number")?, None).await?)
 }
 
 fn deployment_page(sent: &Sent) -> String {
@@ -106,11 +106,17 @@ pub async fn page_or_report(State(web): State<Web>, request: Request) -> Respons
     let Some((name, number)) = report_of(request.uri().path()) else {
         return pages::page(State(web), request).await;
     };
-    let report = read_report(&web, Who::of(request.extensions()), &name, number).await;
+    let guest = guest_of(request.uri().query());
+    let report = read_report(&web, Who::of(request.extensions()), &name, number, guest.as_ref()).await;
     match report {
         Ok(detail) => download(&detail),
         Err(error) => refused(&web, request, &error).await,
     }
+}
+
+/// The guest that is asked about, when it is not the environment's first.
+fn guest_of(query: Option<&str>) -> Option<GuestName> {
+    query?.split('&').find_map(|pair| pair.strip_prefix("guest=")?.parse().ok())
 }
 
 fn report_of(path: &str) -> Option<(ProjectName, i64)> {
@@ -123,16 +129,19 @@ async fn read_report(
     who: Option<Principal>,
     name: &ProjectName,
     number: i64,
+    guest: Option<&GuestName>,
 ) -> Result<DeploymentDetail, Error> {
     let who = who.ok_or(Error::Denied(Denied::NotFound))?;
-    web.controller.deployment_by_number(&who, name, number).await
+    web.controller.deployment_by_number(&who, name, number, guest).await
 }
 
 fn download(detail: &DeploymentDetail) -> Response {
     let Ok(json) = serde_json::to_vec_pretty(detail) else {
         return (StatusCode::INTERNAL_SERVER_ERROR, "The report could not be written.").into_response();
     };
-    let file = format!("attachment; filename=\"{}-{}.json\"", detail.summary.project, detail.summary.number);
+    let one = &detail.summary;
+    let on = one.leader.map(|_| format!("-{}", one.guest)).unwrap_or_default();
+    let file = format!("attachment; filename=\"{}-{}{on}.json\"", one.project, one.number);
     let mut response = json.into_response();
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -149,7 +158,8 @@ pub async fn by_id(State(web): State<Web>, Path(id): Path<String>, request: Requ
     match found {
         Ok(detail) => {
             let one = detail.summary;
-            Redirect::to(&format!("/projects/{}/deployments/{}", one.project, one.number)).into_response()
+            let on = one.leader.map(|_| format!("?guest={}", one.guest)).unwrap_or_default();
+            Redirect::to(&format!("/projects/{}/deployments/{}{on}", one.project, one.number)).into_response()
         }
         Err(error) => refused(&web, request, &error).await,
     }

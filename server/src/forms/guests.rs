@@ -108,6 +108,18 @@ async fn answer_power(sent: &Sent, done: Done) -> Response {
     sent.answer(&format!("/guests/{}", sent.param("id")), "power", done).await
 }
 
+/// Enlarges a guest's storage.
+pub async fn enlarge(sent: Sent) -> Response {
+    let done = enlarge_guest(&sent).await;
+    sent.answer(&format!("/guests/{}", sent.param("id")), "enlarge", done).await
+}
+
+async fn enlarge_guest(sent: &Sent) -> Done {
+    let (id, size): (GuestId, SizeProfile) = (sent.id("id")?, sent.only("size")?);
+    sent.posted.web.controller.enlarge_guest(&sent.who, id, size).await?;
+    back(id)
+}
+
 /// Destroys a guest, once its name was typed.
 pub async fn destroy(sent: Sent) -> Response {
     let done = destroy_guest(&sent).await;

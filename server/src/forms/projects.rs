@@ -61,7 +61,7 @@ pub async fn remove_member(sent: Sent) -> Response {
     sent.answer(&page(&sent), "member-remove", done).await
 }
 
-/// Makes a guest an environment; the field holds both, `staging:ID`.
+/// Makes a guest one of an environment, the first or a further one; the field holds both, `staging:ID`.
 pub async fn set_up(sent: Sent) -> Response {
     let done = async {
         let chosen: String = sent.only("guest")?;
@@ -104,6 +104,24 @@ pub async fn remove_environment(sent: Sent) -> Response {
     };
     let done = done.await;
     sent.answer(&format!("{}/remove", environment_page(&sent)), "", done).await
+}
+
+/// Takes a guest other than the first from an environment, once its name was typed.
+pub async fn remove_guest(sent: Sent) -> Response {
+    let done = async {
+        let (which, guest): (Environment, GuestId) = (sent.id("environment")?, sent.id("guest")?);
+        let project = project(&sent).await?;
+        let here = project.environments.iter().find(|one| one.environment == which).ok_or_else(nowhere)?;
+        let other = here.others.iter().find(|other| other.guest_id == guest).ok_or_else(nowhere)?;
+        sent.confirmed(other.guest.as_str())?;
+        let with_data = sent.posted.fields.text("with_data").is_some();
+        let controller = &sent.posted.web.controller;
+        let job = controller.remove_environment_guest(&sent.who, project.id, which, guest, with_data).await?;
+        Ok(format!("/jobs/{job}"))
+    };
+    let done = done.await;
+    let page = format!("{}/guests/{}/remove", environment_page(&sent), sent.param("guest"));
+    sent.answer(&page, "", done).await
 }
 
 /// The project in the path, if the member may see it.

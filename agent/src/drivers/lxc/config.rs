@@ -7,13 +7,15 @@
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
 
-use corpus_domain::{Backing, GuestName, ImageName};
+use corpus_domain::{Backing, GuestName, ImageName, SizeProfile};
 use corpus_protocol::GuestPlan;
 
+use super::disk;
 use crate::failure::Failure;
 use crate::host::Host;
 
 const MARKER: &str = "# corpus guest";
+const SIZE: &str = "# size ";
 
 /// Devices that a guest may use: null, zero, full, tty, console, ptmx, random, urandom, pts.
 const DEVICES: [&str; 11] = [
@@ -61,6 +63,12 @@ impl Made {
     }
 }
 
+/// The same configuration with another size.
+pub fn resized(config: &str, size: SizeProfile) -> String {
+    let line = |line: &str| if line.starts_with(SIZE) { format!("{SIZE}{size}\n") } else { format!("{line}\n") };
+    config.lines().map(line).collect()
+}
+
 /// The guest's folder and, in it, what an overlay writes to.
 pub fn upper(host: &Host, name: &GuestName) -> PathBuf {
     host.lxc_guest(name).join("delta0")
@@ -92,7 +100,7 @@ pub fn render(host: &Host, plan: &GuestPlan) -> Result<String, Failure> {
         "# Written by corpus-agent; changes are overwritten.".to_owned(),
         format!("# image {}", plan.image),
         format!("# backing {}", plan.backing),
-        format!("# size {}", plan.size),
+        format!("{SIZE}{}", plan.size),
         format!("lxc.arch = {}", if cfg!(target_arch = "x86_64") { "linux64" } else { std::env::consts::ARCH }),
         format!("lxc.uts.name = {name}"),
         format!("lxc.rootfs.path = {root}"),
@@ -116,6 +124,13 @@ pub fn render(host: &Host, plan: &GuestPlan) -> Result<String, Failure> {
         format!("lxc.log.file = {}", folder.join("lxc.log").display()),
         "lxc.log.level = ERROR".to_owned(),
     ];
+    if plan.backing == Backing::Loop {
+        // What is deleted in the guest is given back to the node's disk.
+        lines.push("lxc.rootfs.options = discard=async".to_owned());
+        // Whoever starts the guest waits until no agent has its disk open.
+        let file = disk::file(&folder);
+        lines.push(format!("lxc.hook.pre-start = /usr/bin/flock --wait 30 {} /bin/true", file.display()));
+    }
     for group in ["cgroup", "cgroup2"] {
         lines.push(format!("lxc.{group}.devices.deny = a"));
         lines.extend(DEVICES.iter().map(|device| format!("lxc.{group}.devices.allow = {device}")));
@@ -132,14 +147,15 @@ fn root_path(host: &Host, plan: &GuestPlan) -> Result<String, Failure> {
             upper(host, &plan.name).display()
         )),
         Backing::Dir => Ok(format!("dir:{}", folder.join("rootfs").display())),
-        other => Err(Failure::Invalid(format!("the lxc driver has no backing {other}; use overlayfs or dir"))),
+        Backing::Loop => Ok(format!("loop:{}", disk::file(&folder).display())),
+        other => Err(Failure::Invalid(format!("the lxc driver has no backing {other}; use overlayfs, loop or dir"))),
     }
 }
 
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use corpus_domain::{Driver, MacAddress, SizeProfile};
+    use corpus_domain::{Driver, MacAddress};
     use corpus_protocol::GuestNet;
 
     pub fn plan(backing: Backing) -> GuestPlan {
@@ -165,6 +181,15 @@ pub(super) mod tests {
         insta::assert_snapshot!(
             render(&Host::below("/nowhere"), &plan(Backing::Overlayfs)).unwrap().replace("/nowhere", "")
         );
+    }
+
+    #[test]
+    fn a_guest_with_a_disk_of_its_own() {
+        let host = Host::default();
+        let config = render(&host, &plan(Backing::Loop)).unwrap();
+        assert!(config.contains("lxc.rootfs.path = loop:/var/lib/lxc/www.example.org/rootfs.img\n"));
+        let larger = GuestPlan { size: SizeProfile::Medium, ..plan(Backing::Loop) };
+        assert_eq!(resized(&config, SizeProfile::Medium), render(&host, &larger).unwrap());
     }
 
     #[test]

@@ -10,6 +10,7 @@ use corpus_protocol::GuestPlan;
 use rustix::fs::{IFlags, Mode, OFlags};
 
 use super::config::{Made, upper};
+use super::disk;
 use crate::failure::{At, Failure};
 use crate::files;
 use crate::guest_root::GuestRoot;
@@ -26,11 +27,12 @@ pub fn make(task: &Task<'_>, plan: &GuestPlan, config: &str) -> Result<(), Failu
         return Err(Failure::Missing(format!("there is no image {} on the node", plan.image)));
     }
     let hidden = hidden(task.host, "new", &plan.name);
-    files::remove_folder(&hidden)?;
+    remove_released(task, &hidden)?;
     // LXC wants to pass through it, nobody wants to read in it.
     fs::DirBuilder::new().recursive(true).mode(0o711).create(&hidden).at("make", &hidden)?;
     match plan.backing {
         Backing::Dir => copy(task, &image, &hidden.join("rootfs"))?,
+        Backing::Loop => disk::make(task, plan, &hidden)?,
         _ => layers(&image, &hidden)?,
     }
     files::write(&hidden.join("config"), config, 0o644)?;
@@ -56,10 +58,13 @@ fn layers(image: &Path, folder: &Path) -> Result<(), Failure> {
 }
 
 /// The files of a stopped guest.
-pub fn open(host: &Host, name: &GuestName, made: &Made) -> Result<GuestRoot, Failure> {
+pub fn open(task: &Task<'_>, name: &GuestName, made: &Made) -> Result<GuestRoot, Failure> {
+    let host = task.host;
     let folder = host.lxc_guest(name);
-    if made.backing == Backing::Dir {
-        return GuestRoot::folder(&folder.join("rootfs"));
+    match made.backing {
+        Backing::Dir => return GuestRoot::folder(&folder.join("rootfs")),
+        Backing::Loop => return disk::open(task, &disk::file(&folder)),
+        _ => {}
     }
     let work = folder.join("setup-work");
     files::remove_folder(&work)?;
@@ -68,14 +73,21 @@ pub fn open(host: &Host, name: &GuestName, made: &Made) -> Result<GuestRoot, Fai
 }
 
 /// Removes the guest's folder and what an earlier cut left of it. Tells whether there was any.
-pub fn remove(host: &Host, name: &GuestName) -> Result<bool, Failure> {
+pub fn remove(task: &Task<'_>, name: &GuestName) -> Result<bool, Failure> {
+    let host = task.host;
     let (folder, gone) = (host.lxc_guest(name), hidden(host, "gone", name));
-    let mut found = remove_all(&gone)?;
+    let mut found = remove_released(task, &gone)?;
     if folder.exists() {
         fs::rename(&folder, &gone).at("remove", &folder)?;
-        found |= remove_all(&gone)?;
+        found |= remove_released(task, &gone)?;
     }
-    Ok(remove_all(&hidden(host, "new", name))? || found)
+    Ok(remove_released(task, &hidden(host, "new", name))? || found)
+}
+
+/// A loop device that still holds the guest's disk would keep its room on the node's.
+fn remove_released(task: &Task<'_>, folder: &Path) -> Result<bool, Failure> {
+    disk::release(task, &disk::file(folder))?;
+    remove_all(folder)
 }
 
 /// Names of the folders that could be guests.
@@ -147,7 +159,8 @@ mod tests {
         with_task(&host, |task| make(task, &plan, &config)).unwrap();
         assert_eq!(names(&host), std::slice::from_ref(&plan.name));
         assert!(upper(&host, &plan.name).is_dir());
-        assert!(remove(&host, &plan.name).unwrap() && !remove(&host, &plan.name).unwrap());
+        let remove = || with_task(&host, |task| remove(task, &plan.name)).unwrap();
+        assert!(remove() && !remove());
         assert_eq!(fs::read_dir(host.lxc()).unwrap().count(), 0);
     }
 }

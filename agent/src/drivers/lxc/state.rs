@@ -22,6 +22,12 @@ pub fn init(name: &GuestName) -> Option<i32> {
     HIERARCHIES.iter().flat_map(|hierarchy| groups(hierarchy, "payload", name)).find_map(|group| find_init(&group, 0))
 }
 
+/// Whether LXC has begun to start the guest, or runs it: it then listens on a socket of this name.
+pub fn is_begun(folder: &Path) -> bool {
+    let socket = format!(" @{}/command", folder.display());
+    fs::read_to_string("/proc/self/net/unix").is_ok_and(|list| list.lines().any(|line| line.ends_with(&socket)))
+}
+
 /// Seconds since that process started.
 pub fn uptime(pid: i32) -> Option<u64> {
     let started = started_ticks(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)?;

@@ -16,6 +16,7 @@ mod pushed;
 mod pusher;
 mod receive;
 mod serve;
+mod transfer;
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -29,6 +30,7 @@ pub use install::{gone, install};
 pub use pushed::{begin, settle};
 pub use receive::receive;
 pub use serve::{Served, serve};
+pub use transfer::{forget as forget_release, transfer};
 
 /// One of a project's two repositories.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -202,6 +202,7 @@ mod tests {
     use crate::task::test::with_task;
 
     const MAIN: &str = "refs/heads/main";
+    const AT: &str = "2026-01-01T00:00:00Z";
 
     /// Both repositories of a project, with commits in them: `a`, `b` on it, and `c` beside `b`.
     fn with_commits(act: impl FnOnce(&Layout, &Task<'_>, &[CommitId; 3])) {
@@ -214,7 +215,13 @@ mod tests {
                 let tree = git.argv().args(["hash-object", "-w", "-t", "tree", "/dev/null"]).run(task).unwrap().stdout;
                 let commit = |message: &str, parent: Option<&CommitId>| -> CommitId {
                     let who = ["-c", "user.name=mia", "-c", "user.email=mia@example.org"];
-                    let argv = git.argv().args(who).args(["commit-tree", tree.trim(), "-m", message]);
+                    // The same commits in both repositories, however long this takes.
+                    let argv = git.argv().env("GIT_AUTHOR_DATE", AT).env("GIT_COMMITTER_DATE", AT).args(who).args([
+                        "commit-tree",
+                        tree.trim(),
+                        "-m",
+                        message,
+                    ]);
                     let parents = parent.map(|parent| ["-p".to_owned(), parent.to_string()]);
                     argv.args(parents.into_iter().flatten()).run(task).unwrap().stdout.trim().parse().unwrap()
                 };

@@ -108,6 +108,7 @@ impl Hook<'_> {
         let Some(new) = &command.new else {
             return Ok(Verdict::Refused(format!("{branch} is deployed and can't be deleted")));
         };
+        order::ensure_first(self.layout)?;
         let git = Git { layout: self.layout, repository: self.repository, task: self.task };
         if !git.is_commit(new)? {
             return Ok(Verdict::Refused(format!("{branch} can only be a commit")));
@@ -153,6 +154,7 @@ impl Hook<'_> {
             trigger: Trigger::Push,
             only: Vec::new(),
             by: self.by.clone(),
+            led: false,
         };
         if let Err(failure) = order::order(self.layout, &ordered, self.task) {
             if !self.layout.order(id).exists() {

@@ -17,6 +17,7 @@ pub fn failed() -> DeploymentLetter {
         project: "shop".parse().unwrap(),
         environment: Environment::Prod,
         number: 12,
+        guest: None,
         state: DeploymentState::RolledBack,
         by: "mia".to_owned(),
         commit: Some("0123456789abcdef0123456789abcdef01234567".parse().unwrap()),
@@ -59,6 +60,15 @@ fn where_nothing_can_be_pushed_to_no_command_is_told() {
 fn a_deployment_failed() {
     let mail = Letter::Failed(failed()).mail(&pages());
     insta::assert_snapshot!(format!("{}\n\n{}", mail.subject, mail.text));
+}
+
+#[test]
+fn a_deployment_is_not_live_everywhere() {
+    let letter = DeploymentLetter { guest: Some("web-2.shop.example.org".parse().unwrap()), ..failed() };
+    let mail = Letter::Failed(letter).mail(&pages());
+    assert_eq!(mail.subject, "[shop prod] #12 failed and was put back on web-2.shop.example.org");
+    assert!(mail.text.contains("by mia has failed on web-2.shop.example.org.\nIt is live on the first guest."));
+    assert!(mail.text.contains("/projects/shop/deployments/12?guest=web-2.shop.example.org\n"), "{}", mail.text);
 }
 
 #[test]

@@ -41,6 +41,18 @@ async fn world(pool: &PgPool) {
 
 /// A deployment by a member that has ended so, and the letters that it makes.
 async fn ends(pool: &PgPool, number: i64, by: Uuid, trigger: &str, state: &str) -> DeploymentId {
+    ends_on(pool, None, number, by, trigger, state).await
+}
+
+/// The same on another guest than the first, if it has a leader.
+async fn ends_on(
+    pool: &PgPool,
+    leader: Option<DeploymentId>,
+    number: i64,
+    by: Uuid,
+    trigger: &str,
+    state: &str,
+) -> DeploymentId {
     let id = Uuid::now_v7();
     let report = json!({
         "id": id, "project": "shop", "environment": "prod", "state": state, "trigger": trigger, "by": "x",
@@ -51,9 +63,9 @@ async fn ends(pool: &PgPool, number: i64, by: Uuid, trigger: &str, state: &str) 
     });
     sqlx::query(
         "insert into deployments (id, project_id, number, environment, guest_id, guest, trigger, by_id, by, state,
-             subject, fault, ended_at, report, final)
+             subject, fault, ended_at, report, final, leader_id)
          values ($1, $2, $3, 'prod', $4, 'www.shop.test', $5, $6, (select login from users where id = $6), $7,
-             'Sell umbrellas', 'exit status 1', now(), $8, true)",
+             'Sell umbrellas', 'exit status 1', now(), $8, true, $9)",
     )
     .bind(id)
     .bind(PROJECT)
@@ -63,6 +75,7 @@ async fn ends(pool: &PgPool, number: i64, by: Uuid, trigger: &str, state: &str) 
     .bind(by)
     .bind(state)
     .bind(report)
+    .bind(leader.map(|leader| leader.0))
     .execute(pool)
     .await
     .unwrap();
@@ -121,6 +134,21 @@ async fn failures_go_to_whose_they_are_and_who_wants_all(pool: PgPool) {
     assert_eq!(queued(&pool).await, expected, "who failed and who repaired");
     ends(&pool, 7, TOM, "push", "live").await;
     assert_eq!(queued(&pool).await.len(), 4, "only the first after a failure");
+}
+
+#[sqlx::test(migrations = "../migrations")]
+async fn of_another_guest_it_is_told_that_it_is_not_live_there(pool: PgPool) {
+    world(&pool).await;
+    let failed = ends(&pool, 1, MIA, "push", "rolled_back").await;
+    ends_on(&pool, Some(failed), 1, MIA, "push", "rolled_back").await;
+    assert_eq!(queued(&pool).await, [to("mia", "failed")], "it failed once");
+    let live = ends(&pool, 2, MIA, "push", "live").await;
+    ends_on(&pool, Some(live), 2, MIA, "push", "live").await;
+    assert_eq!(queued(&pool).await, [to("mia", "failed"), to("mia", "recovered")]);
+    ends_on(&pool, Some(live), 2, MIA, "push", "rolled_back").await;
+    let guest = "select letter ->> 'guest' from mail_queue where letter ->> 'guest' is not null";
+    let guests: Vec<String> = sqlx::query_scalar(guest).fetch_all(&pool).await.unwrap();
+    assert_eq!((queued(&pool).await.len(), guests), (3, vec!["www.shop.test".to_owned()]));
 }
 
 #[sqlx::test(migrations = "../migrations")]

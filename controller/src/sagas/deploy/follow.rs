@@ -6,13 +6,13 @@
 
 use std::time::Duration;
 
-use corpus_domain::DeploymentState;
+use corpus_domain::{Bytes, DeploymentState};
 use corpus_protocol::{Answer, Event, Report, Request};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 
 use super::journal::{Journal, verdict};
-use super::{A_DAY, Ctx, course, give_up};
+use super::{A_DAY, Ctx, Part, course, give_up, room};
 use crate::jobs::{StepError, Waiting};
 use crate::mail;
 use crate::nodes::{Call, GuestEndpoint, NodeError};
@@ -46,9 +46,20 @@ impl Patience {
     }
 }
 
+/// How far a deployment is followed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Until {
+    /// Until it holds for the other guests of its environment, or is over.
+    Held,
+    /// Until it is over.
+    Over,
+}
+
 /// How it ended.
 #[derive(Debug)]
 pub enum Ending {
+    /// It holds: it could go live.
+    Held,
     /// Live, and proven.
     Live,
     /// Not live, for the reason.
@@ -61,36 +72,41 @@ impl From<&Report> for Ending {
     }
 }
 
-/// Follows the deployment from where it was left to its end, over as many lines as it takes. One
-/// whose guest stays away, or knows nothing of it, is given up: that is told, and corrected when
-/// the guest tells of it after all.
-pub async fn to_its_end(ctx: &Ctx, patience: Patience) -> Result<Ending, StepError> {
+/// Follows the deployment from where it was left, over as many lines as it takes. One whose guest
+/// stays away, or knows nothing of it, is given up: that is told, and corrected when the guest
+/// tells of it after all.
+pub async fn follow(ctx: &Ctx, part: &Part, until: Until, patience: Patience) -> Result<Ending, StepError> {
     let mut heard = Instant::now();
     let mut waiting = None;
     loop {
-        let known = course(ctx).await?;
+        let known = course(ctx, part.deployment).await?;
         if known.is_final
             && let Some(report) = &known.report
         {
             return Ok(report.into());
         }
-        let Some(stands) = stands_if_there(ctx, &ctx.params().on).await? else {
-            return lost(ctx, "its environment was removed".to_owned()).await;
+        let Some(stands) = stands_if_there(ctx, &part.on).await? else {
+            return lost(ctx, part, "its environment was removed".to_owned()).await;
         };
-        let mut watch = Watch::of(ctx, &known);
+        let mut watch = Watch::of(ctx, part, until, &known);
         let error = match watch.run(&endpoint(&stands)?).await? {
-            Ok(()) => return Ok((&watch.journal.report).into()),
+            Ok(()) if watch.journal.is_over => return Ok((&watch.journal.report).into()),
+            Ok(()) => return Ok(Ending::Held),
             Err(error) => error,
         };
         if watch.heard {
             (heard, waiting) = (Instant::now(), None);
         }
         if !error.is_transient() && !error.is_in_doubt() {
-            return lost(ctx, error.to_string()).await;
+            return lost(ctx, part, error.to_string()).await;
         }
         if heard.elapsed() > ctx.paced(patience.limit()) {
-            return lost(ctx, format!("{} is away since {} s: {error}", stands.guest_name, heard.elapsed().as_secs()))
-                .await;
+            return lost(
+                ctx,
+                part,
+                format!("{} is away since {} s: {error}", stands.guest_name, heard.elapsed().as_secs()),
+            )
+            .await;
         }
         if waiting.is_none() {
             ctx.log(error.to_string());
@@ -104,38 +120,46 @@ pub async fn to_its_end(ctx: &Ctx, patience: Patience) -> Result<Ending, StepErr
     }
 }
 
-async fn lost(ctx: &Ctx, why: String) -> Result<Ending, StepError> {
+async fn lost(ctx: &Ctx, part: &Part, why: String) -> Result<Ending, StepError> {
     let why = format!("what became of it is not known: {why}");
-    give_up(ctx, DeploymentState::Broken, &why).await?;
+    give_up(ctx, part.deployment, DeploymentState::Broken, &why).await?;
     Ok(Ending::Other(why))
 }
 
 /// One line to the guest, and what came over it that is not written yet.
 struct Watch<'a> {
     ctx: &'a Ctx,
+    part: &'a Part,
+    until: Until,
     journal: Journal,
     next: u64,
     lines: Vec<NewLine>,
     is_new: bool,
     heard: bool,
+    needs_room: Option<Bytes>,
     waiting: Option<Waiting>,
 }
 
 impl<'a> Watch<'a> {
-    fn of(ctx: &'a Ctx, known: &deployments::Course) -> Self {
-        let params = ctx.params();
-        let journal = Journal::of(params.deployment, &params.on.name, known);
+    fn of(ctx: &'a Ctx, part: &'a Part, until: Until, known: &deployments::Course) -> Self {
+        let journal = Journal::of(part.deployment, &part.on.name, known);
         let (next, lines) = (known.journal_next, Vec::new());
-        Self { ctx, journal, next, lines, is_new: false, heard: false, waiting: None }
+        Self { ctx, part, until, journal, next, lines, is_new: false, heard: false, needs_room: None, waiting: None }
     }
 
-    /// Takes over all that comes until the deployment is over, or the line is cut.
+    /// Whether it has come as far as it is followed.
+    fn has_come(&self) -> bool {
+        self.until == Until::Held && self.journal.holds()
+    }
+
+    /// Takes over all that comes until the deployment is that far, or the line is cut.
     async fn run(&mut self, guest: &GuestEndpoint) -> Result<Result<(), NodeError>, StepError> {
-        let ctx = self.ctx;
+        let (ctx, part) = (self.ctx, self.part);
+        if self.has_come() {
+            return Ok(Ok(()));
+        }
         let (tell, mut told) = mpsc::unbounded_channel();
-        let params = ctx.params();
-        let request =
-            Request::FollowDeployment { project: params.on.name.clone(), id: params.deployment, from: self.next };
+        let request = Request::FollowDeployment { project: part.on.name.clone(), id: part.deployment, from: self.next };
         let call = Call::new(request, A_DAY);
         let answer = ctx.services().guests.call(guest, call, move |event| drop(tell.send(event)));
         tokio::pin!(answer);
@@ -145,7 +169,18 @@ impl<'a> Watch<'a> {
             tokio::select! {
                 biased;
                 () = ctx.cancelled() => return Err(StepError::cancelled()),
-                Some(event) = told.recv() => self.take(event),
+                Some(event) = told.recv() => {
+                    self.take(event);
+                    if let Some(missing) = self.needs_room.take() {
+                        room::make(ctx, &part.on, missing).await?;
+                        // Read again after the line was cut, it would make the storage grow twice.
+                        self.write().await?;
+                    }
+                    if self.has_come() {
+                        self.write().await?;
+                        return Ok(Ok(()));
+                    }
+                }
                 answered = &mut answer => break answered,
                 _ = beat.tick(), if self.is_new => self.write().await?,
             }
@@ -178,6 +213,7 @@ impl<'a> Watch<'a> {
         let news = self.journal.take(*entry);
         (self.next, self.is_new) = (next, true);
         self.lines.extend(news.line);
+        self.needs_room = news.needs_room;
         if let Some(note) = news.note {
             self.ctx.log(note);
         }
@@ -190,9 +226,9 @@ impl<'a> Watch<'a> {
 
     /// Writes what came, and where the journal goes on.
     async fn write(&mut self) -> Result<(), StepError> {
-        let (params, report) = (self.ctx.params(), &self.journal.report);
+        let (part, report) = (self.part, &self.journal.report);
         let mut tx = self.ctx.begin().await?;
-        deployment_log::add(&mut tx, params.deployment, &self.lines).await?;
+        deployment_log::add(&mut tx, part.deployment, &self.lines).await?;
         let progress = Progress {
             report,
             state: report.state,
@@ -200,11 +236,11 @@ impl<'a> Watch<'a> {
             journal_next: self.next,
             lines: self.journal.lines,
         };
-        deployments::advance(&mut tx, params.deployment, &progress).await?;
+        deployments::advance(&mut tx, part.deployment, &progress).await?;
         if self.journal.is_over {
             let told = Told { live: report.live.clone(), archives: report.archives.clone(), configuration: None };
-            environments::observe(&mut tx, params.on.project, params.on.environment, params.on.guest, &told).await?;
-            mail::deployment_ended(&mut tx, params.deployment).await?;
+            environments::observe(&mut tx, part.on.guest, &told).await?;
+            mail::deployment_ended(&mut tx, part.deployment).await?;
         }
         tx.commit().await?;
         self.lines.clear();

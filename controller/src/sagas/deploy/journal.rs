@@ -1,6 +1,6 @@
 //! From the lines of a deployment's journal to what pages show of it, without I/O.
 
-use corpus_domain::{DeploymentId, DeploymentState, Outcome, Phase, ProjectName, Trigger};
+use corpus_domain::{Bytes, DeploymentId, DeploymentState, Outcome, Phase, ProjectName, Trigger};
 use corpus_protocol::{DeploymentEvent, Entry, PhaseReport, RecipeReport, Report, Stream};
 
 use crate::store::deployment_log::NewLine;
@@ -27,6 +27,8 @@ pub struct News {
     pub line: Option<NewLine>,
     /// A note for the log of the job.
     pub note: Option<String>,
+    /// How much more storage the guest needs.
+    pub needs_room: Option<Bytes>,
 }
 
 impl Journal {
@@ -58,6 +60,12 @@ impl Journal {
         Self { report, lines: course.lines, is_over: course.is_final, waits_for: None }
     }
 
+    /// Whether it could go live, and holds for the other guests.
+    pub fn holds(&self) -> bool {
+        let last = self.report.phases.last();
+        !self.is_over && last.is_some_and(|one| one.phase == Phase::Others && one.outcome == Outcome::Skipped)
+    }
+
     /// Takes the next line.
     pub fn take(&mut self, entry: Entry) -> News {
         let at = entry.at_ms;
@@ -69,10 +77,11 @@ impl Journal {
                 news.note = Some(format!("waits for {what}"));
                 self.waits_for = Some(what);
             }
-            DeploymentEvent::Begun { commit, previous, commits } => {
+            DeploymentEvent::Begun { commit, pillar, previous, commits } => {
                 report.state = DeploymentState::Running;
                 report.began_ms = at;
-                (report.commit, report.previous, report.commits) = (commit, previous, commits);
+                (report.commit, report.pillar) = (commit, pillar);
+                (report.previous, report.commits) = (previous, commits);
                 self.waits_for = None;
             }
             DeploymentEvent::PhaseBegun { phase } => {
@@ -116,6 +125,7 @@ impl Journal {
                 (ended.outcome, ended.elapsed_ms) = (outcome, elapsed_ms);
                 news.note = (outcome != Outcome::Skipped).then(|| format!("{phase}: {outcome} in {elapsed_ms} ms"));
             }
+            DeploymentEvent::NeedsRoom { bytes } => news.needs_room = Some(Bytes(bytes)),
             DeploymentEvent::Ended { report: whole } => {
                 *report = *whole;
                 (self.is_over, self.waits_for) = (true, None);
@@ -150,13 +160,18 @@ fn signed(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }
 
-/// How a deployment that ended without going live is told to who waits for it.
-pub fn verdict(report: &Report) -> String {
+/// Why a deployment did not go live: where it failed, and how.
+pub fn reason(report: &Report) -> String {
     let why = report.fault.as_ref().map(|fault| match &fault.recipe {
         Some(recipe) => format!("{}: {recipe}: {}", fault.phase, fault.message),
         None => format!("{}: {}", fault.phase, fault.message),
     });
-    let why = why.unwrap_or_else(|| "no reason was told".to_owned());
+    why.unwrap_or_else(|| "no reason was told".to_owned())
+}
+
+/// How a deployment that ended without going live is told to who waits for it.
+pub fn verdict(report: &Report) -> String {
+    let why = reason(report);
     match report.state {
         DeploymentState::RolledBack if report.trigger == Trigger::Drill => {
             format!("broken on purpose, and everything is back as it was ({why})")
@@ -178,6 +193,7 @@ mod tests {
     fn begun() -> Journal {
         let course = Course {
             number: 7,
+            leader: None,
             project: uuid::Uuid::nil().into(),
             environment: Environment::Dev,
             guest: uuid::Uuid::nil().into(),
@@ -215,7 +231,7 @@ mod tests {
         let mut journal = begun();
         take(&mut journal, DeploymentEvent::Waiting { what: "#6 of bob".to_owned() });
         assert_eq!(journal.waits_for.as_deref(), Some("#6 of bob"));
-        take(&mut journal, DeploymentEvent::Begun { commit: None, previous: None, commits: Vec::new() });
+        take(&mut journal, DeploymentEvent::Begun { commit: None, pillar: None, previous: None, commits: Vec::new() });
         assert_eq!((journal.report.state, journal.waits_for.is_none()), (DeploymentState::Running, true));
         take(&mut journal, DeploymentEvent::PhaseBegun { phase: Phase::Install });
         take(&mut journal, DeploymentEvent::RecipeBegun { phase: Phase::Install, name: "10_app".to_owned() });

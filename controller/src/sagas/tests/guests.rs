@@ -1,9 +1,10 @@
 //! Create, power, destroy.
 
-use corpus_domain::{GuestState, JobState};
+use corpus_domain::{Backing, GuestState, JobState, SizeProfile};
 use sqlx::PgPool;
 
 use super::world::{World, faults};
+use crate::Error;
 use crate::jobs::testing::Fault;
 
 const CREATE: [&str; 10] =
@@ -107,6 +108,55 @@ async fn power_and_keys(db: PgPool) {
     assert!(!world.on_node(keys).await.contains(&kept), "the key did not leave");
 
     let job = world.controller.destroy_guest(&world.member, guest).await.unwrap();
+    world.done(job).await;
+    world.leave(node).await;
+}
+
+#[sqlx::test(migrations = "../migrations")]
+#[ignore = "needs the lab"]
+async fn storage_grows_while_the_guest_runs(db: PgPool) {
+    let world = World::new(db).await;
+    let node = world.ready_node().await;
+    let mut wanted = world.plain_request(NAME).await;
+    (wanted.backing, wanted.size) = (Backing::Loop, SizeProfile::Xxxsmall);
+    let (guest, job) = world.controller.request_guest(&world.member, wanted).await.unwrap();
+    world.done(job).await;
+    let enlarge = async |size| world.controller.enlarge_guest(&world.member, guest, size).await;
+    let sizes = async || {
+        let row = world.controller.guest(&world.member, guest).await.unwrap().size;
+        let df =
+            world.on_node("lxc-attach -n www.trial.corpus.test -- df --block-size=1 --output=size / | tail -n 1").await;
+        // A part of a block is lost, no more.
+        let of_disk = |size: &&SizeProfile| size.storage().0.abs_diff(df.trim().parse().unwrap_or(0)) < 1 << 16;
+        (row, SizeProfile::ALL.iter().find(of_disk).copied())
+    };
+    assert_eq!(sizes().await, (SizeProfile::Xxxsmall, Some(SizeProfile::Xxxsmall)));
+
+    let (before, after) = (Fault::FailBefore("enlarge".into()), Fault::FailAfter("enlarge".into()));
+    for (size, fault, state, has) in [
+        (SizeProfile::Xxsmall, before, JobState::Undone, SizeProfile::Xxxsmall),
+        // It does not shrink, and the row says so.
+        (SizeProfile::Xxsmall, after, JobState::Undone, SizeProfile::Xxsmall),
+        (SizeProfile::Xsmall, Fault::Repeat("enlarge".into()), JobState::Done, SizeProfile::Xsmall),
+        (SizeProfile::Small, Fault::KillAt(2), JobState::Done, SizeProfile::Small),
+        (SizeProfile::Xxxtrem, Fault::None, JobState::Undone, SizeProfile::Small),
+    ] {
+        let ended = world.run(enlarge(size).await.unwrap(), fault.clone()).await;
+        assert_eq!((ended.state(), sizes().await), (state, (has, Some(has))), "{fault:?}: {}", ended.story());
+        if size == SizeProfile::Xxxtrem {
+            assert!(ended.story().contains("not enough room in /var/lib/lxc"), "{}", ended.story());
+        }
+    }
+    assert!(matches!(enlarge(SizeProfile::Small).await, Err(Error::Field { field: "size", .. })));
+
+    let job = world.controller.destroy_guest(&world.member, guest).await.unwrap();
+    world.done(job).await;
+    world.assert_no_guest(NAME).await;
+    let (flat, job) = world.ask_guest(NAME).await;
+    world.done(job).await;
+    let refused = world.controller.enlarge_guest(&world.member, flat, SizeProfile::Large).await;
+    assert!(matches!(refused, Err(Error::Conflict(_))), "{refused:?}");
+    let job = world.controller.destroy_guest(&world.member, flat).await.unwrap();
     world.done(job).await;
     world.leave(node).await;
 }

@@ -11,4 +11,5 @@ mod names;
 mod nodes;
 mod projects;
 mod pushes;
+mod together;
 mod world;

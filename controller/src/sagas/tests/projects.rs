@@ -2,32 +2,41 @@
 
 use std::time::Duration;
 
-use corpus_domain::{DeploymentId, DeploymentState, Environment, GuestId, JobId, JobState, NodeId, ProjectId};
+use corpus_domain::{
+    Backing, DeploymentId, DeploymentState, Environment, GuestId, JobId, JobState, NodeId, ProjectId, SizeProfile,
+};
 use corpus_protocol::Source;
 use sqlx::PgPool;
 
 use super::world::{World, faults};
+use crate::RequestGuest;
 use crate::jobs::testing::Fault;
 use crate::project_views::{EnvironmentView, ProjectDetail};
 
-const NAME: &str = "shop.trial.corpus.test";
+pub const NAME: &str = "shop.trial.corpus.test";
 const SET_UP: [&str; 5] = ["row", "salt", "project", "firewall", "ready"];
 const REMOVE: [&str; 3] = ["mark", "project", "forget"];
-const DEV: Environment = Environment::Dev;
+pub const DEV: Environment = Environment::Dev;
 
 /// A node with a guest, and the project that it is of.
 pub struct Place {
     pub world: World,
     node: NodeId,
     guest: GuestId,
-    project: ProjectId,
+    pub project: ProjectId,
 }
 
 impl Place {
     pub async fn new(db: PgPool) -> Self {
+        Self::on(db, |plain| plain).await
+    }
+
+    /// On another guest than a plain one.
+    pub async fn on(db: PgPool, special: impl FnOnce(RequestGuest) -> RequestGuest) -> Self {
         let world = World::new(db).await;
         let node = world.ready_node().await;
-        let (guest, job) = world.ask_guest(NAME).await;
+        let wanted = special(world.plain_request(NAME).await);
+        let (guest, job) = world.controller.request_guest(&world.member, wanted).await.unwrap();
         world.done(job).await;
         let project = world.controller.projects(&world.member).await.unwrap()[0].id;
         Self { world, node, guest, project }
@@ -55,7 +64,7 @@ impl Place {
         self.world.controller.remove_environment(&self.world.member, self.project, DEV, true).await.unwrap()
     }
 
-    async fn ask_deploy(&self) -> (DeploymentId, JobId) {
+    pub async fn ask_deploy(&self) -> (DeploymentId, JobId) {
         let (controller, member) = (&self.world.controller, &self.world.member);
         controller.deploy(member, self.project, DEV, Source::Head, Vec::new()).await.unwrap()
     }
@@ -71,7 +80,7 @@ impl Place {
     }
 
     /// Puts a commit with this recipe on the branch that is deployed, past its hook.
-    async fn commit(&self, recipe: &str) {
+    pub async fn commit(&self, recipe: &str) {
         let script = format!(
             "lxc-attach -n {NAME} -- sh -eu <<'END'\n\
              cd /srv/projects/atlas/git/project.git\n\
@@ -222,6 +231,42 @@ async fn a_cancelled_deployment_is_rolled_back(db: PgPool) {
     assert_eq!(place.state(id).await.0, DeploymentState::RolledBack);
     assert!(place.environment().await.unwrap().live.is_none());
     assert_eq!(world.on_node(&format!("lxc-attach -n {NAME} -- pgrep -f 'sleep 600'")).await, "");
+    let job = place.ask_remove().await;
+    world.done(job).await;
+    place.leave().await;
+}
+
+#[sqlx::test(migrations = "../migrations")]
+#[ignore = "needs the lab"]
+async fn storage_that_is_too_small_for_an_archive_grows_first(db: PgPool) {
+    let small = |plain| RequestGuest { backing: Backing::Loop, size: SizeProfile::Xxxsmall, ..plain };
+    let place = Place::on(db, small).await;
+    let world = &place.world;
+    let job = place.ask_set_up().await;
+    world.done(job).await;
+    let size = async || world.controller.guest(&world.member, place.guest).await.unwrap().size;
+    let whole = async || world.on_node(&format!("lxc-attach -n {NAME} -- df --output=size / | tail -n 1")).await;
+    let whole = async || whole().await.trim().parse::<u64>().unwrap();
+
+    // What is there leaves room for one copy of it, not for two.
+    let fill = "avail=$(df --output=avail -B1M . | tail -n 1); head -c $((avail * 2 / 5))M /dev/urandom > big; sync";
+    place.commit(fill).await;
+    let (_, job) = place.ask_deploy().await;
+    world.done(job).await;
+    let before = whole().await;
+    assert_eq!(size().await, SizeProfile::Xxxsmall);
+
+    place.commit("echo more").await;
+    let (second, job) = place.ask_deploy().await;
+    world.done(job).await;
+    assert_eq!(place.state(second).await.0, DeploymentState::Live);
+    assert_eq!(size().await, SizeProfile::Xxsmall, "the row says what it has now");
+    assert!(whole().await > before * 3 / 2, "{} KiB after {before}", whole().await);
+    let said = world.controller.deployment_search(&world.member, second, "there is room now").await.unwrap();
+    assert_eq!(said.len(), 1);
+    let log = world.controller.audit(&world.ops, 0).await.unwrap();
+    assert!(log.iter().any(|row| row.action == "guest.enlarge" && row.subject == NAME), "it is in the audit");
+
     let job = place.ask_remove().await;
     world.done(job).await;
     place.leave().await;

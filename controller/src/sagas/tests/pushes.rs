@@ -18,14 +18,14 @@ use crate::nodes::tests::sshd::{new_host_key, write};
 use crate::project_views::{DeploymentFilter, DeploymentSummary};
 
 /// Mia's working copy, and the git server that she pushes to.
-struct Desk {
+pub struct Desk {
     dir: TempDir,
     url: String,
     stop: CancellationToken,
 }
 
 impl Desk {
-    async fn of(place: &Place) -> Self {
+    pub async fn of(place: &Place) -> Self {
         let controller = &place.world.controller;
         let dir = tempfile::tempdir().unwrap();
         let key: PrivateKey = new_host_key();
@@ -50,18 +50,18 @@ impl Desk {
     }
 
     /// Commits this recipe.
-    fn recipe(&self, text: &str) {
+    pub fn recipe(&self, text: &str) {
         write(&self.copy().join(".corpus/10_recipe"), &format!("#!/bin/sh\n{text}\n"), 0o755);
         commit(&self.copy(), "note", text.as_bytes());
     }
 
-    async fn push(&self) -> Output {
+    pub async fn push(&self) -> Output {
         let dir = self.dir.path().display();
         let ssh = format!(
             "ssh -F none -i {dir}/key -o UserKnownHostsFile={dir}/known_hosts -o IdentitiesOnly=yes \
              -o StrictHostKeyChecking=yes -o BatchMode=yes"
         );
-        let mut push = git_command(&["-C", self.copy().to_str().unwrap(), "push", &self.url, "main"]);
+        let mut push = git_command(&["-C", self.copy().to_str().unwrap(), "push", &self.url, "+main"]);
         push.env("GIT_SSH_COMMAND", ssh);
         ended(push).await
     }
@@ -74,7 +74,7 @@ impl Drop for Desk {
 }
 
 /// The deployment of a push that has just ended: a quick one is over before it is written down.
-async fn newest(place: &Place, other_than: Option<DeploymentId>) -> DeploymentSummary {
+pub async fn newest(place: &Place, other_than: Option<DeploymentId>) -> DeploymentSummary {
     let (controller, member) = (&place.world.controller, &place.world.member);
     let end = Instant::now() + Duration::from_secs(30);
     loop {

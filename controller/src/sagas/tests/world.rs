@@ -122,7 +122,12 @@ impl World {
         let ended = tokio::time::timeout(Duration::from_mins(2), over).await;
         faults.clear();
         engine.shutdown(Duration::from_secs(5)).await;
-        let Ok(ended) = ended else { panic!("the job hangs: {:#?}", self.controller.job(&self.ops, job).await) };
+        let Ok(ended) = ended else {
+            let detail = self.controller.job(&self.ops, job).await.unwrap();
+            let log = self.controller.job_log(&self.ops, job, 0, 1000).await.unwrap();
+            let log: Vec<_> = log.iter().map(|line| format!("{} {}", line.at.format("%T%.3f"), line.text)).collect();
+            panic!("the job hangs: {}\n{}", Ended { detail, events: 0 }.story(), log.join("\n"));
+        };
         ended
     }
 
@@ -243,7 +248,7 @@ impl World {
     pub async fn assert_host_bare(&self) {
         let left = self
             .on_node(
-                "ls -d /etc/corpus /var/lib/corpus/* /etc/systemd/system/corpus-* /sys/class/net/lxcbr1 2>/dev/null; \
+                "ls -d /etc/corpus /etc/modules-load.d/corpus* /var/lib/corpus/* /etc/systemd/system/corpus-* /sys/class/net/lxcbr1 2>/dev/null; \
                  grep -h corpus@ /root/.ssh/authorized_keys 2>/dev/null; nft list tables | grep corpus; pgrep -a haproxy",
             )
             .await;

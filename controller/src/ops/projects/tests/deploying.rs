@@ -80,9 +80,9 @@ async fn deployments_are_numbered_by_project_listed_by_page_and_hidden_from_stra
     hidden(world.controller.deployment(&dev, of_blog).await);
     hidden(world.controller.deployment_log(&dev, of_blog, 0, 10).await);
     hidden(world.controller.deployment_search(&dev, of_blog, "x").await);
-    hidden(world.controller.deployment_by_number(&dev, &"blog".parse().unwrap(), 1).await);
-    hidden(world.controller.deployment_by_number(&dev, &"shop".parse().unwrap(), 54).await);
-    let at_53 = world.controller.deployment_by_number(&dev, &"shop".parse().unwrap(), 53).await.unwrap();
+    hidden(world.controller.deployment_by_number(&dev, &"blog".parse().unwrap(), 1, None).await);
+    hidden(world.controller.deployment_by_number(&dev, &"shop".parse().unwrap(), 54, None).await);
+    let at_53 = world.controller.deployment_by_number(&dev, &"shop".parse().unwrap(), 53, None).await.unwrap();
     assert_eq!(at_53.summary.environment, Environment::Prod);
 
     let mut filter = DeploymentFilter::default();
@@ -125,25 +125,25 @@ async fn a_push_is_one_deployment_however_often_it_is_told(db: PgPool) {
     let world = World::new(db).await;
     let mut mia = world.member("mia", &[]).await;
     let shop = world.project(&mut mia, "shop").await;
-    world.environment(&mia, shop, Environment::Dev).await;
-    world.environment(&mia, shop, Environment::Prod).await;
+    let dev = world.environment(&mia, shop, Environment::Dev).await;
+    let prod = world.environment(&mia, shop, Environment::Prod).await;
+    let free = world.guest(shop, Environment::Staging).await;
     let id = DeploymentId(Uuid::now_v7());
-    let began =
-        async |by, environment| world.controller.deployment_began(by, shop, environment, id, Trigger::Push).await;
-    let job = began(Some(mia.id), Environment::Dev).await.unwrap();
-    assert_eq!(began(None, Environment::Dev).await.unwrap(), job);
-    let (one, other) = tokio::join!(began(None, Environment::Dev), began(Some(mia.id), Environment::Dev));
+    let began = async |by, guest| world.controller.deployment_began(by, guest, id, Trigger::Push).await;
+    let job = began(Some(mia.id), dev).await.unwrap();
+    assert_eq!(began(None, dev).await.unwrap(), job);
+    let (one, other) = tokio::join!(began(None, dev), began(Some(mia.id), dev));
     assert_eq!((one.unwrap(), other.unwrap()), (job, job));
-    hidden(began(None, Environment::Prod).await);
-    hidden(began(None, Environment::Staging).await);
+    hidden(began(None, prod).await);
+    hidden(began(None, free).await);
     let summary = world.controller.deployment(&mia, id).await.unwrap().summary;
     assert_eq!((summary.number, summary.by.as_str(), summary.job), (1, "mia", Some(job)));
     // Its job was lost before the guest had told its end: another one goes on.
     world.controller.cancel_job(&mia, job).await.unwrap();
     assert_eq!(world.state_of(id).await, "waiting", "the push goes on all the same");
-    let again = began(None, Environment::Dev).await.unwrap();
+    let again = began(None, dev).await.unwrap();
     assert_ne!(again, job);
-    assert_eq!(began(None, Environment::Dev).await.unwrap(), again);
+    assert_eq!(began(None, dev).await.unwrap(), again);
     // The next number follows without a gap.
     let (next, _) = world.controller.deploy(&mia, shop, Environment::Dev, Source::Head, Vec::new()).await.unwrap();
     assert_eq!(world.controller.deployment(&mia, next).await.unwrap().summary.number, 2);

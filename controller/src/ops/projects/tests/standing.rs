@@ -30,10 +30,10 @@ async fn an_environment_stands_on_one_running_guest_of_its_own(db: PgPool) {
     assert_eq!(free.len(), 2);
 
     let job = set_up(&mia, Environment::Dev, first).await.unwrap();
-    at_field(set_up(&mia, Environment::Dev, second).await, "environment", "has its dev already");
-    at_field(set_up(&mia, Environment::Dev, first).await, "environment", "already");
+    conflict(set_up(&mia, Environment::Dev, second).await, "still being set up");
+    at_field(set_up(&mia, Environment::Dev, first).await, "guest", "stands on");
     let detail = world.controller.project_detail(&mia, &"shop".parse().unwrap()).await.unwrap();
-    assert_eq!((detail.job, detail.free_guests.len()), (Some(job), 0));
+    assert_eq!((detail.job, detail.free_guests.len()), (Some(job), 1));
     let shown = &detail.summary.environments[0];
     assert_eq!(shown.git_url.as_deref(), Some("ssh://git@corpus.test:2222/shop/dev"));
     assert_eq!(shown.pillar_url.as_deref(), Some("ssh://git@corpus.test:2222/shop/dev/pillar"));

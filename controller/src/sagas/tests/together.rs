@@ -1,0 +1,265 @@
+//! An environment on two real guests: what is deployed goes live on both, or on none.
+
+use std::time::Duration;
+
+use corpus_domain::{DeploymentId, DeploymentState, EnvironmentState, GuestId, JobState};
+use corpus_protocol::Source;
+use sqlx::PgPool;
+
+use super::projects::{DEV, NAME, Place};
+use super::pushes::{Desk, newest};
+use super::world::faults;
+use crate::git::tests::world::said;
+use crate::jobs::testing::Fault;
+use crate::project_views::{DeploymentDetail, DeploymentFilter};
+
+const OTHER: &str = "web.trial.corpus.test";
+const DEPLOY: [&str; 6] = ["row", "order", "follow", "others", "live", "record"];
+
+/// An environment on its first guest, with something live, and another guest beside.
+struct Two {
+    place: Place,
+    other: GuestId,
+}
+
+impl Two {
+    async fn new(db: PgPool) -> Self {
+        let place = Place::new(db).await;
+        let job = place.ask_set_up().await;
+        place.world.done(job).await;
+        let (other, job) = place.world.ask_guest(OTHER).await;
+        place.world.done(job).await;
+        let two = Self { place, other };
+        assert_eq!(two.deploy("echo one", Fault::None).await.0, JobState::Done);
+        two
+    }
+
+    /// The other guest becomes one of the environment's.
+    async fn join(&self) {
+        let (controller, member) = (&self.place.world.controller, &self.place.world.member);
+        controller.set_up_environment(member, self.place.project, DEV, self.other).await.unwrap();
+        self.place.world.run_open_jobs().await;
+    }
+
+    async fn deploy(&self, recipe: &str, fault: Fault) -> (JobState, DeploymentDetail) {
+        self.place.commit(recipe).await;
+        let (id, job) = self.place.ask_deploy().await;
+        let ended = self.place.world.run(job, fault).await;
+        (ended.state(), self.detail(id).await)
+    }
+
+    async fn detail(&self, id: DeploymentId) -> DeploymentDetail {
+        self.place.world.controller.deployment(&self.place.world.member, id).await.unwrap()
+    }
+
+    /// The recipe in the tree of a guest, and the commit that the guest says is live there.
+    async fn there(&self, guest: &str) -> (String, String) {
+        let script = format!(
+            "lxc-attach -n {guest} -- sh <<'END'\n\
+             cd /srv/projects/atlas; tail -n 1 project/.corpus/10_recipe; grep -o '\"commit\": \"[0-9a-f]*' live.json\nEND"
+        );
+        let told = self.place.world.on_node(&script).await;
+        let (recipe, commit) = told.split_once('\n').unwrap_or_default();
+        (recipe.to_owned(), commit.to_owned())
+    }
+
+    /// The same is live on both guests; tells the recipe.
+    async fn both(&self) -> String {
+        let (first, other) = (self.there(NAME).await, self.there(OTHER).await);
+        assert_eq!(first, other);
+        first.0
+    }
+
+    /// Nothing runs any more, and no guest keeps what was brought for a deployment.
+    async fn is_settled(&self) {
+        let open = "select count(*) from deployments where ended_at is null";
+        let open: i64 = sqlx::query_scalar(open).fetch_one(&self.place.world.controller.services.db).await.unwrap();
+        assert_eq!(open, 0, "deployments are open");
+        let refs = "git --git-dir /srv/projects/atlas/git/project.git for-each-ref refs/corpus/release";
+        let left = self.place.world.on_node(&format!("lxc-attach -n {OTHER} -- {refs}")).await;
+        assert_eq!(left, "");
+    }
+
+    async fn leave(self) {
+        let Self { place, other } = self;
+        let (controller, member) = (&place.world.controller, &place.world.member);
+        let refused = controller.remove_environment(member, place.project, DEV, true).await.unwrap_err();
+        assert!(refused.to_string().contains(&format!("Take {OTHER}")), "{refused}");
+        controller.remove_environment_guest(member, place.project, DEV, other, true).await.unwrap();
+        place.world.run_open_jobs().await;
+        let left = place.world.on_node(&format!("lxc-attach -n {OTHER} -- ls /srv/projects")).await;
+        assert_eq!(left, "", "left on the other guest");
+        let job = place.ask_remove().await;
+        place.world.done(job).await;
+        let job = controller.destroy_guest(member, other).await.unwrap();
+        place.world.done(job).await;
+        place.leave().await;
+    }
+}
+
+#[sqlx::test(migrations = "../migrations")]
+#[ignore = "needs the lab"]
+async fn what_goes_live_goes_live_on_both_guests(db: PgPool) {
+    let two = Two::new(db).await;
+    two.join().await;
+    // In dev no archive is kept unless one says so, which both guests hear.
+    let world = &two.place.world;
+    world.controller.set_settings(&world.member, two.place.project, DEV, "archives: 3").await.unwrap();
+    world.run_open_jobs().await;
+    assert_eq!(two.both().await, "echo one", "what is live comes to a guest that joins");
+    let environment = two.place.environment().await.unwrap();
+    assert_eq!(environment.others.len(), 1);
+    assert_eq!((environment.others[0].state, environment.others[0].live_number), (EnvironmentState::Ready, Some(1)));
+
+    let (state, second) = two.deploy("echo two", Fault::None).await;
+    assert_eq!((state, two.both().await.as_str()), (JobState::Done, "echo two"));
+    let part = &second.others[0];
+    assert_eq!((part.guest.as_str(), part.state), (OTHER, DeploymentState::Live));
+    let shop = "atlas".parse().unwrap();
+    let guest = OTHER.parse().unwrap();
+    let same = world.controller.deployment_by_number(&world.member, &shop, 2, Some(&guest)).await.unwrap();
+    assert_eq!((same.summary.id, same.summary.leader), (part.id, Some(second.summary.id)));
+    assert_eq!(same.report.unwrap().commit, second.report.unwrap().commit);
+    let listed = world.controller.deployments(&world.member, &DeploymentFilter::default()).await.unwrap();
+    assert_eq!(listed.len(), 2, "each is listed once");
+
+    // It works on the first guest, and not on the other one.
+    let (state, third) = two.deploy(&format!("[ $(hostname) != {OTHER} ] || exit 3"), Fault::None).await;
+    assert_eq!((state, two.both().await.as_str()), (JobState::Undone, "echo two"));
+    assert_eq!(third.summary.state, DeploymentState::RolledBack);
+    let fault = third.report.unwrap().fault.unwrap();
+    assert_eq!(fault.phase.as_str(), "others");
+    assert!(fault.message.starts_with(OTHER) && fault.message.contains("exit status 3"), "{}", fault.message);
+    assert_eq!(third.others[0].state, DeploymentState::RolledBack);
+
+    // Back to what was before the second, on both.
+    let archive = Source::Archive { archive: second.summary.id };
+    let (_, job) = world.controller.deploy(&world.member, two.place.project, DEV, archive, vec![]).await.unwrap();
+    world.done(job).await;
+    assert_eq!(two.both().await, "echo one");
+
+    // A guest that is down is no guest to deploy to; nor is one that leaves.
+    world.on_node(&format!("lxc-stop -k -n {OTHER}")).await;
+    sqlx::query("update guests set state = 'stopped' where name = $1")
+        .bind(OTHER)
+        .execute(&world.controller.services.db)
+        .await
+        .unwrap();
+    let refused = world.controller.deploy(&world.member, two.place.project, DEV, Source::Head, vec![]).await;
+    assert!(refused.unwrap_err().to_string().contains(&format!("{OTHER}, a guest of atlas's dev, is stopped")));
+    let job = world.controller.start_guest(&world.member, two.other).await.unwrap();
+    world.done(job).await;
+    two.is_settled().await;
+    two.leave().await;
+}
+
+#[sqlx::test(migrations = "../migrations")]
+#[ignore = "needs the lab"]
+async fn together_whatever_breaks(db: PgPool) {
+    let two = Two::new(db).await;
+    two.join().await;
+    let during = |step: &str, ms| Fault::KillDuring(step.to_owned(), Duration::from_millis(ms));
+    let mut all = faults(&DEPLOY);
+    all.extend([during("others", 100), during("others", 500), during("live", 30), during("follow", 100)]);
+    all.extend((1..20).step_by(3).map(Fault::KillAt));
+    for (number, fault) in all.into_iter().enumerate() {
+        let before = two.both().await;
+        let recipe = format!("echo try {number}");
+        let (state, one) = two.deploy(&recipe, fault.clone()).await;
+        let live = one.summary.state == DeploymentState::Live;
+        assert!(live || state != JobState::Done, "{fault:?}: {:?}", one.summary);
+        assert_eq!(two.both().await, if live { recipe } else { before }, "{fault:?}");
+        for part in &one.others {
+            assert_eq!(part.state == DeploymentState::Live, live, "{fault:?}: {part:?}");
+        }
+        two.is_settled().await;
+    }
+    two.leave().await;
+}
+
+#[sqlx::test(migrations = "../migrations")]
+#[ignore = "needs the lab"]
+async fn a_push_goes_live_on_both_guests_or_is_refused(db: PgPool) {
+    let two = Two::new(db).await;
+    two.join().await;
+    let (place, desk) = (&two.place, Desk::of(&two.place).await);
+    let last =
+        place.world.controller.deployments(&place.world.member, &DeploymentFilter::default()).await.unwrap()[0].id;
+    let pushed = async |recipe: &str, last| {
+        desk.recipe(recipe);
+        let follow = async {
+            let one = newest(place, Some(last)).await;
+            place.world.run(one.job.unwrap(), Fault::None).await;
+            one.id
+        };
+        tokio::join!(desk.push(), follow)
+    };
+    let (output, good) = pushed("echo pushed", last).await;
+    assert!(output.status.success(), "{}", said(&output));
+    assert!(said(&output).contains(&format!("proven here; {OTHER} next")), "{}", said(&output));
+    assert_eq!(two.both().await, "echo pushed");
+    let (output, bad) = pushed(&format!("[ $(hostname) != {OTHER} ] || exit 3"), good).await;
+    let heard = said(&output);
+    assert!(!output.status.success() && heard.contains(&format!("others failed: {OTHER}: install")), "{heard}");
+    assert_eq!((two.both().await.as_str(), place.state(bad).await.0), ("echo pushed", DeploymentState::RolledBack));
+    two.is_settled().await;
+    drop(desk);
+    two.leave().await;
+}
+
+/// While the other guest is away the first one must go live slowly, so that it can be caught.
+const SLOW_TO_TELL: &str = "printf '#!/bin/sh\\nsleep 4\\n' > .corpus/notify; chmod +x .corpus/notify";
+
+#[sqlx::test(migrations = "../migrations")]
+#[ignore = "needs the lab"]
+async fn a_guest_that_is_lost_while_it_holds_does_what_the_first_did(db: PgPool) {
+    let two = Two::new(db).await;
+    two.join().await;
+    let world = &two.place.world;
+    // A cancel is too late once the first one was told to go live.
+    for (lost, cancelled) in [(OTHER, false), (NAME, false), (OTHER, true), (NAME, true)] {
+        let before = two.both().await;
+        let live = !cancelled || lost == OTHER;
+        // The other one is busy while the first is lost, which holds.
+        let busy = format!("[ {lost} = {OTHER} ] || [ $(hostname) = {lost} ] || sleep 3");
+        let recipe = format!("{SLOW_TO_TELL}\n{busy}\necho {lost} {cancelled}");
+        two.place.commit(&recipe).await;
+        let (id, job) = two.place.ask_deploy().await;
+        let cut = async {
+            wait_for_holding(&two, lost, id).await;
+            world.on_node(&format!("lxc-stop -k -n {lost}")).await;
+            if cancelled {
+                world.controller.cancel_job(&world.member, job).await.unwrap();
+            }
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            world.on_node(&format!("lxc-start -n {lost}")).await;
+        };
+        let (ended, ()) = tokio::join!(world.run(job, Fault::None), cut);
+        let one = two.detail(id).await;
+        let expected = if live { format!("echo {lost} {cancelled}") } else { before };
+        assert_eq!(two.both().await, expected, "{lost}: {}\n{one:#?}", ended.story());
+        assert_eq!(one.summary.state == DeploymentState::Live, live, "{lost}: {}", ended.story());
+        two.is_settled().await;
+    }
+    two.leave().await;
+}
+
+/// Until the guest holds, by its journal.
+async fn wait_for_holding(two: &Two, guest: &str, leader: DeploymentId) {
+    for _ in 0..600 {
+        let id = match guest {
+            NAME => Some(leader),
+            _ => two.detail(leader).await.others.first().map(|part| part.id),
+        };
+        if let Some(id) = id {
+            let held = format!(
+                "lxc-attach -n {guest} -- grep -c phase_begun.*others /srv/projects/atlas/deployments/{id}/journal.jsonl"
+            );
+            if two.place.world.on_node(&held).await.starts_with('1') {
+                return;
+            }
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    panic!("{guest} never held");
+}
