@@ -7,6 +7,7 @@ use std::sync::Arc;
 use corpus_domain::{GuestId, GuestNetwork};
 use secrecy::SecretString;
 use sqlx::PgPool;
+use sqlx::postgres::PgTransaction;
 use uuid::Uuid;
 
 use crate::authz::Principal;
@@ -14,7 +15,7 @@ use crate::dns::DnsProvider;
 use crate::jobs::{Engine, EngineConfig, JobParams, Jobs, NewJob, StepError};
 use crate::nodes::{AgentBinary, ControlKey, Pool, StillLinked};
 use crate::seal::{Purpose, SealKeys, Sealed};
-use crate::store::{control_key, guests, nodes};
+use crate::store::{begin, control_key, guests, nodes};
 use crate::{Error, Result, sagas, ssh_keys};
 
 /// What the operator decides.
@@ -64,6 +65,11 @@ pub struct Services {
 }
 
 impl Services {
+    /// Begins a transaction.
+    pub(crate) async fn begin(&self) -> sqlx::Result<PgTransaction<'static>> {
+        begin(&self.db).await
+    }
+
     /// Seals a guest's password so that only this guest's row can hold it.
     pub(crate) fn seal_password(&self, guest: GuestId, password: &SecretString) -> Result<Vec<u8>> {
         let sealed = self.seal.seal(password, &Purpose::guest_password(guest));

@@ -134,7 +134,7 @@ impl Controller {
     /// Keeps what was observed, all of it or nothing, of the nodes of which this server may
     /// speak; tells which they were.
     pub(crate) async fn keep(&self, observations: &[Observation]) -> Result<HashSet<NodeId>> {
-        let mut tx = self.services.db.begin().await?;
+        let mut tx = self.services.begin().await?;
         let kept = observer::keep(&mut tx, observations, self.services.instance).await?;
         for node in kept.iter().filter(|kept| kept.came_back) {
             self.catch_up(&mut tx, node.id).await?;

@@ -11,6 +11,7 @@ use uuid::Uuid;
 use super::error::JobsError;
 use super::queue::{Entry, Lock, LockMode, Verdict, decide};
 use super::writer::Lease;
+use crate::store::begin;
 
 /// Serializes the decision on the queue among all servers of one database.
 const QUEUE_KEY: i64 = 0x636f_7270_7573;
@@ -92,7 +93,7 @@ impl Claimant {
     /// Takes up to `room` waiting jobs that may run, with all their locks, and notes on the
     /// others what they wait for.
     pub async fn claim(&self, room: usize) -> Result<Vec<Claimed>, JobsError> {
-        let mut transaction = self.pool.begin().await?;
+        let mut transaction = begin(&self.pool).await?;
         sqlx::query!("select pg_advisory_xact_lock($1)::text as locked", QUEUE_KEY)
             .fetch_one(&mut *transaction)
             .await?;

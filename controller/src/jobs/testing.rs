@@ -13,6 +13,7 @@ use sqlx::PgPool;
 use super::claim::Claimant;
 use super::writer::Lease;
 use super::{Engine, EngineConfig, JobDetail, JobParams, Jobs, JobsError, NewJob, Registry};
+use crate::store::begin;
 
 /// What goes wrong, once.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -231,7 +232,7 @@ impl<S: Send + Sync + 'static> Trial<S> {
     /// the machine is.
     pub async fn run<P: JobParams>(&self, job: NewJob<P>, fault: Fault) -> Result<Outcome, JobsError> {
         let jobs = Jobs::open(self.pool.clone(), self.registry.outlines()).await?;
-        let mut transaction = self.pool.begin().await?;
+        let mut transaction = begin(&self.pool).await?;
         let id = jobs.submit(&mut transaction, job).await?.id();
         transaction.commit().await?;
         let faults = Arc::new(Faults::new(fault));

@@ -21,6 +21,7 @@ use uuid::Uuid;
 
 use super::batch::{Batch, EventRow, Item, Line, Wait, number, to_json};
 use super::rows::StepRow;
+use crate::store::begin;
 
 /// How long a log line may wait for others.
 const LINE_DELAY: Duration = Duration::from_millis(100);
@@ -218,7 +219,7 @@ impl Writer {
     /// A transaction in which this server has the job and keeps it; none once it lost it.
     pub async fn begin(&self) -> sqlx::Result<Option<PgTransaction<'static>>> {
         let Lease { job, owner, generation } = self.lease;
-        let mut transaction = self.pool.begin().await?;
+        let mut transaction = begin(&self.pool).await?;
         // Held against adoption, not against the renewal of the lease.
         let ours = sqlx::query_scalar!(
             r#"select true as "ours!" from jobs where id = $1 and owner = $2 and generation = $3 for key share"#,

@@ -70,7 +70,7 @@ impl Controller {
         trigger: Trigger,
         ordered: Ordered,
     ) -> Result<(DeploymentId, JobId)> {
-        let mut tx = self.services.db.begin().await?;
+        let mut tx = self.services.begin().await?;
         let stands = environments::get(&mut tx, project, environment).await?.ok_or_else(|| {
             Error::field("environment", format!("The project has no {environment}; set it up first."))
         })?;
@@ -198,7 +198,7 @@ impl Controller {
         id: DeploymentId,
         trigger: Trigger,
     ) -> Result<JobId> {
-        let mut tx = self.services.db.begin().await?;
+        let mut tx = self.services.begin().await?;
         let stands = environments::on_guest(&mut tx, guest).await?.ok_or(Denied::NotFound)?;
         let (project, environment) = (stands.project, stands.environment);
         let member = match by {

@@ -36,7 +36,7 @@ impl Controller {
     pub async fn create_zone(&self, principal: &Principal, name: DnsName) -> Result<ZoneId> {
         let _permit = principal.permit(Operation::ZoneCreate)?;
         let provider = self.dns()?;
-        let mut tx = self.services.db.begin().await?;
+        let mut tx = self.services.begin().await?;
         let id = zones::insert(&mut tx, &name, principal.id)
             .await
             .map_err(|error| Error::taken(error, "name", format!("The zone {name} is there already.")))?;
@@ -52,7 +52,7 @@ impl Controller {
     pub async fn remove_zone(&self, principal: &Principal, id: ZoneId) -> Result<()> {
         let _permit = principal.permit(Operation::ZoneRemove)?;
         let provider = self.dns()?;
-        let mut tx = self.services.db.begin().await?;
+        let mut tx = self.services.begin().await?;
         let name = zones::name_of(&mut tx, id).await?.ok_or(Denied::NotFound)?;
         zones::delete(&mut tx, id).await.map_err(|error| in_use(error, &name))?;
         let entry =
@@ -73,7 +73,7 @@ impl Controller {
                 guest.name, guest.state
             )));
         }
-        let mut tx = self.services.db.begin().await?;
+        let mut tx = self.services.begin().await?;
         let job = self.want_name(&mut tx, principal, &guest, &name).await?;
         self.environment_follows(&mut tx, principal, guest.id).await?;
         tx.commit().await?;
@@ -108,7 +108,7 @@ impl Controller {
     /// Detaches a name from its guest.
     pub async fn detach_name(&self, principal: &Principal, id: DnsNameId) -> Result<JobId> {
         self.dns()?;
-        let mut tx = self.services.db.begin().await?;
+        let mut tx = self.services.begin().await?;
         let name = names::list(&mut tx, names::Of::Name(id)).await?.pop().ok_or(Denied::NotFound)?;
         let guest = crate::store::guests::get(&mut tx, name.guest_id).await?.ok_or(Denied::NotFound)?;
         let _permit = principal.permit_in(Operation::NameDetach, guest.project_id)?;

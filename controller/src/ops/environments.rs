@@ -28,7 +28,7 @@ impl Controller {
         guest: GuestId,
     ) -> Result<JobId> {
         let _permit = principal.permit_in(Operation::EnvironmentSetUp, project)?;
-        let mut tx = self.services.db.begin().await?;
+        let mut tx = self.services.begin().await?;
         guests::hold(&mut tx, guest).await?;
         let row = guests::get(&mut tx, guest).await?.filter(|row| row.project_id == project);
         let row = row.ok_or_else(|| Error::field("guest", "The project has no such guest."))?;
@@ -96,7 +96,7 @@ impl Controller {
         with_data: bool,
     ) -> Result<JobId> {
         let _permit = principal.permit_in(Operation::EnvironmentRemove, project)?;
-        let mut tx = self.services.db.begin().await?;
+        let mut tx = self.services.begin().await?;
         let stands = environments::get(&mut tx, project, environment).await?.ok_or(Denied::NotFound)?;
         let others = environments::list(&mut tx, Of::Others(project, environment)).await?;
         if !others.is_empty() {
@@ -118,7 +118,7 @@ impl Controller {
         with_data: bool,
     ) -> Result<JobId> {
         let _permit = principal.permit_in(Operation::EnvironmentRemove, project)?;
-        let mut tx = self.services.db.begin().await?;
+        let mut tx = self.services.begin().await?;
         let stands = environments::on_guest(&mut tx, guest).await?;
         let stands = stands.filter(|on| (on.project, on.environment, on.is_first) == (project, environment, false));
         let stands = stands.ok_or(Denied::NotFound)?;
@@ -160,7 +160,7 @@ impl Controller {
     ) -> Result<JobId> {
         let _permit = principal.permit_in(Operation::EnvironmentConfigure, project)?;
         let settings = project_settings::parse(text).map_err(|message| Error::field("settings", message))?;
-        let mut tx = self.services.db.begin().await?;
+        let mut tx = self.services.begin().await?;
         let stands = environments::get(&mut tx, project, environment).await?.ok_or(Denied::NotFound)?;
         is_ready(&stands)?;
         environments::set_settings(&mut tx, project, environment, &settings).await?;

@@ -131,7 +131,7 @@ impl Controller {
         else {
             return Ok(Vec::new());
         };
-        let mut tx = self.services.db.begin().await?;
+        let mut tx = self.services.begin().await?;
         let known = Told { live, archives, configuration: Some(configuration) };
         environments::observe(&mut tx, target.guest_id, &known).await?;
         told.reverse();

@@ -61,7 +61,7 @@ impl Controller {
             return Ok(twin);
         }
         supported(&wanted)?;
-        let mut tx = self.services.db.begin().await?;
+        let mut tx = self.services.begin().await?;
         let node = pick_node(&mut tx, &wanted).await?;
         let id = GuestId(Uuid::now_v7());
         let sealed = wanted.password.as_ref().map(|password| self.seal_password(id, password)).transpose()?;

@@ -82,7 +82,7 @@ impl Controller {
     ) -> Result<JobId> {
         let guest = self.guest(principal, id).await?;
         let _permit = principal.permit_in(Operation::GuestPower, guest.project_id)?;
-        let mut tx = self.services.db.begin().await?;
+        let mut tx = self.services.begin().await?;
         move_guest(&mut tx, &guest, change.from, change.to).await?;
         self.audit_guest(&mut tx, principal, change.action, id, &guest.name, json!({})).await?;
         let job = self.submit(&mut tx, principal, job(&guest)).await?;
@@ -97,7 +97,7 @@ impl Controller {
     pub async fn enlarge_guest(&self, principal: &Principal, id: GuestId, size: SizeProfile) -> Result<JobId> {
         let guest = self.guest(principal, id).await?;
         let _permit = principal.permit_in(Operation::GuestEnlarge, guest.project_id)?;
-        let mut tx = self.services.db.begin().await?;
+        let mut tx = self.services.begin().await?;
         guests::hold(&mut tx, id).await?;
         let guest = guests::get(&mut tx, id).await?.ok_or(Denied::NotFound)?;
         enlargeable(&guest, size)?;
@@ -112,7 +112,7 @@ impl Controller {
     pub async fn destroy_guest(&self, principal: &Principal, id: GuestId) -> Result<JobId> {
         let guest = self.guest(principal, id).await?;
         let _permit = principal.permit_in(Operation::GuestDestroy, guest.project_id)?;
-        let mut tx = self.services.db.begin().await?;
+        let mut tx = self.services.begin().await?;
         let from = [GuestState::Running, GuestState::Stopped, GuestState::Failed];
         move_guest(&mut tx, &guest, &from, GuestState::Destroying).await?;
         if let Some(stands) = environments::on_guest(&mut tx, id).await? {
@@ -131,7 +131,7 @@ impl Controller {
     pub async fn reveal_password(&self, principal: &Principal, id: GuestId) -> Result<SecretString> {
         let guest = self.guest(principal, id).await?;
         let _permit = principal.permit_in(Operation::GuestReveal, guest.project_id)?;
-        let mut tx = self.services.db.begin().await?;
+        let mut tx = self.services.begin().await?;
         let sealed = guests::password(&mut tx, id)
             .await?
             .ok_or_else(|| Error::Conflict(format!("{} has no password yet.", guest.name)))?;

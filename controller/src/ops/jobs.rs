@@ -90,7 +90,7 @@ impl Controller {
         if !may_decide(principal, &job) {
             return Err(Denied::Forbidden.into());
         }
-        let mut tx = self.services.db.begin().await?;
+        let mut tx = self.services.begin().await?;
         let entry = audit::Entry { action, subject: &job.title, subject_id: Some(id.0), detail };
         audit::write(&mut tx, principal, entry).await?;
         Ok((tx, job))

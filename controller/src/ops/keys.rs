@@ -25,7 +25,7 @@ impl Controller {
     pub async fn add_key(&self, principal: &Principal, line: &str) -> Result<SshKeyId> {
         let _permit = principal.permit(Operation::KeyOwn)?;
         let key: MemberKey = line.parse().map_err(|error: KeyRefused| Error::field("line", error.to_string()))?;
-        let mut tx = self.services.db.begin().await?;
+        let mut tx = self.services.begin().await?;
         let id = keys::insert(&mut tx, principal.id, &key).await.map_err(|error| {
             Error::taken(error, "line", "This key has been added already, by you or another member.")
         })?;
@@ -37,7 +37,7 @@ impl Controller {
     /// Removes one of the principal's keys.
     pub async fn remove_key(&self, principal: &Principal, id: SshKeyId) -> Result<()> {
         let _permit = principal.permit(Operation::KeyOwn)?;
-        let mut tx = self.services.db.begin().await?;
+        let mut tx = self.services.begin().await?;
         let fingerprint = keys::delete(&mut tx, principal.id, id).await?.ok_or(Denied::NotFound)?;
         self.key_changed(&mut tx, principal, "key.remove", id, &fingerprint).await?;
         Ok(tx.commit().await?)

@@ -17,7 +17,7 @@ impl Controller {
     /// Sets which mail the principal wants.
     pub async fn set_mail_preference(&self, principal: &Principal, wants: MailPreference) -> Result<()> {
         let _permit = principal.permit(Operation::OverviewSee)?;
-        let mut tx = self.services.db.begin().await?;
+        let mut tx = self.services.begin().await?;
         mail::set_preference(&mut tx, principal.id, wants).await?;
         let detail = json!({ "wants": wants.as_str() });
         let entry =

@@ -94,7 +94,7 @@ impl Controller {
             Some(password) => self.let_in(&endpoint, password).await?,
             None => false,
         };
-        let mut tx = self.services.db.begin().await?;
+        let mut tx = self.services.begin().await?;
         let row = nodes::NewNode {
             id,
             address: &wanted.address,
@@ -143,7 +143,7 @@ impl Controller {
         let _permit = principal.permit(Operation::NodeInitialize)?;
         let node = self.node(principal, id).await?;
         let from = [NodeState::Linked, NodeState::Ready, NodeState::Failed];
-        let mut tx = self.services.db.begin().await?;
+        let mut tx = self.services.begin().await?;
         move_node(&mut tx, &node, &from, NodeState::Initializing).await?;
         audit_node(&mut tx, principal, "node.initialize", id, &node.address, json!({})).await?;
         let job = self.submit(&mut tx, principal, node_initialize::job(&node)).await?;
@@ -162,7 +162,7 @@ impl Controller {
                 node.address, node.state
             )));
         }
-        let mut tx = self.services.db.begin().await?;
+        let mut tx = self.services.begin().await?;
         let found: Vec<&str> = node.drift.iter().map(|one| one.text.as_str()).collect();
         audit_node(&mut tx, principal, "node.repair", id, &node.address, json!({ "found": found })).await?;
         let job = self.submit(&mut tx, principal, node_repair::job(&node)).await?;
@@ -175,7 +175,7 @@ impl Controller {
     pub async fn unlink_node(&self, principal: &Principal, id: NodeId, force: bool) -> Result<JobId> {
         let _permit = principal.permit(Operation::NodeUnlink)?;
         let node = self.node(principal, id).await?;
-        let mut tx = self.services.db.begin().await?;
+        let mut tx = self.services.begin().await?;
         nodes::lock(&mut tx, id).await?;
         let guests = nodes::get(&mut tx, id).await?.map_or(0, |node| node.guests);
         if guests > 0 {
@@ -196,7 +196,7 @@ impl Controller {
         let pinned: HostKey = host_key
             .parse()
             .map_err(|error| Error::field("host_key", format!("The host key was not read: {error}")))?;
-        let mut tx = self.services.db.begin().await?;
+        let mut tx = self.services.begin().await?;
         nodes::set_host_key(&mut tx, id, &pinned.to_string()).await?;
         let detail = json!({ "from": node.fingerprint, "to": pinned.seen().fingerprint });
         audit_node(&mut tx, principal, "node.confirm_host_key", id, &node.address, detail).await?;

@@ -27,7 +27,7 @@ impl Controller {
 
     /// Takes over what the directory said of a member who just proved to be that member.
     pub async fn sign_in(&self, who: SignIn, from: &str) -> Result<UserId> {
-        let mut tx = self.services.db.begin().await?;
+        let mut tx = self.services.begin().await?;
         let before = match users::hold(&mut tx, who.realm, &who.login).await? {
             Some(id) => keys::guests_of_user(&mut tx, id).await?,
             None => BTreeSet::new(),
@@ -54,7 +54,7 @@ impl Controller {
     /// Takes over what the directory says now of one of its members: `None` disables, anything
     /// else updates. Answers whether that was a change; a member disabled already stays so.
     pub async fn directory_says(&self, id: UserId, who: Option<SignIn>) -> Result<bool> {
-        let mut tx = self.services.db.begin().await?;
+        let mut tx = self.services.begin().await?;
         let Some(known) = users::hold_of_directory(&mut tx, id).await? else { return Ok(false) };
         let before = keys::guests_of_user(&mut tx, id).await?;
         let (action, detail) = match who {

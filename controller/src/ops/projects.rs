@@ -117,7 +117,7 @@ impl Controller {
             return Err(Error::field("name", format!("{name} is a word of Corpus itself, choose another")));
         }
         let id = ProjectId(Uuid::now_v7());
-        let mut tx = self.services.db.begin().await?;
+        let mut tx = self.services.begin().await?;
         projects::insert(&mut tx, id, &name)
             .await
             .map_err(|error| Error::taken(error, "name", format!("A project named {name} is there already.")))?;
@@ -131,7 +131,7 @@ impl Controller {
     /// the history of its deployments; the audit stays.
     pub async fn destroy_project(&self, principal: &Principal, id: ProjectId) -> Result<()> {
         let _permit = principal.permit_in(Operation::ProjectDestroy, id)?;
-        let mut tx = self.services.db.begin().await?;
+        let mut tx = self.services.begin().await?;
         let name = projects::hold(&mut tx, id).await?.ok_or(Denied::NotFound)?;
         let guests = projects::guests(&mut tx, id).await?;
         if !guests.is_empty() {
@@ -155,7 +155,7 @@ impl Controller {
         role: Option<ProjectRole>,
     ) -> Result<()> {
         let _permit = principal.permit_in(Operation::MemberChange, project)?;
-        let mut tx = self.services.db.begin().await?;
+        let mut tx = self.services.begin().await?;
         let name = projects::hold(&mut tx, project).await?.ok_or(Denied::NotFound)?;
         let user = projects::hold_member(&mut tx, login).await?.ok_or_else(|| {
             Error::field("login", format!("Nobody named {login} has signed in yet; ask them to do so first."))

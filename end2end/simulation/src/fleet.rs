@@ -9,6 +9,7 @@ use corpus_controller::dns::DnsProvider;
 use corpus_controller::jobs::{Engine, EngineConfig};
 use corpus_controller::seal::{SealError, SealKeys};
 use corpus_controller::ssh_keys::GenerateError;
+use corpus_controller::store::begin;
 use corpus_controller::{Controller, LinkNode, Parts, RequestGuest, Settings, SignIn};
 use corpus_domain::{
     Backing, Driver, Environment, GuestId, GuestName, GuestNetwork, ImageName, Invalid, JobId, JobState, Mode,
@@ -130,7 +131,7 @@ impl Fleet {
     pub async fn seed(&self, place: &Place, guests: u8) -> Result<Vec<NodeId>, FleetError> {
         let ids: Vec<Uuid> = place.addresses.iter().map(|_| Uuid::now_v7()).collect();
         let addresses: Vec<String> = place.addresses.iter().map(ToString::to_string).collect();
-        let mut tx = self.db.begin().await?;
+        let mut tx = begin(&self.db).await?;
         sqlx::query(
             "insert into nodes (id, address, ssh_port, ssh_user, host_key, public_ip, environments, state, network,
                  bridge, slots, created_by)

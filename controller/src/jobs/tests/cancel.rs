@@ -5,6 +5,7 @@ use sqlx::PgPool;
 
 use super::*;
 use crate::jobs::{JobsError, Lock};
+use crate::store::begin;
 
 #[sqlx::test(migrations = "../migrations")]
 async fn a_running_job_is_undone(pool: PgPool) {
@@ -17,7 +18,7 @@ async fn a_running_job_is_undone(pool: PgPool) {
     assert!(detail.job.cancel_requested_at.is_some());
     assert_eq!(detail.job.error.as_deref(), Some("cancelled"));
     assert_eq!(detail.steps[3].state, StepState::Pending);
-    let mut transaction = pool.begin().await.unwrap();
+    let mut transaction = begin(&pool).await.unwrap();
     let again = server.jobs.cancel(&mut transaction, id, None).await;
     assert!(matches!(again, Err(JobsError::WrongState { state: JobState::Undone, .. })));
 }

@@ -25,6 +25,7 @@ use super::testing::{Faults, Trial};
 use super::{
     Engine, EngineConfig, Job, JobDetail, JobParams, Jobs, NewJob, Registry, Retry, Step, StepContext, StepError,
 };
+use crate::store::begin;
 
 /// What steps work on.
 #[derive(Debug)]
@@ -183,14 +184,14 @@ pub fn gated() -> NewJob<Make> {
 }
 
 pub async fn submit<P: JobParams>(jobs: &Jobs, job: NewJob<P>) -> JobId {
-    let mut transaction = jobs.pool().begin().await.unwrap();
+    let mut transaction = begin(jobs.pool()).await.unwrap();
     let id = jobs.submit(&mut transaction, job).await.unwrap().id();
     transaction.commit().await.unwrap();
     id
 }
 
 pub async fn cancel(jobs: &Jobs, id: JobId) -> JobState {
-    let mut transaction = jobs.pool().begin().await.unwrap();
+    let mut transaction = begin(jobs.pool()).await.unwrap();
     let was = jobs.cancel(&mut transaction, id, None).await.unwrap();
     transaction.commit().await.unwrap();
     was
