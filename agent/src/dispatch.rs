@@ -58,6 +58,9 @@ fn serve(request: &Request, task: &Task<'_>) -> Result<Answer, Failure> {
         Request::Decide { project, id, refused } => {
             project::others::decide(&Layout::of(task.host, project), *id, refused.as_deref()).map(done)
         }
+        Request::Note { project, id, lines } => {
+            project::others::note(&Layout::of(task.host, project), *id, lines).map(done)
+        }
         Request::ReadProject { project } => project::requests::read(&Layout::of(task.host, project)),
         Request::EnsureProjectAbsent { project, data } => {
             project::absent::ensure(&Layout::of(task.host, project), *data, task).map(done)

@@ -43,6 +43,7 @@ pub fn wanted(request: &Request) -> Vec<Wanted> {
         | Request::FollowDeployment { .. }
         | Request::CancelDeployment { .. }
         | Request::Decide { .. }
+        | Request::Note { .. }
         | Request::ReadProject { .. } => vec![],
         Request::EnsureProject { plan } => vec![self::project(&plan.project)],
         Request::EnsureProjectAbsent { project, .. } => vec![self::project(project)],

@@ -239,6 +239,15 @@ pub enum Request {
         /// Why it must go back; none when it goes live.
         refused: Option<String>,
     },
+    /// The journal of a deployment that holds for other guests says how it goes there.
+    Note {
+        /// The project.
+        project: ProjectName,
+        /// The deployment.
+        id: DeploymentId,
+        /// What it says, in this order.
+        lines: Vec<String>,
+    },
     /// Tell what is live, which deployments were there, which archives are kept. Answer: [`Answer::Project`].
     ReadProject {
         /// The project.

@@ -48,14 +48,16 @@ pub fn order(layout: &Layout, order: &DeployOrder, task: &Task<'_>) -> Result<bo
     if !layout.plan().exists() {
         return Err(Failure::Missing(format!("there is no project {} here", order.project)));
     }
-    let new = !layout.order(order.id).exists();
+    let mut new = !layout.order(order.id).exists();
     if new {
         if !order.led {
             ensure_first(layout)?;
         }
         let folder = layout.deployment(order.id);
         fs::create_dir_all(&folder).at("make", &folder)?;
-        saved::write(&layout.order(order.id), &Ordered { order: order.clone(), ordered_ms: saved::now() })?;
+        // It may come twice at once: from a server that is being lost, and from its successor.
+        let ordered = Ordered { order: order.clone(), ordered_ms: saved::now() };
+        new = saved::write_first(&layout.order(order.id), &ordered)?;
         saved::sync_folder(&layout.deployments())?;
     }
     if !is_over(layout, order.id) && !runs(layout, order.id) {

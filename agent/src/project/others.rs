@@ -5,9 +5,15 @@
 //! and when it has, the others are told to; when one of them can't, all are told to go back.
 //! So what the first guest says is live is the decision: whoever lost the thread asks for that.
 //!
+//! How it goes on the other guests comes as lines of a file beside the order, for who watches.
+//!
 //! The decision is a file beside the order. A runner that is killed while it holds, also with its
 //! guest, has nothing to be sorry for: its successor proves once more and holds again.
 
+use std::fs::{self, File, OpenOptions};
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -15,7 +21,7 @@ use corpus_domain::{DeploymentId, Outcome, Phase};
 use corpus_protocol::Place;
 use serde::{Deserialize, Serialize};
 
-use crate::failure::Failure;
+use crate::failure::{At, Failure};
 use crate::project::layout::Layout;
 use crate::project::order;
 use crate::project::run::Run;
@@ -31,19 +37,69 @@ struct Decision {
     refused: Option<String>,
 }
 
-fn path(layout: &Layout, id: DeploymentId) -> std::path::PathBuf {
+fn path(layout: &Layout, id: DeploymentId) -> PathBuf {
     layout.deployment(id).join("decision.json")
+}
+
+fn there(layout: &Layout, id: DeploymentId) -> Result<(), Failure> {
+    let missing = || Failure::Missing(format!("there is no deployment {id} of {} here", layout.project()));
+    layout.order(id).exists().then_some(()).ok_or_else(missing)
 }
 
 /// Keeps what was decided; what was decided before stays. Tells whether it is new.
 pub fn decide(layout: &Layout, id: DeploymentId, refused: Option<&str>) -> Result<bool, Failure> {
-    if !layout.order(id).exists() {
-        return Err(Failure::Missing(format!("there is no deployment {id} of {} here", layout.project())));
-    }
+    there(layout, id)?;
     if order::is_over(layout, id) {
         return Ok(false);
     }
     saved::write_first(&path(layout, id), &Decision { refused: refused.map(str::to_owned) })
+}
+
+fn notes_path(layout: &Layout, id: DeploymentId) -> PathBuf {
+    layout.deployment(id).join("notes")
+}
+
+/// Takes what the journal of a deployment that holds is to say. Tells whether it may still do so.
+pub fn note(layout: &Layout, id: DeploymentId, lines: &[String]) -> Result<bool, Failure> {
+    there(layout, id)?;
+    if order::is_over(layout, id) {
+        return Ok(false);
+    }
+    let path = notes_path(layout, id);
+    let mut file = OpenOptions::new().create(true).append(true).mode(0o600).open(&path).at("open", &path)?;
+    let lines: Vec<_> = lines.iter().map(|line| line.replace('\n', " ")).collect();
+    file.write_all(format!("{}\n", lines.join("\n")).as_bytes()).at("write", &path)?;
+    Ok(true)
+}
+
+/// The notes that come from now on.
+struct Notes {
+    path: PathBuf,
+    read: u64,
+}
+
+impl Notes {
+    fn from_now(layout: &Layout, id: DeploymentId) -> Self {
+        let path = notes_path(layout, id);
+        let read = fs::metadata(&path).map_or(0, |file| file.len());
+        Self { path, read }
+    }
+
+    /// Whole lines that are new.
+    fn news(&mut self) -> Vec<String> {
+        let mut text = Vec::new();
+        let read = File::open(&self.path).and_then(|mut file| {
+            file.seek(SeekFrom::Start(self.read))?;
+            file.read_to_end(&mut text)
+        });
+        let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+        if read.is_err() || whole == 0 {
+            return Vec::new();
+        }
+        text.truncate(whole);
+        self.read += u64::try_from(whole).unwrap_or_default();
+        String::from_utf8_lossy(&text).lines().map(str::to_owned).collect()
+    }
 }
 
 impl Run<'_> {
@@ -81,9 +137,14 @@ impl Run<'_> {
         if !others.is_empty() {
             self.journal().note(format!("proven here; {} next, and none goes live unless all can", others.join(", ")));
         }
+        let mut notes = Notes::from_now(self.layout, self.id());
         loop {
             let cancelled = self.cancel.is_set();
-            match self.decision() {
+            let decision = self.decision();
+            for line in notes.news() {
+                self.journal().note(line);
+            }
+            match decision {
                 // The first guest is live, so that nothing ends it here any more.
                 Some(Decision { refused: None }) if self.ordered.order.led => {
                     self.cancel = Arc::default();
@@ -120,6 +181,30 @@ mod tests {
         let kept: Decision = saved::read(&path(&layout, id)).unwrap().unwrap();
         assert_eq!(kept.refused.as_deref(), Some("web-2: it failed"));
     }
+
+    #[test]
+    fn notes_are_read_once_and_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        let layout = Layout::new(folder.path(), &"shop".parse().unwrap());
+        let id = DeploymentId::from(uuid::Uuid::now_v7());
+        let tell = |text: &str| note(&layout, id, &[text.to_owned()]);
+        assert!(tell("too early").unwrap_err().to_string().contains("no deployment"));
+        fs::create_dir_all(layout.deployment(id)).unwrap();
+        saved::write(&layout.order(id), &1).unwrap();
+        let mut notes = Notes::from_now(&layout, id);
+        assert!(notes.news().is_empty());
+        assert!(note(&layout, id, &["one".to_owned(), "t\nwo".to_owned()]).unwrap());
+        assert_eq!(notes.news(), ["one", "t wo"]);
+        OpenOptions::new().append(true).open(&notes.path).unwrap().write_all(b"thr").unwrap();
+        assert!(notes.news().is_empty());
+        OpenOptions::new().append(true).open(&notes.path).unwrap().write_all(b"ee\n").unwrap();
+        assert_eq!(notes.news(), ["three"]);
+        // A successor says nothing again.
+        assert!(Notes::from_now(&layout, id).news().is_empty());
+        saved::write(&layout.report(id), &1).unwrap();
+        assert!(!tell("too late").unwrap());
+    }
+
     #[test]
     fn of_two_at_once_one_decides() {
         let folder = tempfile::tempdir().unwrap();

@@ -67,7 +67,7 @@ pub struct Run<'a> {
 
 /// Asks that a deployment ends.
 pub fn ask_to_end(layout: &Layout, id: DeploymentId) -> Result<(), Failure> {
-    saved::write(&layout.deployment(id).join("cancel.json"), &saved::now())
+    saved::write_first(&layout.deployment(id).join("cancel.json"), &saved::now()).map(drop)
 }
 
 /// Runs a deployment to its end; returns at once when another process does that or it is over.

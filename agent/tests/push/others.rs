@@ -90,6 +90,16 @@ fn decide(guest: &Guest, name: &str, id: DeploymentId, refused: Option<&str>) ->
     }
 }
 
+/// Whether the journal may still say it.
+#[track_caller]
+fn note(guest: &Guest, name: &str, id: DeploymentId, lines: &[&str]) -> bool {
+    let lines = lines.iter().copied().map(str::to_owned).collect();
+    match guest.ask(&Request::Note { project: name.parse().unwrap(), id, lines }) {
+        Ok(Answer::Done { changed }) => changed,
+        other => panic!("{other:?}"),
+    }
+}
+
 fn signal(guest: &Guest, name: &str, id: DeploymentId, signal: &str) {
     guest.root_does(&format!("systemctl kill --kill-whom=main -s {signal} corpus-project@{name}:{id}"));
 }
@@ -126,6 +136,9 @@ pub fn agreed(guest: &Guest) {
     assert_eq!(std::fs::read_to_string(guest.path("srv/projects/agreed/live.json")).unwrap(), live);
     assert!(before.contains(&live) && push.try_wait().unwrap().is_none());
 
+    assert!(note(guest, "agreed", id, &["web-2: install: done in 12 ms", "web-2: prove: done in 3 ms"]));
+    soon("the pusher to hear of the other guest", || terminal(guest).contains("web-2: prove: done in 3 ms"));
+    assert!(terminal(guest).contains("web-2: install: done in 12 ms"), "{}", terminal(guest));
     // While its runner stands still, so that all of it is said before it goes on.
     signal(guest, "agreed", id, "STOP");
     assert!(decide(guest, "agreed", id, None));

@@ -167,6 +167,7 @@ impl Host {
             | Request::FollowDeployment { .. }
             | Request::CancelDeployment { .. }
             | Request::Decide { .. }
+            | Request::Note { .. }
             | Request::ReadProject { .. }
             | Request::EnsureProjectAbsent { .. } => {
                 Err(refused(ErrorKind::Invalid, "simulated guests hold no projects".to_owned()))

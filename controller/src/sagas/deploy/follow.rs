@@ -76,6 +76,17 @@ impl From<&Report> for Ending {
 /// stays away, or knows nothing of it, is given up: that is told, and corrected when the guest
 /// tells of it after all.
 pub async fn follow(ctx: &Ctx, part: &Part, until: Until, patience: Patience) -> Result<Ending, StepError> {
+    follow_telling(ctx, part, until, patience, &mut |note| ctx.log(note)).await
+}
+
+/// The same; `tell` hears how it goes.
+pub async fn follow_telling(
+    ctx: &Ctx,
+    part: &Part,
+    until: Until,
+    patience: Patience,
+    tell: &mut (dyn FnMut(String) + Send),
+) -> Result<Ending, StepError> {
     let mut heard = Instant::now();
     let mut waiting = None;
     loop {
@@ -88,7 +99,7 @@ pub async fn follow(ctx: &Ctx, part: &Part, until: Until, patience: Patience) ->
         let Some(stands) = stands_if_there(ctx, &part.on).await? else {
             return lost(ctx, part, "its environment was removed".to_owned()).await;
         };
-        let mut watch = Watch::of(ctx, part, until, &known);
+        let mut watch = Watch::of(ctx, part, until, &mut *tell, &known);
         let error = match watch.run(&endpoint(&stands)?).await? {
             Ok(()) if watch.journal.is_over => return Ok((&watch.journal.report).into()),
             Ok(()) => return Ok(Ending::Held),
@@ -131,6 +142,7 @@ struct Watch<'a> {
     ctx: &'a Ctx,
     part: &'a Part,
     until: Until,
+    tell: &'a mut (dyn FnMut(String) + Send),
     journal: Journal,
     next: u64,
     lines: Vec<NewLine>,
@@ -141,10 +153,26 @@ struct Watch<'a> {
 }
 
 impl<'a> Watch<'a> {
-    fn of(ctx: &'a Ctx, part: &'a Part, until: Until, known: &deployments::Course) -> Self {
-        let journal = Journal::of(part.deployment, &part.on.name, known);
-        let (next, lines) = (known.journal_next, Vec::new());
-        Self { ctx, part, until, journal, next, lines, is_new: false, heard: false, needs_room: None, waiting: None }
+    fn of(
+        ctx: &'a Ctx,
+        part: &'a Part,
+        until: Until,
+        tell: &'a mut (dyn FnMut(String) + Send),
+        known: &deployments::Course,
+    ) -> Self {
+        Self {
+            ctx,
+            part,
+            until,
+            tell,
+            journal: Journal::of(part.deployment, &part.on.name, known),
+            next: known.journal_next,
+            lines: Vec::new(),
+            is_new: false,
+            heard: false,
+            needs_room: None,
+            waiting: None,
+        }
     }
 
     /// Whether it has come as far as it is followed.
@@ -215,7 +243,7 @@ impl<'a> Watch<'a> {
         self.lines.extend(news.line);
         self.needs_room = news.needs_room;
         if let Some(note) = news.note {
-            self.ctx.log(note);
+            (self.tell)(note);
         }
         self.waiting = match (&self.journal.waits_for, self.waiting.take()) {
             (Some(what), None) => Some(self.ctx.waiting_for(what)),

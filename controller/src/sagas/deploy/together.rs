@@ -13,14 +13,16 @@ use std::time::Duration;
 use corpus_domain::{DeploymentId, DeploymentState, Phase};
 use corpus_protocol::{Request, Source};
 use sqlx::PgConnection;
+use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
 use uuid::Uuid;
 
+use super::follow::follow_telling;
 use super::journal::reason;
 use super::{Ctx, Ending, Part, Patience, Until, course, follow, give_up, not_live, order, settle};
 use crate::git::Repository;
 use crate::jobs::{StepError, StepErrorKind};
-use crate::nodes::{Carried, Credential, carry, connect};
+use crate::nodes::{Call, Carried, Credential, carry, connect};
 use crate::sagas::guest_calls::{On, SHORT, ask, endpoint, failed, read, stands};
 use crate::store::deployments::{self, Course, NewDeployment, Ordered};
 use crate::store::environments::{self, Stands};
@@ -68,11 +70,44 @@ async fn one_more(ctx: &Ctx, leader: &Course, other: &Stands) -> Result<Result<(
         }
         Err(error) => return Err(error),
     }
-    let Ending::Other(why) = follow(ctx, &part, Until::Held, Patience::Long).await? else { return Ok(Ok(())) };
+    let Ending::Other(why) = follow_aloud(ctx, &part, other).await? else { return Ok(Ok(())) };
     let known = course(ctx, part.deployment).await?;
     // That everything is back there goes without saying: it will be so on all guests.
     let back = known.report.filter(|report| report.state == DeploymentState::RolledBack);
     Ok(Err(back.map_or(why, |report| reason(&report))))
+}
+
+/// Follows it until it holds. The first guest's journal says how it goes, and so the pusher's terminal.
+async fn follow_aloud(ctx: &Ctx, part: &Part, other: &Stands) -> Result<Ending, StepError> {
+    let (say, mut said) = mpsc::unbounded_channel();
+    let following = async move {
+        let mut tell = |note| {
+            let line = format!("{}: {note}", other.guest_name);
+            ctx.log(&line);
+            drop(say.send(line));
+        };
+        follow_telling(ctx, part, Until::Held, Patience::Long, &mut tell).await
+    };
+    let telling = async {
+        let mut lines = Vec::new();
+        while said.recv_many(&mut lines, usize::MAX).await > 0 {
+            if let Err(error) = note(ctx, std::mem::take(&mut lines)).await {
+                // Who watches misses them, and nobody else.
+                return ctx.log(error.to_string());
+            }
+        }
+    };
+    let (ending, ()) = tokio::join!(following, telling);
+    ending
+}
+
+/// Lines for the first guest's journal.
+async fn note(ctx: &Ctx, lines: Vec<String>) -> Result<(), StepError> {
+    let Part { deployment, on } = ctx.params();
+    let stands = stands(ctx, on).await?;
+    let call = Call::new(Request::Note { project: on.name.clone(), id: *deployment, lines }, SHORT);
+    let answer = ctx.services().guests.call(&endpoint(&stands)?, call, |_| ()).await;
+    answer.map(drop).map_err(|error| failed(&stands, error))
 }
 
 /// The row of the deployment on another guest: that which this job made before, or a new one.
@@ -139,7 +174,12 @@ pub async fn bring(ctx: &Ctx, part: &Part, ordered: &Ordered) -> Result<(), Step
             let Some(commit) = commit.clone() else { continue };
             let (project, deployment) = (part.on.name.clone(), part.deployment);
             let what = Carried { project, repository, commit, deployment };
-            carry(&from, &to, &what).await.map_err(|error| failed(&other, error))?;
+            // What a server that was lost had begun may come to its end meanwhile, and git refuses the
+            // second one of two; tried again, there is nothing left to send.
+            if let Err(error) = carry(&from, &to, &what).await {
+                ctx.log(format!("{error}; once more"));
+                carry(&from, &to, &what).await.map_err(|error| failed(&other, error))?;
+            }
         }
         from.close().await;
         to.close().await;
