@@ -14,6 +14,7 @@ use crate::jobs::testing::Fault;
 use crate::project_views::{DeploymentDetail, DeploymentFilter};
 
 const OTHER: &str = "web.trial.corpus.test";
+const THIRD: &str = "worker.trial.corpus.test";
 const DEPLOY: [&str; 6] = ["row", "order", "follow", "others", "live", "record"];
 
 /// An environment on its first guest, with something live, and another guest beside.
@@ -27,8 +28,7 @@ impl Two {
         let place = Place::new(db).await;
         let job = place.ask_set_up().await;
         place.world.done(job).await;
-        let (other, job) = place.world.ask_guest(OTHER).await;
-        place.world.done(job).await;
+        let other = a_guest(&place, OTHER).await;
         let two = Self { place, other };
         assert_eq!(two.deploy("echo one", Fault::None).await.0, JobState::Done);
         two
@@ -36,9 +36,24 @@ impl Two {
 
     /// The other guest becomes one of the environment's.
     async fn join(&self) {
+        self.joins(self.other).await;
+    }
+
+    async fn joins(&self, guest: GuestId) {
         let (controller, member) = (&self.place.world.controller, &self.place.world.member);
-        controller.set_up_environment(member, self.place.project, DEV, self.other).await.unwrap();
+        controller.set_up_environment(member, self.place.project, DEV, guest).await.unwrap();
         self.place.world.run_open_jobs().await;
+    }
+
+    /// The guest is taken from the environment, keeps nothing of the project, and goes.
+    async fn leaves(&self, guest: GuestId, name: &str) {
+        let (world, member) = (&self.place.world, &self.place.world.member);
+        world.controller.remove_environment_guest(member, self.place.project, DEV, guest, true).await.unwrap();
+        world.run_open_jobs().await;
+        let left = world.on_node(&format!("lxc-attach -n {name} -- ls /srv/projects")).await;
+        assert_eq!(left, "", "left on {name}");
+        let job = world.controller.destroy_guest(member, guest).await.unwrap();
+        world.done(job).await;
     }
 
     async fn deploy(&self, recipe: &str, fault: Fault) -> (JobState, DeploymentDetail) {
@@ -70,6 +85,13 @@ impl Two {
         first.0
     }
 
+    /// Why a guest's part of a deployment is not live.
+    async fn why_not(&self, deployment: &DeploymentDetail, guest: &str) -> String {
+        let part = deployment.others.iter().find(|part| part.guest.as_str() == guest).unwrap();
+        assert_eq!(part.state, DeploymentState::RolledBack, "{guest}");
+        self.detail(part.id).await.report.unwrap().fault.unwrap().message
+    }
+
     /// Nothing runs any more, and no guest keeps what was brought for a deployment.
     async fn is_settled(&self) {
         let open = "select count(*) from deployments where ended_at is null";
@@ -81,20 +103,22 @@ impl Two {
     }
 
     async fn leave(self) {
-        let Self { place, other } = self;
-        let (controller, member) = (&place.world.controller, &place.world.member);
-        let refused = controller.remove_environment(member, place.project, DEV, true).await.unwrap_err();
-        assert!(refused.to_string().contains(&format!("Take {OTHER}")), "{refused}");
-        controller.remove_environment_guest(member, place.project, DEV, other, true).await.unwrap();
-        place.world.run_open_jobs().await;
-        let left = place.world.on_node(&format!("lxc-attach -n {OTHER} -- ls /srv/projects")).await;
-        assert_eq!(left, "", "left on the other guest");
-        let job = place.ask_remove().await;
-        place.world.done(job).await;
-        let job = controller.destroy_guest(member, other).await.unwrap();
-        place.world.done(job).await;
-        place.leave().await;
+        let world = &self.place.world;
+        let removed = world.controller.remove_environment(&world.member, self.place.project, DEV, true).await;
+        let refused = removed.unwrap_err().to_string();
+        assert!(refused.contains(&format!("Take {OTHER}")), "{refused}");
+        self.leaves(self.other, OTHER).await;
+        let job = self.place.ask_remove().await;
+        world.done(job).await;
+        self.place.leave().await;
     }
+}
+
+/// A running guest beside the first one.
+async fn a_guest(place: &Place, name: &str) -> GuestId {
+    let (guest, job) = place.world.ask_guest(name).await;
+    place.world.done(job).await;
+    guest
 }
 
 #[sqlx::test(migrations = "../migrations")]
@@ -104,7 +128,7 @@ async fn what_goes_live_goes_live_on_both_guests(db: PgPool) {
     two.join().await;
     // In dev no archive is kept unless one says so, which both guests hear.
     let world = &two.place.world;
-    world.controller.set_settings(&world.member, two.place.project, DEV, "archives: 3").await.unwrap();
+    world.controller.set_settings(&world.member, two.place.project, DEV, "archives: 5").await.unwrap();
     world.run_open_jobs().await;
     assert_eq!(two.both().await, "echo one", "what is live comes to a guest that joins");
     let environment = two.place.environment().await.unwrap();
@@ -131,6 +155,18 @@ async fn what_goes_live_goes_live_on_both_guests(db: PgPool) {
     assert_eq!(fault.phase.as_str(), "others");
     assert!(fault.message.starts_with(OTHER) && fault.message.contains("exit status 3"), "{}", fault.message);
     assert_eq!(third.others[0].state, DeploymentState::RolledBack);
+
+    // It works on the first two guests, and not on another one.
+    let more = a_guest(&two.place, THIRD).await;
+    two.joins(more).await;
+    assert_eq!(two.there(THIRD).await, two.there(NAME).await);
+    let (_, fourth) = two.deploy(&format!("[ $(hostname) != {THIRD} ] || exit 3"), Fault::None).await;
+    assert_eq!(two.both().await, "echo two");
+    assert_eq!(two.there(THIRD).await, two.there(NAME).await);
+    let (held, failed) = (two.why_not(&fourth, OTHER).await, two.why_not(&fourth, THIRD).await);
+    assert!(failed.contains("exit status 3"), "{failed}");
+    assert!(held.starts_with(THIRD) && held.contains(&failed), "{held}");
+    two.leaves(more, THIRD).await;
 
     // Back to what was before the second, on both.
     let archive = Source::Archive { archive: second.summary.id };
@@ -197,6 +233,7 @@ async fn a_push_goes_live_on_both_guests_or_is_refused(db: PgPool) {
     let (output, good) = pushed("echo pushed", last).await;
     assert!(output.status.success(), "{}", said(&output));
     assert!(said(&output).contains(&format!("proven here; {OTHER} next")), "{}", said(&output));
+    assert!(said(&output).contains(&format!("{OTHER}: install: done in")), "{}", said(&output));
     assert_eq!(two.both().await, "echo pushed");
     let (output, bad) = pushed(&format!("[ $(hostname) != {OTHER} ] || exit 3"), good).await;
     let heard = said(&output);
