@@ -75,7 +75,9 @@ fn on_a_guest_what_others_lead_is_deployed() {
 #[test]
 #[ignore = "needs the lab"]
 fn on_a_guest_others_give_it_room() {
-    others::room(&Guest::start("room"));
+    let guest = Guest::start("room");
+    others::room(&guest);
+    others::full(&guest);
 }
 
 #[test]

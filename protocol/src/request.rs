@@ -220,7 +220,8 @@ pub enum Request {
         /// Where to begin, in bytes: 0, or what [`Event::Deployment`] told last.
         from: u64,
     },
-    /// The deployment runs no more: what it ran is ended and it is rolled back. Answers when that is done.
+    /// The deployment runs no more: what it ran is ended and it is rolled back. Answers when that is done. What was
+    /// brought for one that was never ordered is forgotten.
     CancelDeployment {
         /// The project.
         project: ProjectName,

@@ -15,7 +15,7 @@ use crate::project::{leftovers, restore, saved};
 impl Run<'_> {
     /// Puts everything back; tells whether that went well.
     pub fn back(&mut self, fault: &Fault) -> Result<DeploymentState, Failure> {
-        let _ = files::remove(&self.reserve_path());
+        self.use_reserve();
         let _ = saved::write(&self.fault_path(), fault);
         leftovers::end_leftovers(&self.id().to_string());
         // What failed has no say in how long it may take to be rid of it.

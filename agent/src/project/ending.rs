@@ -54,7 +54,7 @@ impl Run<'_> {
     /// Writes the end: the branch first, so that it follows what is live whoever watches.
     pub fn end(&mut self, state: DeploymentState, fault: Option<Fault>) -> Result<(), Failure> {
         let id = self.id();
-        let _ = files::remove(&self.reserve_path());
+        self.use_reserve();
         let _ = files::remove(&self.layout.deployment(id).join("configuration.json"));
         let calm = Cancel::default();
         let report = self.report(state, fault);

@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 use crate::failure::{At, Failure};
 use crate::project::layout::Layout;
 use crate::project::order;
-use crate::project::run::Run;
+use crate::project::run::{Run, with_reserve};
 use crate::project::saved;
 use crate::project::steps::{Span, Stop};
 
@@ -52,7 +52,8 @@ pub fn decide(layout: &Layout, id: DeploymentId, refused: Option<&str>) -> Resul
     if order::is_over(layout, id) {
         return Ok(false);
     }
-    saved::write_first(&path(layout, id), &Decision { refused: refused.map(str::to_owned) })
+    let decision = Decision { refused: refused.map(str::to_owned) };
+    with_reserve(layout, id, || saved::write_first(&path(layout, id), &decision))
 }
 
 fn notes_path(layout: &Layout, id: DeploymentId) -> PathBuf {

@@ -304,6 +304,7 @@ impl Run<'_> {
 
     /// From here on this deployment is what is live.
     fn go_live(&mut self) -> Result<(), Failure> {
+        self.use_reserve();
         if self.changes() {
             saved::write(&self.layout.configuration(), self.configuration.values())?;
         }

@@ -7,7 +7,7 @@ use crate::failure::Failure;
 use crate::project::configuration::Configuration;
 use crate::project::layout::Layout;
 use crate::project::order::{self, Ordered};
-use crate::project::{archive, run, saved};
+use crate::project::{archive, git, run, saved};
 use crate::task::Task;
 
 /// No more deployments are told.
@@ -29,6 +29,10 @@ pub fn follow(layout: &Layout, id: DeploymentId, from: u64, task: &Task<'_>) -> 
 /// Ends a deployment and waits until it is rolled back.
 pub fn cancel(layout: &Layout, id: DeploymentId, task: &Task<'_>) -> Result<Answer, Failure> {
     if !layout.order(id).exists() {
+        // What another guest brought for it may be here already, and nobody else takes it away.
+        if layout.plan().exists() {
+            git::forget_release(layout, id, task)?;
+        }
         return Err(Failure::Missing(format!("there is no deployment {id} of {} here", layout.project())));
     }
     if order::is_over(layout, id) {

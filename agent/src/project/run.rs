@@ -5,16 +5,18 @@
 //! then finishes. Nothing is changed before the archive is whole; the deployment is live once
 //! `live.json` names it, and not before all checks passed.
 
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
 use corpus_domain::{CommitId, DeploymentId, DeploymentState, Outcome, Phase};
-use corpus_protocol::{DeploymentEvent, Event, Fault, Live, ProjectPlan};
+use corpus_protocol::{DeploymentEvent, ErrorKind, Event, Fault, Live, ProjectPlan};
 use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
+use crate::files;
 use crate::host::Host;
 use crate::project::configuration::Configuration;
 use crate::project::journal::Journal;
@@ -67,7 +69,27 @@ pub struct Run<'a> {
 
 /// Asks that a deployment ends.
 pub fn ask_to_end(layout: &Layout, id: DeploymentId) -> Result<(), Failure> {
-    saved::write_first(&layout.deployment(id).join("cancel.json"), &saved::now()).map(drop)
+    let path = layout.deployment(id).join("cancel.json");
+    with_reserve(layout, id, || saved::write_first(&path, &saved::now())).map(drop)
+}
+
+/// Writes what a deployment that runs must be told. When the disk is full, the room that it keeps for its end is given for it.
+pub fn with_reserve<T>(
+    layout: &Layout,
+    id: DeploymentId,
+    write: impl Fn() -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    match write() {
+        Err(failure) if failure.kind() == ErrorKind::NoSpace => {
+            files::remove(&reserve_path(layout, id))?;
+            write()
+        }
+        written => written,
+    }
+}
+
+fn reserve_path(layout: &Layout, id: DeploymentId) -> PathBuf {
+    layout.deployment(id).join("reserve")
 }
 
 /// Runs a deployment to its end; returns at once when another process does that or it is over.
@@ -187,14 +209,14 @@ impl Run<'_> {
         self.layout.deployment(self.id()).join("fault.json")
     }
 
-    /// Where something must be written though the disk is full.
-    pub fn reserve_path(&self) -> std::path::PathBuf {
-        self.layout.deployment(self.id()).join("reserve")
-    }
-
     /// Keeps room for the end.
     pub fn reserve(&self) {
-        let _ = std::fs::write(self.reserve_path(), vec![1; RESERVE]);
+        let _ = std::fs::write(reserve_path(self.layout, self.id()), vec![1; RESERVE]);
+    }
+
+    /// The end is written, for which room was kept.
+    pub fn use_reserve(&self) {
+        let _ = files::remove(&reserve_path(self.layout, self.id()));
     }
 
     /// Does something of Corpus's own; its lines go to the journal.

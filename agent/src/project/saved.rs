@@ -39,7 +39,11 @@ pub fn write<T: Serialize>(path: &Path, value: &T) -> Result<(), Failure> {
 /// Writes a file unless there is one: of several writers at once the first one's stays. Tells whether it was this one.
 pub fn write_first<T: Serialize>(path: &Path, value: &T) -> Result<bool, Failure> {
     let own = path.with_file_name(format!("{}.first", uuid::Uuid::now_v7()));
-    write(&own, value)?;
+    if let Err(failure) = write(&own, value) {
+        // What is there of it, when the disk is full.
+        let _ = files::remove(&own.with_extension("new"));
+        return Err(failure);
+    }
     let linked = fs::hard_link(&own, path);
     files::remove(&own)?;
     match linked {

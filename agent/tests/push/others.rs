@@ -398,6 +398,13 @@ pub fn brought(first: &Guest, other: &Guest) {
     assert_eq!(other.report("duo", &id.to_string()).fault, None);
     assert_eq!((other.live("duo"), page()), (next.clone(), format!("{next} hi\ngreeting: hi\n")));
 
+    // What was brought for a deployment that is ended before it is ordered does not stay.
+    let unordered = DeploymentId(uuid::Uuid::now_v7());
+    brings(first, other, "project", &next, unordered);
+    let cancel = Request::CancelDeployment { project: "duo".parse().unwrap(), id: unordered };
+    assert!(other.ask(&cancel).unwrap_err().message.contains("there is no deployment"));
+    assert_eq!(other.holds("duo", "project", &format!("refs/corpus/release/{unordered}")), "");
+
     // What the first has not can't be sent, and both ends say so rather than wait.
     let none = "1234567890123456789012345678901234567890";
     let (sent, taken) = bring(first, other, "project", none, id);
@@ -562,4 +569,29 @@ pub fn room(guest: &Guest) {
     assert!(said.contains("the storage did not grow for 10 s") && said.contains("old archives go first"), "{said}");
     is_live(guest, "room", id);
     assert_eq!(archives(guest), format!("{id}\n"));
+}
+
+/// What is decided while the disk is full is done: the room for that was kept.
+pub fn full(guest: &Guest) {
+    storage(guest, SMALL << 2);
+    place(guest, "room", Place::First { others: vec!["web-2.example.org".parse().unwrap()] });
+    let cancel = |id| Request::CancelDeployment { project: "room".parse().unwrap(), id };
+    for how in ["live", "back", "cancelled"] {
+        let before = state(guest, "room");
+        let (mut push, id) = pushes(guest, "room", "true");
+        holds(guest, "room", id, 1);
+        guest.root_does("cat /dev/zero > /srv/projects/room/data/all 2>/dev/null || true");
+        match how {
+            "cancelled" => drop(guest.ask(&cancel(id)).unwrap()),
+            how => assert!(decide(guest, "room", id, (how == "back").then_some("web-2: prove failed"))),
+        }
+        assert_eq!(push.wait().unwrap().code(), Some(i32::from(how != "live")), "{how}: {}", terminal(guest));
+        if how == "live" {
+            is_live(guest, "room", id);
+        } else {
+            is_as_before(guest, "room", id, &before);
+        }
+        let left = guest.root_does(&format!("rm /srv/projects/room/data/all; ls /srv/projects/room/deployments/{id}"));
+        assert!(!left.contains("reserve") && !left.contains(".new") && !left.contains(".first"), "{left}");
+    }
 }
