@@ -75,7 +75,7 @@ pub fn static_site(guest: &Guest) {
 
     // Somebody reads all the time; no request is lost over releases and rollbacks.
     let reads = "echo 0 > /tmp/lost; while [ ! -e /tmp/enough ]; do
-        curl -sf -o /dev/null http://localhost/ || echo $? >> /tmp/lost; echo >> /tmp/read; done";
+        curl -sf -o /dev/null http://localhost/ || echo $? >> /tmp/lost; echo >> /tmp/read; sleep 0.01; done";
     let mut reader = guest.mia_begins(reads).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     guest.commit("site", "sed -i 's/It works/It works well/' site/index.html");
     guest.push("site", "origin main").good();
