@@ -36,7 +36,13 @@ export class Visitor {
 
   /** A browser of its own for one person: own cookies, own faults. */
   static async open(browser, server, options = {}) {
-    const context = await browser.newContext({ baseURL: server.url, viewport: { width: 1440, height: 900 }, ...options })
+    const context = await browser.newContext({
+      baseURL: server.url,
+      viewport: { width: 1440, height: 900 },
+      // What turns while something waits would be drawn sixty times a second, by the processor.
+      reducedMotion: 'reduce',
+      ...options,
+    })
     context.setDefaultTimeout(30_000)
     const visitor = new Visitor(server, context)
     visitor.scripts = options.javaScriptEnabled !== false

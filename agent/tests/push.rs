@@ -14,6 +14,8 @@
     reason = "tests may fail loudly, and play the parts of members and controller"
 )]
 
+#[path = "push/brought.rs"]
+mod brought;
 #[path = "push/examples.rs"]
 mod examples;
 #[path = "push/guest.rs"]
@@ -24,6 +26,10 @@ mod measured;
 mod others;
 #[path = "push/pushes.rs"]
 mod pushes;
+#[path = "push/room.rs"]
+mod room;
+#[path = "push/two.rs"]
+mod two;
 
 use guest::Guest;
 
@@ -67,17 +73,17 @@ fn on_a_guest_others_are_waited_for() {
 #[ignore = "needs the lab"]
 fn on_a_guest_what_others_lead_is_deployed() {
     let (first, other) = (Guest::start("first"), Guest::start("other"));
-    others::only_the_first_is_deployed_to(&other);
-    others::brought(&first, &other);
-    others::brought_badly(&other);
+    brought::only_the_first_is_deployed_to(&other);
+    brought::brought(&first, &other);
+    brought::badly_brought(&other);
 }
 
 #[test]
 #[ignore = "needs the lab"]
 fn on_a_guest_others_give_it_room() {
     let guest = Guest::start("room");
-    others::room(&guest);
-    others::full(&guest);
+    room::for_an_archive(&guest);
+    room::for_decisions(&guest);
 }
 
 #[test]

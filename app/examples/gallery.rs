@@ -7,6 +7,8 @@
 #[path = "gallery/samples.rs"]
 mod samples;
 
+#[path = "gallery/deployment_samples.rs"]
+mod deployment_samples;
 #[path = "gallery/project_samples.rs"]
 mod project_samples;
 

@@ -6,6 +6,9 @@
 #[allow(dead_code, missing_docs, reason = "each user needs a part of them")]
 mod samples;
 
+#[path = "../examples/gallery/deployment_samples.rs"]
+#[allow(dead_code, missing_docs, reason = "each user needs a part of them")]
+mod deployment_samples;
 #[path = "../examples/gallery/project_samples.rs"]
 #[allow(dead_code, missing_docs, reason = "each user needs a part of them")]
 mod project_samples;
@@ -36,7 +39,7 @@ fn project_page(who: &Principal, at: usize) -> String {
 }
 
 fn log(window: Window) -> Log {
-    Log { window, lines: project_samples::log(), total: 452, failing: Some(415) }
+    Log { window, lines: deployment_samples::log(), total: 452, failing: Some(415) }
 }
 
 fn page_of(who: &Principal, detail: &DeploymentDetail, log: &Log) -> String {
@@ -44,7 +47,7 @@ fn page_of(who: &Principal, detail: &DeploymentDetail, log: &Log) -> String {
 }
 
 fn deployment_page(who: &Principal, state: DeploymentState, window: Window) -> String {
-    page_of(who, &project_samples::deployment(state), &log(window))
+    page_of(who, &deployment_samples::deployment(state), &log(window))
 }
 
 #[test]
@@ -162,15 +165,15 @@ fn a_search_finds_lines_and_leads_to_them() {
     assert!(page.contains("href=\"/projects/carto-api/deployments/218?line=420#L420\""));
     let none = Log { lines: vec![], ..log(Window::Search("x".into())) };
     assert!(
-        page_of(&samples::operator(), &project_samples::deployment(DeploymentState::Live), &none)
+        page_of(&samples::operator(), &deployment_samples::deployment(DeploymentState::Live), &none)
             .contains("No line contains this.")
     );
 }
 
 #[test]
 fn what_of_the_log_is_shown() {
-    let failed = project_samples::deployment(DeploymentState::RolledBack);
-    let running = project_samples::deployment(DeploymentState::Running);
+    let failed = deployment_samples::deployment(DeploymentState::RolledBack);
+    let running = deployment_samples::deployment(DeploymentState::Running);
     let of = |pairs: &[(&str, &str)], detail: &DeploymentDetail| {
         Window::of(&pairs.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect(), detail)
     };

@@ -7,6 +7,9 @@
 #[allow(dead_code, missing_docs, reason = "each user needs a part of them")]
 mod samples;
 
+#[path = "../examples/gallery/deployment_samples.rs"]
+#[allow(dead_code, missing_docs, reason = "each user needs a part of them")]
+mod deployment_samples;
 #[path = "../examples/gallery/project_samples.rs"]
 #[allow(dead_code, missing_docs, reason = "each user needs a part of them")]
 mod project_samples;
@@ -47,7 +50,7 @@ fn environment_page(detail: &ProjectDetail) -> String {
 }
 
 fn page_of(detail: &DeploymentDetail, window: Window) -> String {
-    let log = Log { window, lines: project_samples::log(), total: 452, failing: Some(415) };
+    let log = Log { window, lines: deployment_samples::log(), total: 452, failing: Some(415) };
     html(|| deployment::deployment_view(&samples::operator(), detail, &log, &FormState::default()))
 }
 
@@ -111,8 +114,8 @@ fn one_guest_looks_as_ever() {
             let one = &detail.summary.environments[1];
             environment::environment_view(&samples::operator(), &detail.summary, one, &FormState::default())
         }),
-        page_of(&project_samples::deployment(DeploymentState::Running), Window::Tail),
-        page_of(&project_samples::deployment(DeploymentState::Live), Window::Tail),
+        page_of(&deployment_samples::deployment(DeploymentState::Running), Window::Tail),
+        page_of(&deployment_samples::deployment(DeploymentState::Live), Window::Tail),
     ];
     for page in pages {
         for word in ["pushed to, leads", "id=\"guests\"", "all go live", "data-phase=\"others\"", "guest="] {
@@ -179,7 +182,7 @@ fn a_guest_is_taken_by_its_name_and_an_environment_after_its_guests() {
 
 #[test]
 fn a_deployment_that_failed_on_another_guest_leads_there() {
-    let page = page_of(&project_samples::refused(), Window::Tail);
+    let page = page_of(&deployment_samples::refused(), Window::Tail);
     assert!(page.contains("Failed on web-2.carto.example.net"), "{page}");
     let part = "/projects/carto-api/deployments/218?guest=web-2.carto.example.net";
     assert!(page.contains(&format!("href=\"{part}\" class=\"link\">What happened on web-2.carto.example.net<")));
@@ -194,7 +197,7 @@ fn a_deployment_that_failed_on_another_guest_leads_there() {
 
 #[test]
 fn a_part_keeps_its_guest_in_every_link() {
-    let page = page_of(&project_samples::part(), Window::Search("wheel".into()));
+    let page = page_of(&deployment_samples::part(), Window::Search("wheel".into()));
     let whole = "/projects/carto-api/deployments/218";
     let part = format!("{whole}?guest=web-2.carto.example.net");
     assert!(page.contains("on web-2.carto.example.net</h1>"), "{page}");
@@ -206,7 +209,7 @@ fn a_part_keeps_its_guest_in_every_link() {
     for action in ["/again", "/restore", &format!("{whole}?"), &format!("{whole}#")] {
         assert!(!page.replace(&part, "").contains(action), "{action}");
     }
-    let page = page_of(&project_samples::part(), Window::From(207));
+    let page = page_of(&deployment_samples::part(), Window::From(207));
     for query in ["from=207#logs", "from=448#logs", "log=whole#logs"] {
         assert!(page.contains(&format!("{part}&amp;{query}")), "{query}: {page}");
     }
@@ -214,23 +217,23 @@ fn a_part_keeps_its_guest_in_every_link() {
 
 #[test]
 fn one_that_waits_for_other_guests_names_them() {
-    let page = page_of(&project_samples::holding(), Window::Tail);
+    let page = page_of(&deployment_samples::holding(), Window::Tail);
     assert!(
         page.contains("Waiting for the other guests") && page.contains("</a>, then web-3.carto.example.net"),
         "{page}"
     );
     assert!(page.contains("Now on <a") && page.contains("data-phase=\"others\""));
     assert!(page.contains("status off\">To come<"));
-    let over = page_of(&project_samples::refused(), Window::Tail);
+    let over = page_of(&deployment_samples::refused(), Window::Tail);
     assert!(!over.contains("Waiting for the other guests") && !over.contains("To come"));
 }
 
 #[test]
 fn one_that_is_not_live_everywhere_says_where() {
-    let page = page_of(&project_samples::partly(), Window::Tail);
+    let page = page_of(&deployment_samples::partly(), Window::Tail);
     assert!(page.contains("Not live everywhere") && page.contains("did not go live on 1 other guest"), "{page}");
     assert!(page.contains("it goes live when its guest answers again") && page.contains("Deploy again brings all"));
-    let mut later = project_samples::partly();
+    let mut later = deployment_samples::partly();
     later.live = None;
     assert!(!page_of(&later, Window::Tail).contains("Deploy again brings all"), "another one is live by now");
 }

@@ -9,7 +9,7 @@ use corpus_app::pages::{deployment, deployments, environment, environment_questi
 use corpus_app::place::Place;
 use corpus_domain::{DeploymentState, Environment};
 
-use crate::{project_samples, samples};
+use crate::{deployment_samples, project_samples, samples};
 
 /// The page of a place, if it is one of these; `variant` is a number or a word of what is shown.
 pub fn page(place: &Place, variant: &str) -> Option<Page> {
@@ -72,11 +72,11 @@ pub fn page(place: &Place, variant: &str) -> Option<Page> {
         }
         Place::Deployment(..) => {
             let shown = match variant {
-                "refused" => project_samples::refused(),
-                "part" => project_samples::part(),
-                "holding" => project_samples::holding(),
-                "partly" => project_samples::partly(),
-                _ => project_samples::deployment(variant.parse().unwrap_or(DeploymentState::RolledBack)),
+                "refused" => deployment_samples::refused(),
+                "part" => deployment_samples::part(),
+                "holding" => deployment_samples::holding(),
+                "partly" => deployment_samples::partly(),
+                _ => deployment_samples::deployment(variant.parse().unwrap_or(DeploymentState::RolledBack)),
             };
             let failed = shown
                 .report
@@ -87,7 +87,7 @@ pub fn page(place: &Place, variant: &str) -> Option<Page> {
                 (_, true) => Window::Around(415),
                 _ => Window::Tail,
             };
-            let log = Log { window, lines: project_samples::log(), total: 452, failing: failed.then_some(415) };
+            let log = Log { window, lines: deployment_samples::log(), total: 452, failing: failed.then_some(415) };
             let view = deployment::deployment_view(&who, &shown, &log, &blank);
             Page::new("deployment", "carto-api #218", view).under("Deployments", "/deployments")
         }
