@@ -34,7 +34,7 @@ while IFS= read -r line; do
       printf '{"type":"result","id":%s,"result":{"Ok":{"type":"project","live":null,"deployments":[%s],"archives":[],"configuration":[]}}}\n' "$id" "$known" ;;
     *'"type":"follow_deployment"'*)
       (
-        until test -e '@DIR@/deployment'; do sleep 0.05; done
+        until test -e '@DIR@/deployment'; do test -e '@DIR@/' || exit; sleep 0.05; done
         printf '{"type":"event","id":%s,"event":{"type":"deployment","next":9,"entry":{"at_ms":1,"event":{"type":"waiting","what":"x"}}}}\n' "$id"
       ) & ;;
     '{"type":"cancel"'*) printf '{"type":"result","id":%s,"result":{"Err":{"kind":"cancelled","message":"cancelled"}}}\n' "$id" ;;
