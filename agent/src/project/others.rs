@@ -60,7 +60,7 @@ fn notes_path(layout: &Layout, id: DeploymentId) -> PathBuf {
     layout.deployment(id).join("notes")
 }
 
-/// Takes what the journal of a deployment that holds is to say. Tells whether it may still do so.
+/// Takes what the journal of a deployment that holds is to say; tells whether it is not over yet.
 pub fn note(layout: &Layout, id: DeploymentId, lines: &[String]) -> Result<bool, Failure> {
     there(layout, id)?;
     if order::is_over(layout, id) {
