@@ -161,6 +161,13 @@ fn page(path: &str, variant: &str) -> Page {
                 &none,
             ),
         ),
+        "/dns/zones/00000000-0000-0000-0000-000000000047" => {
+            let wrong = form("", &[("access", "only"), ("projects", "nobody")])
+                .error("projects", "There is no project nobody.");
+            let zone = samples::zones().remove(0);
+            let view = pages::zone::zone_view(&zone, if variant == "wrong" { &wrong } else { &none });
+            Page::new("zone", zone.name.to_string(), view).under("DNS", "/dns")
+        }
         "/jobs" => {
             Page::new("jobs", "Jobs", pages::jobs::jobs_view("all", jobs.get(..some(6)).unwrap_or_default(), 0, 2))
         }

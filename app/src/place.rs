@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use corpus_domain::{DeploymentId, Environment, GuestId, JobId, NodeId, ProjectName};
+use corpus_domain::{DeploymentId, Environment, GuestId, JobId, NodeId, ProjectName, ZoneId};
 
 /// A page.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,6 +30,7 @@ pub enum Place {
     Deployments,
     Deployment(ProjectName, i64),
     Dns,
+    Zone(ZoneId),
     Jobs,
     Job(JobId),
     Keys,
@@ -64,6 +65,7 @@ impl Place {
             ["projects", rest @ ..] => Self::of_project(rest).unwrap_or(Self::Unknown),
             ["deployments"] => Self::Deployments,
             ["dns"] => Self::Dns,
+            ["dns", "zones", id] => with(id, Self::Zone),
             ["jobs"] => Self::Jobs,
             ["jobs", id] => with(id, Self::Job),
             ["keys"] => Self::Keys,
@@ -116,7 +118,7 @@ impl Place {
             | Self::Drill(..)
             | Self::Restore(..) => "/projects",
             Self::Deployments | Self::Deployment(..) => "/deployments",
-            Self::Dns => "/dns",
+            Self::Dns | Self::Zone(_) => "/dns",
             Self::Jobs | Self::Job(_) => "/jobs",
             Self::Keys => "/keys",
             Self::Mail => "/mail",

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use corpus_domain::{ProjectId, ProjectRole, UserId, UserName};
+use corpus_domain::{ProjectCreators, ProjectId, ProjectRole, UserId, UserName};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -38,8 +38,10 @@ pub enum Operation {
     ZoneSee,
     ZoneCreate,
     ZoneRemove,
+    ZoneGovern,
     KeyOwn,
     JobSee,
+    NodeJobSee,
     JobDecide,
     AuditSee,
     GuestSee,
@@ -52,7 +54,7 @@ pub enum Operation {
     NameAttach,
     NameDetach,
     ProjectSee,
-    ProjectCreate,
+    ProjectCreate(ProjectCreators),
     ProjectDestroy,
     MemberChange,
     EnvironmentSetUp,
@@ -77,8 +79,10 @@ impl Operation {
         Self::ZoneSee,
         Self::ZoneCreate,
         Self::ZoneRemove,
+        Self::ZoneGovern,
         Self::KeyOwn,
         Self::JobSee,
+        Self::NodeJobSee,
         Self::JobDecide,
         Self::AuditSee,
         Self::GuestSee,
@@ -91,7 +95,8 @@ impl Operation {
         Self::NameAttach,
         Self::NameDetach,
         Self::ProjectSee,
-        Self::ProjectCreate,
+        Self::ProjectCreate(ProjectCreators::Ops),
+        Self::ProjectCreate(ProjectCreators::Members),
         Self::ProjectDestroy,
         Self::MemberChange,
         Self::EnvironmentSetUp,
@@ -108,13 +113,19 @@ impl Operation {
     const fn needs(self) -> Needs {
         use Operation as O;
         match self {
-            O::OverviewSee | O::NodeSee | O::ZoneSee | O::KeyOwn | O::JobSee | O::ProjectCreate => Needs::Member,
+            O::OverviewSee | O::NodeSee | O::ZoneSee | O::KeyOwn | O::JobSee => Needs::Member,
+            O::ProjectCreate(creators) => match creators {
+                ProjectCreators::Ops => Needs::Ops,
+                ProjectCreators::Members => Needs::Member,
+            },
             O::NodeLink
             | O::NodeInitialize
             | O::NodeRepair
             | O::NodeUnlink
             | O::ZoneCreate
             | O::ZoneRemove
+            | O::ZoneGovern
+            | O::NodeJobSee
             | O::AuditSee
             // Root in such a guest is root on its node.
             | O::GuestPrivilege => Needs::Ops,

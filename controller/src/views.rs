@@ -68,6 +68,8 @@ pub struct NodeView {
     pub checked_at: Option<Time>,
     /// The job that is on it, if one is.
     pub job: Option<JobId>,
+    /// Whether a job is on it that is not to be known of, of another project or of the node.
+    pub busy: bool,
 }
 
 /// Something of a node that is not as it should be.
@@ -225,10 +227,22 @@ pub struct ZoneView {
     pub id: ZoneId,
     /// Its name.
     pub name: DnsName,
-    /// How many names are attached in it.
+    /// How many names are attached in it, of those that the principal may see.
     pub names: u32,
+    /// Which projects may take names in it.
+    pub access: ZoneAccess,
     /// When it was made.
     pub created_at: Time,
+}
+
+/// Which projects may take names in a zone.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ZoneAccess {
+    /// All of them.
+    All,
+    /// These; as a member sees it, those of them that are the member's.
+    Only(Vec<ProjectName>),
 }
 
 /// A member's SSH key.

@@ -27,6 +27,6 @@ pub use job::{JobKind, JobState, StepState};
 pub use names::{DnsName, Environment, GuestName, HostName, ImageName, NodeAddress, ProjectName, UnixUser, UserName};
 pub use net::{GuestNetwork, MacAddress, SSH_PORTS, SshPort};
 pub use node::{DriftKind, NodeState, Reachability};
-pub use role::{MailPreference, ProjectRole};
+pub use role::{MailPreference, ProjectCreators, ProjectRole};
 pub use size::SizeProfile;
 pub use text::Invalid;

@@ -150,6 +150,7 @@ fn forms() -> Routes {
         .route("/guests/{id}/names", post(dns::attach))
         .route("/guests/{id}/names/{name_id}/detach", post(dns::detach))
         .route("/dns", post(dns::create_zone))
+        .route("/dns/zones/{id}", post(dns::zone_access))
         .route("/dns/zones/{id}/remove", post(dns::remove_zone))
         .route("/keys", post(keys::add))
         .route("/keys/{id}/remove", post(keys::remove))

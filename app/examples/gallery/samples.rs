@@ -5,7 +5,7 @@ use corpus_controller::authz::Principal;
 use corpus_controller::jobs::{JobDetail, JobRow, LogLine, StepRow};
 use corpus_controller::views::{
     AuditView, Counts, DriftView, GuestView, KeyView, NameView, NodeView, ProjectView,
-    RefusedLoginsView, Time, ZoneView,
+    RefusedLoginsView, Time, ZoneAccess, ZoneView,
 };
 use corpus_domain::{
     Backing, Bytes, DnsNameId, DriftKind, Driver, Environment, GuestId, GuestNetwork, GuestState, IdRange, JobId,
@@ -161,6 +161,7 @@ fn node(
         drift: if number == 1 { drift() } else { vec![] },
         checked_at: (state == NodeState::Ready).then(|| before(if reachable { 12 } else { 260 })),
         job: (state == NodeState::Initializing).then(|| JobId(id(40))),
+        busy: number == 3,
     }
 }
 
@@ -260,6 +261,11 @@ pub fn zones() -> Vec<ZoneView> {
         id: ZoneId(id(70 + number)),
         name: word(text),
         names,
+        access: if number == 1 {
+            ZoneAccess::Only(vec![word("atlas-web"), word("carto-api")])
+        } else {
+            ZoneAccess::All
+        },
         created_at: before(900_000),
     };
     vec![zone(1, "atlas.example.net", 3), zone(2, "carto.example.net", 0)]
@@ -337,6 +343,7 @@ fn job(number: u128, title: &str, kind: JobKind, state: JobState) -> JobRow {
         retry_at: None,
         node_unreachable_since: None,
         blocked_by: waits.then(|| JobId(id(40))),
+        blocker_project: waits.then(|| ProjectId(id(5))),
         abandoned_by: None,
         comment: None,
         feed_seq: 12,

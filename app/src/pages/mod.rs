@@ -36,6 +36,7 @@ pub mod projects;
 pub mod request;
 mod settings_text;
 pub mod unlink;
+pub mod zone;
 
 use std::collections::BTreeMap;
 
@@ -71,7 +72,7 @@ pub async fn load(place: Place, controller: &Controller, principal: &Principal, 
         Place::Guest(id) => guest::load(controller, principal, id, &asked).await,
         Place::DestroyGuest(id) => destroy::load(controller, principal, id, &asked.form).await,
         Place::Projects => projects::load(controller, principal).await,
-        Place::NewProject => projects::load_new(principal, &asked.form),
+        Place::NewProject => projects::load_new(controller, principal, &asked.form),
         Place::Project(name) => project::load(controller, principal, &name, &asked.form).await,
         Place::RemoveProject(name) => project::load_remove(controller, principal, &name, &asked.form).await,
         Place::ProjectEnvironment(name, which) => {
@@ -92,6 +93,7 @@ pub async fn load(place: Place, controller: &Controller, principal: &Principal, 
         Place::Deployments => deployments::load(controller, principal, &asked.query).await,
         Place::Deployment(name, number) => deployment::load(controller, principal, (&name, number), &asked).await,
         Place::Dns => dns::load(controller, principal, &asked.form).await,
+        Place::Zone(id) => zone::load(controller, principal, id, &asked.form).await,
         Place::Jobs => jobs::load(controller, principal, &asked.query).await,
         Place::Job(id) => job::load(controller, principal, id, &asked.form).await,
         Place::Keys => keys::load(controller, principal, &asked.form).await,

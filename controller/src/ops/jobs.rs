@@ -2,19 +2,22 @@
 
 use std::collections::HashMap;
 
-use corpus_domain::{JobId, JobState};
+use corpus_domain::{JobId, JobState, ProjectId};
 use futures::stream::{Stream, StreamExt};
 use serde_json::json;
 use sqlx::PgConnection;
 
 use crate::authz::{Denied, Operation, Principal};
-use crate::jobs::{JobDetail, JobFilter, JobRow, JobUpdate, Jobs, JobsError, LogLine, Page, Visibility};
+use crate::jobs::{Change, JobDetail, JobFilter, JobRow, JobUpdate, Jobs, JobsError, LogLine, Page, Visibility};
 use crate::store::{Transaction, audit, deployments, environments};
 use crate::views::{GuestView, NameView, NodeView};
 use crate::{Controller, Error, Result};
 
 /// Jobs on a page of the list.
 pub const JOBS_PAGE: i64 = 50;
+
+/// What a job waits for that waits for one of others.
+const ANOTHER: &str = "another job on this node";
 
 /// Jobs that are not over, or stuck.
 const OPEN: [JobState; 4] = [JobState::Waiting, JobState::Running, JobState::Undoing, JobState::Stuck];
@@ -25,14 +28,15 @@ impl Controller {
     pub async fn jobs(&self, principal: &Principal, mut filter: JobFilter, page: u32) -> Result<Page<JobRow>> {
         let _permit = principal.permit(Operation::JobSee)?;
         filter.visible_to = visibility(principal);
-        self.jobs.list(&filter, JOBS_PAGE, JOBS_PAGE * i64::from(page)).await.map_err(jobs_error)
+        let found = self.jobs.list(&filter, JOBS_PAGE, JOBS_PAGE * i64::from(page)).await.map_err(jobs_error)?;
+        Ok(Page { items: found.items.into_iter().map(|job| shown(principal, job)).collect(), total: found.total })
     }
 
     /// One job with its steps.
     pub async fn job(&self, principal: &Principal, id: JobId) -> Result<JobDetail> {
-        let detail = self.jobs.get(id).await.map_err(jobs_error)?;
-        see(principal, &detail.job)?;
-        Ok(detail)
+        let JobDetail { job, steps } = self.jobs.get(id).await.map_err(jobs_error)?;
+        see(principal, &job)?;
+        Ok(JobDetail { job: shown(principal, job), steps })
     }
 
     /// The log of a job after number `after`, at most `limit` lines.
@@ -49,7 +53,8 @@ impl Controller {
         after: i64,
     ) -> Result<impl Stream<Item = Result<JobUpdate>> + Send + use<>> {
         see(principal, &self.jobs.row(id).await.map_err(jobs_error)?)?;
-        Ok(self.jobs.follow(id, after).map(|update| update.map_err(jobs_error)))
+        let who = principal.clone();
+        Ok(self.jobs.follow(id, after).map(move |update| Ok(told(&who, update.map_err(jobs_error)?))))
     }
 
     /// Asks a job to stop; what it did is undone.
@@ -131,12 +136,15 @@ impl Controller {
         Ok(())
     }
 
-    /// Notes at each node the job that is on the node itself.
-    pub(super) async fn fill_node_jobs(&self, found: &mut [NodeView]) -> Result<()> {
+    /// Notes at each node the job that is on the node itself, and whether one is on it that the
+    /// principal may not know of.
+    pub(super) async fn fill_node_jobs(&self, principal: &Principal, found: &mut [NodeView]) -> Result<()> {
         let open = self.open_rows(None).await?;
         for node in found {
-            let of_node = |job: &&JobRow| job.node_id == Some(node.id) && job.guest_id.is_none();
-            node.job = open.iter().rev().find(of_node).map(|job| job.id);
+            let on_it = || open.iter().rev().filter(|job| job.node_id == Some(node.id));
+            let own = on_it().filter(|job| is_visible(principal, job.project_id));
+            node.job = own.filter(|job| job.guest_id.is_none()).map(|job| job.id).next();
+            node.busy = on_it().any(|job| !is_visible(principal, job.project_id));
         }
         Ok(())
     }
@@ -154,15 +162,39 @@ pub fn may_decide(principal: &Principal, job: &JobRow) -> bool {
     principal.may(operation, job.project_id)
 }
 
-/// Jobs of projects are seen by their members, jobs of nodes by all, each also by who began it.
+/// Jobs of projects are seen by who is a member now, whoever began them. Jobs of nodes say in their
+/// logs and errors which guests are there, of every project: they are seen by the operators.
+fn is_visible(principal: &Principal, project: Option<ProjectId>) -> bool {
+    match project {
+        Some(project) => principal.may(Operation::JobSee, Some(project)),
+        None => principal.may(Operation::NodeJobSee, None),
+    }
+}
+
 fn see(principal: &Principal, job: &JobRow) -> Result<()> {
-    let own = job.created_by == Some(principal.id);
-    let visible = own || principal.may(Operation::JobSee, job.project_id);
-    if visible { Ok(()) } else { Err(Denied::NotFound.into()) }
+    if is_visible(principal, job.project_id) { Ok(()) } else { Err(Denied::NotFound.into()) }
 }
 
 fn visibility(principal: &Principal) -> Option<Visibility> {
-    principal.visible_projects().map(|projects| Visibility { projects, user: principal.id })
+    principal.visible_projects().map(|projects| Visibility { projects })
+}
+
+/// The job as the principal may know it: of a job of others that it waits for it tells no more than
+/// that there is one. Projects share nothing but nodes, so it is on the same node.
+fn shown(principal: &Principal, mut job: JobRow) -> JobRow {
+    if job.blocked_by.is_some() && !is_visible(principal, job.blocker_project) {
+        job.blocked_by = None;
+        job.waiting_for = Some(ANOTHER.to_owned());
+    }
+    job
+}
+
+fn told(principal: &Principal, update: JobUpdate) -> JobUpdate {
+    let change = match update.change {
+        Change::State(job) => Change::State(Box::new(shown(principal, *job))),
+        other => other,
+    };
+    JobUpdate { change, ..update }
 }
 
 fn small(count: usize) -> u32 {

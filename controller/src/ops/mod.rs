@@ -11,6 +11,7 @@ mod jobs;
 mod keys;
 mod logins;
 mod mail;
+mod name_rules;
 mod nodes;
 mod overview;
 mod people;
@@ -24,3 +25,4 @@ pub use nodes::LinkNode;
 
 pub(crate) use jobs::jobs_error;
 pub use jobs::{JOBS_PAGE, may_decide};
+pub(crate) use name_rules::made_by_others;

@@ -34,6 +34,13 @@ pub async fn by_name(conn: &mut PgConnection, name: &ProjectName) -> sqlx::Resul
         .map(|found| found.map(ProjectId))
 }
 
+/// Whether a project of that name was destroyed.
+pub async fn is_former(conn: &mut PgConnection, name: &ProjectName) -> sqlx::Result<bool> {
+    sqlx::query_scalar!("select exists (select from former_projects where name = $1) as \"former!\"", name.as_str(),)
+        .fetch_one(conn)
+        .await
+}
+
 /// The project's name.
 pub async fn name(conn: &mut PgConnection, id: ProjectId) -> sqlx::Result<Option<ProjectName>> {
     let name = sqlx::query_scalar!("select name from projects where id = $1", id.0).fetch_optional(conn).await?;

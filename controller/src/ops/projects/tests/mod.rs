@@ -5,6 +5,7 @@ mod deploying;
 mod git;
 mod history;
 mod members;
+mod names;
 mod requests;
 mod standing;
 mod world;
