@@ -73,6 +73,7 @@ fn form(of: &Tenant) -> Vec<(&'static str, String)> {
         ("guest", format!("staging:{}", of.guest)),
         ("login", of.member.clone()),
         ("role", "viewer".to_owned()),
+        ("access", "all".to_owned()),
         ("confirm", of.word.clone()),
         ("comment", "why".to_owned()),
         ("settings", "a: 1".to_owned()),
@@ -85,8 +86,8 @@ fn form(of: &Tenant) -> Vec<(&'static str, String)> {
 async fn answer(response: reqwest::Response, of: &Tenant) -> (u16, String) {
     let status = response.status().as_u16();
     let location = support::header(&response, "location").to_owned();
-    let body = format!("{location}\n{}", response.text().await.unwrap());
-    (status, of.without_itself(&body))
+    let body = response.text().await.unwrap();
+    (status, of.without_itself(&location) + &of.without_itself(&body))
 }
 
 /// What is said of nodes and zones as a whole, the same for everybody who is no operator.
@@ -103,11 +104,14 @@ async fn what_is_of_another_project_is_as_if_it_were_not_there(pool: PgPool) {
     atlas.insert(&pool).await;
     own.insert(&pool).await;
     let dave = tenant::sign_in(&server, &pool, &own).await;
-    for route in routes() {
+    // A node is the same one for all.
+    let of_one = |route: &String| route.contains('{') && !route.starts_with("/nodes");
+    for route in routes().into_iter().filter(of_one) {
         let there = answer(server.get(&atlas.path(&route), &dave).await, &atlas).await;
         let not_there = answer(server.get(&nobody.path(&route), &dave).await, &nobody).await;
         assert_eq!(there, not_there, "GET {route}");
-        if route.contains('{') && !is_of_ops(&route) {
+        // What is only posted to shows its page, and everybody has a page of their own keys.
+        if !is_of_ops(&route) && !route.starts_with("/keys") {
             assert_eq!(there.0, 404, "GET {route}");
         }
     }
@@ -119,15 +123,15 @@ async fn what_is_of_another_project_is_as_if_it_were_not_there(pool: PgPool) {
         };
         let (there, not_there) = (send(&atlas).await, send(&nobody).await);
         assert_eq!(there, not_there, "POST {route}");
-        let expected = if is_of_ops(&route) { 403 } else { 404 };
-        assert!(there.0 == expected || there.0 == 404, "POST {route}: {}", there.0);
+        let expected: &[u16] = if is_of_ops(&route) { &[403, 422] } else { &[404] };
+        assert!(expected.contains(&there.0), "POST {route}: {}", there.0);
     }
     server.stop().await;
 }
 
 #[sqlx::test(migrations = "../migrations")]
 async fn no_page_form_or_event_names_what_is_of_another_project(pool: PgPool) {
-    let server = Running::start(&pool, "").await;
+    let server = Running::start(&pool, "[projects]\ncreate = 'members'\n").await;
     tenant::node(&pool).await;
     let (atlas, own) = (Tenant::named("atlas"), Tenant::named("borealis"));
     atlas.insert(&pool).await;
@@ -136,7 +140,8 @@ async fn no_page_form_or_event_names_what_is_of_another_project(pool: PgPool) {
     atlas.blocks(&own, &pool).await;
     for role in ["viewer", "developer", "maintainer"] {
         sqlx::query("update memberships set role = $1").bind(role).execute(&pool).await.unwrap();
-        for route in routes() {
+        // Events have no end: they have a test of their own.
+        for route in routes().into_iter().filter(|route| !route.ends_with("/events")) {
             let page = server.get(&own.path(&route), &dave).await;
             let status = page.status().as_u16();
             assert!(status < 500, "GET {route} as {role}: {status}");

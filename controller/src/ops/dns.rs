@@ -126,11 +126,11 @@ impl Controller {
 
     /// Detaches a name from its guest.
     pub async fn detach_name(&self, principal: &Principal, id: DnsNameId) -> Result<JobId> {
-        self.dns()?;
         let mut tx = self.services.begin().await?;
         let name = names::list(&mut tx, names::Of::Name(id)).await?.pop().ok_or(Denied::NotFound)?;
         let guest = crate::store::guests::get(&mut tx, name.guest_id).await?.ok_or(Denied::NotFound)?;
         let _permit = principal.permit_in(Operation::NameDetach, guest.project_id)?;
+        self.dns()?;
         if name.state == NameState::Detaching {
             return Err(Error::Conflict(format!("{} is being detached already.", name.name)));
         }
