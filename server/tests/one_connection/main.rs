@@ -68,8 +68,10 @@ async fn nodes(world: &World, browser: &mut Browser) -> String {
 }
 
 async fn guests(world: &World, browser: &mut Browser, node: &str) -> String {
-    let zone = browser.form("/dns", "/dns", &[("name", "example.org")]).await;
+    let zone = browser.form("/dns", "/dns", &[("name", "example.org"), ("access", "all")]).await;
     assert_eq!(zone, "/dns");
+    let zone = world.one("select id::text from zones").await;
+    browser.form("/dns/zones/{id}", &format!("/dns/zones/{zone}"), &[("access", "only"), ("projects", "atlas")]).await;
     let project = world.one("select id::text from projects").await;
     let wanted = [
         ("name", "www.example.org"),
@@ -144,6 +146,7 @@ async fn environments(world: &World, browser: &mut Browser, node: &str, guest: &
     browser.answers(report, "/projects/atlas/deployments/1.json", &[]).await;
 
     let job = decide(world, browser).await;
+    let zone = world.one("select id::text from zones").await;
     let paths = [
         "/".to_owned(),
         "/nodes".into(),
@@ -168,6 +171,7 @@ async fn environments(world: &World, browser: &mut Browser, node: &str, guest: &
         "/projects/atlas/deployments/1".into(),
         "/projects/atlas/deployments/1?search=x".into(),
         "/dns".into(),
+        format!("/dns/zones/{zone}"),
         "/jobs".into(),
         "/jobs?state=all".into(),
         format!("/jobs/{job}"),

@@ -134,9 +134,9 @@ const INSERTS: [&str; 11] = [
         " insert into memberships (user_id, project_id, role, source) select t.member, t.project, 'maintainer', 'corpus' from t"
     ),
     of!(
-        " insert into guests (id, name, node_id, project_id, environment, driver, image, backing, size, mode, ip, mac, ssh_port, host_key, state)
+        " insert into guests (id, name, node_id, project_id, environment, driver, image, backing, size, mode, ip, mac, ssh_port, id_range, host_key, state)
      select t.guest, 'www.' || t.word || '.example.net', t.node, t.project, 'staging', 'lxc', 'debian-12', 'dir', 'small', 'masterless',
-            '10.5.0.' || (10 + length(t.word)), '00:16:3e:05:00:' || (10 + length(t.word)), 40000 + length(t.word),
+            '10.5.0.' || (10 + length(t.word)), '00:16:3e:05:00:' || (10 + length(t.word)), 40000 + length(t.word), 1073741824 + 65536 * length(t.word),
             'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAICtZB/UHmRfIQ9w50MXZ1k2rRC9DQIwTl3SL5yoFAIvF', 'running' from t"
     ),
     of!(
