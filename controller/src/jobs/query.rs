@@ -76,7 +76,7 @@ impl Jobs {
                 and ($3::uuid is null or node_id = $3)
                 and ($4::uuid is null or guest_id = $4)
                 and ($5::uuid is null or created_by = $5)
-                and ($8::uuid[] is null or project_id is null or project_id = any($8) or created_by = $9)
+                and ($8::uuid[] is null or project_id is null or project_id = any($8))
             order by queue_order desc
             limit $6 offset $7
             "#,
@@ -88,7 +88,6 @@ impl Jobs {
             limit,
             offset,
             projects.as_deref(),
-            filter.visible_to.as_ref().map(|visible| visible.user.0),
         )
         .fetch_all(conn)
         .await?;

@@ -131,13 +131,11 @@ pub struct JobFilter {
     pub visible_to: Option<Visibility>,
 }
 
-/// What a member may see of jobs: those of these projects, those of no project, and their own.
+/// What a member may see of jobs: those of these projects, and those of no project.
 #[derive(Debug, Clone)]
 pub struct Visibility {
     /// The member's projects.
     pub projects: Vec<ProjectId>,
-    /// The member.
-    pub user: UserId,
 }
 
 /// A part of a list.

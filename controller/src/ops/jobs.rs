@@ -52,6 +52,11 @@ impl Controller {
         Ok(self.jobs.follow(id, after).map(|update| update.map_err(jobs_error)))
     }
 
+    /// Whether the principal may see the job, for who followed it until now.
+    pub async fn sees_job(&self, principal: &Principal, id: JobId) -> Result<()> {
+        see(principal, &self.jobs.row(id).await.map_err(jobs_error)?)
+    }
+
     /// Asks a job to stop; what it did is undone.
     pub async fn cancel_job(&self, principal: &Principal, id: JobId) -> Result<()> {
         let (mut tx, _) = self.decide(principal, id, "job.cancel", json!({})).await?;
@@ -148,21 +153,22 @@ pub(super) async fn open_rows(conn: &mut PgConnection, visible_to: Option<Visibi
     Ok(Jobs::list_on(conn, &filter, 1000, 0).await.map_err(jobs_error)?.items)
 }
 
-/// Whether the principal may cancel the job, or decide about it when it is stuck.
+/// Whether the principal may cancel the job, or decide about it when it is stuck: who may start
+/// such a job now.
 pub fn may_decide(principal: &Principal, job: &JobRow) -> bool {
-    let operation = if job.project_id.is_some() { Operation::JobDecide } else { Operation::NodeInitialize };
-    principal.may(operation, job.project_id)
+    let environment = job.params.pointer("/on/environment").and_then(|word| word.as_str()?.parse().ok());
+    principal.may(Operation::that_starts(job.kind, environment), job.project_id)
 }
 
-/// Jobs of projects are seen by their members, jobs of nodes by all, each also by who began it.
+/// Jobs of projects are seen by their members, jobs of nodes by all. Who began one and is no
+/// member any more sees it no longer.
 fn see(principal: &Principal, job: &JobRow) -> Result<()> {
-    let own = job.created_by == Some(principal.id);
-    let visible = own || principal.may(Operation::JobSee, job.project_id);
+    let visible = principal.may(Operation::JobSee, job.project_id);
     if visible { Ok(()) } else { Err(Denied::NotFound.into()) }
 }
 
 fn visibility(principal: &Principal) -> Option<Visibility> {
-    principal.visible_projects().map(|projects| Visibility { projects, user: principal.id })
+    principal.visible_projects().map(|projects| Visibility { projects })
 }
 
 fn small(count: usize) -> u32 {

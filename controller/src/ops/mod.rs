@@ -8,17 +8,19 @@ mod git;
 mod guest_request;
 mod guests;
 mod jobs;
+mod key_claims;
 mod keys;
 mod logins;
 mod mail;
 mod nodes;
 mod overview;
 mod people;
+mod prod_entry;
 mod project_reads;
 mod projects;
 
 pub use deployments::DEPLOYMENTS_PAGE;
-pub use git::{GitService, GitTarget};
+pub use git::{GitAccess, GitService, GitTarget, KeyHolder};
 pub use guest_request::RequestGuest;
 pub use nodes::LinkNode;
 
