@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::future::pending;
+use std::io::Write;
 use std::net::{Shutdown, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -28,6 +29,8 @@ use crate::nodes::ControlKey;
 const GRACE: Duration = Duration::from_secs(10);
 /// How often it is looked at whether a connection does anything.
 const LOOK: Duration = Duration::from_secs(1);
+/// What a client reads, with `ssh -v`, that finds no room to wait.
+const NO_ROOM: &[u8] = b"corpus: too many try to be let in; try again in a moment\r\n";
 /// How long a client for which there is no place may take to ask for something and hear why.
 const TURNED_AWAY: Duration = Duration::from_secs(5);
 /// How long a client may take to hear why its connection is ended.
@@ -136,7 +139,8 @@ impl Shared {
         let Some(place) = self.lobby.enter(peer.ip(), Instant::now()) else {
             tracing::debug!(%peer, "git: no room to wait");
             // Before SSH's first line a server may write others (RFC 4253 section 4.2).
-            drop(stream.try_write(b"corpus: too many try to be let in; try again in a moment\r\n"));
+            let told = stream.into_std().and_then(|mut stream| stream.write(NO_ROOM));
+            drop(told);
             return;
         };
         let (shared, stop) = (Arc::clone(self), stop.clone());
