@@ -25,7 +25,11 @@ pub fn connect(principal: &Principal, guest: &GuestView, revealed: Option<&Revea
         ("Shell", shell),
         ("Address", address),
         ("MAC", guest.mac.map_or_else(pending, |mac| copied("mac", "the MAC", mac.to_string()))),
-        ("Users", view! { <code>"sysadmin"</code>" with sudo, "<code>"root"</code>{entered_by(guest.environment)} }.into_any()),
+        (
+            "Users",
+            view! { <code>"sysadmin"</code>" with sudo, "<code>"root"</code>{entered_by(guest.environment)} }
+                .into_any(),
+        ),
         ("Root password", password(principal, guest, revealed)),
         (
             "Host key",

@@ -197,7 +197,12 @@ async fn who_is_silent_for_long_is_given_up() {
     let world = World::limited(Limits { silent: Duration::from_secs(2), ..limits() }).await;
     let mut fetch = world.plain_ssh("mia", &["git@127.0.0.1", "git-upload-pack 'shop/prod'"]);
     fetch.stdin(Stdio::piped());
-    let tried = ended(fetch).await;
+    let mut fetch = fetch.spawn().unwrap();
+    // Open, and nothing comes.
+    let input = fetch.stdin.take();
+    let tried = tokio::task::spawn_blocking(move || fetch.wait_with_output().unwrap());
+    let tried = tokio::time::timeout(PATIENCE, tried).await.unwrap().unwrap();
+    drop(input);
     assert!(said(&tried).contains("corpus: nothing was sent for minutes; this is given up"), "{}", said(&tried));
 }
 
