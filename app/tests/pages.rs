@@ -9,7 +9,7 @@ mod samples;
 
 use corpus_app::pages::guest::{Shown, guest_view};
 use corpus_app::pages::guest_parts::enlarge;
-use corpus_app::pages::{dns, job, node, nodes, overview, projects, request, zone};
+use corpus_app::pages::{dns, guests, job, node, nodes, overview, projects, request, zone};
 use corpus_app::{FormState, Revealed};
 use corpus_controller::authz::Principal;
 use corpus_domain::{Backing, GuestState, ProjectCreators, ProjectRole, SizeProfile};

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use corpus_domain::{ProjectCreators, ProjectId, ProjectRole, UserId, UserName};
+use corpus_domain::{Environment, JobKind, ProjectCreators, ProjectId, ProjectRole, UserId, UserName};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -42,7 +42,6 @@ pub enum Operation {
     KeyOwn,
     JobSee,
     NodeJobSee,
-    JobDecide,
     AuditSee,
     GuestSee,
     GuestRequest,
@@ -65,6 +64,9 @@ pub enum Operation {
     DeployProd,
     Drill,
     GitRead,
+    PillarReadProd,
+    ProdEntryChange,
+    KeysBring,
 }
 
 impl Operation {
@@ -83,7 +85,6 @@ impl Operation {
         Self::KeyOwn,
         Self::JobSee,
         Self::NodeJobSee,
-        Self::JobDecide,
         Self::AuditSee,
         Self::GuestSee,
         Self::GuestRequest,
@@ -107,7 +108,43 @@ impl Operation {
         Self::DeployProd,
         Self::Drill,
         Self::GitRead,
+        Self::PillarReadProd,
+        Self::ProdEntryChange,
+        Self::KeysBring,
     ];
+
+    /// What it takes to deploy to an environment.
+    pub const fn deploy_to(environment: Environment) -> Self {
+        match environment {
+            Environment::Prod => Self::DeployProd,
+            Environment::Dev | Environment::Staging => Self::Deploy,
+        }
+    }
+
+    /// What starts a job of this kind, and so what it takes to decide about one: to cancel it, to
+    /// try its undo again, to give it up. A deployment to no known environment counts as one to prod.
+    pub const fn that_starts(kind: JobKind, environment: Option<Environment>) -> Self {
+        match kind {
+            JobKind::NodeLink => Self::NodeLink,
+            JobKind::NodeInitialize => Self::NodeInitialize,
+            JobKind::NodeRepair => Self::NodeRepair,
+            JobKind::NodeUnlink => Self::NodeUnlink,
+            JobKind::KeysSync => Self::KeysBring,
+            JobKind::GuestCreate => Self::GuestRequest,
+            JobKind::GuestStart | JobKind::GuestStop | JobKind::GuestRestart => Self::GuestPower,
+            JobKind::GuestEnlarge => Self::GuestEnlarge,
+            JobKind::GuestDestroy => Self::GuestDestroy,
+            JobKind::NameAttach => Self::NameAttach,
+            JobKind::NameDetach => Self::NameDetach,
+            JobKind::EnvironmentSetUp => Self::EnvironmentSetUp,
+            JobKind::EnvironmentConfigure => Self::EnvironmentConfigure,
+            JobKind::EnvironmentRemove => Self::EnvironmentRemove,
+            JobKind::Deploy => match environment {
+                Some(environment) => Self::deploy_to(environment),
+                None => Self::DeployProd,
+            },
+        }
+    }
 
     /// The least that is needed for it.
     const fn needs(self) -> Needs {
@@ -118,6 +155,9 @@ impl Operation {
                 ProjectCreators::Ops => Needs::Ops,
                 ProjectCreators::Members => Needs::Member,
             },
+            O::KeysBring => Needs::Ops,
+            // Who reads what prod runs with, or enters it, could do what `DeployProd` is for.
+            O::PillarReadProd | O::ProdEntryChange => Needs::Role(ProjectRole::Maintainer),
             O::NodeLink
             | O::NodeInitialize
             | O::NodeRepair
@@ -131,7 +171,7 @@ impl Operation {
             | O::GuestPrivilege => Needs::Ops,
             O::GuestSee | O::ProjectSee | O::DeploymentSee => Needs::Role(ProjectRole::Viewer),
             // The pillar is read by git too, and holds secrets.
-            O::GuestPower | O::JobDecide | O::Deploy | O::Drill | O::GitRead => Needs::Role(ProjectRole::Developer),
+            O::GuestPower | O::Deploy | O::Drill | O::GitRead => Needs::Role(ProjectRole::Developer),
             O::GuestRequest
             | O::GuestEnlarge
             | O::GuestDestroy
@@ -243,5 +283,26 @@ mod tests {
             }
         }
         insta::assert_snapshot!(matrix);
+    }
+
+    /// Who decides about a job of each kind, on guests of each environment.
+    #[test]
+    fn golden_decisions() {
+        use std::fmt::Write;
+        let roles = [Some(ProjectRole::Maintainer), Some(ProjectRole::Developer), Some(ProjectRole::Viewer), None];
+        let mut table = String::new();
+        for kind in JobKind::ALL {
+            for environment in Environment::ALL.iter().map(|one| Some(*one)).chain([None]) {
+                let operation = Operation::that_starts(*kind, environment);
+                let may = roles.map(|role| {
+                    let (principal, project) = principal(false, role);
+                    principal.may(operation, Some(project)).then(|| role.map_or("a stranger", ProjectRole::as_str))
+                });
+                let who = may.into_iter().flatten().collect::<Vec<_>>().join(", ");
+                let on = environment.map_or("nowhere", Environment::as_str);
+                writeln!(table, "{kind} {on}: {operation:?}: ops, {who}").unwrap();
+            }
+        }
+        insta::assert_snapshot!(table);
     }
 }

@@ -30,6 +30,8 @@ mod watch;
 pub use controller::{Controller, Parts, Settings};
 pub use error::{Error, Result};
 pub use groups::{GroupsError, ProjectGroups};
-pub use ops::{DEPLOYMENTS_PAGE, GitService, GitTarget, JOBS_PAGE, LinkNode, RequestGuest, may_decide};
+pub use ops::{
+    DEPLOYMENTS_PAGE, GitAccess, GitService, GitTarget, JOBS_PAGE, KeyHolder, LinkNode, RequestGuest, may_decide,
+};
 pub use rules::Rules;
 pub use store::users::SignIn;

@@ -6,7 +6,7 @@ use std::net::Ipv4Addr;
 use chrono::{DateTime, Utc};
 use corpus_domain::{
     Backing, Bytes, DnsName, DnsNameId, DriftKind, Driver, Environment, GuestId, GuestName, GuestNetwork, GuestState,
-    IdRange, ImageName, JobId, MacAddress, Mode, NameState, NodeAddress, NodeId, NodeState, ProjectId, ProjectName, ProjectRole,
+    IdRange, ImageName, JobId, KeyClaimId, MacAddress, Mode, NameState, NodeAddress, NodeId, NodeState, ProjectId, ProjectName, ProjectRole,
     Reachability, Reason, SizeProfile, SshKeyId, SshPort, UnixUser, UserName, ZoneId,
 };
 use corpus_protocol::{Difference, Facts, Reading, SafeguardFact};
@@ -260,6 +260,28 @@ pub struct KeyView {
     pub comment: String,
     /// When it was added.
     pub created_at: Time,
+}
+
+/// What a member must sign to claim a key that another account holds.
+#[derive(Debug, Clone, Serialize)]
+pub struct KeyClaimView {
+    /// Its id.
+    pub id: KeyClaimId,
+    /// The key's, `SHA256:…`
+    pub fingerprint: String,
+    /// The text to be signed, one line.
+    pub text: String,
+    /// Until when.
+    pub expires_at: Time,
+}
+
+/// What became of a key that was added.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeyAdded {
+    /// It is the member's.
+    Added(SshKeyId),
+    /// Another account holds it: the member may prove to have it.
+    Claim(KeyClaimId),
 }
 
 /// A row of the audit.

@@ -61,7 +61,7 @@ async fn principal(web: &Web, session: &Session) -> corpus_controller::Result<Op
         source: Box::new(error),
     })?;
     match member {
-        Some(id) => web.controller.principal(id).await,
+        Some((id, epoch)) => web.controller.principal_since(id, epoch).await,
         None => Ok(None),
     }
 }

@@ -4,8 +4,8 @@ use chrono::{Duration, Utc};
 use corpus_controller::authz::Principal;
 use corpus_controller::jobs::{JobDetail, JobRow, LogLine, StepRow};
 use corpus_controller::views::{
-    AuditView, Counts, DriftView, GuestView, KeyView, NameView, NodeView, ProjectView,
-    RefusedLoginsView, Time, ZoneAccess, ZoneView,
+    AuditView, Counts, DriftView, GuestView, KeyClaimView, KeyView, NameView, NodeView, ProjectView, RefusedLoginsView,
+    Time, ZoneAccess, ZoneView,
 };
 use corpus_domain::{
     Backing, Bytes, DnsNameId, DriftKind, Driver, Environment, GuestId, GuestNetwork, GuestState, IdRange, JobId,
@@ -281,6 +281,18 @@ pub fn keys() -> Vec<KeyView> {
         created_at: before(700_000),
     };
     vec![key(1, "dev.lead@laptop", "ssh-ed25519", 256), key(2, "<img src=x onerror=alert(1)>", "ssh-rsa", 4096)]
+}
+
+pub fn key_claim() -> KeyClaimView {
+    let text = format!(
+        "I move my SSH key {FINGERPRINT} to the account dev.lead of Corpus at corpus.example.net: 9sZpQ2xTn7LbVw4rKc8YdHf3MgJt6AeU"
+    );
+    KeyClaimView {
+        id: corpus_domain::KeyClaimId(id(90)),
+        fingerprint: FINGERPRINT.into(),
+        text,
+        expires_at: before(-540),
+    }
 }
 
 pub fn audit() -> Vec<AuditView> {

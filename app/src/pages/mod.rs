@@ -21,6 +21,7 @@ pub mod guest_parts;
 pub mod guests;
 pub mod job;
 pub mod jobs;
+pub mod key_claim;
 pub mod keys;
 pub mod link;
 pub mod login;
@@ -31,6 +32,7 @@ pub mod overview;
 pub mod project;
 pub mod project_environments;
 pub mod project_members;
+pub mod project_prod_entry;
 mod project_set_up;
 pub mod projects;
 pub mod request;
@@ -97,6 +99,7 @@ pub async fn load(place: Place, controller: &Controller, principal: &Principal, 
         Place::Jobs => jobs::load(controller, principal, &asked.query).await,
         Place::Job(id) => job::load(controller, principal, id, &asked.form).await,
         Place::Keys => keys::load(controller, principal, &asked.form).await,
+        Place::ClaimKey(id) => key_claim::load(controller, principal, id, &asked.form).await,
         Place::Mail => mail::load(controller, principal, &asked.form).await,
         Place::Audit => audit::load(controller, principal, &asked.query).await,
         Place::Unknown => Ok(error::page(&nowhere())),

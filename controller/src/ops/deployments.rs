@@ -37,7 +37,7 @@ impl Controller {
         source: Source,
         only: Vec<Phase>,
     ) -> Result<(DeploymentId, JobId)> {
-        let _permit = principal.permit_in(may_deploy(environment), project)?;
+        let _permit = principal.permit_in(Operation::deploy_to(environment), project)?;
         if only.contains(&Phase::Rollback) {
             return Err(Error::field("only", "A rollback runs by itself when something fails; restore an archive."));
         }
@@ -274,14 +274,6 @@ pub(super) fn others_run(others: &[Stands]) -> Result<()> {
         "{}, a guest of {}'s {}, is {}; start it, or take it from the environment.",
         down.guest_name, down.name, down.environment, down.guest_state
     )))
-}
-
-/// What it takes to deploy to an environment.
-pub(super) const fn may_deploy(environment: Environment) -> Operation {
-    match environment {
-        Environment::Prod => Operation::DeployProd,
-        Environment::Dev | Environment::Staging => Operation::Deploy,
-    }
 }
 
 /// The guest of an environment must run for what is asked of it now.

@@ -57,6 +57,11 @@ impl Controller {
         Ok(self.jobs.follow(id, after).map(move |update| Ok(told(&who, update.map_err(jobs_error)?))))
     }
 
+    /// Whether the principal may see the job, for who followed it until now.
+    pub async fn sees_job(&self, principal: &Principal, id: JobId) -> Result<()> {
+        see(principal, &self.jobs.row(id).await.map_err(jobs_error)?)
+    }
+
     /// Asks a job to stop; what it did is undone.
     pub async fn cancel_job(&self, principal: &Principal, id: JobId) -> Result<()> {
         let (mut tx, _) = self.decide(principal, id, "job.cancel", json!({})).await?;
@@ -156,10 +161,11 @@ pub(super) async fn open_rows(conn: &mut PgConnection, visible_to: Option<Visibi
     Ok(Jobs::list_on(conn, &filter, 1000, 0).await.map_err(jobs_error)?.items)
 }
 
-/// Whether the principal may cancel the job, or decide about it when it is stuck.
+/// Whether the principal may cancel the job, or decide about it when it is stuck: who may start
+/// such a job now.
 pub fn may_decide(principal: &Principal, job: &JobRow) -> bool {
-    let operation = if job.project_id.is_some() { Operation::JobDecide } else { Operation::NodeInitialize };
-    principal.may(operation, job.project_id)
+    let environment = job.params.pointer("/on/environment").and_then(|word| word.as_str()?.parse().ok());
+    principal.may(Operation::that_starts(job.kind, environment), job.project_id)
 }
 
 /// Jobs of projects are seen by who is a member now, whoever began them. Jobs of nodes say in their

@@ -8,6 +8,7 @@ mod git;
 mod guest_request;
 mod guests;
 mod jobs;
+mod key_claims;
 mod keys;
 mod logins;
 mod mail;
@@ -15,11 +16,12 @@ mod name_rules;
 mod nodes;
 mod overview;
 mod people;
+mod prod_entry;
 mod project_reads;
 mod projects;
 
 pub use deployments::DEPLOYMENTS_PAGE;
-pub use git::{GitService, GitTarget};
+pub use git::{GitAccess, GitService, GitTarget, KeyHolder};
 pub use guest_request::RequestGuest;
 pub use nodes::LinkNode;
 

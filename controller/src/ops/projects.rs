@@ -73,6 +73,7 @@ impl Controller {
             free_guests: environment_views::free_guests(&mut conn, id).await?,
             deployments: deployments::list(&mut conn, &newest).await?,
             delivery: delivery::of_project(&mut conn, id).await?,
+            developers_enter_prod: projects::entered_by_developers(&mut conn, &[id]).await?.get(&id) == Some(&true),
             summary,
         })
     }

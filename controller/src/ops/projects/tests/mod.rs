@@ -1,6 +1,8 @@
 //! Projects, environments and deployments, as their operations leave them in the database; no
 //! job runs here.
 
+mod access;
+mod claims;
 mod deploying;
 mod git;
 mod history;
