@@ -8,6 +8,7 @@ use serde_json::json;
 use sqlx::PgTransaction;
 use uuid::Uuid;
 
+use super::jobs::{fill_node_jobs, open_rows};
 use crate::authz::{Denied, Operation, Principal};
 use crate::nodes::{Credential, HostKey, NodeEndpoint, NodeError, SeenHostKey, authorize, connect, probe_host_key};
 use crate::sagas::{node_initialize, node_link, node_repair, node_unlink};
@@ -53,8 +54,7 @@ impl Controller {
     async fn nodes_of(&self, only: Option<NodeId>) -> Result<Vec<NodeView>> {
         let mut conn = self.services.db.acquire().await?;
         let mut found = nodes::list(&mut conn, only).await?;
-        drop(conn);
-        self.fill_node_jobs(&mut found).await?;
+        fill_node_jobs(&mut found, &open_rows(&mut conn, None).await?);
         Ok(found)
     }
 

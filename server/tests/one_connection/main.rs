@@ -192,7 +192,7 @@ async fn decide(world: &World, browser: &mut Browser) -> String {
     browser.form("/jobs/{id}/cancel", &format!("/jobs/{job}/cancel"), &[]).await;
     browser.answers("/jobs/{id}/events", &format!("/jobs/{job}/events"), &[]).await;
     for decision in ["retry", "abandon"] {
-        world.run(&format!("update jobs set state = 'stuck' where id = '{job}'")).await;
+        world.run(&format!("update jobs set state = 'stuck', ended_at = null where id = '{job}'")).await;
         let path = format!("/jobs/{job}/{decision}");
         let pattern = if decision == "retry" { "/jobs/{id}/retry" } else { "/jobs/{id}/abandon" };
         browser.form(pattern, &path, &[("comment", "cleaned by hand")]).await;
