@@ -25,10 +25,14 @@ async fn refused_logins_are_counted_and_what_is_no_login_is_not_kept(pool: PgPoo
     }
     server.stop().await;
     let rows: Vec<(String, String, i64)> =
-        sqlx::query_as("select login, reason, count from refused_logins order by login").fetch_all(&pool).await.unwrap();
+        sqlx::query_as("select login, reason, count from refused_logins order by login")
+            .fetch_all(&pool)
+            .await
+            .unwrap();
     let reason = "wrong login or password".to_owned();
     assert_eq!(rows, [(String::new(), reason.clone(), 3), ("admin".to_owned(), reason, 2)]);
-    let audited: i64 = sqlx::query_scalar("select count(*) from audit where action like 'login.%'").fetch_one(&pool).await.unwrap();
+    let audited: i64 =
+        sqlx::query_scalar("select count(*) from audit where action like 'login.%'").fetch_one(&pool).await.unwrap();
     assert_eq!(audited, 0);
 }
 
@@ -56,10 +60,11 @@ async fn many_wrong_logins_leave_few_rows_and_keep_nobody_out(pool: PgPool) {
     assert!(told[&401] < 300, "{told:?}");
     assert_eq!(sign_in("198.51.100.7".to_owned(), right.clone()).await, 303, "it is not kept out where it was before");
     server.stop().await;
-    let (rows, counted): (i64, i64) = sqlx::query_as("select count(*), sum(count)::bigint from refused_logins where login = 'admin'")
-        .fetch_one(&pool)
-        .await
-        .unwrap();
+    let (rows, counted): (i64, i64) =
+        sqlx::query_as("select count(*), sum(count)::bigint from refused_logins where login = 'admin'")
+            .fetch_one(&pool)
+            .await
+            .unwrap();
     assert_eq!(counted, i64::from(ATTEMPTS));
     assert!(rows <= 1_000, "{rows} rows");
 }
@@ -106,7 +111,10 @@ async fn a_body_without_an_end_is_not_waited_for(pool: PgPool) {
     let head = format!("POST /login HTTP/1.1\r\nhost: {address}\r\norigin: {}\r\n", server.url);
     let ask = async |rest: &str| {
         let mut stream = TcpStream::connect(&address).await.unwrap();
-        stream.write_all(format!("{head}content-type: application/x-www-form-urlencoded\r\n{rest}").as_bytes()).await.unwrap();
+        stream
+            .write_all(format!("{head}content-type: application/x-www-form-urlencoded\r\n{rest}").as_bytes())
+            .await
+            .unwrap();
         stream
     };
     let mut short = ask("content-length: 20\r\n\r\nlogin=a").await;

@@ -71,7 +71,8 @@ async fn a_wrong_password_is_refused_and_not_shown_again(pool: PgPool) {
     assert!(unknown.text().await.unwrap().contains("not right"));
     assert_eq!(server.sign_in("", "admin", "").await.status().as_u16(), 422);
     server.stop().await;
-    let counted: i64 = sqlx::query_scalar("select sum(count)::bigint from refused_logins").fetch_one(&pool).await.unwrap();
+    let counted: i64 =
+        sqlx::query_scalar("select sum(count)::bigint from refused_logins").fetch_one(&pool).await.unwrap();
     assert_eq!(counted, 2);
 }
 

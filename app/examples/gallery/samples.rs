@@ -4,8 +4,8 @@ use chrono::{Duration, Utc};
 use corpus_controller::authz::Principal;
 use corpus_controller::jobs::{JobDetail, JobRow, LogLine, StepRow};
 use corpus_controller::views::{
-    AuditView, Counts, DriftView, GuestView, KeyView, NameView, NodeView, ProjectView,
-    RefusedLoginsView, Time, ZoneView,
+    AuditView, Counts, DriftView, GuestView, KeyView, NameView, NodeView, ProjectView, RefusedLoginsView, Time,
+    ZoneView,
 };
 use corpus_domain::{
     Backing, Bytes, DnsNameId, DriftKind, Driver, Environment, GuestId, GuestNetwork, GuestState, JobId, JobKind,

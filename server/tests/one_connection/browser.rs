@@ -82,5 +82,9 @@ async fn text(answer: Response<Body>) -> String {
 /// What a page says, without its tags and what stands before it.
 fn said(page: &str) -> String {
     let main = page.split_once("<main").map_or(page, |(_, main)| main);
-    main.split('<').filter_map(|part| Some(part.split_once('>')?.1.trim())).filter(|text| !text.is_empty()).collect::<Vec<_>>().join(" | ")
+    main.split('<')
+        .filter_map(|part| Some(part.split_once('>')?.1.trim()))
+        .filter(|text| !text.is_empty())
+        .collect::<Vec<_>>()
+        .join(" | ")
 }

@@ -125,7 +125,8 @@ impl Crowd {
     async fn browse(&self, number: usize, until: Instant) -> Told {
         let client = Client::builder().redirect(redirect::Policy::none()).pool_max_idle_per_host(1).build().unwrap();
         let (cookie, ops) = &self.cookies[number % self.cookies.len()];
-        let paths: Vec<&String> = self.paths.iter().filter(|(_, of_ops)| *ops || !of_ops).map(|(path, _)| path).collect();
+        let paths: Vec<&String> =
+            self.paths.iter().filter(|(_, of_ops)| *ops || !of_ops).map(|(path, _)| path).collect();
         let mut told = Told::default();
         // Each begins at another page.
         for path in paths.iter().cycle().skip(number % paths.len()) {
