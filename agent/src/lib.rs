@@ -15,6 +15,7 @@
 //! - a deployment goes live, proven, or everything is back as it was: [`project`].
 
 pub mod check;
+pub mod confinement;
 pub mod dispatch;
 pub mod drivers;
 pub mod facts;
@@ -23,6 +24,7 @@ pub mod files;
 pub mod guest_root;
 pub mod host;
 pub mod image;
+pub mod itself;
 pub mod line;
 pub mod lock;
 pub mod node;
@@ -32,4 +34,6 @@ pub mod record;
 pub mod runner;
 pub mod serve;
 pub mod setup;
+pub mod subids;
 pub mod task;
+pub mod users;

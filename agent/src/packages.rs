@@ -5,18 +5,21 @@ use std::time::Duration;
 
 use corpus_domain::Driver;
 
-use crate::drivers;
+use crate::{confinement, drivers};
 use crate::facts::{listeners, package_versions};
 use crate::failure::{At, Failure};
 use crate::files;
 use crate::host::Host;
 use crate::runner::{Argv, Output};
+use crate::subids;
 use crate::task::Task;
 
 const INSTALL: Duration = Duration::from_mins(15);
 /// openssl makes the proxy's first certificate.
 const NODE: [&str; 8] = ["haproxy", "nftables", "iproute2", "procps", "openssl", "tar", "zstd", "systemd"];
 const LXC: [&str; 2] = ["lxc", "debootstrap"];
+/// What makes the profiles of guests, where the kernel has AppArmor.
+const APPARMOR: [&str; 1] = ["apparmor"];
 /// What only guests with a disk of their own need.
 const DISKS: [&str; 1] = ["btrfs-progs"];
 /// LXC mounts what the kernel knows already, also when the node boots.
@@ -27,13 +30,16 @@ const NO_LXC_NET: &str = "# Written by corpus-agent: Corpus has a bridge of its 
 /// Everything is installed, and nothing of the host stands in the way.
 pub fn ensure(task: &Task<'_>, driver: Driver) -> Result<bool, Failure> {
     drivers::of(driver)?;
+    confinement::require(task.host)?;
     require_free_ports(task.host)?;
-    let missing = missing(task.host, LXC.iter().chain(&NODE))?;
+    let profiles = if confinement::has_apparmor(task.host) { APPARMOR.as_slice() } else { &[] };
+    let missing = missing(task.host, LXC.iter().chain(&NODE).chain(profiles))?;
     if !missing.is_empty() {
         install(task, &missing)?;
     }
     let stopped = stop_lxc_net(task)?;
-    Ok(stopped || !missing.is_empty())
+    let reserved = subids::reserve(task.host)?;
+    Ok(stopped || reserved || !missing.is_empty())
 }
 
 /// The same for guests with a disk of their own.

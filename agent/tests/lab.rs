@@ -14,6 +14,8 @@
     reason = "tests may fail loudly, and play the controller's part"
 )]
 
+#[path = "lab/confined.rs"]
+mod confined;
 #[path = "lab/line.rs"]
 mod line;
 #[path = "lab/size.rs"]
@@ -38,6 +40,9 @@ fn on_a_real_node() {
     for backing in [Backing::Overlayfs, Backing::Loop, Backing::Dir] {
         suite::conforms(&world, &mut line, Driver::Lxc, backing);
     }
+    confined::is_told(&mut line);
+    confined::names_are_exact(&world, &mut line);
+    let line = confined::holds(&world, line);
     let line = size::is_real(&world, line);
     line.close();
     size::outlives_the_agent(&world, (0..6).map(|step| Duration::from_millis(step * 60)));

@@ -142,6 +142,7 @@ fn page(path: &str, variant: &str) -> Page {
                 "request-guest",
                 "Request a guest",
                 pages::request::request_view(
+                    &who,
                     &nodes,
                     &samples::projects(),
                     if variant == "wrong" { &wrong } else { &none },

@@ -117,12 +117,32 @@ fn a_refused_request_keeps_what_was_typed_but_the_password() {
     let values = [("name", "www\"><b>"), ("ip", "10.6.0.1"), ("password", "hunter2hunter2"), ("size", "large")];
     let values = values.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
     let form = FormState::new("", values).error("ip", "10.6.0.1 is outside of 10.5.0.0/16");
-    let page = html(|| request::request_view(&samples::nodes(), &samples::projects(), &form, "id"));
+    let page = html(|| request::request_view(&viewer(), &samples::nodes(), &samples::projects(), &form, "id"));
     assert!(page.contains("value=\"www&quot;&gt;&lt;b&gt;\""));
     assert!(page.contains("href=\"#f-ip\"") && page.contains("aria-invalid=\"true\"") && page.contains("f-ip-error"));
     assert!(page.contains("value=\"large\" selected"), "{page}");
     assert!(!page.contains("hunter2"));
     assert!(page.contains("<details open class=\"more\""), "the part with the error is open");
+}
+
+#[test]
+fn only_operators_are_asked_for_privileged_guests() {
+    let (nodes, projects, form) = (samples::nodes(), samples::projects(), FormState::default());
+    let page = |who: &Principal| html(|| request::request_view(who, &nodes, &projects, &form, "id"));
+    assert!(page(&samples::operator()).contains("name=\"privileged\""));
+    assert!(!page(&viewer()).contains("rivileged"));
+}
+
+#[test]
+fn what_holds_a_guest_is_said_and_so_is_what_does_not() {
+    let held = guest_page(&samples::operator(), 0, None);
+    assert!(held.contains("its root is ") && held.contains("1073741824"), "{held}");
+    assert!(held.contains("AppArmor") && held.contains("not in force") && held.contains("the kernel has none"));
+    let privileged = guest_page(&viewer(), 2, None);
+    assert!(privileged.contains("root in it is root on its node") && privileged.contains("serves NFS to the others"));
+    assert!(!privileged.contains("AppArmor"));
+    let list = html(|| guests::guests_view(&viewer(), &samples::guests()));
+    assert_eq!(list.matches(">privileged</span>").count(), 1);
 }
 
 #[test]

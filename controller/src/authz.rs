@@ -44,6 +44,7 @@ pub enum Operation {
     AuditSee,
     GuestSee,
     GuestRequest,
+    GuestPrivilege,
     GuestPower,
     GuestEnlarge,
     GuestDestroy,
@@ -82,6 +83,7 @@ impl Operation {
         Self::AuditSee,
         Self::GuestSee,
         Self::GuestRequest,
+        Self::GuestPrivilege,
         Self::GuestPower,
         Self::GuestEnlarge,
         Self::GuestDestroy,
@@ -113,7 +115,9 @@ impl Operation {
             | O::NodeUnlink
             | O::ZoneCreate
             | O::ZoneRemove
-            | O::AuditSee => Needs::Ops,
+            | O::AuditSee
+            // Root in such a guest is root on its node.
+            | O::GuestPrivilege => Needs::Ops,
             O::GuestSee | O::ProjectSee | O::DeploymentSee => Needs::Role(ProjectRole::Viewer),
             // The pillar is read by git too, and holds secrets.
             O::GuestPower | O::JobDecide | O::Deploy | O::Drill | O::GitRead => Needs::Role(ProjectRole::Developer),

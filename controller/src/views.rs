@@ -6,10 +6,10 @@ use std::net::Ipv4Addr;
 use chrono::{DateTime, Utc};
 use corpus_domain::{
     Backing, Bytes, DnsName, DnsNameId, DriftKind, Driver, Environment, GuestId, GuestName, GuestNetwork, GuestState,
-    ImageName, JobId, MacAddress, Mode, NameState, NodeAddress, NodeId, NodeState, ProjectId, ProjectName, ProjectRole,
-    Reachability, SizeProfile, SshKeyId, SshPort, UnixUser, UserName, ZoneId,
+    IdRange, ImageName, JobId, MacAddress, Mode, NameState, NodeAddress, NodeId, NodeState, ProjectId, ProjectName, ProjectRole,
+    Reachability, Reason, SizeProfile, SshKeyId, SshPort, UnixUser, UserName, ZoneId,
 };
-use corpus_protocol::{Difference, Facts, Reading};
+use corpus_protocol::{Difference, Facts, Reading, SafeguardFact};
 use serde::{Deserialize, Serialize};
 
 use crate::nodes::{InvalidHostKey, NodeEndpoint};
@@ -136,6 +136,12 @@ pub struct GuestView {
     pub driver: Driver,
     /// What it is a clone of.
     pub image: ImageName,
+    /// What its users are on the node; none before they are allocated, and for a privileged guest.
+    pub ids: Option<IdRange>,
+    /// Why it is privileged, if it is: then its root is root on the node.
+    pub privileged: Option<Reason>,
+    /// What holds unprivileged guests on its node.
+    pub confinement: Vec<SafeguardFact>,
     /// Where its root file system lives.
     pub backing: Backing,
     /// How much storage it may fill.

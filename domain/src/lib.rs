@@ -8,6 +8,7 @@
 mod bytes;
 mod deployment;
 mod guest;
+mod id_range;
 mod ids;
 mod job;
 mod names;
@@ -19,7 +20,8 @@ mod text;
 
 pub use bytes::Bytes;
 pub use deployment::{CommitId, DeploymentState, EnvironmentState, Origin, Outcome, Phase, Trigger};
-pub use guest::{Backing, Driver, GuestState, Mode, NameState};
+pub use guest::{Backing, Driver, GuestState, Mode, NameState, Reason, Safeguard};
+pub use id_range::IdRange;
 pub use ids::{AuditId, DeploymentId, DnsNameId, GuestId, JobId, NodeId, ProjectId, SshKeyId, UserId, ZoneId};
 pub use job::{JobKind, JobState, StepState};
 pub use names::{DnsName, Environment, GuestName, HostName, ImageName, NodeAddress, ProjectName, UnixUser, UserName};

@@ -6,6 +6,8 @@
 
 mod lxc;
 
+pub use self::lxc::{PREPARE, ensure_tools, prepare, remove_tools};
+
 use std::time::Duration;
 
 use corpus_domain::{Driver as Kind, GuestName, SizeProfile};

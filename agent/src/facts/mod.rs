@@ -11,7 +11,7 @@ use std::path::Path;
 use corpus_domain::Bytes;
 use corpus_protocol::{Facts, Reading, Storage};
 
-use crate::drivers;
+use crate::{confinement, drivers};
 use crate::failure::{At, Failure};
 use crate::host::Host;
 
@@ -33,6 +33,7 @@ pub fn facts(host: &Host) -> Result<Facts, Failure> {
         addresses: addresses(host),
         drivers: driver::facts(host),
         listeners: listeners(host),
+        confinement: confinement::facts(host),
     })
 }
 

@@ -10,6 +10,7 @@ use crate::failure::Failure;
 use crate::files;
 use crate::packages;
 use crate::runner::Argv;
+use crate::subids;
 use crate::task::Task;
 
 /// Units, bridge, firewall, proxy, images and records are gone. Refused while a guest exists.
@@ -38,6 +39,8 @@ pub fn remove(task: &Task<'_>) -> Result<bool, Failure> {
     changed |= remove_leftovers(task, bridge.as_deref())?;
     changed |= files::remove_folder(&task.host.configuration())?;
     changed |= packages::forget_disks(task.host)?;
+    changed |= drivers::remove_tools(task.host)?;
+    changed |= subids::free(task.host)?;
     for folder in ["images", "upload"] {
         changed |= files::remove_folder(&task.host.corpus().join(folder))?;
     }

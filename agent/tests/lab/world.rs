@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use corpus_domain::{Backing, Driver, GuestName, GuestNetwork, ImageName, MacAddress, SizeProfile};
+use corpus_domain::{Backing, Driver, GuestName, GuestNetwork, IdRange, ImageName, MacAddress, SizeProfile};
 use corpus_protocol::{GuestNet, GuestPlan, HttpRoute, NodePlan, SshRoute};
 
 use crate::line::Line;
@@ -157,6 +157,7 @@ pub fn guest(name: &str, number: u8, backing: Backing) -> GuestPlan {
         size: SizeProfile::Small,
         net: GuestNet { bridge: "lxcbr1".into(), network: GuestNetwork::DEFAULT, ip, mac: MacAddress::for_ip(ip) },
         autostart: false,
+        ids: IdRange::all().nth(number.into()),
     }
 }
 

@@ -8,11 +8,12 @@ use corpus_controller::views::{
     ZoneView,
 };
 use corpus_domain::{
-    Backing, Bytes, DnsNameId, DriftKind, Driver, Environment, GuestId, GuestNetwork, GuestState, JobId, JobKind,
-    JobState, MacAddress, Mode, NameState, NodeId, NodeState, ProjectId, Reachability, SizeProfile, SshKeyId, SshPort,
+    Backing, Bytes, DnsNameId, DriftKind, Driver, Environment, GuestId, GuestNetwork, GuestState, IdRange, JobId,
+    JobKind, JobState, MacAddress, Mode, NameState, NodeId, NodeState, ProjectId, Reachability, Safeguard, SizeProfile,
+    SshKeyId, SshPort,
     StepState, UserId, ZoneId,
 };
-use corpus_protocol::{Cpu, DriverFact, Facts, Reading, Storage, Stream};
+use corpus_protocol::{Cpu, DriverFact, Facts, Reading, SafeguardFact, Storage, Stream};
 use uuid::Uuid;
 
 pub const FINGERPRINT: &str = "SHA256:u4GJ0v1n8mKxkH0xJ3o2m1Lq7Yc9W5rT2eVbZpQdA1s";
@@ -92,7 +93,18 @@ fn facts() -> Facts {
             DriverFact { driver: Driver::Libvirt, version: None, obstacle: Some("no /dev/kvm".into()) },
         ],
         listeners: vec![],
+        confinement: safeguards(),
     }
+}
+
+fn safeguards() -> Vec<SafeguardFact> {
+    let fact = |safeguard, in_force, detail: &str| SafeguardFact { safeguard, in_force, detail: detail.into() };
+    vec![
+        fact(Safeguard::Ids, true, "65536 ids a guest, by a user namespace and mounts that map them"),
+        fact(Safeguard::SystemCalls, true, "a list of system calls that guests don't have"),
+        fact(Safeguard::AppArmor, false, "the kernel has none, or it is switched off"),
+        fact(Safeguard::ControlGroups, true, "version 2"),
+    ]
 }
 
 fn drift() -> Vec<DriftView> {
@@ -203,6 +215,9 @@ fn guest(number: u128, text: &str, state: GuestState, environment: Environment) 
         mode: Mode::Masterless,
         ip: up.then_some(ip),
         mac: up.then(|| MacAddress::for_ip(ip)),
+        ids: IdRange::all().next().filter(|_| up && number != 2),
+        privileged: (number == 2).then(|| word("serves NFS to the others")),
+        confinement: safeguards(),
         ssh_port: up.then(|| SshPort::try_from(40_012).unwrap_or_else(|_| std::process::abort())),
         network: GuestNetwork::DEFAULT,
         bridge: "lxcbr1".into(),

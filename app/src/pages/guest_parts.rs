@@ -7,7 +7,7 @@ use leptos::prelude::*;
 
 use super::project_environments::environment_path;
 use super::projects::project_path;
-use crate::components::{Fact, Field, age, card, code, confirm, copied, empty, facts, name_status, sizes};
+use crate::components::{Fact, Field, age, card, code, confinement, confirm, copied, empty, facts, name_status, sizes};
 use crate::form::{FormState, Revealed};
 
 /// How to enter it.
@@ -133,6 +133,7 @@ pub fn about(guest: &GuestView, environment: Option<(EnvironmentState, bool)>) -
         ("Backing", guest.backing.as_str().into_any()),
         ("Size", format!("{}, {}", guest.size, guest.size.storage().gb()).into_any()),
         ("Memory", memory),
+        ("Confinement", confinement(guest)),
         ("Mode", guest.mode.as_str().into_any()),
         ("Autostart", yes(guest.autostart).into_any()),
         ("Requested", age(guest.created_at)),
@@ -199,6 +200,7 @@ pub fn settings(guest: &GuestView) -> AnyView {
         ("gateway (live)", plain(&guest.network.gateway().to_string())),
         ("image", plain(guest.image.as_str())),
         ("origin image", plain(guest.image.as_str())),
+        ("ids", text(guest.ids.map(|ids| ids.to_string()))),
         ("ip (live)", text(guest.ip.map(|ip| ip.to_string()))),
         ("lxc conf set, unset", text(None)),
         ("mac", text(guest.mac.map(|mac| mac.to_string()))),
@@ -208,6 +210,7 @@ pub fn settings(guest: &GuestView) -> AnyView {
         ("netmask", plain(&guest.network.netmask().to_string())),
         ("network", plain(&format!("{}/{}", guest.network.network(), guest.network.prefix()))),
         ("password", plain(if guest.has_password { "sealed" } else { "not set yet" })),
+        ("privileged", text(guest.privileged.as_ref().map(ToString::to_string))),
         ("profile", plain(guest.size.as_str())),
         ("script args", text(None)),
         ("snapshot", text(None)),

@@ -13,7 +13,7 @@ use super::overview::node_notice;
 use crate::age::span;
 use crate::components::{
     Fact, Tone, action, age, card, code, copied, drift_card, empty, environments, error_summary, facts, head, meter,
-    node_status, notice, since,
+    node_status, notice, safeguards, since,
 };
 use crate::form::{FormState, sentence};
 use crate::layout::Page;
@@ -188,7 +188,7 @@ fn access(node: &NodeView) -> AnyView {
 }
 
 fn host(node: &NodeView) -> AnyView {
-    let Some(Facts { hostname, os, kernel, architecture, cpu, memory, storage, addresses, drivers, .. }) =
+    let Some(Facts { hostname, os, kernel, architecture, cpu, memory, storage, addresses, drivers, confinement, .. }) =
         node.facts.clone()
     else {
         return empty("Not gathered yet", "They come with the first connection.".into_any());
@@ -214,5 +214,6 @@ fn host(node: &NodeView) -> AnyView {
         ("Storage", storage.total.gb().into_any()),
         ("Addresses", view! { <code class="wrap">{addresses.join(" ")}</code> }.into_any()),
         ("Drivers", drivers.into_any()),
+        ("Confinement", safeguards(&confinement)),
     ])
 }

@@ -13,8 +13,8 @@ use crate::form::FormState;
 use crate::layout::Page;
 
 /// The optional fields: when one of them is wrong, they are shown open.
-const OPTIONAL: [&str; 10] =
-    ["node", "image", "driver", "backing", "mode", "ip", "mac", "password", "names", "autostart"];
+const OPTIONAL: [&str; 11] =
+    ["node", "image", "driver", "backing", "mode", "ip", "mac", "password", "names", "autostart", "privileged"];
 
 /// Reads what there is to choose from, and asks.
 pub async fn load(controller: &Controller, principal: &Principal, form: &FormState) -> Result<Page> {
@@ -25,7 +25,7 @@ pub async fn load(controller: &Controller, principal: &Principal, form: &FormSta
     let mut projects = controller.projects(principal).await?;
     projects.retain(|project| principal.may(Operation::GuestRequest, Some(project.id)));
     let form_id = form.value("form_id").map_or_else(form_id, str::to_owned);
-    Ok(Page::new("request-guest", "Request a guest", request_view(&nodes, &projects, form, &form_id))
+    Ok(Page::new("request-guest", "Request a guest", request_view(principal, &nodes, &projects, form, &form_id))
         .under("Guests", "/guests"))
 }
 
@@ -35,7 +35,13 @@ fn form_id() -> String {
 }
 
 /// The view of plain values.
-pub fn request_view(nodes: &[NodeView], projects: &[ProjectView], form: &FormState, form_id: &str) -> AnyView {
+pub fn request_view(
+    principal: &Principal,
+    nodes: &[NodeView],
+    projects: &[ProjectView],
+    form: &FormState,
+    form_id: &str,
+) -> AnyView {
     let free: u32 = nodes.iter().filter(|node| node.takes_guests()).map(NodeView::free_slots).sum();
     let below = view! { <span class="quiet">{format!("{free} slots free")}</span> };
     let body = match (projects.is_empty(), free) {
@@ -47,7 +53,7 @@ pub fn request_view(nodes: &[NodeView], projects: &[ProjectView], form: &FormSta
             "No compute node takes guests now",
             view! { "Initialize one, or free a slot. "<a class="link" href="/nodes">"Compute nodes"</a> }.into_any(),
         ),
-        _ => fields(nodes, projects, form, form_id),
+        _ => fields(principal, nodes, projects, form, form_id),
     };
     view! {
         {head("Request a guest".into_any(), below.into_any(), ().into_any())}
@@ -57,7 +63,13 @@ pub fn request_view(nodes: &[NodeView], projects: &[ProjectView], form: &FormSta
     .into_any()
 }
 
-fn fields(nodes: &[NodeView], projects: &[ProjectView], form: &FormState, form_id: &str) -> AnyView {
+fn fields(
+    principal: &Principal,
+    nodes: &[NodeView],
+    projects: &[ProjectView],
+    form: &FormState,
+    form_id: &str,
+) -> AnyView {
     let projects = projects.iter().map(|project| (project.id.to_string(), project.name.to_string())).collect();
     let wrong = OPTIONAL.iter().any(|field| form.error_at(field).is_some());
     view! {
@@ -71,7 +83,7 @@ fn fields(nodes: &[NodeView], projects: &[ProjectView], form: &FormState, form_i
             </div>
             <details class="more" open=wrong>
                 <summary>"Optional values; what is left empty is chosen"</summary>
-                {optional(nodes, form)}
+                {optional(principal, nodes, form)}
             </details>
             <div class="submit"><button class="btn primary">"Request the guest"</button><span class="quiet">"Ready to enter in seconds"</span></div>
         </form>
@@ -79,7 +91,7 @@ fn fields(nodes: &[NodeView], projects: &[ProjectView], form: &FormState, form_i
     .into_any()
 }
 
-fn optional(nodes: &[NodeView], form: &FormState) -> AnyView {
+fn optional(principal: &Principal, nodes: &[NodeView], form: &FormState) -> AnyView {
     let any = (String::new(), "any".to_owned());
     let named = nodes
         .iter()
@@ -97,8 +109,16 @@ fn optional(nodes: &[NodeView], form: &FormState) -> AnyView {
             {Field::new(form, "mac", "MAC").mono().hint("00:16:3e:xx:xx:xx").input()}
             {Field::new(form, "password", "Root password").password("new-password").hint("12 to 128 characters; empty: a generated one").input()}
             {Field::new(form, "names", "DNS names").mono().hint("One a line, attached when it runs").lines(2)}
+            {privileged(principal, form)}
             {check(form, "autostart", "Autostart", "Starts when its node boots", true)}
         </div>
     }
     .into_any()
+}
+
+/// Only operators are asked.
+fn privileged(principal: &Principal, form: &FormState) -> Option<AnyView> {
+    let hint = "Leave it empty: root in a privileged guest is root on its node, and on all guests there";
+    let field = || Field::new(form, "privileged", "Privileged, because").hint(hint).input();
+    principal.may(Operation::GuestPrivilege, None).then(field)
 }

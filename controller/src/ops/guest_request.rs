@@ -4,7 +4,7 @@ use std::net::Ipv4Addr;
 
 use corpus_domain::{
     Backing, DnsName, Driver, Environment, GuestId, GuestName, ImageName, JobId, MacAddress, Mode, NodeId, NodeState,
-    ProjectId, Reachability, SizeProfile,
+    ProjectId, Reachability, Reason, SizeProfile,
 };
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::json;
@@ -49,6 +49,8 @@ pub struct RequestGuest {
     pub names: Vec<DnsName>,
     /// Whether the node starts it at boot.
     pub autostart: bool,
+    /// Why its root is to be root on the node, if it is: only operators may ask for that.
+    pub privileged: Option<Reason>,
     /// Of the form: the same form sent twice is one request.
     pub form_id: Option<Uuid>,
 }
@@ -57,6 +59,9 @@ impl Controller {
     /// Requests a guest. Everything that can be refused is refused here, at the form.
     pub async fn request_guest(&self, principal: &Principal, wanted: RequestGuest) -> Result<(GuestId, JobId)> {
         let _permit = principal.permit_in(Operation::GuestRequest, wanted.project)?;
+        if wanted.privileged.is_some() {
+            let _permit = principal.permit_in(Operation::GuestPrivilege, wanted.project)?;
+        }
         if let Some(twin) = self.sent_before(principal, wanted.form_id).await? {
             return Ok(twin);
         }
@@ -80,6 +85,7 @@ impl Controller {
             mac: wanted.mac,
             password_sealed: sealed.as_deref(),
             autostart: wanted.autostart,
+            privileged: wanted.privileged.as_ref(),
         };
         if let Err(error) = guests::insert(&mut tx, &row, principal.id).await {
             drop(tx);
@@ -88,6 +94,10 @@ impl Controller {
         }
         self.audit_guest(&mut tx, principal, "guest.request", id, &wanted.name, json!({ "node": node.address }))
             .await?;
+        if let Some(reason) = &wanted.privileged {
+            let detail = json!({ "node": node.address, "reason": reason });
+            self.audit_guest(&mut tx, principal, "guest.privilege", id, &wanted.name, detail).await?;
+        }
         let guest = guests::get(&mut tx, id).await?.ok_or(Denied::NotFound)?;
         let mut new = guest_create::job(&guest);
         if let Some(form) = wanted.form_id {

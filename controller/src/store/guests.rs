@@ -4,10 +4,11 @@ use std::collections::HashSet;
 use std::net::Ipv4Addr;
 
 use corpus_domain::{
-    Backing, Driver, Environment, GuestId, GuestName, GuestNetwork, GuestState, ImageName, MacAddress, Mode, NodeId,
-    ProjectId, SSH_PORTS, SizeProfile, SshPort, UserId,
+    Backing, Driver, Environment, GuestId, GuestName, GuestNetwork, GuestState, IdRange, ImageName, MacAddress, Mode,
+    NodeId, ProjectId, Reason, SSH_PORTS, SizeProfile, SshPort, UserId,
 };
 use corpus_protocol::{GuestReading, Reading};
+use serde::{Deserialize, Serialize};
 use sqlx::PgConnection;
 
 use super::{fingerprint, json_opt, number, word, word_opt};
@@ -45,14 +46,16 @@ pub struct NewGuest<'a> {
     pub password_sealed: Option<&'a [u8]>,
     /// Whether the node starts it at boot.
     pub autostart: bool,
+    /// Why it is privileged, if it is to be.
+    pub privileged: Option<&'a Reason>,
 }
 
 /// Keeps a requested guest; a name, address or MAC that is there already breaks a unique rule.
 pub async fn insert(conn: &mut PgConnection, guest: &NewGuest<'_>, by: UserId) -> sqlx::Result<()> {
     sqlx::query!(
         "insert into guests (id, name, node_id, project_id, environment, driver, image, backing, size, mode, ip, mac,
-             password_sealed, autostart, state, created_by)
-         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, 'creating', $15)",
+             password_sealed, autostart, state, created_by, privileged_reason)
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, 'creating', $15, $16)",
         guest.id.0,
         guest.name.as_str(),
         guest.node.0,
@@ -68,6 +71,7 @@ pub async fn insert(conn: &mut PgConnection, guest: &NewGuest<'_>, by: UserId) -
         guest.password_sealed,
         guest.autostart,
         by.0,
+        guest.privileged.map(Reason::as_str),
     )
     .execute(conn)
     .await
@@ -96,7 +100,7 @@ pub async fn list(conn: &mut PgConnection, of: Of<'_>) -> sqlx::Result<Vec<Guest
         "select g.id, g.name, g.node_id, n.address, n.reachability, n.reading, n.reading_at, n.network, n.bridge,
                 g.project_id, p.name as project, g.environment, g.driver, g.image, g.backing, g.size, g.mode, g.ip,
                 g.mac, g.ssh_port, g.autostart, g.password_sealed is not null as \"has_password!\", g.host_key,
-                g.state, g.state_reason, g.state_since, g.created_at
+                g.id_range, g.privileged_reason, n.facts -> 'confinement' as confinement, g.state, g.state_reason, g.state_since, g.created_at
          from guests g join nodes n on n.id = g.node_id join projects p on p.id = g.project_id
          where ($1::uuid[] is null or g.project_id = any($1)) and ($2::uuid is null or g.node_id = $2)
            and ($3::uuid is null or g.id = $3)
@@ -131,6 +135,9 @@ pub async fn list(conn: &mut PgConnection, of: Of<'_>) -> sqlx::Result<Vec<Guest
                 bridge: row.bridge,
                 autostart: row.autostart,
                 has_password: row.has_password,
+                ids: id_range(row.id_range)?,
+                privileged: word_opt(row.privileged_reason.as_deref())?,
+                confinement: json_opt(row.confinement)?.unwrap_or_default(),
                 host_fingerprint: row.host_key.as_deref().map(fingerprint).transpose()?,
                 state: word(&row.state)?,
                 state_reason: row.state_reason,
@@ -152,6 +159,11 @@ fn observed(reading: Reading, name: &GuestName) -> Option<GuestReading> {
     reading.guests.into_iter().find(|guest| guest.name == *name)
 }
 
+fn id_range(first: Option<i64>) -> sqlx::Result<Option<IdRange>> {
+    let range = |first| number::<u32>(first)?.try_into().map_err(|error| sqlx::Error::Decode(Box::new(error)));
+    first.map(range).transpose()
+}
+
 fn ssh_port(port: i32) -> sqlx::Result<SshPort> {
     number::<u16>(port)?.try_into().map_err(|error| sqlx::Error::Decode(Box::new(error)))
 }
@@ -161,38 +173,66 @@ pub async fn get(conn: &mut PgConnection, id: GuestId) -> sqlx::Result<Option<Gu
     Ok(list(conn, Of::Guest(id)).await?.pop())
 }
 
-/// Gives the guest the lowest free address and SSH port of its node, and the MAC of the address,
-/// where it has none yet. The node's row is locked meanwhile; the unique rules hold it in any case.
+/// A guest's place on its node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Place {
+    /// Its address.
+    pub ip: Ipv4Addr,
+    /// Its MAC.
+    pub mac: MacAddress,
+    /// The node's port that leads to its SSH.
+    pub ssh_port: SshPort,
+    /// What its users are on the node; none for a privileged guest, and for one that an older release placed.
+    #[serde(default)]
+    pub ids: Option<IdRange>,
+}
+
+/// Gives the guest the lowest free address, SSH port and ids of its node, and the MAC of the address,
+/// where it has none yet; none of it when something is used up. The node's row is locked meanwhile; the
+/// unique rules hold it in any case.
 pub async fn allocate(
     conn: &mut PgConnection,
     id: GuestId,
     node: NodeId,
     network: GuestNetwork,
-) -> sqlx::Result<Option<(Ipv4Addr, MacAddress, SshPort)>> {
+) -> sqlx::Result<Option<Place>> {
     super::nodes::lock(conn, node).await?;
-    let rows = sqlx::query!("select id, ip, mac, ssh_port from guests where node_id = $1", node.0)
-        .fetch_all(&mut *conn)
-        .await?;
+    let rows = sqlx::query!(
+        "select id, ip, mac, ssh_port, id_range, privileged_reason is not null as \"privileged!\"
+         from guests where node_id = $1",
+        node.0
+    )
+    .fetch_all(&mut *conn)
+    .await?;
     let Some(own) = rows.iter().find(|row| row.id == id.0) else { return Ok(None) };
     let ips: HashSet<&str> = rows.iter().filter_map(|row| row.ip.as_deref()).collect();
     let ports: HashSet<i32> = rows.iter().filter_map(|row| row.ssh_port).collect();
+    let ranges: HashSet<i64> = rows.iter().filter_map(|row| row.id_range).collect();
     let ip = match word_opt(own.ip.as_deref())? {
         Some(ip) => Some(ip),
         None => network.guest_addresses().find(|ip| !ips.contains(ip.to_string().as_str())),
     };
     let port = own.ssh_port.or_else(|| SSH_PORTS.map(i32::from).find(|port| !ports.contains(port)));
+    let ids = match id_range(own.id_range)? {
+        None if !own.privileged => IdRange::all().find(|range| !ranges.contains(&i64::from(range.first()))),
+        given => given,
+    };
     let (Some(ip), Some(port)) = (ip, port) else { return Ok(None) };
+    if ids.is_none() && !own.privileged {
+        return Ok(None);
+    }
     let mac = word_opt(own.mac.as_deref())?.unwrap_or_else(|| MacAddress::for_ip(ip));
     sqlx::query!(
-        "update guests set ip = $2, mac = $3, ssh_port = $4 where id = $1",
+        "update guests set ip = $2, mac = $3, ssh_port = $4, id_range = $5 where id = $1",
         id.0,
         ip.to_string(),
         mac.to_string(),
         port,
+        ids.map(|ids| i64::from(ids.first())),
     )
     .execute(conn)
     .await?;
-    Ok(Some((ip, mac, ssh_port(port)?)))
+    Ok(Some(Place { ip, mac, ssh_port: ssh_port(port)?, ids }))
 }
 
 /// Holds the guest's row until the transaction ends, so that its state stays as it is read.

@@ -137,7 +137,7 @@ impl Lane {
             "for guest in $(ls -A /var/lib/lxc); do lxc-stop -k -n $guest; rm -rf /var/lib/lxc/$guest; done 2>/dev/null
              systemctl disable --now corpus-proxy corpus-firewall corpus-network 2>/dev/null
              ip link del lxcbr1 2>/dev/null; nft delete table inet corpus 2>/dev/null; nft delete table bridge corpus 2>/dev/null
-             rm -rf /etc/corpus /etc/systemd/system/corpus-* /var/lib/corpus/images /var/lib/corpus/upload /var/lib/corpus/jobs /var/lib/corpus/locks
+             rm -rf /etc/corpus /etc/systemd/system/corpus-* /var/lib/corpus/images /var/lib/corpus/lxc /var/lib/corpus/upload /var/lib/corpus/jobs /var/lib/corpus/locks
              systemctl daemon-reload\n",
         );
         if all {
@@ -234,6 +234,7 @@ impl Lane {
             password: None,
             names: Vec::new(),
             autostart: true,
+            privileged: None,
             form_id: None,
         };
         Ok(self.controller.request_guest(&self.member, wanted).await?.1)

@@ -17,7 +17,8 @@ for map in /etc/corpus/*.map; do
   [ -e "$map" ] && echo "show map $map" | socat -t 2 - UNIX-CONNECT:/run/corpus-proxy/admin.sock 2>/dev/null | sed -n 's/^0x[0-9a-f]* /route /p'
 done
 ls /sys/class/net | grep -v -x -e lo -e eth0 -e lxcbr1 | sed 's/^/interface /'
-find /sys/fs/cgroup -maxdepth 4 -type d -name 'lxc.payload.*' 2>/dev/null | sed 's/.*lxc.payload./cgroup /' | sort -u
+find /sys/fs/cgroup -maxdepth 4 -type d -path '*/corpus/*/payload' 2>/dev/null | sed 's|.*/corpus/\(.*\)/payload$|cgroup \1|' | sort -u
+grep -o ' /var/lib/lxc/[^ ]*' /proc/mounts | sed 's/^ /mount /'
 for process in /proc/[0-9]*; do
   case $(tr '\0' ' ' <"$process/cmdline" 2>/dev/null) in
     tar\ * | cp\ * | debootstrap* | apt-get* | dpkg* | lxc-start* | lxc-stop* | zstd*)

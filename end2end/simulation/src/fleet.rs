@@ -147,10 +147,11 @@ impl Fleet {
         .await?;
         sqlx::query(
             "insert into guests (id, name, node_id, project_id, environment, driver, image, backing, size, mode, ip,
-                 mac, ssh_port, routed, state, created_by)
+                 mac, ssh_port, id_range, routed, state, created_by)
              select gen_random_uuid(), format('g%s.%s.sim.test', k, replace(n.address, '.', '-')), n.id, $2, 'dev',
                  'lxc', 'debian-12', 'overlayfs', 'small', 'masterless', format('10.5.0.%s', 9 + k),
-                 format('00:16:3e:05:00:%s', lpad(to_hex(9 + k), 2, '0')), 39999 + k, true, 'running', $3
+                 format('00:16:3e:05:00:%s', lpad(to_hex(9 + k), 2, '0')), 39999 + k,
+                 1073741824 + k * 65536::bigint, true, 'running', $3
              from nodes n, generate_series(1, $4) as k where n.id = any($1)",
         )
         .bind(&ids)
@@ -206,6 +207,7 @@ impl Fleet {
             password: None,
             names: Vec::new(),
             autostart: true,
+            privileged: None,
             form_id: None,
         };
         Ok(self.controller.request_guest(&self.principal, wanted).await?)

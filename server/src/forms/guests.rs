@@ -33,6 +33,7 @@ fn wanted(sent: &Sent) -> Result<RequestGuest, Fault> {
     let mode: Option<Mode> = r.required("mode");
     let (node, ip, mac, form_id) = (r.optional("node"), r.optional("ip"), r.optional("mac"), r.optional("form_id"));
     let names = r.listed("names");
+    let privileged = r.optional("privileged");
     r.finish()?;
     let fields = &sent.posted.fields;
     match (name, project, environment, size, backing, driver, image, mode) {
@@ -60,6 +61,7 @@ fn wanted(sent: &Sent) -> Result<RequestGuest, Fault> {
             password: fields.secret("password"),
             names,
             autostart: fields.text("autostart").is_some(),
+            privileged,
             form_id,
         }),
         _ => Err(Fault::Fields(Vec::new())),

@@ -128,9 +128,9 @@ async fn rows(db: &PgPool, guest: &Guest) {
     .unwrap();
     sqlx::query(
         "insert into guests (id, name, node_id, project_id, environment, driver, image, backing, size, mode, state,
-             ssh_port, host_key, ip)
+             ssh_port, host_key, ip, id_range)
          values ($1, 'www.shop.test', $2, $3, 'prod', 'lxc', 'debian-12', 'dir', 'small', 'masterless', 'running',
-             $4, $5, '10.5.0.2')",
+             $4, $5, '10.5.0.2', 1073741824)",
     )
     .bind(host)
     .bind(node)

@@ -30,9 +30,10 @@ async fn world(pool: &PgPool) {
             select id, '00000000-0000-0000-0000-000000000001', 'maintainer', 'ldap' from users where not ops;
         insert into nodes (id, address, ssh_port, ssh_user, host_key, environments, state, network, bridge) values
             ('00000000-0000-0000-0000-000000000003', '192.0.2.1', 22, 'root', 'x', '{prod}', 'ready', '10.5.0.1/16', 'br');
-        insert into guests (id, name, node_id, project_id, environment, driver, image, backing, size, mode, ssh_port, state)
-            values ('00000000-0000-0000-0000-000000000002', 'www.shop.test', '00000000-0000-0000-0000-000000000003',
-            '00000000-0000-0000-0000-000000000001', 'prod', 'lxc', 'debian-12', 'dir', 'small', 'salt', 40001, 'running');
+        insert into guests (id, name, node_id, project_id, environment, driver, image, backing, size, mode, ssh_port, id_range,
+            state) values ('00000000-0000-0000-0000-000000000002', 'www.shop.test', '00000000-0000-0000-0000-000000000003',
+            '00000000-0000-0000-0000-000000000001', 'prod', 'lxc', 'debian-12', 'dir', 'small', 'salt', 40001, 1073741824,
+            'running');
         insert into environments (project_id, environment, guest_id, state, created_by) values
             ('00000000-0000-0000-0000-000000000001', 'prod', '00000000-0000-0000-0000-000000000002', 'ready',
              '00000000-0000-0000-0000-00000000000a')";

@@ -199,6 +199,7 @@ impl World {
             password: None,
             names: Vec::new(),
             autostart: true,
+            privileged: None,
             form_id: None,
         }
     }
@@ -260,7 +261,7 @@ impl World {
         let left = self
             .on_node(&format!(
                 "ls -d /var/lib/lxc/{name} 2>/dev/null; grep -l {name} /etc/corpus/* 2>/dev/null; lxc-ls -1 | grep -x {name}; \
-                 find /sys/fs/cgroup -maxdepth 2 -name '*{name}*'; ls /sys/class/net | grep -v -e lo -e eth0 -e lxcbr1"
+                 find /sys/fs/cgroup -maxdepth 3 -name '*{name}*'; grep /var/lib/lxc/ /proc/mounts; ls /sys/class/net | grep -v -e lo -e eth0 -e lxcbr1"
             ))
             .await;
         assert_eq!(left, "", "left of {name}");

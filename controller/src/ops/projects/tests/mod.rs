@@ -5,5 +5,6 @@ mod deploying;
 mod git;
 mod history;
 mod members;
+mod requests;
 mod standing;
 mod world;

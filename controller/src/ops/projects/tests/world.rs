@@ -1,6 +1,6 @@
 //! Members, guests and the controller that the tests of projects share.
 
-use corpus_domain::{DeploymentId, Environment, GuestId, ProjectId, ProjectRole, UserId};
+use corpus_domain::{DeploymentId, Environment, GuestId, IdRange, ProjectId, ProjectRole, UserId};
 use sqlx::PgPool;
 use uuid::Uuid;
 
@@ -85,8 +85,8 @@ impl World {
         let count: i64 = sqlx::query_scalar("select count(*) from guests").fetch_one(&self.db).await.unwrap();
         sqlx::query(
             "insert into guests (id, name, node_id, project_id, environment, driver, image, backing, size, mode, state,
-                 ip, ssh_port, host_key)
-             values ($1, $2, $3, $4, $5, 'lxc', 'debian', 'dir', 'small', 'masterless', 'running', $6, $7, $8)",
+                 ip, ssh_port, host_key, id_range)
+             values ($1, $2, $3, $4, $5, 'lxc', 'debian', 'dir', 'small', 'masterless', 'running', $6, $7, $8, $9)",
         )
         .bind(id)
         .bind(format!("guest{count}.example.org"))
@@ -96,6 +96,7 @@ impl World {
         .bind(format!("10.5.0.{}", 10 + count))
         .bind(40_000 + i32::try_from(count).unwrap())
         .bind(KEY.rsplit_once(' ').unwrap().0)
+        .bind((count << 16) + i64::from(IdRange::LOWEST))
         .execute(&self.db)
         .await
         .unwrap();
