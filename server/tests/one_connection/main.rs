@@ -89,7 +89,7 @@ async fn guests(world: &World, browser: &mut Browser, node: &str) -> String {
     let place = browser.form("/guests/new", "/guests/new", &wanted).await;
     assert_eq!(browser.form("/guests/new", "/guests/new", &wanted).await, place, "the same form is one request");
     let guest = place.strip_prefix("/guests/").unwrap().to_owned();
-    world.run("update guests set state = 'running', ssh_port = 40001, ip = '10.5.0.9'").await;
+    world.run("update guests set state = 'running', ssh_port = 40001, id_range = 1073741824, ip = '10.5.0.9'").await;
     world.run(&format!("update guests set host_key = '{}'", KEY.rsplit_once(' ').unwrap().0)).await;
 
     browser.form("/guests/{id}/stop", &format!("{place}/stop"), &[]).await;

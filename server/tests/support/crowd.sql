@@ -13,10 +13,10 @@ select gen_random_uuid(), '127.0.9.' || n, 1, 'root',
     '{dev,staging,prod}', 'ready', '10.5.0.1/16', 'lxcbr1', 64, 'reachable'
 from generate_series(1, 8) n;
 
-insert into guests (id, name, node_id, project_id, environment, driver, image, backing, size, mode, state, ip, ssh_port, host_key)
+insert into guests (id, name, node_id, project_id, environment, driver, image, backing, size, mode, state, ip, ssh_port, host_key, id_range)
 select gen_random_uuid(), 'g' || k || '.' || p.name || '.example.org', n.id, p.id, case k when 3 then 'prod' else 'dev' end,
     'lxc', 'debian-12', 'overlayfs', 'small', 'masterless', 'running', '10.5.0.' || 10 + 4 * p.number + k,
-    40000 + 4 * p.number + k, n.host_key
+    40000 + 4 * p.number + k, n.host_key, 1073741824 + 65536 * (4 * p.number + k)
 from generate_series(1, 3) k, (select id, name, row_number() over (order by name)::int as number from projects) p
 join (select id, host_key, row_number() over (order by address)::int as number from nodes) n on n.number = p.number % 8 + 1;
 
