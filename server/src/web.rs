@@ -20,6 +20,7 @@ use tower_http::request_id::{MakeRequestUuid, PropagateRequestIdLayer, SetReques
 
 use crate::config::Settings;
 use crate::login::{Accounts, Directory, Login};
+use crate::turns::Turns;
 use crate::{assets, finish, forms, health, live, member, pages, security, sessions, trace};
 
 /// The largest body of a request: no form comes near it.
@@ -41,6 +42,8 @@ pub struct Web {
     pub db: Db,
     /// The places of live events.
     pub streams: Arc<live::Streams>,
+    /// Whose request is worked on.
+    pub turns: Arc<Turns>,
     /// Where leptos finds its files.
     pub leptos: LeptosOptions,
     /// Cancelled when the server is about to end.
@@ -62,6 +65,7 @@ impl Web {
             settings: Arc::new(settings),
             login: Arc::new(Login::new(accounts, directory, controller.clone())),
             streams: Arc::default(),
+            turns: Arc::default(),
             controller,
             stopping,
         }

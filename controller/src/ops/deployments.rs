@@ -253,13 +253,6 @@ impl Controller {
         deployments::set_job(tx, id, job).await?;
         Ok(job)
     }
-
-    /// How many deployments that the principal may see run or wait.
-    pub(super) async fn deployments_open(&self, principal: &Principal) -> Result<u32> {
-        let visible = principal.visible_projects();
-        let mut conn = self.services.db.acquire().await?;
-        Ok(deployments::count_open(&mut conn, visible.as_deref()).await?)
-    }
 }
 
 fn on_guest(one: DeploymentSummary) -> OnGuestView {

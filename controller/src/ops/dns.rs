@@ -6,6 +6,7 @@ use corpus_domain::{DnsName, DnsNameId, GuestId, GuestState, JobId, NameState, Z
 use serde_json::json;
 use sqlx::PgTransaction;
 
+use super::jobs::{fill_name_jobs, open_rows};
 use crate::authz::{Denied, Operation, Principal};
 use crate::dns::{DnsError, DnsProvider};
 use crate::sagas::{name_attach, name_detach};
@@ -34,8 +35,7 @@ impl Controller {
         let mut conn = self.services.db.acquire().await?;
         let visible = principal.visible_projects();
         let mut names = names::list(&mut conn, names::Of::Projects(visible.as_deref())).await?;
-        drop(conn);
-        self.fill_name_jobs(&mut names).await?;
+        fill_name_jobs(&mut names, &open_rows(&mut conn, None).await?);
         Ok(names)
     }
 

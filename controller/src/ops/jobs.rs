@@ -105,54 +105,45 @@ impl Controller {
         audit::write(&mut tx, principal, entry).await?;
         Ok((tx, job))
     }
+}
 
-    /// How many jobs that the principal may see are not over, and how many of them are stuck.
-    pub(super) async fn open_jobs(&self, principal: &Principal) -> Result<(u32, u32)> {
-        let open = self.open_rows(visibility(principal)).await?;
-        let stuck = open.iter().filter(|job| job.state == JobState::Stuck).count();
-        Ok((small(open.len()), small(stuck)))
+/// Notes at each guest the job that is on it, of those that are not over.
+pub(super) fn fill_guest_jobs(found: &mut [GuestView], open: &[JobRow]) {
+    let by_guest: HashMap<_, _> = open.iter().rev().filter_map(|job| Some((job.guest_id?, job.id))).collect();
+    for guest in found {
+        guest.job = by_guest.get(&guest.id).copied();
     }
+}
 
-    async fn open_rows(&self, visible_to: Option<Visibility>) -> Result<Vec<JobRow>> {
-        open_rows(&mut *self.services.db.acquire().await?, visible_to).await
+/// Notes at each name the job that is on it, while the name is not settled.
+pub(super) fn fill_name_jobs(found: &mut [NameView], open: &[JobRow]) {
+    use corpus_domain::NameState::{Detaching, Wanted};
+    for name in found.iter_mut().filter(|name| matches!(name.state, Wanted | Detaching)) {
+        let id = json!(name.id);
+        name.job = open.iter().find(|job| job.params.get("id") == Some(&id)).map(|job| job.id);
     }
+}
 
-    /// Notes at each guest the job that is on it.
-    pub(super) async fn fill_guest_jobs(&self, found: &mut [GuestView]) -> Result<()> {
-        let open = self.open_rows(None).await?;
-        let by_guest: HashMap<_, _> = open.iter().rev().filter_map(|job| Some((job.guest_id?, job.id))).collect();
-        for guest in found {
-            guest.job = by_guest.get(&guest.id).copied();
-        }
-        Ok(())
+/// Notes at each node the job that is on the node itself, and whether one is on it that the
+/// principal may not know of.
+pub(super) fn fill_node_jobs(principal: &Principal, found: &mut [NodeView], open: &[JobRow]) {
+    for node in found {
+        let on_it = || open.iter().rev().filter(|job| job.node_id == Some(node.id));
+        let own = on_it().filter(|job| is_visible(principal, job.project_id));
+        node.job = own.filter(|job| job.guest_id.is_none()).map(|job| job.id).next();
+        node.busy = on_it().any(|job| !is_visible(principal, job.project_id));
     }
+}
 
-    /// Notes at each name the job that is on its guest, while the name is not settled.
-    pub(super) async fn fill_name_jobs(&self, found: &mut [NameView]) -> Result<()> {
-        use corpus_domain::NameState::{Detaching, Wanted};
-        if !found.iter().any(|name| matches!(name.state, Wanted | Detaching)) {
-            return Ok(());
-        }
-        let open = self.open_rows(None).await?;
-        for name in found.iter_mut().filter(|name| matches!(name.state, Wanted | Detaching)) {
-            let id = json!(name.id);
-            name.job = open.iter().find(|job| job.params.get("id") == Some(&id)).map(|job| job.id);
-        }
-        Ok(())
+/// How many jobs that the principal may see are not over, and how many of them are stuck.
+pub(super) async fn open_jobs(conn: &mut PgConnection, principal: &Principal) -> Result<(u32, u32)> {
+    let mut count = [0; 2];
+    for (count, states) in count.iter_mut().zip([OPEN.to_vec(), vec![JobState::Stuck]]) {
+        let filter = JobFilter { states, visible_to: visibility(principal), ..JobFilter::default() };
+        let page = Jobs::list_on(conn, &filter, 1, 0).await.map_err(jobs_error)?;
+        *count = u32::try_from(page.total).unwrap_or(u32::MAX);
     }
-
-    /// Notes at each node the job that is on the node itself, and whether one is on it that the
-    /// principal may not know of.
-    pub(super) async fn fill_node_jobs(&self, principal: &Principal, found: &mut [NodeView]) -> Result<()> {
-        let open = self.open_rows(None).await?;
-        for node in found {
-            let on_it = || open.iter().rev().filter(|job| job.node_id == Some(node.id));
-            let own = on_it().filter(|job| is_visible(principal, job.project_id));
-            node.job = own.filter(|job| job.guest_id.is_none()).map(|job| job.id).next();
-            node.busy = on_it().any(|job| !is_visible(principal, job.project_id));
-        }
-        Ok(())
-    }
+    Ok(count.into())
 }
 
 /// The jobs that are not over, the newest first.
@@ -203,17 +194,13 @@ fn told(principal: &Principal, update: JobUpdate) -> JobUpdate {
     JobUpdate { change, ..update }
 }
 
-fn small(count: usize) -> u32 {
-    u32::try_from(count).unwrap_or(u32::MAX)
-}
-
 /// A failure of the jobs as an answer to a person.
 pub(crate) fn jobs_error(error: JobsError) -> Error {
     match error {
         JobsError::Missing(_) => Denied::NotFound.into(),
         JobsError::WrongState { .. } => Error::Conflict(error.to_string()),
         JobsError::CommentMissing => Error::field("comment", error.to_string()),
-        JobsError::Database(error) => Error::Database(error),
+        JobsError::Database(error) => Error::from(error),
         other => Error::Internal { message: "the job could not be handled", source: Box::new(other) },
     }
 }

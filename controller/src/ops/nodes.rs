@@ -8,6 +8,7 @@ use serde_json::json;
 use sqlx::PgTransaction;
 use uuid::Uuid;
 
+use super::jobs::{fill_node_jobs, open_rows};
 use crate::authz::{Denied, Operation, Principal};
 use crate::nodes::{Credential, HostKey, NodeEndpoint, NodeError, SeenHostKey, authorize, connect, probe_host_key};
 use crate::sagas::{node_initialize, node_link, node_repair, node_unlink};
@@ -60,8 +61,7 @@ impl Controller {
                 tell_only_of(node, own.get(&node.id).copied().unwrap_or_default());
             }
         }
-        drop(conn);
-        self.fill_node_jobs(principal, &mut found).await?;
+        fill_node_jobs(principal, &mut found, &open_rows(&mut conn, None).await?);
         Ok(found)
     }
 

@@ -6,6 +6,7 @@
 
 pub mod audit;
 pub mod control_key;
+pub mod counts;
 pub mod db;
 pub mod delivery;
 pub mod deployment_log;

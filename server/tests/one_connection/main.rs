@@ -64,6 +64,7 @@ async fn nodes(world: &World, browser: &mut Browser) -> String {
     browser.form("/nodes/{id}/repair", &format!("/nodes/{node}/repair"), &[]).await;
     let key = [("step", "confirm"), ("host_key", line)];
     browser.form("/nodes/{id}/host-key", &format!("/nodes/{node}/host-key"), &key).await;
+    world.run("update nodes set reachability = 'reachable' where address = '192.0.2.1'").await;
     node
 }
 
@@ -90,7 +91,7 @@ async fn guests(world: &World, browser: &mut Browser, node: &str) -> String {
     let place = browser.form("/guests/new", "/guests/new", &wanted).await;
     assert_eq!(browser.form("/guests/new", "/guests/new", &wanted).await, place, "the same form is one request");
     let guest = place.strip_prefix("/guests/").unwrap().to_owned();
-    world.run("update guests set state = 'running', ssh_port = 40001, ip = '10.5.0.9'").await;
+    world.run("update guests set state = 'running', ssh_port = 40001, id_range = 1073741824, ip = '10.5.0.9'").await;
     world.run(&format!("update guests set host_key = '{}'", KEY.rsplit_once(' ').unwrap().0)).await;
 
     browser.form("/guests/{id}/stop", &format!("{place}/stop"), &[]).await;
@@ -197,7 +198,7 @@ async fn decide(world: &World, browser: &mut Browser) -> String {
     browser.form("/jobs/{id}/cancel", &format!("/jobs/{job}/cancel"), &[]).await;
     browser.answers("/jobs/{id}/events", &format!("/jobs/{job}/events"), &[]).await;
     for decision in ["retry", "abandon"] {
-        world.run(&format!("update jobs set state = 'stuck' where id = '{job}'")).await;
+        world.run(&format!("update jobs set state = 'stuck', ended_at = null where id = '{job}'")).await;
         let path = format!("/jobs/{job}/{decision}");
         let pattern = if decision == "retry" { "/jobs/{id}/retry" } else { "/jobs/{id}/abandon" };
         browser.form(pattern, &path, &[("comment", "cleaned by hand")]).await;

@@ -105,9 +105,9 @@ impl World {
         let id = Uuid::now_v7().to_string();
         self.run(&format!(
             "insert into guests (id, name, node_id, project_id, environment, driver, image, backing, size, mode, state,
-                 ip, ssh_port, host_key)
+                 ip, ssh_port, id_range, host_key)
              select '{id}', 'other.example.org', '{node}', id, 'dev', 'lxc', 'debian-12', 'dir', 'small', 'masterless',
-                 'running', '10.5.0.10', 40002, '{}' from projects",
+                 'running', '10.5.0.10', 40002, 1073807360, '{}' from projects",
             KEY.rsplit_once(' ').unwrap().0,
         ))
         .await;
