@@ -34,6 +34,7 @@ pub enum Operation {
     NodeLink,
     NodeInitialize,
     NodeRepair,
+    NodeOvercommit,
     NodeUnlink,
     ZoneSee,
     ZoneCreate,
@@ -47,6 +48,7 @@ pub enum Operation {
     GuestPrivilege,
     GuestPower,
     GuestEnlarge,
+    GuestLimit,
     GuestDestroy,
     GuestReveal,
     NameAttach,
@@ -73,6 +75,7 @@ impl Operation {
         Self::NodeLink,
         Self::NodeInitialize,
         Self::NodeRepair,
+        Self::NodeOvercommit,
         Self::NodeUnlink,
         Self::ZoneSee,
         Self::ZoneCreate,
@@ -86,6 +89,7 @@ impl Operation {
         Self::GuestPrivilege,
         Self::GuestPower,
         Self::GuestEnlarge,
+        Self::GuestLimit,
         Self::GuestDestroy,
         Self::GuestReveal,
         Self::NameAttach,
@@ -112,6 +116,7 @@ impl Operation {
             O::NodeLink
             | O::NodeInitialize
             | O::NodeRepair
+            | O::NodeOvercommit
             | O::NodeUnlink
             | O::ZoneCreate
             | O::ZoneRemove
@@ -123,6 +128,7 @@ impl Operation {
             O::GuestPower | O::JobDecide | O::Deploy | O::Drill | O::GitRead => Needs::Role(ProjectRole::Developer),
             O::GuestRequest
             | O::GuestEnlarge
+            | O::GuestLimit
             | O::GuestDestroy
             | O::GuestReveal
             | O::NameAttach

@@ -13,6 +13,7 @@ use std::path::PathBuf;
 use corpus_domain::{Backing, GuestName, IdRange, ImageName, SizeProfile};
 use corpus_protocol::GuestPlan;
 
+use super::limits::Held;
 use super::{disk, root, state, tools};
 use crate::confinement::has_apparmor;
 use crate::failure::Failure;
@@ -76,7 +77,8 @@ impl Made {
     /// An existing guest can't be moved to another image or backing, nor its files to other ids.
     pub fn require_same_origin(&self, plan: &GuestPlan) -> Result<(), Failure> {
         if self.ids != plan.ids {
-            let ids = |ids: Option<IdRange>| ids.map_or("no ids of its own".to_owned(), |ids| format!("the ids from {ids}"));
+            let ids =
+                |ids: Option<IdRange>| ids.map_or("no ids of its own".to_owned(), |ids| format!("the ids from {ids}"));
             return Err(Failure::Invalid(format!(
                 "{} was made with {}; destroy it before it is made with {}",
                 plan.name,
@@ -162,7 +164,8 @@ pub fn render(host: &Host, plan: &GuestPlan) -> Result<String, Failure> {
         lines.push(format!("lxc.{group}.devices.deny = a"));
         lines.extend(DEVICES.iter().map(|device| format!("lxc.{group}.devices.allow = {device}")));
     }
-    lines.extend(state::lines(name));
+    let loops = plan.backing == Backing::Loop && plan.ids.is_none();
+    lines.extend(Held::of(host).lines(name, !loops, plan.limits, net.ip));
     Ok(lines.join("\n") + "\n")
 }
 
@@ -230,6 +233,7 @@ pub(super) mod tests {
             image: "debian-12".parse().unwrap(),
             backing,
             size: SizeProfile::Small,
+            limits: SizeProfile::Small.limits(),
             net: GuestNet {
                 bridge: "lxcbr1".into(),
                 network: corpus_domain::GuestNetwork::DEFAULT,
@@ -297,7 +301,8 @@ pub(super) mod tests {
         let (host, plan) = (Host::default(), plan(Backing::Overlayfs));
         let config = render(&host, &plan).unwrap();
         assert_eq!(refreshed(&host, &plan.name, &config), config);
-        let older: String = config.lines().filter(|line| !line.contains("cgroup.dir")).map(|line| format!("{line}\n")).collect();
+        let older: String =
+            config.lines().filter(|line| !line.contains("cgroup.dir")).map(|line| format!("{line}\n")).collect();
         assert_eq!(refreshed(&host, &plan.name, &older), config);
     }
 
