@@ -4,7 +4,7 @@
 use std::io;
 
 use crate::drivers;
-use crate::drivers::lxc::views;
+use crate::drivers::lxc::{self, views};
 use crate::host::Host;
 use crate::users;
 
@@ -14,6 +14,7 @@ pub fn serve(words: &[&str]) -> Option<io::Result<()>> {
         [users::WORD] => Some(users::wait()),
         // LXC adds the guest's name, and which hook it is.
         [drivers::PREPARE, name, "lxc", "pre-start"] => Some(drivers::prepare(&Host::default(), name)),
+        [lxc::LIMITS, name, "lxc", "start-host"] => Some(lxc::hold(&Host::default(), name)),
         // The unit of lxcfs, and this for each guest.
         ["views"] => Some(views::serve(None)),
         ["views", name] => Some(views::serve(Some(name))),

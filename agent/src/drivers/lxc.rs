@@ -16,6 +16,7 @@ mod tools;
 mod usage;
 pub mod views;
 
+pub use self::limits::{WORD as LIMITS, hold};
 pub use self::root::{WORD as PREPARE, prepare};
 pub use self::tools::{ensure as ensure_tools, remove as remove_tools};
 

@@ -8,13 +8,12 @@ use corpus_domain::{
 };
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::json;
-use sqlx::PgTransaction;
 use uuid::Uuid;
 
 use super::jobs_error;
 use crate::authz::{Denied, Operation, Principal};
 use crate::sagas::guest_create;
-use crate::store::{guests, nodes, room};
+use crate::store::{Transaction, guests, nodes, room};
 use crate::views::NodeView;
 use crate::{Controller, Error, Result};
 
@@ -127,7 +126,7 @@ impl Controller {
     /// A transaction that holds the node asked for, or of those that take guests of the environment
     /// the one with the most room, and that node. Between the choice and the lock another request may
     /// have taken the room: then the choice is made again.
-    async fn pick_node(&self, wanted: &RequestGuest) -> Result<(PgTransaction<'static>, NodeView)> {
+    async fn pick_node(&self, wanted: &RequestGuest) -> Result<(Transaction, NodeView)> {
         let needed = Room::of_guest(wanted.limits.over(wanted.size.limits()), wanted.backing, wanted.size);
         for _ in 0..TRIES {
             let mut tx = self.services.begin().await?;

@@ -106,9 +106,9 @@ pub fn resized(config: &str, size: SizeProfile) -> String {
 /// written by an older one has no groups of its own, and AppArmor may have come or gone.
 pub fn refreshed(host: &Host, name: &GuestName, config: &str) -> String {
     let groups = state::lines(name);
-    let kept = config.lines().filter(|line| !groups.iter().any(|group| group == line));
-    let said = kept.map(|line| if line.starts_with(APPARMOR) { apparmor(host) } else { line.to_owned() });
-    said.chain(groups.clone()).map(|line| line + "\n").collect()
+    let missing = groups.into_iter().filter(|group| !config.lines().any(|line| line == group));
+    let said = config.lines().map(|line| if line.starts_with(APPARMOR) { apparmor(host) } else { line.to_owned() });
+    said.chain(missing).map(|line| line + "\n").collect()
 }
 
 /// The guest's folder and, in it, what an overlay writes to.
@@ -303,7 +303,9 @@ pub(super) mod tests {
         assert_eq!(refreshed(&host, &plan.name, &config), config);
         let older: String =
             config.lines().filter(|line| !line.contains("cgroup.dir")).map(|line| format!("{line}\n")).collect();
-        assert_eq!(refreshed(&host, &plan.name, &older), config);
+        let again = refreshed(&host, &plan.name, &older);
+        assert!(state::lines(&plan.name).iter().all(|group| again.lines().filter(|line| line == group).count() == 1));
+        assert_eq!(refreshed(&host, &plan.name, &again), again);
     }
 
     #[test]

@@ -15,13 +15,17 @@ use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 
 use corpus_domain::{Bytes, GuestName, Limits};
+use corpus_protocol::RequestError;
 use rustix::io::Errno;
 
-use super::{state, views};
+use super::{state, tools, views};
 use crate::failure::{At, Failure};
+use crate::files;
 use crate::groups::{Tree, Version, number, words};
 use crate::host::Host;
 
+/// What LXC starts the agent for.
+pub const WORD: &str = "limits";
 const MARKER: &str = "# limits ";
 const LOOP: &str = "lxc.rootfs.path = loop:";
 /// What the guest sees as the root of its tree.
@@ -141,7 +145,7 @@ impl Held {
         };
         let settings = self.settings(limits, ip).into_iter().map(line);
         let inner = inner.then(|| INNER.to_owned());
-        views::lines().chain(state::lines(name)).chain(inner).chain([marker]).chain(settings).collect()
+        views::lines().chain([hook()]).chain(state::lines(name)).chain(inner).chain([marker]).chain(settings).collect()
     }
 
     /// A configuration with other limits.
@@ -189,6 +193,22 @@ impl Setting {
     }
 }
 
+/// When a guest reboots itself, LXC starts it with the configuration that it read when it started it
+/// first, so with the limits of then: this hook, which is run before the guest's init, writes those of now.
+fn hook() -> String {
+    format!("lxc.hook.start-host = {} {WORD}", tools::AGENT)
+}
+
+/// What the hook does.
+pub fn hold(host: &Host, name: &str) -> io::Result<()> {
+    let held = name.parse().map_err(Failure::from).and_then(|name| {
+        let config = files::read(&host.lxc_guest(&name).join("config"))?.unwrap_or_default();
+        let limits = of_config(&config);
+        limits.map_or(Ok(false), |limits| Held::of(host).apply(&config, &name, limits))
+    });
+    held.map(drop).map_err(|failure| io::Error::other(RequestError::from(failure).message))
+}
+
 /// The limits that a configuration was rendered with; none when it is older than limits.
 pub fn of_config(config: &str) -> Option<Limits> {
     serde_json::from_str(config.lines().find_map(|line| line.strip_prefix(MARKER))?).ok()
@@ -196,7 +216,10 @@ pub fn of_config(config: &str) -> Option<Limits> {
 
 fn is_ours(line: &str) -> bool {
     let key = line.strip_prefix("lxc.cgroup.").or_else(|| line.strip_prefix("lxc.cgroup2."));
-    line.starts_with(MARKER) || views::is_ours(line) || key.is_some_and(|key| !key.starts_with("devices."))
+    line.starts_with(MARKER)
+        || views::is_ours(line)
+        || line == hook()
+        || key.is_some_and(|key| !key.starts_with("devices."))
 }
 
 fn address(config: &str) -> Ipv4Addr {

@@ -26,7 +26,8 @@ use rustix::io::Errno;
 use rustix::mount::{MoveMountFlags, OpenTreeFlags, UnmountFlags, move_mount, open_tree, unmount};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
-use super::{folder, state, tools};
+use super::tools::{self, AGENT};
+use super::{folder, state};
 use crate::failure::{At, Failure};
 use crate::files;
 use crate::host::Host;
@@ -36,8 +37,6 @@ use crate::task::{Cancel, Task};
 /// The unit of our lxcfs.
 pub const UNIT: &str = "corpus-lxcfs.service";
 const FOLDER: &str = "/run/corpus-lxcfs";
-/// The agent as [`tools`] keeps it: the one that the controller brought is replaced by the next one.
-const AGENT: &str = "/var/lib/corpus/lxc/agent";
 const FILES: [&str; 8] = [
     "proc/cpuinfo",
     "proc/diskstats",
