@@ -11,6 +11,7 @@
 //! - one request at a time on a guest, an image, the node's network: [`lock`];
 //! - a controller that lost its lease is refused: [`record`];
 //! - a guest can't make the agent read or write outside that guest: [`guest_root`];
+//! - root in a guest can't raise the guest's limits: [`groups`], [`drivers`];
 //! - a refused configuration leaves the old one in force: [`node`];
 //! - a deployment goes live, proven, or everything is back as it was: [`project`].
 
@@ -21,6 +22,7 @@ pub mod drivers;
 pub mod facts;
 pub mod failure;
 pub mod files;
+pub mod groups;
 pub mod guest_root;
 pub mod host;
 pub mod image;

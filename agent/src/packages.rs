@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use corpus_domain::Driver;
 
-use crate::{confinement, drivers};
+use crate::drivers::lxc::views;
 use crate::facts::{listeners, package_versions};
 use crate::failure::{At, Failure};
 use crate::files;
@@ -13,11 +13,14 @@ use crate::host::Host;
 use crate::runner::{Argv, Output};
 use crate::subids;
 use crate::task::Task;
+use crate::{confinement, drivers};
 
 const INSTALL: Duration = Duration::from_mins(15);
 /// openssl makes the proxy's first certificate.
 const NODE: [&str; 8] = ["haproxy", "nftables", "iproute2", "procps", "openssl", "tar", "zstd", "systemd"];
-const LXC: [&str; 2] = ["lxc", "debootstrap"];
+const LXC: [&str; 3] = ["lxc", "debootstrap", VIEWS];
+/// It makes guests see themselves.
+const VIEWS: &str = "lxcfs";
 /// What makes the profiles of guests, where the kernel has AppArmor.
 const APPARMOR: [&str; 1] = ["apparmor"];
 /// What only guests with a disk of their own need.
@@ -37,9 +40,13 @@ pub fn ensure(task: &Task<'_>, driver: Driver) -> Result<bool, Failure> {
     if !missing.is_empty() {
         install(task, &missing)?;
     }
+    if missing.contains(&VIEWS) {
+        views::stop_packaged(task)?;
+    }
+    let served = views::ensure(task)?;
     let stopped = stop_lxc_net(task)?;
     let reserved = subids::reserve(task.host)?;
-    Ok(stopped || reserved || !missing.is_empty())
+    Ok(served || stopped || reserved || !missing.is_empty())
 }
 
 /// The same for guests with a disk of their own.

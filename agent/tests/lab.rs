@@ -16,6 +16,8 @@
 
 #[path = "lab/confined.rs"]
 mod confined;
+#[path = "lab/limits.rs"]
+mod limits;
 #[path = "lab/line.rs"]
 mod line;
 #[path = "lab/size.rs"]
@@ -29,6 +31,16 @@ use std::time::Duration;
 
 use corpus_domain::{Backing, Driver};
 use world::World;
+
+#[test]
+#[ignore = "needs the lab"]
+fn a_guest_is_held_to_its_limits() {
+    let world = World::from_environment().expect("scripts/test starts a lab and sets CORPUS_LAB_NODE1 and the others");
+    let mut line = world.line();
+    suite::node_is_set_up(&world, &mut line);
+    limits::hold(&world, &mut line);
+    line.close();
+}
 
 #[test]
 #[ignore = "needs the lab"]

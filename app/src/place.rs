@@ -56,8 +56,8 @@ impl Place {
             ["guests", "new"] => Self::RequestGuest,
             ["guests", id] => with(id, Self::Guest),
             // What is only posted to shows its page when it is visited.
-            ["nodes", id, "initialize" | "host-key"] => with(id, Self::Node),
-            ["guests", id, "start" | "stop" | "restart" | "enlarge" | "reveal" | "names"]
+            ["nodes", id, "initialize" | "host-key" | "overcommit"] => with(id, Self::Node),
+            ["guests", id, "start" | "stop" | "restart" | "enlarge" | "limits" | "reveal" | "names"]
             | ["guests", id, "names", _, "detach"] => with(id, Self::Guest),
             ["dns", "zones", _, "remove"] => Self::Dns,
             ["jobs", id, "cancel" | "retry" | "abandon"] => with(id, Self::Job),

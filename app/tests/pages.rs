@@ -8,7 +8,9 @@
 mod samples;
 
 use corpus_app::pages::guest::{Shown, guest_view};
+use corpus_app::pages::guest_limits::limits;
 use corpus_app::pages::guest_parts::enlarge;
+use corpus_app::pages::node_promises::promises;
 use corpus_app::pages::{dns, guests, job, node, nodes, overview, projects, request, zone};
 use corpus_app::{FormState, Revealed};
 use corpus_controller::authz::Principal;
@@ -44,6 +46,33 @@ fn a_guest_says_how_to_enter_it() {
     for word in ["Running", "Attached", "Wanted", "Failed"] {
         assert!(page.contains(&format!(">{word}</span>")), "{word}");
     }
+}
+
+#[test]
+fn limits_are_shown_with_their_use_and_changed_by_who_may() {
+    let (guest, form) = (samples::guests()[0].clone(), FormState::default());
+    let card = |who: &Principal, form: &FormState| html(|| limits(who, &guest, form));
+    let page = card(&samples::operator(), &form);
+    for text in ["310 MiB of 2 GiB", "0.42 of 2 processors", "37 of 2048", "Memory used 15%", "Not held on this node"] {
+        assert!(page.contains(text), "{text}: {page}");
+    }
+    assert!(page.contains("/limits\"") && page.contains("value=\"2 GiB\""), "{page}");
+    assert!(!card(&viewer(), &form).contains("/limits\""));
+    let sent = FormState::new("", vec![("memory".into(), "lots".into())])
+        .with_error(&corpus_controller::Error::field("memory", "no amount"));
+    let page = card(&samples::operator(), &sent);
+    assert!(page.contains("<details open") && page.contains("value=\"lots\"") && page.contains("No amount."), "{page}");
+}
+
+#[test]
+fn a_node_says_what_it_has_promised() {
+    let node = &samples::nodes()[0];
+    let card = |who: &Principal| html(|| promises(who, node, &FormState::default()));
+    let page = card(&samples::operator());
+    for text in ["40 GiB of 64 GiB × 1.5", "31.5 of 32 × 8", "/overcommit", "room for 12 more of size small"] {
+        assert!(page.contains(text), "{text}: {page}");
+    }
+    assert!(!card(&viewer()).contains("/overcommit"));
 }
 
 #[test]

@@ -34,6 +34,7 @@ pub enum Operation {
     NodeLink,
     NodeInitialize,
     NodeRepair,
+    NodeOvercommit,
     NodeUnlink,
     ZoneSee,
     ZoneCreate,
@@ -48,6 +49,7 @@ pub enum Operation {
     GuestPrivilege,
     GuestPower,
     GuestEnlarge,
+    GuestLimit,
     GuestDestroy,
     GuestReveal,
     NameAttach,
@@ -77,6 +79,7 @@ impl Operation {
         Self::NodeLink,
         Self::NodeInitialize,
         Self::NodeRepair,
+        Self::NodeOvercommit,
         Self::NodeUnlink,
         Self::ZoneSee,
         Self::ZoneCreate,
@@ -91,6 +94,7 @@ impl Operation {
         Self::GuestPrivilege,
         Self::GuestPower,
         Self::GuestEnlarge,
+        Self::GuestLimit,
         Self::GuestDestroy,
         Self::GuestReveal,
         Self::NameAttach,
@@ -133,6 +137,7 @@ impl Operation {
             JobKind::GuestCreate => Self::GuestRequest,
             JobKind::GuestStart | JobKind::GuestStop | JobKind::GuestRestart => Self::GuestPower,
             JobKind::GuestEnlarge => Self::GuestEnlarge,
+            JobKind::GuestLimit => Self::GuestLimit,
             JobKind::GuestDestroy => Self::GuestDestroy,
             JobKind::NameAttach => Self::NameAttach,
             JobKind::NameDetach => Self::NameDetach,
@@ -161,6 +166,7 @@ impl Operation {
             O::NodeLink
             | O::NodeInitialize
             | O::NodeRepair
+            | O::NodeOvercommit
             | O::NodeUnlink
             | O::ZoneCreate
             | O::ZoneRemove
@@ -174,6 +180,7 @@ impl Operation {
             O::GuestPower | O::Deploy | O::Drill | O::GitRead => Needs::Role(ProjectRole::Developer),
             O::GuestRequest
             | O::GuestEnlarge
+            | O::GuestLimit
             | O::GuestDestroy
             | O::GuestReveal
             | O::NameAttach

@@ -6,8 +6,9 @@ use std::net::Ipv4Addr;
 use chrono::{DateTime, Utc};
 use corpus_domain::{
     Backing, Bytes, DnsName, DnsNameId, DriftKind, Driver, Environment, GuestId, GuestName, GuestNetwork, GuestState,
-    IdRange, ImageName, JobId, KeyClaimId, MacAddress, Mode, NameState, NodeAddress, NodeId, NodeState, ProjectId, ProjectName, ProjectRole,
-    Reachability, Reason, SizeProfile, SshKeyId, SshPort, UnixUser, UserName, ZoneId,
+    IdRange, ImageName, JobId, KeyClaimId, Limits, MacAddress, Mode, NameState, NodeAddress, NodeId, NodeState, Overcommit,
+    ProjectId, ProjectName, ProjectRole, Reachability, Reason, Room, SizeProfile, SshKeyId, SshPort, UnixUser, UserName,
+    ZoneId,
 };
 use corpus_protocol::{Difference, Facts, Reading, SafeguardFact};
 use serde::{Deserialize, Serialize};
@@ -50,10 +51,16 @@ pub struct NodeView {
     pub network: GuestNetwork,
     /// The bridge.
     pub bridge: String,
-    /// Room for guests.
+    /// Room for guests: those that are there, and how many more of size `small` fit.
     pub slots: u32,
     /// Slots in use.
     pub guests: u32,
+    /// What it has, once it told.
+    pub capacity: Option<Room>,
+    /// What its guests were promised.
+    pub promised: Room,
+    /// How much more than it has may be promised.
+    pub overcommit: Overcommit,
     /// What it is.
     pub facts: Option<Facts>,
     /// When that was read.
@@ -104,7 +111,12 @@ impl NodeView {
         })
     }
 
-    /// Slots still free; none unless it is ready.
+    /// What may be promised still; none when it has not told yet what it has.
+    pub fn free(&self) -> Option<Room> {
+        Some(self.capacity?.overcommitted(self.overcommit).without(self.promised))
+    }
+
+    /// How many more guests of size `small` fit; none unless it is ready.
     pub fn free_slots(&self) -> u32 {
         if self.state == NodeState::Ready { self.slots.saturating_sub(self.guests) } else { 0 }
     }
@@ -148,6 +160,8 @@ pub struct GuestView {
     pub backing: Backing,
     /// How much storage it may fill.
     pub size: SizeProfile,
+    /// What it may take of its node.
+    pub limits: Limits,
     /// How its configuration is managed.
     pub mode: Mode,
     /// Its address, once allocated.
@@ -176,6 +190,12 @@ pub struct GuestView {
     pub uptime_s: Option<u64>,
     /// Memory it holds, by the last reading.
     pub memory_used: Option<Bytes>,
+    /// Processor time it takes, in thousandths of a processor, by the last readings.
+    pub cpu_used: Option<u32>,
+    /// Processes and threads it has, by the last reading.
+    pub processes_used: Option<u32>,
+    /// The limits that its node can't hold guests to, and why.
+    pub not_held: Vec<String>,
     /// When that reading was made.
     pub observed_at: Option<Time>,
     /// When it was requested.

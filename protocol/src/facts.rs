@@ -31,6 +31,9 @@ pub struct Facts {
     /// What holds unprivileged guests; empty when an older agent gathered the facts.
     #[serde(default)]
     pub confinement: Vec<SafeguardFact>,
+    /// The limits that guests can't be held to here, and why, each for a person; empty when all are.
+    #[serde(default)]
+    pub not_held: Vec<String>,
 }
 
 /// Something that keeps root in a guest from its node and from other guests.
@@ -110,4 +113,11 @@ pub struct GuestReading {
     pub uptime_s: Option<u64>,
     /// Memory its control group holds, when running.
     pub memory_used: Option<Bytes>,
+    /// Processor time that it took in the last moments, in thousandths of a processor, once two
+    /// readings of this agent tell.
+    #[serde(default)]
+    pub cpu_millis: Option<u32>,
+    /// Processes and threads in it, when running.
+    #[serde(default)]
+    pub processes: Option<u32>,
 }

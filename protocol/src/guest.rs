@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
-use corpus_domain::{Backing, Driver, GuestName, GuestNetwork, IdRange, ImageName, MacAddress, SizeProfile, UnixUser};
+use corpus_domain::{
+    Backing, Driver, GuestName, GuestNetwork, IdRange, ImageName, Limits, MacAddress, SizeProfile, UnixUser,
+};
 use serde::{Deserialize, Serialize};
 
 /// A guest before it is started.
@@ -19,6 +21,8 @@ pub struct GuestPlan {
     pub backing: Backing,
     /// Its size profile.
     pub size: SizeProfile,
+    /// What it may take of its node.
+    pub limits: Limits,
     /// Its network.
     pub net: GuestNet,
     /// Whether the node starts it at boot.

@@ -7,12 +7,16 @@
 mod config;
 mod disk;
 mod folder;
+mod limits;
 mod loops;
 mod root;
 mod seccomp;
 mod state;
 mod tools;
+mod usage;
+pub mod views;
 
+pub use self::limits::{WORD as LIMITS, hold};
 pub use self::root::{WORD as PREPARE, prepare};
 pub use self::tools::{ensure as ensure_tools, remove as remove_tools};
 
@@ -21,10 +25,11 @@ use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use corpus_domain::{Backing, GuestName, GuestState, ImageName, SizeProfile};
+use corpus_domain::{Backing, GuestName, GuestState, ImageName, Limits, SizeProfile};
 use corpus_protocol::{AuthorizedKeys, GuestPlan, GuestReading, GuestSetup};
 
 use self::config::Made;
+use self::limits::Held;
 use super::Driver;
 use crate::failure::Failure;
 use crate::files;
@@ -83,6 +88,15 @@ impl Driver for Lxc {
         Ok(files::ensure(&path, &config::resized(&config, size), 0o644)? || grown)
     }
 
+    fn ensure_limits(&self, task: &Task<'_>, name: &GuestName, limits: Limits) -> Result<bool, Failure> {
+        require(task.host, name)?;
+        let held = Held::of(task.host);
+        let path = config_path(task.host, name);
+        let config = files::read(&path)?.unwrap_or_default();
+        let applied = state::init(task.host, name).is_some() && held.apply(&config, name, limits)?;
+        Ok(files::ensure(&path, &held.limited(&config, name, limits), 0o644)? || applied)
+    }
+
     fn ensure_running(&self, task: &Task<'_>, name: &GuestName) -> Result<bool, Failure> {
         require(task.host, name)?;
         if state::init(task.host, name).is_some() {
@@ -92,9 +106,7 @@ impl Driver for Lxc {
         disk::release(task, &disk::file(&task.host.lxc_guest(name)))?;
         state::sweep(name);
         tools::ensure(task.host)?;
-        let path = config_path(task.host, name);
-        let config = files::read(&path)?.unwrap_or_default();
-        files::ensure(&path, &config::refreshed(task.host, name, &config), 0o644)?;
+        as_the_host_is_now(task.host, name)?;
         start(task, name)?;
         Ok(true)
     }
@@ -117,7 +129,9 @@ impl Driver for Lxc {
     }
 
     fn readings(&self, host: &Host) -> Vec<GuestReading> {
-        folder::names(host).iter().filter(|name| matches!(made(host, name), Ok(Some(_)))).map(|name| reading(host, name)).collect()
+        let names = folder::names(host);
+        usage::forget_others(&names);
+        names.iter().filter(|name| matches!(made(host, name), Ok(Some(_)))).map(|name| reading(host, name)).collect()
     }
 
     fn cables(&self, host: &Host) -> Vec<String> {
@@ -132,6 +146,10 @@ impl Driver for Lxc {
             Err(_) => true,
         };
         folder::containers(host).into_iter().filter(not_ours).collect()
+    }
+
+    fn not_held(&self, host: &Host) -> Vec<String> {
+        Held::of(host).missing()
     }
 
     fn running_root(&self, host: &Host, name: &GuestName) -> Result<Option<GuestRoot>, Failure> {
@@ -220,12 +238,26 @@ fn stop(task: &Task<'_>, name: &GuestName, grace: Duration) -> Result<(), Failur
     disk::release(task, &disk::file(&task.host.lxc_guest(name)))
 }
 
+/// What the configuration says that may change with the node: groups and AppArmor; and a kernel with
+/// other controllers or fewer processors than it was rendered for would not start the guest.
+fn as_the_host_is_now(host: &Host, name: &GuestName) -> Result<(), Failure> {
+    let path = config_path(host, name);
+    let mut config = config::refreshed(host, name, &files::read(&path)?.unwrap_or_default());
+    if let Some(limits) = limits::of_config(&config) {
+        config = Held::of(host).limited(&config, name, limits);
+    }
+    files::ensure(&path, &config, 0o644).map(drop)
+}
+
 fn reading(host: &Host, name: &GuestName) -> GuestReading {
     let init = state::init(host, name);
+    let usage = init.map(|_| usage::of(host, name)).unwrap_or_default();
     GuestReading {
         name: name.clone(),
         state: if init.is_some() { GuestState::Running } else { GuestState::Stopped },
         uptime_s: init.and_then(state::uptime),
-        memory_used: init.and_then(|_| state::memory(host, name)),
+        memory_used: usage.memory,
+        cpu_millis: usage.cpu_millis,
+        processes: usage.processes,
     }
 }

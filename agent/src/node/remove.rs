@@ -6,6 +6,7 @@ use super::apply::applied;
 use super::live::inactive_units;
 use super::{UNITS, unit_path};
 use crate::drivers;
+use crate::drivers::lxc::views;
 use crate::failure::Failure;
 use crate::files;
 use crate::packages;
@@ -39,6 +40,7 @@ pub fn remove(task: &Task<'_>) -> Result<bool, Failure> {
     changed |= remove_leftovers(task, bridge.as_deref())?;
     changed |= files::remove_folder(&task.host.configuration())?;
     changed |= packages::forget_disks(task.host)?;
+    changed |= views::remove(task)?;
     changed |= drivers::remove_tools(task.host)?;
     changed |= subids::free(task.host)?;
     for folder in ["images", "upload"] {

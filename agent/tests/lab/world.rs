@@ -155,6 +155,7 @@ pub fn guest(name: &str, number: u8, backing: Backing) -> GuestPlan {
         image: image(),
         backing,
         size: SizeProfile::Small,
+        limits: SizeProfile::Small.limits(),
         net: GuestNet { bridge: "lxcbr1".into(), network: GuestNetwork::DEFAULT, ip, mac: MacAddress::for_ip(ip) },
         autostart: false,
         ids: IdRange::all().nth(number.into()),

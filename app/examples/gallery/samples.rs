@@ -9,9 +9,8 @@ use corpus_controller::views::{
 };
 use corpus_domain::{
     Backing, Bytes, DnsNameId, DriftKind, Driver, Environment, GuestId, GuestNetwork, GuestState, IdRange, JobId,
-    JobKind, JobState, MacAddress, Mode, NameState, NodeId, NodeState, ProjectId, Reachability, Safeguard, SizeProfile,
-    SshKeyId, SshPort,
-    StepState, UserId, ZoneId,
+    JobKind, JobState, MacAddress, Mode, NameState, NodeId, NodeState, Overcommit, ProjectId, Reachability, Room,
+    Safeguard, SizeProfile, SshKeyId, SshPort, StepState, UserId, ZoneId,
 };
 use corpus_protocol::{Cpu, DriverFact, Facts, Reading, SafeguardFact, Storage, Stream};
 use uuid::Uuid;
@@ -94,6 +93,7 @@ fn facts() -> Facts {
         ],
         listeners: vec![],
         confinement: safeguards(),
+        not_held: vec![],
     }
 }
 
@@ -154,6 +154,9 @@ fn node(
         bridge: "lxcbr1".into(),
         slots: 40,
         guests: 28,
+        capacity: Some(Room { memory: Bytes(64 << 30), cpu_millis: 32_000, storage: Bytes(2_000_000_000_000) }),
+        promised: Room { memory: Bytes(40 << 30), cpu_millis: 31_500, storage: Bytes(300_000_000_000) },
+        overcommit: Overcommit::DEFAULT,
         facts: Some(facts()),
         facts_at: Some(before(7_500)),
         reading: Some(reading(used.0, used.1)),
@@ -213,6 +216,7 @@ fn guest(number: u128, text: &str, state: GuestState, environment: Environment) 
         image: word("debian-12"),
         backing: Backing::Overlayfs,
         size: SizeProfile::Medium,
+        limits: SizeProfile::Medium.limits(),
         mode: Mode::Masterless,
         ip: up.then_some(ip),
         mac: up.then(|| MacAddress::for_ip(ip)),
@@ -231,6 +235,9 @@ fn guest(number: u128, text: &str, state: GuestState, environment: Environment) 
         state_since: before(95),
         uptime_s: (state == GuestState::Running).then_some(3_542_400),
         memory_used: Some(Bytes(310 << 20)),
+        cpu_used: (state == GuestState::Running).then_some(420),
+        processes_used: (state == GuestState::Running).then_some(37),
+        not_held: vec!["I/O weight: no disk has a scheduler that looks at it (bfq)".into()],
         observed_at: Some(before(4)),
         created_at: before(3_600_000),
         job: (!up).then(|| JobId(id(40))),

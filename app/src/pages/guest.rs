@@ -8,6 +8,7 @@ use corpus_domain::{EnvironmentState, GuestId, GuestState};
 use leptos::prelude::*;
 
 use super::Asked;
+use super::guest_limits::limits;
 use super::guest_parts::{about, connect, enlarge, names, settings};
 use super::guests::last_known;
 use super::jobs::{guest_jobs, history, progress};
@@ -67,6 +68,7 @@ pub fn guest_view(principal: &Principal, shown: &Shown<'_>) -> AnyView {
             </div>
             <div class="stack">
                 {about(guest, shown.environment)}
+                {limits(principal, guest, &shown.form.of("limits"))}
                 {enlarge(principal, guest, &shown.form.of("enlarge"))}
                 <div id="live-history" data-live="">{card("history", "History", ().into_any(), history(shown.jobs))}</div>
             </div>

@@ -132,9 +132,6 @@ fn attach(guest: &GuestView, zones: &[ZoneView], form: &FormState) -> AnyView {
 
 /// What it is, and which environment stands on it.
 pub fn about(guest: &GuestView, environment: Option<(EnvironmentState, bool)>) -> AnyView {
-    let memory = guest
-        .memory_used
-        .map_or_else(|| view! { <span class="quiet">"not read"</span> }.into_any(), |used| used.gib().into_any());
     let body = facts(vec![
         (
             "Project",
@@ -144,7 +141,6 @@ pub fn about(guest: &GuestView, environment: Option<(EnvironmentState, bool)>) -
         ("Driver", format!("{}, clone of {}", guest.driver, guest.image).into_any()),
         ("Backing", guest.backing.as_str().into_any()),
         ("Size", format!("{}, {}", guest.size, guest.size.storage().gb()).into_any()),
-        ("Memory", memory),
         ("Confinement", confinement(guest)),
         ("Mode", guest.mode.as_str().into_any()),
         ("Autostart", yes(guest.autostart).into_any()),

@@ -9,6 +9,7 @@ use corpus_protocol::{Facts, Reading};
 use leptos::prelude::*;
 
 use super::jobs::{history, node_jobs, progress};
+use super::node_promises::promises;
 use super::overview::node_notice;
 use crate::age::span;
 use crate::components::{
@@ -65,11 +66,14 @@ pub fn node_view(
                 {card("guests", "Guests", view! { <span class="quiet">{format!("{} of {} slots used", node.guests, node.slots)}</span> }.into_any(), guests_card)}
                 {card("history", "History", ().into_any(), history(jobs))}
             </div>
+            <div class="stack">
+            {promises(principal, node, &form.of("overcommit"))}
             <div class="stack" id="live-right" data-live="">
                 {card("now", "Now", view! { <span class="quiet">{node.reading_at.map(age)}</span> }.into_any(), now(node))}
                 {(!differs).then(drift)}
                 {card("access", "Access", ().into_any(), access(node))}
                 {card("facts", "Facts", view! { <span class="quiet">{node.facts_at.map(age)}</span> }.into_any(), host(node))}
+            </div>
             </div>
         </div>
     }
@@ -192,9 +196,29 @@ fn access(node: &NodeView) -> AnyView {
     ])
 }
 
+/// Whether guests can be held to all their limits here.
+fn held(not_held: Vec<String>) -> AnyView {
+    if not_held.is_empty() {
+        return "all are held".into_any();
+    }
+    not_held.into_iter().map(|text| view! { <div>"not held: "{text}</div> }).collect_view().into_any()
+}
+
 fn host(node: &NodeView) -> AnyView {
-    let Some(Facts { hostname, os, kernel, architecture, cpu, memory, storage, addresses, drivers, confinement, .. }) =
-        node.facts.clone()
+    let Some(Facts {
+        hostname,
+        os,
+        kernel,
+        architecture,
+        cpu,
+        memory,
+        storage,
+        addresses,
+        drivers,
+        confinement,
+        not_held,
+        ..
+    }) = node.facts.clone()
     else {
         return empty("Not gathered yet", "They come with the first connection.".into_any());
     };
@@ -220,5 +244,6 @@ fn host(node: &NodeView) -> AnyView {
         ("Addresses", view! { <code class="wrap">{addresses.join(" ")}</code> }.into_any()),
         ("Drivers", drivers.into_any()),
         ("Confinement", safeguards(&confinement)),
+        ("Limits", held(not_held).into_any()),
     ])
 }

@@ -4,17 +4,20 @@ use corpus_controller::authz::Denied;
 use corpus_controller::authz::{Operation, Principal};
 use corpus_controller::views::{NodeView, ProjectView};
 use corpus_controller::{Controller, Error, Result};
-use corpus_domain::{Environment, SizeProfile};
+use corpus_domain::{Environment, Limits, SizeProfile};
 use leptos::prelude::*;
 
 use super::guests::may_request;
-use crate::components::{Field, card, check, empty, error_summary, head, picks, sizes};
+use crate::components::{Field, card, check, empty, error_summary, head, picks};
 use crate::form::FormState;
 use crate::layout::Page;
 
 /// The optional fields: when one of them is wrong, they are shown open.
 const OPTIONAL: [&str; 11] =
     ["node", "image", "driver", "backing", "mode", "ip", "mac", "password", "names", "autostart", "privileged"];
+
+/// The limits: shown open when one of them is wrong.
+const LIMITS: [&str; 4] = ["memory", "cpu", "processes", "io_weight"];
 
 /// Reads what there is to choose from, and asks.
 pub async fn load(controller: &Controller, principal: &Principal, form: &FormState) -> Result<Page> {
@@ -71,7 +74,7 @@ fn fields(
     form_id: &str,
 ) -> AnyView {
     let projects = projects.iter().map(|project| (project.id.to_string(), project.name.to_string())).collect();
-    let wrong = OPTIONAL.iter().any(|field| form.error_at(field).is_some());
+    let is_wrong = |fields: &[&str]| fields.iter().any(|field| form.error_at(field).is_some());
     view! {
         <form method="post" action="/guests/new" class="form body">
             <input type="hidden" name="form_id" value=form_id.to_owned()/>
@@ -79,14 +82,41 @@ fn fields(
                 {Field::new(form, "name", "Name").required().mono().hint("A full host name, such as www.example.org; also the guest's own host name").input()}
                 {Field::new(form, "project", "Project").required().select(projects)}
                 {Field::new(form, "environment", "Environment").suggest("dev").required().select(picks(Environment::ALL.iter().map(|one| one.as_str())))}
-                {Field::new(form, "size", "Size").suggest("small").required().hint("How much storage it may fill; held to it with backing loop").select(sizes(SizeProfile::ALL.iter().copied()))}
+                {Field::new(form, "size", "Size").suggest("small").required().hint("How much storage it may fill; held to it with backing loop").select(profiles())}
             </div>
-            <details class="more" open=wrong>
+            <details class="more" open=is_wrong(&LIMITS)>
+                <summary>"Limits; what is left empty is as the size says"</summary>
+                {limits(form)}
+            </details>
+            <details class="more" open=is_wrong(&OPTIONAL)>
                 <summary>"Optional values; what is left empty is chosen"</summary>
                 {optional(principal, nodes, form)}
             </details>
             <div class="submit"><button class="btn primary">"Request the guest"</button><span class="quiet">"Ready to enter in seconds"</span></div>
         </form>
+    }
+    .into_any()
+}
+
+/// The size profiles, each with its storage and its first limits.
+fn profiles() -> Vec<(String, String)> {
+    let text = |size: &SizeProfile| {
+        let Limits { memory, cpu, .. } = size.limits();
+        (size.to_string(), format!("{size}, {}, {memory} memory, {cpu} CPU", size.storage().gb()))
+    };
+    SizeProfile::ALL.iter().map(text).collect()
+}
+
+fn limits(form: &FormState) -> AnyView {
+    let size = form.value("size").and_then(|size| size.parse().ok()).unwrap_or(SizeProfile::Small);
+    let Limits { memory, cpu, processes, io_weight } = size.limits();
+    view! {
+        <div class="grid two">
+            {Field::new(form, "memory", "Memory").placeholder(memory.to_string()).hint("Such as 512 MiB or 1.5 GiB; no swap comes on top").input()}
+            {Field::new(form, "cpu", "CPU").placeholder(cpu.to_string()).hint("Processors, such as 0.5 or 2").input()}
+            {Field::new(form, "processes", "Processes").placeholder(processes.to_string()).number().hint("Threads count too").input()}
+            {Field::new(form, "io_weight", "I/O weight").placeholder(io_weight.to_string()).number().hint("1 to 1000: the share of the disk's time beside others").input()}
+        </div>
     }
     .into_any()
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use corpus_domain::{Environment, GuestNetwork, JobId, NodeAddress, NodeId, NodeState, UnixUser};
+use corpus_domain::{Environment, GuestNetwork, JobId, NodeAddress, NodeId, NodeState, Overcommit, UnixUser};
 use secrecy::SecretString;
 use serde_json::json;
 use sqlx::PgTransaction;
@@ -176,6 +176,17 @@ impl Controller {
         let job = self.submit(&mut tx, principal, node_repair::job(&node)).await?;
         tx.commit().await?;
         Ok(job)
+    }
+
+    /// Sets how much more than a node has may be promised to its guests.
+    pub async fn overcommit_node(&self, principal: &Principal, id: NodeId, to: Overcommit) -> Result<()> {
+        let _permit = principal.permit(Operation::NodeOvercommit)?;
+        let node = self.node(principal, id).await?;
+        let mut tx = self.services.begin().await?;
+        nodes::set_overcommit(&mut tx, id, to).await?;
+        let detail = json!({ "from": node.overcommit, "to": to });
+        audit_node(&mut tx, principal, "node.overcommit", id, &node.address, detail).await?;
+        Ok(tx.commit().await?)
     }
 
     /// Takes everything of ours from a node without guests and forgets it. With `force` it is

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use corpus_domain::{DriftKind, GuestState, JobKind, NodeId};
+use corpus_domain::{DriftKind, Driver, GuestState, JobKind, NodeId};
 use corpus_protocol::{Answer, Difference, Request};
 use serde::{Deserialize, Serialize};
 
@@ -14,7 +14,7 @@ use super::node_calls::{SHORT, apply, ask, bring_keys, endpoint, failed};
 use super::node_initialize::{LONG, bring_image};
 use crate::controller::Services;
 use crate::drift::{Expected, certain, differences};
-use crate::jobs::{Job, JobParams, Lock, NewJob, Retry, Step, StepContext, StepError};
+use crate::jobs::{Job, JobParams, Lock, NewJob, Retry, Step, StepContext, StepError, StepErrorKind};
 use crate::store::drift::{self, Wanted};
 use crate::store::guests;
 use crate::views::NodeView;
@@ -48,7 +48,9 @@ pub fn steps() -> Job<Services, Params> {
     Job::new()
         .step(Step::new("look", "Look at what differs", look).retry(Retry::times(4)))
         .step(Step::new("image", "Bring the image if it is missing", image).limit(LONG))
-        .step(Step::new("apply", "Apply bridge, firewall, proxy and routes", network).retry(Retry::times(4)))
+        .step(
+            Step::new("apply", "Apply bridge, firewall, proxy and routes", network).limit(LONG).retry(Retry::times(4)),
+        )
         .step(Step::new("guests", "Start and stop guests as they should be", power).limit(ALL_GUESTS))
         .step(Step::new("keys", "Bring SSH keys", keys).limit(ALL_GUESTS))
         .step(Step::new("verify", "Look again", verify).retry(Retry::times(3)))
@@ -77,7 +79,14 @@ async fn image(ctx: Ctx) -> Result<(), StepError> {
 }
 
 async fn network(ctx: Ctx) -> Result<(), StepError> {
-    apply(&ctx, ctx.params().node).await
+    apply(&ctx, ctx.params().node).await?;
+    let driver = ask(&ctx, ctx.params().node, Request::EnsureDriver { driver: Driver::Lxc }, LONG).await;
+    match driver {
+        // A node without a source of packages can still have everything else repaired.
+        Err(error) if error.kind == StepErrorKind::Permanent => ctx.log(format!("the driver stays as it is: {error}")),
+        other => drop(other?),
+    }
+    Ok(())
 }
 
 /// Each guest is tried, so that one that does not start leaves no other as it is.
@@ -104,6 +113,9 @@ async fn settle(ctx: &Ctx, guest: &Wanted, seen: Option<GuestState>) -> Result<(
         return Ok(());
     }
     let (node, name) = (ctx.params().node, guest.name.clone());
+    if seen.is_some() {
+        ask(ctx, node, Request::EnsureLimits { name: name.clone(), limits: guest.limits }, SHORT).await?;
+    }
     match seen {
         None => mark(ctx, guest, GuestState::Failed, Some(guests::GONE)).await,
         Some(GuestState::Stopped) if guest.should_run => {

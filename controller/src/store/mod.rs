@@ -27,6 +27,7 @@ pub mod nodes;
 pub mod observer;
 pub mod plan;
 pub mod projects;
+pub mod room;
 pub mod users;
 pub mod zones;
 

@@ -226,6 +226,7 @@ impl Lane {
             environment: Environment::Dev,
             node: Some(self.node_id().await?),
             size: SizeProfile::Small,
+            limits: corpus_domain::ChosenLimits::default(),
             backing: Backing::Overlayfs,
             driver: Driver::Lxc,
             image: "debian-12".parse()?,

@@ -21,6 +21,7 @@ pub(crate) fn facts(hostname: String, initialized: bool) -> Facts {
         drivers: vec![lxc],
         listeners: Vec::new(),
         confinement: Vec::new(),
+        not_held: Vec::new(),
     }
 }
 

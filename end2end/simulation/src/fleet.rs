@@ -199,6 +199,7 @@ impl Fleet {
             environment: Environment::Dev,
             node,
             size: SizeProfile::Small,
+            limits: corpus_domain::ChosenLimits::default(),
             backing: Backing::Overlayfs,
             driver: Driver::Lxc,
             image,

@@ -13,6 +13,7 @@ use std::path::PathBuf;
 use corpus_domain::{Backing, GuestName, IdRange, ImageName, SizeProfile};
 use corpus_protocol::GuestPlan;
 
+use super::limits::Held;
 use super::{disk, root, state, tools};
 use crate::confinement::has_apparmor;
 use crate::failure::Failure;
@@ -76,7 +77,8 @@ impl Made {
     /// An existing guest can't be moved to another image or backing, nor its files to other ids.
     pub fn require_same_origin(&self, plan: &GuestPlan) -> Result<(), Failure> {
         if self.ids != plan.ids {
-            let ids = |ids: Option<IdRange>| ids.map_or("no ids of its own".to_owned(), |ids| format!("the ids from {ids}"));
+            let ids =
+                |ids: Option<IdRange>| ids.map_or("no ids of its own".to_owned(), |ids| format!("the ids from {ids}"));
             return Err(Failure::Invalid(format!(
                 "{} was made with {}; destroy it before it is made with {}",
                 plan.name,
@@ -104,9 +106,9 @@ pub fn resized(config: &str, size: SizeProfile) -> String {
 /// written by an older one has no groups of its own, and AppArmor may have come or gone.
 pub fn refreshed(host: &Host, name: &GuestName, config: &str) -> String {
     let groups = state::lines(name);
-    let kept = config.lines().filter(|line| !groups.iter().any(|group| group == line));
-    let said = kept.map(|line| if line.starts_with(APPARMOR) { apparmor(host) } else { line.to_owned() });
-    said.chain(groups.clone()).map(|line| line + "\n").collect()
+    let missing = groups.into_iter().filter(|group| !config.lines().any(|line| line == group));
+    let said = config.lines().map(|line| if line.starts_with(APPARMOR) { apparmor(host) } else { line.to_owned() });
+    said.chain(missing).map(|line| line + "\n").collect()
 }
 
 /// The guest's folder and, in it, what an overlay writes to.
@@ -162,7 +164,8 @@ pub fn render(host: &Host, plan: &GuestPlan) -> Result<String, Failure> {
         lines.push(format!("lxc.{group}.devices.deny = a"));
         lines.extend(DEVICES.iter().map(|device| format!("lxc.{group}.devices.allow = {device}")));
     }
-    lines.extend(state::lines(name));
+    let loops = plan.backing == Backing::Loop && plan.ids.is_none();
+    lines.extend(Held::of(host).lines(name, !loops, plan.limits, net.ip));
     Ok(lines.join("\n") + "\n")
 }
 
@@ -230,6 +233,7 @@ pub(super) mod tests {
             image: "debian-12".parse().unwrap(),
             backing,
             size: SizeProfile::Small,
+            limits: SizeProfile::Small.limits(),
             net: GuestNet {
                 bridge: "lxcbr1".into(),
                 network: corpus_domain::GuestNetwork::DEFAULT,
@@ -297,8 +301,11 @@ pub(super) mod tests {
         let (host, plan) = (Host::default(), plan(Backing::Overlayfs));
         let config = render(&host, &plan).unwrap();
         assert_eq!(refreshed(&host, &plan.name, &config), config);
-        let older: String = config.lines().filter(|line| !line.contains("cgroup.dir")).map(|line| format!("{line}\n")).collect();
-        assert_eq!(refreshed(&host, &plan.name, &older), config);
+        let older: String =
+            config.lines().filter(|line| !line.contains("cgroup.dir")).map(|line| format!("{line}\n")).collect();
+        let again = refreshed(&host, &plan.name, &older);
+        assert!(state::lines(&plan.name).iter().all(|group| again.lines().filter(|line| line == group).count() == 1));
+        assert_eq!(refreshed(&host, &plan.name, &again), again);
     }
 
     #[test]

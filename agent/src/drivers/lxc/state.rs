@@ -10,7 +10,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use corpus_domain::{Bytes, GuestName};
+use corpus_domain::GuestName;
 
 use crate::host::Host;
 
@@ -23,7 +23,7 @@ const MONITOR: &str = "lxc.cgroup.dir.monitor = ";
 const HIERARCHIES: [&str; 5] = ["systemd", "", "unified", "pids", "memory"];
 /// Clock ticks a second in /proc, the same on every architecture that Debian runs on.
 const TICKS: u64 = 100;
-const MAX_DEPTH: u32 = 6;
+const MAX_DEPTH: u32 = 8;
 
 /// The two control groups of a guest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,16 +87,6 @@ pub fn uptime(pid: i32) -> Option<u64> {
     let uptime = fs::read_to_string("/proc/uptime").ok()?;
     let now: f64 = uptime.split_whitespace().next()?.parse().ok()?;
     Some((std::time::Duration::try_from_secs_f64(now).ok()?.as_secs()).saturating_sub(started / TICKS))
-}
-
-/// The memory that the guest's control group holds.
-pub fn memory(host: &Host, name: &GuestName) -> Option<Bytes> {
-    let path = payload(host, name);
-    let files = [("memory", "memory.usage_in_bytes"), ("", "memory.current")];
-    files.iter().find_map(|(hierarchy, file)| {
-        let group = Path::new(GROUPS).join(hierarchy).join(&path);
-        fs::read_to_string(group.join(file)).ok()?.trim().parse().ok().map(Bytes)
-    })
 }
 
 /// Removes the empty control groups that a killed guest left behind.

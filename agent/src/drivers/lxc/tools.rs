@@ -15,6 +15,8 @@ use crate::files;
 use crate::host::Host;
 
 const SELF: &str = "/proc/self/exe";
+/// Where the agent lies for LXC and systemd.
+pub const AGENT: &str = "/var/lib/corpus/lxc/agent";
 
 /// The agent, as LXC starts it.
 pub fn agent(host: &Host) -> PathBuf {

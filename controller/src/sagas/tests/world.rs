@@ -192,6 +192,7 @@ impl World {
             environment: Environment::Dev,
             node: None,
             size: SizeProfile::Small,
+            limits: corpus_domain::ChosenLimits::default(),
             backing: Backing::Overlayfs,
             driver: Driver::Lxc,
             image: "debian-12".parse().unwrap(),
