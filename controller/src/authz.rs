@@ -47,6 +47,7 @@ pub enum Operation {
     GuestPrivilege,
     GuestPower,
     GuestEnlarge,
+    GuestConfirmHostKey,
     GuestDestroy,
     GuestReveal,
     NameAttach,
@@ -86,6 +87,7 @@ impl Operation {
         Self::GuestPrivilege,
         Self::GuestPower,
         Self::GuestEnlarge,
+        Self::GuestConfirmHostKey,
         Self::GuestDestroy,
         Self::GuestReveal,
         Self::NameAttach,
@@ -123,6 +125,7 @@ impl Operation {
             O::GuestPower | O::JobDecide | O::Deploy | O::Drill | O::GitRead => Needs::Role(ProjectRole::Developer),
             O::GuestRequest
             | O::GuestEnlarge
+            | O::GuestConfirmHostKey
             | O::GuestDestroy
             | O::GuestReveal
             | O::NameAttach

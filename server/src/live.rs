@@ -104,8 +104,12 @@ pub async fn events(
 
 fn no_place(full: Full) -> Response {
     let (status, why) = match full {
-        Full::OfOne => (StatusCode::TOO_MANY_REQUESTS, "You follow as many jobs as one can. Close a page that follows one."),
-        Full::All => (StatusCode::SERVICE_UNAVAILABLE, "As many jobs are followed as can be. Load the page again later."),
+        Full::OfOne => {
+            (StatusCode::TOO_MANY_REQUESTS, "You follow as many jobs as one can. Close a page that follows one.")
+        }
+        Full::All => {
+            (StatusCode::SERVICE_UNAVAILABLE, "As many jobs are followed as can be. Load the page again later.")
+        }
     };
     (status, [(RETRY_AFTER, "15")], why).into_response()
 }

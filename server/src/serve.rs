@@ -24,8 +24,8 @@ use crate::config::{Dns, Git, Settings};
 use crate::connections::{self, Places, Times};
 use crate::database::{Database, DatabaseError};
 use crate::login::{Accounts, Directory, DirectoryError, LocalError, Refused, Watch};
-use crate::web::{self, Web};
 use crate::sessions;
+use crate::web::{self, Web};
 
 /// How long requests and the steps of jobs may still take once the server is told to end.
 const GRACE: Duration = Duration::from_secs(10);

@@ -97,7 +97,9 @@ impl SessionStore for Store {
             "select data, expiry_date from tower_sessions where id = $1 and expiry_date > now()",
             id.to_string()
         );
-        let Some(row) = loading.fetch_optional(&mut *self.conn().await?).await.map_err(backend)? else { return Ok(None) };
+        let Some(row) = loading.fetch_optional(&mut *self.conn().await?).await.map_err(backend)? else {
+            return Ok(None);
+        };
         let data = serde_json::from_value(row.data).map_err(|error| Error::Decode(error.to_string()))?;
         let expiry_date = OffsetDateTime::from_unix_timestamp(row.expiry_date.timestamp())
             .map_err(|error| Error::Decode(error.to_string()))?;

@@ -4,8 +4,8 @@ use chrono::{Duration, Utc};
 use corpus_controller::authz::Principal;
 use corpus_controller::jobs::{JobDetail, JobRow, LogLine, StepRow};
 use corpus_controller::views::{
-    AuditView, Counts, DriftView, GuestView, KeyView, NameView, NodeView, ProjectView,
-    RefusedLoginsView, Time, ZoneView,
+    AuditView, Counts, DriftView, GuestView, KeyView, NameView, NodeView, ProjectView, RefusedLoginsView, Time,
+    ZoneView,
 };
 use corpus_domain::{
     Backing, Bytes, DnsNameId, DriftKind, Driver, Environment, GuestId, GuestNetwork, GuestState, IdRange, JobId,
@@ -224,6 +224,7 @@ fn guest(number: u128, text: &str, state: GuestState, environment: Environment) 
         autostart: true,
         has_password: up,
         host_fingerprint: up.then(|| FINGERPRINT.into()),
+        other_host_key: None,
         state,
         state_reason: (state == GuestState::Failed)
             .then(|| "the node restarted and the guest did not come back".into()),

@@ -10,6 +10,7 @@
 //! - What a member may not see does not exist: the answer is the same as for a name nobody took.
 //! - Who has not shown a key costs little and not for long; an address that keeps failing is not
 //!   listened to for a while.
+//! - What a guest writes to the terminal of who pushes or fetches is text and nothing else.
 //! - Neither side can pile up memory here: bytes are moved as fast as the slower side takes them.
 //! - A guest or client that goes away ends the other side, and the pusher is told what that means.
 
@@ -21,6 +22,7 @@ mod keeper;
 mod lobby;
 mod pipe;
 mod serve;
+mod sideband;
 mod visit;
 mod words;
 

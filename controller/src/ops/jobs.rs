@@ -1,7 +1,5 @@
 //! Jobs as members see them, and what they may decide about one.
 
-use std::collections::HashMap;
-
 use corpus_domain::{JobId, JobState};
 use futures::stream::{Stream, StreamExt};
 use serde_json::json;
@@ -109,8 +107,8 @@ impl Controller {
 
     /// Notes at each guest the job that is on it.
     pub(super) async fn fill_guest_jobs(&self, found: &mut [GuestView]) -> Result<()> {
-        let open = self.open_rows(None).await?;
-        let by_guest: HashMap<_, _> = open.iter().rev().filter_map(|job| Some((job.guest_id?, job.id))).collect();
+        let guests: Vec<_> = found.iter().map(|guest| guest.id).collect();
+        let by_guest = self.jobs.newest_open_of(&guests).await.map_err(jobs_error)?;
         for guest in found {
             guest.job = by_guest.get(&guest.id).copied();
         }
@@ -173,7 +171,7 @@ fn small(count: usize) -> u32 {
 pub(crate) fn jobs_error(error: JobsError) -> Error {
     match error {
         JobsError::Missing(_) => Denied::NotFound.into(),
-        JobsError::WrongState { .. } => Error::Conflict(error.to_string()),
+        JobsError::WrongState { .. } | JobsError::TooMany(_) => Error::Conflict(error.to_string()),
         JobsError::CommentMissing => Error::field("comment", error.to_string()),
         JobsError::Database(error) => Error::Database(error),
         other => Error::Internal { message: "the job could not be handled", source: Box::new(other) },

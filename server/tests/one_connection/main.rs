@@ -3,9 +3,9 @@
 //! that were asked for are compared with those that there are.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests may fail loudly")]
 
+mod browser;
 #[path = "../support/mod.rs"]
 mod support;
-mod browser;
 mod world;
 
 use std::collections::BTreeSet;
@@ -127,11 +127,12 @@ async fn environments(world: &World, browser: &mut Browser, node: &str, guest: &
     browser.form("/projects/{name}/{environment}/deploy", "/projects/atlas/dev/deploy", &[]).await;
     let one = world.one("select id::text from deployments where leader_id is null").await;
     world.run(&format!("update deployments set commit = '{}'", "a1".repeat(20))).await;
-    world.run(
-        "update environments set archives = jsonb_build_array(jsonb_build_object('id', (select id from deployments
+    world
+        .run(
+            "update environments set archives = jsonb_build_array(jsonb_build_object('id', (select id from deployments
              where leader_id is null limit 1), 'commit', null, 'at_ms', 1, 'bytes', 1, 'has_failed_tree', false))",
-    )
-    .await;
+        )
+        .await;
     let again = "/projects/{name}/deployments/{number}/again";
     browser.form(again, "/projects/atlas/deployments/1/again", &[]).await;
     let back = "/projects/{name}/deployments/{number}/restore";
