@@ -57,7 +57,7 @@ impl Place {
             ["guests", id] => with(id, Self::Guest),
             // What is only posted to shows its page when it is visited.
             ["nodes", id, "initialize" | "host-key" | "overcommit"] => with(id, Self::Node),
-            ["guests", id, "start" | "stop" | "restart" | "enlarge" | "limits" | "reveal" | "names"]
+            ["guests", id, "start" | "stop" | "restart" | "enlarge" | "limits" | "host-key" | "reveal" | "names"]
             | ["guests", id, "names", _, "detach"] => with(id, Self::Guest),
             ["dns", "zones", _, "remove"] => Self::Dns,
             ["jobs", id, "cancel" | "retry" | "abandon"] => with(id, Self::Job),

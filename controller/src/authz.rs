@@ -50,6 +50,7 @@ pub enum Operation {
     GuestPower,
     GuestEnlarge,
     GuestLimit,
+    GuestConfirmHostKey,
     GuestDestroy,
     GuestReveal,
     NameAttach,
@@ -95,6 +96,7 @@ impl Operation {
         Self::GuestPower,
         Self::GuestEnlarge,
         Self::GuestLimit,
+        Self::GuestConfirmHostKey,
         Self::GuestDestroy,
         Self::GuestReveal,
         Self::NameAttach,
@@ -181,6 +183,7 @@ impl Operation {
             O::GuestRequest
             | O::GuestEnlarge
             | O::GuestLimit
+            | O::GuestConfirmHostKey
             | O::GuestDestroy
             | O::GuestReveal
             | O::NameAttach

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use corpus_domain::{DnsName, Phase, UnixUser};
+use corpus_domain::{DnsName, Phase, SizeProfile, UnixUser};
 use corpus_protocol::Mapping;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -21,6 +21,15 @@ const A_DAY: u64 = 86_400;
 /// Facts of the guest, which nobody sets.
 const FACTS: [&str; 7] = ["api_version", "name", "environment", "root", "project_root", "pillar_root", "data"];
 const SECRETS: [&str; 5] = ["password", "secret", "token", "key", "dsn"];
+
+/// What an environment that says nothing lets its guests' storage grow to by itself: 20 GB.
+const STORAGE_LIMIT: SizeProfile = SizeProfile::Large;
+
+/// The largest size that a guest of the environment gets because its deployment tells that it needs it.
+pub fn storage_limit(settings: &Mapping) -> SizeProfile {
+    let set = settings.get("storage_limit").and_then(|value| SizeProfile::deserialize(value).ok());
+    set.unwrap_or(STORAGE_LIMIT)
+}
 
 /// Reads a YAML or JSON mapping. The error is for the person who typed it.
 pub fn parse(text: &str) -> Result<Mapping, String> {
@@ -81,6 +90,7 @@ fn known(key: &str, value: &Value) -> Result<(), String> {
             (number <= 100).then_some(()).ok_or_else(|| "archives is a number from 0 to 100.".to_owned())
         }),
         "limits" => limits(value),
+        "storage_limit" => typed::<SizeProfile>(key, value, "a size, such as large").map(drop),
         "checks" => typed::<Vec<Check>>(key, value, "a list, each with one of http, tcp, command")?
             .iter()
             .try_for_each(Check::is_one),

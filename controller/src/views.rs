@@ -180,6 +180,8 @@ pub struct GuestView {
     pub has_password: bool,
     /// The fingerprint of its own SSH host key.
     pub host_fingerprint: Option<String>,
+    /// The fingerprint of another key that it shows now: nothing is sent to it.
+    pub other_host_key: Option<String>,
     /// Its state.
     pub state: GuestState,
     /// Why, for a failed one.

@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use crate::nodes::{NodeEndpoint, Observation, Supervisor};
 use crate::ops::jobs_error;
 use crate::sagas::keys_sync;
-use crate::store::{guests, nodes, observer};
+use crate::store::{guests, keys, nodes, observer};
 use crate::{Controller, Result};
 
 /// How often each node is read.
@@ -146,9 +146,10 @@ impl Controller {
     }
 
     /// A node that was away may have missed keys that were added or, worse, removed meanwhile.
+    /// One that comes and goes gets no second job while one waits for it.
     async fn catch_up(&self, tx: &mut PgTransaction<'_>, id: NodeId) -> Result<()> {
         let Some(node) = nodes::get(tx, id).await? else { return Ok(()) };
-        if node.guests > 0 {
+        if node.guests > 0 && !keys::sync_waits(tx, id).await? {
             let job = keys_sync::job(id, &node.address.to_string());
             self.jobs.submit(tx, job).await.map_err(jobs_error)?;
         }

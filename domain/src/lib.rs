@@ -15,6 +15,7 @@ mod limits;
 mod names;
 mod net;
 mod node;
+mod plain;
 mod role;
 mod room;
 mod size;
@@ -32,6 +33,7 @@ pub use limits::{ChosenLimits, CpuLimit, IoWeight, Limits, MemoryLimit, ProcessL
 pub use names::{DnsName, Environment, GuestName, HostName, ImageName, NodeAddress, ProjectName, UnixUser, UserName};
 pub use net::{GuestNetwork, MacAddress, SSH_PORTS, SshPort};
 pub use node::{DriftKind, NodeState, Reachability};
+pub use plain::{Plain, is_harmful, plain, plain_bytes, plain_line};
 pub use role::{MailPreference, ProjectCreators, ProjectRole};
 pub use room::{Factor, Overcommit, Room, processors};
 pub use size::SizeProfile;

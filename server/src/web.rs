@@ -151,6 +151,7 @@ fn forms() -> Routes {
         .route("/guests/{id}/restart", post(guests::restart))
         .route("/guests/{id}/enlarge", post(guests::enlarge))
         .route("/guests/{id}/limits", post(guests::limit))
+        .route("/guests/{id}/host-key", post(guests::host_key))
         .route("/guests/{id}/destroy", post(guests::destroy))
         .route("/guests/{id}/reveal", post(guests::reveal))
         .route("/guests/{id}/names", post(dns::attach))

@@ -3,12 +3,15 @@
 //! Every entry is one write at the end of the file, so who follows never sees half of one but at
 //! the very end; the ends of phases are on the disk before the run goes on. The writer folds what
 //! it writes into the report ([`Progress`]), and a later runner folds what it finds.
+//!
+//! Of output only so much is kept: recipes that write without end fill neither the guest's disk
+//! nor the controller's database, and the journal says that it is cut.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
 
-use corpus_domain::{DeploymentId, Outcome, Phase};
+use corpus_domain::{DeploymentId, Outcome, Phase, plain_line};
 use corpus_protocol::{DeploymentEvent, Entry, Millis, Moment, PhaseReport, Proof, RecipeReport, Report, Stream};
 
 use crate::failure::{At, Failure};
@@ -18,6 +21,14 @@ use crate::project::saved;
 
 /// The longest text of a line, in characters.
 pub const MAX_TEXT: usize = 4096;
+/// Lines of output of a deployment, and bytes of them: a recipe tells 1.3 MB of its output at most,
+/// so a dozen may be as loud as they can.
+const MAX_LINES: u64 = 50_000;
+const MAX_BYTES: usize = 16 << 20;
+/// What Corpus itself says after that.
+const MAX_NOTES: u64 = 2_000;
+/// What stands where output is left out.
+const CUT: &str = "the output is cut here: the deployment has written as much as is kept";
 
 /// What a journal tells so far.
 #[derive(Debug, Clone, Default)]
@@ -32,6 +43,8 @@ pub struct Progress {
     pub proofs: Vec<Proof>,
     /// How many lines it has.
     pub lines: u64,
+    /// The bytes of their text.
+    pub bytes: usize,
     /// The phase that began and did not end.
     pub open: Option<Phase>,
     /// The report, when it is over.
@@ -61,7 +74,10 @@ impl Progress {
                     recipes: Vec::new(),
                 });
             }
-            DeploymentEvent::Line { .. } => self.lines += 1,
+            DeploymentEvent::Line { text, .. } => {
+                self.lines += 1;
+                self.bytes = self.bytes.saturating_add(text.len());
+            }
             DeploymentEvent::RecipeEnded { phase, recipe } => {
                 self.of(*phase, |report| report.recipes.push(recipe.clone()));
             }
@@ -106,6 +122,7 @@ pub struct Journal {
     file: File,
     redactor: Redactor,
     progress: Progress,
+    is_cut: bool,
 }
 
 impl Journal {
@@ -125,7 +142,7 @@ impl Journal {
         if text.last().is_some_and(|byte| *byte != b'\n') {
             file.seek(SeekFrom::End(0)).and_then(|_| file.write_all(b"\n")).at("write", &path)?;
         }
-        Ok(Self { file, redactor: Redactor::default(), progress })
+        Ok(Self { file, redactor: Redactor::default(), progress, is_cut: false })
     }
 
     /// What it tells so far.
@@ -176,10 +193,16 @@ impl Journal {
         written
     }
 
-    /// Writes a line of output; returns its number. Long ones are cut.
+    /// Writes a line of output; returns its number. Long ones are cut; of one that is left out the
+    /// number is that of the last that is kept.
     pub fn line(&mut self, stream: Stream, text: &str) -> u64 {
-        let text: String = text.chars().take(MAX_TEXT).collect();
-        self.tell(DeploymentEvent::Line { stream, text });
+        let Progress { lines, bytes, .. } = self.progress;
+        let fits = lines < MAX_LINES && bytes < MAX_BYTES;
+        if fits || (stream == Stream::Note && lines < MAX_LINES + MAX_NOTES) {
+            self.tell(DeploymentEvent::Line { stream, text: plain_line(text, MAX_TEXT) });
+        } else if !std::mem::replace(&mut self.is_cut, true) {
+            self.tell(DeploymentEvent::Line { stream: Stream::Note, text: CUT.to_owned() });
+        }
         self.progress.lines
     }
 
@@ -222,6 +245,32 @@ mod tests {
         assert_eq!((third.progress().lines, third.progress().open), (1, Some(Phase::Install)));
         let text = std::fs::read_to_string(layout.journal(id)).unwrap();
         assert!(text.contains("the password is [secret]") && text.lines().count() == 3, "{text}");
+    }
+
+    #[test]
+    fn output_without_end_is_cut_and_corpus_still_says_what_it_does() {
+        let folder = tempfile::tempdir().unwrap();
+        let (layout, id) = journal(&folder);
+        let mut journal = Journal::open(&layout, id).unwrap();
+        let long = "x".repeat(MAX_TEXT);
+        let last = (0..5_000).map(|_| journal.line(Stream::Out, &long)).last().unwrap();
+        journal.note("a check failed");
+        let text = std::fs::read_to_string(layout.journal(id)).unwrap();
+        assert!(text.len() < MAX_BYTES + (1 << 20), "{}", text.len());
+        assert_eq!((text.matches(CUT).count(), text.matches("a check failed").count()), (1, 1));
+        assert_eq!((last, journal.progress().lines), (4_097, 4_098));
+        assert_eq!(journal.line(Stream::Err, "no more"), 4_098);
+        assert_eq!(Journal::open(&layout, id).unwrap().progress().lines, 4_098);
+    }
+
+    #[test]
+    fn what_a_recipe_writes_acts_on_no_terminal() {
+        let folder = tempfile::tempdir().unwrap();
+        let (layout, id) = journal(&folder);
+        let mut journal = Journal::open(&layout, id).unwrap();
+        journal.line(Stream::Out, "\u{1b}[32mgreen\u{1b}]52;c;eA==\u{7} \0\u{202e}");
+        let text = std::fs::read_to_string(layout.journal(id)).unwrap();
+        assert!(text.contains("green \u{fffd}\u{fffd}\""), "{text}");
     }
 
     #[test]

@@ -229,6 +229,7 @@ fn guest(number: u128, text: &str, state: GuestState, environment: Environment) 
         autostart: true,
         has_password: up,
         host_fingerprint: up.then(|| FINGERPRINT.into()),
+        other_host_key: None,
         state,
         state_reason: (state == GuestState::Failed)
             .then(|| "the node restarted and the guest did not come back".into()),

@@ -9,7 +9,7 @@ use leptos::prelude::*;
 
 use super::Asked;
 use super::guest_limits::limits;
-use super::guest_parts::{about, connect, enlarge, names, settings};
+use super::guest_parts::{about, connect, enlarge, host_key, names, settings};
 use super::guests::last_known;
 use super::jobs::{guest_jobs, history, progress};
 use crate::age::span;
@@ -62,6 +62,7 @@ pub fn guest_view(principal: &Principal, shown: &Shown<'_>) -> AnyView {
         <div class="stack" id="live-notices" data-live="">{failed(guest)}{drifted(guest)}{progress(shown.jobs)}</div>
         <div class="cols">
             <div class="stack">
+                {host_key(principal, guest)}
                 {connect(principal, guest, shown.revealed)}
                 {names(principal, guest, shown.zones, &shown.form.of("names"))}
                 {settings(guest)}

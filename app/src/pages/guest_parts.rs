@@ -150,6 +150,33 @@ pub fn about(guest: &GuestView, environment: Option<(EnvironmentState, bool)>) -
     view! { <div id="live-about" data-live="">{card("guest", "Guest", right.into_any(), body)}</div> }.into_any()
 }
 
+/// What to do about a guest that shows another key than its own.
+pub fn host_key(principal: &Principal, guest: &GuestView) -> Option<AnyView> {
+    let shown = guest.other_host_key.clone()?;
+    let own = guest.host_fingerprint.clone().unwrap_or_default();
+    let trust = principal.may(Operation::GuestConfirmHostKey, Some(guest.project_id)).then(|| {
+        view! {
+            <form method="post" action=format!("/guests/{}/host-key", guest.id) class="body">
+                <input type="hidden" name="fingerprint" value=shown.clone()/>
+                <button class="btn danger">"This is the guest: trust the new key"</button>
+            </form>
+        }
+    });
+    let card = view! {
+        <section class="card alarm" aria-labelledby="host-key-heading">
+            <header><h2 id="host-key-heading">"This guest shows another key than its own"</h2></header>
+            <p class="body">"Nothing is sent to it, and it can't be pushed to. Either its key was made anew, or something else answers in its place."</p>
+            <dl class="facts">
+                <dt>"Confirmed"</dt><dd>{code("pinned-fingerprint", own)}</dd>
+                <dt>"Shown now"</dt><dd>{code("fingerprint", shown)}</dd>
+                <dt>"Compare with"</dt><dd><code>"ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub"</code><span class="quiet">" on the guest's own console"</span></dd>
+            </dl>
+            {trust}
+        </section>
+    };
+    Some(card.into_any())
+}
+
 /// The form for more storage, where storage has a size and there is a larger one.
 pub fn enlarge(principal: &Principal, guest: &GuestView, form: &FormState) -> Option<AnyView> {
     let settled = matches!(guest.state, GuestState::Running | GuestState::Stopped);

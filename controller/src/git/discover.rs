@@ -2,17 +2,20 @@
 //! the server that let the push through went away.
 //!
 //! One server at a time reads the guests, several at once, each with a time limit: one that does
-//! not answer delays no other and is read again at the next round.
+//! not answer delays no other and is read again at the next round. A project with many guests, or
+//! with guests that are slow on purpose, delays no other project: few of its guests are read at once,
+//! and no round waits for another. Of what a guest tells few deployments are taken at a time, the
+//! oldest first, and no more of them in a day than are pushed to one: it may have invented them.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use corpus_domain::{GuestId, Trigger};
+use corpus_domain::{GuestId, ProjectId, Trigger};
 use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
 use crate::ops::GitTarget;
 use crate::store::leases;
@@ -26,6 +29,10 @@ const LEASE: Duration = Duration::from_secs(40);
 const LIMIT: Duration = Duration::from_secs(12);
 /// How many are read at once.
 const AT_ONCE: usize = 16;
+/// How many of one project are.
+const OF_A_PROJECT: usize = 4;
+/// How many deployments are taken over from a guest at a time.
+const TAKEN: usize = 4;
 /// What the lease is called.
 const NAME: &str = "discover-deployments";
 
@@ -34,20 +41,20 @@ impl Controller {
     pub async fn discover_deployments(&self, stop: CancellationToken) {
         let mut round = interval(EVERY);
         round.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let (mut failing, readers) = (HashSet::new(), TaskTracker::new());
+        let mut discovery = Discovery::default();
         loop {
             tokio::select! {
                 () = stop.cancelled() => break,
-                _ = round.tick() => {}
-            }
-            let going = async {
-                if let Err(error) = self.discover(&mut failing, &readers).await {
-                    tracing::warn!(error = &error as &dyn std::error::Error, "the guests could not be read");
+                Some(read) = discovery.readers.join_next() => {
+                    if let Ok((target, error)) = read {
+                        discovery.ended(&target, error);
+                    }
                 }
-            };
-            tokio::select! {
-                () = stop.cancelled() => break,
-                () = going => {}
+                _ = round.tick() => {
+                    if let Err(error) = self.discover(&mut discovery).await {
+                        tracing::warn!(error = &error as &dyn std::error::Error, "the guests could not be read");
+                    }
+                }
             }
         }
         if let Err(error) = self.leave_discovery().await {
@@ -55,43 +62,31 @@ impl Controller {
         }
     }
 
-    /// One round, if it is this server's turn. `failing` are the guests that did not answer last.
-    async fn discover(&self, failing: &mut HashSet<GuestId>, readers: &TaskTracker) -> Result<()> {
+    /// Begins one round, if it is this server's turn: all guests that are not being read still.
+    async fn discover(&self, discovery: &mut Discovery) -> Result<()> {
         let mut conn = self.services.db.acquire().await?;
         if !leases::take(&mut conn, NAME, self.services.instance, LEASE).await? {
             return Ok(());
         }
         drop(conn);
-        let room = Arc::new(Semaphore::new(AT_ONCE));
-        let mut reading = Vec::new();
         for target in self.git_targets().await? {
-            let (controller, room) = (self.clone(), Arc::clone(&room));
-            reading.push(readers.spawn(async move {
-                let _place = room.acquire_owned().await;
-                let read = timeout(LIMIT, controller.discover_on(&target)).await;
-                (target, read)
-            }));
+            let Some((own, all)) = discovery.begin(&target) else { continue };
+            let controller = self.clone();
+            discovery.readers.spawn(async move {
+                // First a place among those of its project: so each project has few that wait for one of all.
+                let _places = (own.acquire_owned().await, all.acquire_owned().await);
+                let error = match timeout(LIMIT, controller.discover_on(&target)).await {
+                    Ok(read) => read.err().map(|error| error.to_string()),
+                    Err(_) => Some(format!("no answer within {LIMIT:?}")),
+                };
+                (target, error)
+            });
         }
-        let mut failed = HashSet::new();
-        for task in reading {
-            let Ok((target, read)) = task.await else { continue };
-            let error = match read {
-                Ok(Ok(())) => continue,
-                Ok(Err(error)) => error.to_string(),
-                Err(_) => format!("no answer within {LIMIT:?}"),
-            };
-            // Once per silence: its node's page says the rest.
-            if !failing.contains(&target.guest_id) {
-                tracing::info!(guest = %target.guest, project = %target.project, error, "an environment is not read");
-            }
-            failed.insert(target.guest_id);
-        }
-        *failing = failed;
         Ok(())
     }
 
     async fn discover_on(&self, target: &GitTarget) -> Result<()> {
-        for id in self.read_environment(target).await? {
+        for id in self.read_environment(target).await?.into_iter().take(TAKEN) {
             self.deployment_began(None, target.guest_id, id, Trigger::Push).await?;
             let (project, environment) = (&target.project, target.environment);
             tracing::debug!(deployment.id = %id, %project, %environment, "a deployment was found");
@@ -102,5 +97,46 @@ impl Controller {
     async fn leave_discovery(&self) -> Result<()> {
         let mut conn = self.services.db.acquire().await?;
         leases::give_back(&mut conn, NAME, self.services.instance).await.map_err(Error::from)
+    }
+}
+
+/// Which guests are being read, and which did not answer last.
+struct Discovery {
+    readers: JoinSet<(GitTarget, Option<String>)>,
+    reading: HashSet<GuestId>,
+    failing: HashSet<GuestId>,
+    room: Arc<Semaphore>,
+    of_project: HashMap<ProjectId, Arc<Semaphore>>,
+}
+
+impl Default for Discovery {
+    fn default() -> Self {
+        let (reading, failing, of_project) = (HashSet::new(), HashSet::new(), HashMap::new());
+        Self { readers: JoinSet::new(), reading, failing, room: Arc::new(Semaphore::new(AT_ONCE)), of_project }
+    }
+}
+
+impl Discovery {
+    /// The places that reading a guest needs; none while it is being read.
+    fn begin(&mut self, target: &GitTarget) -> Option<(Arc<Semaphore>, Arc<Semaphore>)> {
+        if !self.reading.insert(target.guest_id) {
+            return None;
+        }
+        let own = self.of_project.entry(target.project_id);
+        let own = own.or_insert_with(|| Arc::new(Semaphore::new(OF_A_PROJECT)));
+        Some((Arc::clone(own), Arc::clone(&self.room)))
+    }
+
+    /// A guest was read, or was not for that reason.
+    fn ended(&mut self, target: &GitTarget, error: Option<String>) {
+        self.reading.remove(&target.guest_id);
+        let Some(error) = error else {
+            self.failing.remove(&target.guest_id);
+            return;
+        };
+        // Once per silence: its node's page says the rest.
+        if self.failing.insert(target.guest_id) {
+            tracing::info!(guest = %target.guest, project = %target.project, error, "an environment is not read");
+        }
     }
 }

@@ -14,6 +14,7 @@
 //! - A member and an address have a limited number of connections, pushes and fetches.
 //! - Who has not shown a key costs little and not for long; an address that keeps failing is not
 //!   listened to for a while.
+//! - What a guest writes to the terminal of who pushes or fetches is text and nothing else.
 //! - Neither side can pile up memory here: bytes are moved as fast as the slower side takes them.
 //! - A guest or client that goes away ends the other side, and the pusher is told what that means.
 
@@ -28,6 +29,7 @@ mod pipe;
 mod recheck;
 mod seats;
 mod serve;
+mod sideband;
 mod visit;
 mod words;
 

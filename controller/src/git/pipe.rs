@@ -1,13 +1,16 @@
-//! Bytes between a client and the program on a guest, as fast as the slower side takes them.
+//! Bytes between a client and the program on a guest, as fast as the slower side takes them. What
+//! the guest says to the person at the client is made plain text on the way.
 
 use std::future::pending;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use corpus_domain::Plain;
 use russh::{ChannelMsg, ChannelReadHalf, ChannelWriteHalf, client, server};
 use tokio::time::{Instant, sleep};
 
 use super::Limits;
+use super::sideband::{Nonsense, Sideband};
 use crate::nodes::GitProgram;
 
 /// SSH's number of the standard error (RFC 4254 section 5.2).
@@ -22,6 +25,8 @@ pub(super) enum End {
     Killed,
     /// The guest did not even run it.
     Refused,
+    /// What the guest says is not git's protocol.
+    Nonsense,
     /// The guest, or the way to it, is gone: what became of the program is not known.
     GuestGone,
     /// The client left.
@@ -73,10 +78,16 @@ async fn up(from: &mut ChannelReadHalf, to: &ChannelWriteHalf<client::Msg>, mete
 /// Ends when the program has; the exit status may come before the last of its output.
 async fn down(from: &mut ChannelReadHalf, to: &ChannelWriteHalf<server::Msg>, meter: &Meter) -> End {
     let mut end = End::GuestGone;
+    let (mut sideband, mut stderr) = (Sideband::new(), Plain::lines());
     while let Some(message) = from.wait().await {
         let sent = match message {
-            ChannelMsg::Data { data } => meter.writing(to.data_bytes(data)).await,
-            ChannelMsg::ExtendedData { data, ext: STDERR } => meter.writing(to.extended_data_bytes(STDERR, data)).await,
+            ChannelMsg::Data { data } => match sideband.take(&data) {
+                Ok(data) => meter.writing(to.data_bytes(data)).await,
+                Err(Nonsense) => return End::Nonsense,
+            },
+            ChannelMsg::ExtendedData { data, ext: STDERR } => {
+                meter.writing(to.extended_data_bytes(STDERR, stderr.part(&data).into_bytes())).await
+            }
             ChannelMsg::ExitStatus { exit_status } => {
                 end = End::Status(exit_status);
                 Ok(())

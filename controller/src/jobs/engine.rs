@@ -28,7 +28,7 @@ pub struct EngineConfig {
     pub heartbeat: Duration,
     /// How often to look for work without being told.
     pub poll: Duration,
-    /// How many jobs run here at once. Most wait for a host most of the time, some for as long as a
+    /// How many jobs run here at once, shared between projects (see `queue`). Most wait for a host most of the time, some for as long as a
     /// deployment takes, and one that waits costs little: so there is room for many.
     pub capacity: usize,
     /// How long a step has to end by itself after a cancel, before it is dropped.
@@ -174,14 +174,13 @@ impl<S: Send + Sync + 'static> Taker<S> {
 
     async fn look(&self) -> Result<(), JobsError> {
         let found = self.claimant.look().await?;
-        let room = || self.capacity.saturating_sub(self.active.locked().len());
         if found.ownerless {
-            for claimed in self.claimant.adopt(room()).await? {
+            for claimed in self.claimant.adopt(self.capacity).await? {
                 self.start(claimed);
             }
         }
         if found.waiting {
-            for claimed in self.claimant.claim(room()).await? {
+            for claimed in self.claimant.claim(self.capacity).await? {
                 self.start(claimed);
             }
         }

@@ -148,6 +148,9 @@ pub enum JobsError {
         /// What would have been possible.
         expected: &'static str,
     },
+    /// So many jobs of the project wait already.
+    #[error("{0} jobs of this project wait already; cancel some, or wait until they have begun")]
+    TooMany(i64),
     /// A comment is needed.
     #[error("say in a comment why the job is abandoned")]
     CommentMissing,

@@ -1,31 +1,51 @@
 //! Leases: taking over those that ran out, renewing and giving back one's own.
 
-use corpus_domain::{JobId, UserId};
+use std::collections::HashMap;
+
+use corpus_domain::{JobId, ProjectId, UserId};
 use uuid::Uuid;
 
 use super::claim::{Claimant, Claimed, claimed};
 use super::error::JobsError;
+use super::queue::share;
 use super::writer::Lease;
 
 impl Claimant {
-    /// Takes up to `room` jobs whose lease ran out or was given back.
-    pub async fn adopt(&self, room: usize) -> Result<Vec<Claimed>, JobsError> {
+    /// Takes jobs whose lease ran out or was given back, as far as their projects get places here: a
+    /// server that ended leaves what it ran, and a project no more than its share of the places of those that stay.
+    pub async fn adopt(&self, capacity: usize) -> Result<Vec<Claimed>, JobsError> {
+        let open = sqlx::query!(
+            r#"
+            select id, project_id, owner is null or lease_until < now() as "ownerless!"
+            from jobs
+            where state in ('running', 'undoing') and kind = any($1)
+                and (owner = $2 or owner is null or lease_until < now())
+            order by queue_order
+            "#,
+            &self.kinds,
+            self.owner,
+        )
+        .fetch_all(&mut *self.db.acquire().await?)
+        .await?;
+        let (mut running, mut ready) = (HashMap::new(), Vec::new());
+        for row in open {
+            let project = row.project_id.map(ProjectId);
+            if row.ownerless { ready.push((JobId(row.id), project)) } else { *running.entry(project).or_default() += 1 }
+        }
+        let begin: Vec<Uuid> = share(capacity, running, &ready).into_iter().map(|job| job.0).collect();
         let rows = sqlx::query!(
             r#"
             update jobs set owner = $1, generation = generation + 1, lease_until = now() + make_interval(secs => $2)
             where id in (
                 select id from jobs
-                where state in ('running', 'undoing') and (owner is null or lease_until < now()) and kind = any($3)
-                order by queue_order
-                limit $4
+                where state in ('running', 'undoing') and (owner is null or lease_until < now()) and id = any($3)
                 for update skip locked
             )
             returning id, generation, kind, params, dag, created_by, cancel_requested_at
             "#,
             self.owner,
             self.lease.as_secs_f64(),
-            &self.kinds,
-            i64::try_from(room).unwrap_or(i64::MAX),
+            &begin,
         )
         .fetch_all(&mut *self.db.acquire().await?)
         .await?;

@@ -1,5 +1,7 @@
 //! Jobs as the pages read them. No authorization here.
 
+use std::collections::HashMap;
+
 use corpus_domain::{GuestId, JobId, JobKind, NodeId, ProjectId, UserId};
 use corpus_protocol::Stream;
 use sqlx::PgConnection;
@@ -199,6 +201,25 @@ impl Jobs {
                 text: row.text,
             })
             .collect())
+    }
+
+    /// The newest job of each guest that is not over; however many others there are.
+    pub(crate) async fn newest_open_of(
+        conn: &mut PgConnection,
+        guests: &[GuestId],
+    ) -> Result<HashMap<GuestId, JobId>, JobsError> {
+        let guests: Vec<_> = guests.iter().map(|guest| guest.0).collect();
+        let rows = sqlx::query!(
+            r#"
+            select distinct on (guest_id) guest_id as "guest!", id from jobs
+            where guest_id = any($1) and state in ('waiting', 'running', 'undoing', 'stuck')
+            order by guest_id, queue_order desc
+            "#,
+            &guests,
+        )
+        .fetch_all(conn)
+        .await?;
+        Ok(rows.into_iter().map(|row| (GuestId(row.guest), JobId(row.id))).collect())
     }
 
     /// How many jobs wait or run before a waiting one on things that it needs; 0 when it doesn't wait.

@@ -4,11 +4,16 @@
 //! no job that holds, and no job that waits before it, needs the same thing in a conflicting
 //! way. The order is total, so the first in it waits only for jobs that run: no deadlock; and
 //! nobody overtakes on a thing, so no starvation.
+//!
+//! A server runs so many jobs at once, and a project may submit as many as it likes: so places are
+//! shared by [`share`]. A project takes another place only while more are free than it has, so one
+//! alone has half of them, the next one half of the rest, and a job of yet another project begins at
+//! once; the next place goes to the project that has the fewest. Jobs of no project count as one.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::fmt::Display;
 
-use corpus_domain::{GuestId, JobId, NodeId};
+use corpus_domain::{GuestId, JobId, NodeId, ProjectId};
 use serde::{Deserialize, Serialize};
 
 /// Whether others may hold the same thing meanwhile.
@@ -71,8 +76,12 @@ impl Lock {
 #[derive(Debug, Clone)]
 pub(super) struct Entry {
     pub job: JobId,
+    /// Whose it is; none for jobs of nodes.
+    pub project: Option<ProjectId>,
     /// It runs, or is stuck: it has what it needs.
     pub holds: bool,
+    /// It has a place of the server that decides.
+    pub runs_here: bool,
     pub locks: Vec<Lock>,
 }
 
@@ -99,6 +108,30 @@ pub(super) fn decide(queue: &[Entry]) -> Vec<(JobId, Verdict)> {
         claim(&mut claims, entry);
     }
     verdicts
+}
+
+/// Which of those that may run get a place, in this order: `running` is how many of each project
+/// this server runs, `ready` those that may, in queue order.
+pub(super) fn share(
+    capacity: usize,
+    mut running: HashMap<Option<ProjectId>, usize>,
+    ready: &[(JobId, Option<ProjectId>)],
+) -> Vec<JobId> {
+    let mut free = capacity.saturating_sub(running.values().sum());
+    let mut waiting: HashMap<Option<ProjectId>, VecDeque<(usize, JobId)>> = HashMap::new();
+    for (place, (job, project)) in ready.iter().enumerate() {
+        waiting.entry(*project).or_default().push_back((place, *job));
+    }
+    let mut begin = Vec::new();
+    loop {
+        let has = |project: &Option<ProjectId>| running.get(project).copied().unwrap_or_default();
+        let next = waiting.iter().filter(|(project, _)| has(project) < free);
+        let next = next.filter_map(|(project, jobs)| Some((has(project), jobs.front()?.0, *project))).min();
+        let Some((_, _, project)) = next else { return begin };
+        begin.extend(waiting.get_mut(&project).and_then(VecDeque::pop_front).map(|(_, job)| job));
+        *running.entry(project).or_default() += 1;
+        free -= 1;
+    }
 }
 
 fn claim<'a>(claims: &mut HashMap<&'a str, Vec<(JobId, LockMode)>>, entry: &'a Entry) {

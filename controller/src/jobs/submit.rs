@@ -100,6 +100,22 @@ impl Submitted {
     }
 }
 
+/// Jobs of a project that may wait. Nobody looks through more, and each is looked at again and again.
+const WAITING: i64 = 1_000;
+
+async fn room_for(transaction: &mut PgTransaction<'_>, project: ProjectId) -> Result<(), JobsError> {
+    let waiting = sqlx::query_scalar!(
+        r#"
+        select count(*) as "count!" from (select 1 from jobs where project_id = $1 and state = 'waiting' limit $2) waiting
+        "#,
+        project.0,
+        WAITING,
+    )
+    .fetch_one(&mut **transaction)
+    .await?;
+    if waiting < WAITING { Ok(()) } else { Err(JobsError::TooMany(WAITING)) }
+}
+
 #[derive(Serialize)]
 struct NewStep<'a> {
     index: usize,
@@ -108,13 +124,17 @@ struct NewStep<'a> {
 }
 
 impl Jobs {
-    /// Writes a job with its steps and locks; servers learn of it when the transaction commits.
+    /// Writes a job with its steps and locks; servers learn of it when the transaction commits. A
+    /// project of which too many wait already is refused.
     pub async fn submit<P: JobParams>(
         &self,
         transaction: &mut PgTransaction<'_>,
         new: NewJob<P>,
     ) -> Result<Submitted, JobsError> {
         let outline = self.outline(P::KIND)?;
+        if let Some(project) = new.project {
+            room_for(transaction, project).await?;
+        }
         let params = serde_json::to_value(&new.params).map_err(JobsError::Params)?;
         let dag = plan::dag(P::KIND, outline, params.clone())?;
         let step =

@@ -7,7 +7,7 @@
 //! writes nothing at all and learns of it.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -28,6 +28,13 @@ const LINE_DELAY: Duration = Duration::from_millis(100);
 const LINES_AT_ONCE: usize = 50;
 /// How many log lines are kept while the database doesn't answer; later ones are counted only.
 const LINES_KEPT: usize = 5_000;
+/// How much of log lines is kept then, in bytes.
+const BYTES_KEPT: usize = 2 << 20;
+/// How much a run keeps of what hosts write into the job's log, in bytes: a host that is taken over
+/// writes as long as it is asked for something.
+const OUTPUT_KEPT: usize = 16 << 20;
+/// What stands at the end of that.
+const CUT: &str = "the output is cut here: more of it is not kept";
 /// How exactly it is kept when a step last gave a sign of life.
 const ALIVE_WITHIN: chrono::Duration = chrono::Duration::seconds(1);
 /// The longest log line, in characters.
@@ -50,6 +57,7 @@ struct Pending {
     events: Vec<EventRow>,
     items: Vec<Item>,
     lines: usize,
+    bytes: usize,
     left_out: usize,
     state: Option<JobState>,
     error: Option<String>,
@@ -67,6 +75,7 @@ pub(super) struct Writer {
     flushing: tokio::sync::Mutex<()>,
     halt: CancellationToken,
     statements: AtomicU64,
+    output: AtomicUsize,
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -88,6 +97,7 @@ impl Writer {
             flushing: tokio::sync::Mutex::default(),
             halt,
             statements: AtomicU64::new(0),
+            output: AtomicUsize::new(0),
         }
     }
 
@@ -102,14 +112,23 @@ impl Writer {
 
     /// Adds a line to the job's log.
     pub fn line(self: &Arc<Self>, step: Option<i32>, stream: Stream, text: &str) {
-        let line = Line { at: Utc::now(), step, stream, text: clean(text) };
+        let mut line = Line { at: Utc::now(), step, stream, text: clean(text) };
+        if stream != Stream::Note {
+            let before = self.output.fetch_add(line.text.len() + 1, Ordering::Relaxed);
+            match before.saturating_add(line.text.len() + 1) {
+                after if after <= OUTPUT_KEPT => {}
+                _ if before > OUTPUT_KEPT => return,
+                _ => (line.stream, line.text) = (Stream::Note, CUT.to_owned()),
+            }
+        }
         let sign = step.filter(|index| self.gives_sign(*index, line.at));
         let mut pending = locked(&self.pending);
-        if pending.lines >= LINES_KEPT {
+        if pending.lines >= LINES_KEPT || pending.bytes >= BYTES_KEPT {
             pending.left_out += 1;
             return;
         }
         pending.lines += 1;
+        pending.bytes += line.text.len();
         pending.items.extend(sign.map(Item::Step));
         pending.items.push(Item::Line(line));
         if pending.lines.is_multiple_of(LINES_AT_ONCE) {

@@ -3,7 +3,9 @@
 //! Guarantees: ids rise; each call gets exactly one end; a call that is dropped, cancelled or
 //! late sends `cancel`, so that nothing goes on running on the host unwatched; an agent that
 //! does not end a cancelled request hangs and would hang the next caller too, so its line is
-//! given up; when the line ends, every open call ends with it at once.
+//! given up; when the line ends, every open call ends with it at once. Nothing piles up here: an
+//! agent is read as fast as the callers take what it says, and one that takes no requests is
+//! given up.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,13 +15,14 @@ use bytes::Bytes;
 use corpus_protocol::{Answer, Event, FromAgent, JobRef, MAX_LINE, Reply, Request, ToAgent};
 use russh::ChannelWriteHalf;
 use tokio::sync::mpsc;
+use tokio::sync::mpsc::error::TrySendError;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::command::Command;
 use super::connection::Connection;
 use super::error::NodeError;
-use super::lines::excerpt;
+use super::input;
 use super::privilege::Privilege;
 use super::sha256::Sha256;
 use super::source::Source;
@@ -31,6 +34,14 @@ const CANCEL_LIMIT: Duration = Duration::from_secs(5);
 /// An agent that has not ended a cancelled request by then hangs: killing what it ran takes 4 s
 /// at most.
 const HUNG_LIMIT: Duration = Duration::from_secs(10);
+/// Events that wait for a caller; the agent is read no further meanwhile. Each is a line, and what
+/// is behind them waits on the host.
+const EVENTS_KEPT: usize = 16;
+/// A caller that takes nothing for so long holds up the others on the line, and gets no more. Longer
+/// than a deployment that is followed waits for more storage.
+const UNHEARD_LIMIT: Duration = Duration::from_mins(1);
+/// Requests that wait for the host to take them; it takes them at once, unless it is made to hang.
+const REQUESTS_KEPT: usize = 1_024;
 
 /// A request with its circumstances.
 #[derive(Debug, Clone)]
@@ -76,6 +87,27 @@ impl Call {
     }
 }
 
+/// Who hears what happens while a request runs; what is not taken yet stays with the host.
+trait Listener: Send {
+    fn hear(&mut self, event: Event) -> impl Future<Output = ()> + Send;
+}
+
+impl<F: FnMut(Event) + Send> Listener for F {
+    async fn hear(&mut self, event: Event) {
+        self(event);
+    }
+}
+
+/// Hands events on to a task that takes its time.
+struct To(mpsc::Sender<Event>);
+
+impl Listener for To {
+    async fn hear(&mut self, event: Event) {
+        // Nobody listens any more: the caller ends the call.
+        drop(self.0.send(event).await);
+    }
+}
+
 /// A running agent on a node. Its process ends when the last clone is dropped.
 #[derive(Debug, Clone)]
 pub struct Agent(Arc<Line>);
@@ -83,7 +115,7 @@ pub struct Agent(Arc<Line>);
 #[derive(Debug)]
 struct Line {
     host: Arc<str>,
-    out: mpsc::UnboundedSender<Bytes>,
+    out: mpsc::Sender<Bytes>,
     calls: Arc<Calls>,
 }
 
@@ -93,7 +125,7 @@ struct Calls(Mutex<Open>);
 #[derive(Debug, Default)]
 struct Open {
     last_id: u64,
-    waiting: HashMap<u64, mpsc::UnboundedSender<News>>,
+    waiting: HashMap<u64, mpsc::Sender<News>>,
     ended: Option<NodeError>,
 }
 
@@ -113,30 +145,36 @@ impl Calls {
         let mut open = self.lock();
         open.ended.get_or_insert_with(|| error.clone());
         for (_, call) in open.waiting.drain() {
-            drop(call.send(News::Ended(error.clone())));
+            // One who has not taken the last ones yet sees that nothing comes after them.
+            drop(call.try_send(News::Ended(error.clone())));
         }
     }
 
     /// Brings a line to its call. Lines for calls that were dropped are of no interest.
-    fn deliver(&self, line: &[u8]) -> Result<(), String> {
-        let message = serde_json::from_slice(line).map_err(|error| format!("{error} in {:?}", excerpt(line)))?;
-        let mut open = self.lock();
-        let (id, news) = match message {
+    async fn deliver(&self, line: &[u8]) -> Result<(), String> {
+        let (id, news) = match input::read(line)? {
             FromAgent::Hello { .. } => return Err("a second hello".to_owned()),
             FromAgent::Event { id, event } => (id, News::Event(event)),
             FromAgent::Result { id, result } => (id, News::Result(result)),
         };
+        let Some(call) = self.call(id, matches!(news, News::Event(_)))? else { return Ok(()) };
+        if timeout(UNHEARD_LIMIT, call.send(news)).await.is_ok() {
+            return Ok(());
+        }
+        // It ends for its caller, who cancels it.
+        if let Some(waiting) = self.lock().waiting.get_mut(&id) {
+            *waiting = mpsc::channel(1).0;
+        }
+        Ok(())
+    }
+
+    /// Who waits for this request, and goes on to do so.
+    fn call(&self, id: u64, goes_on: bool) -> Result<Option<mpsc::Sender<News>>, String> {
+        let mut open = self.lock();
         if id > open.last_id {
             return Err(format!("an answer to request {id}, which was never sent"));
         }
-        let call = match news {
-            News::Event(_) => open.waiting.get(&id).cloned(),
-            _ => open.waiting.remove(&id),
-        };
-        if let Some(call) = call {
-            drop(call.send(news));
-        }
-        Ok(())
+        Ok(if goes_on { open.waiting.get(&id).cloned() } else { open.waiting.remove(&id) })
     }
 }
 
@@ -156,7 +194,7 @@ impl Agent {
         let first = timeout(HELLO_LIMIT, source.next()).await.map_err(late)??;
         source.check_hello(&first, on.user())?;
 
-        let (out, queue) = mpsc::unbounded_channel();
+        let (out, queue) = mpsc::channel(REQUESTS_KEPT);
         let calls = Arc::new(Calls::default());
         let writer = tokio::spawn(write(outgoing, queue)).abort_handle();
         let read_calls = Arc::clone(&calls);
@@ -176,7 +214,16 @@ impl Agent {
     /// Sends a request and waits for its result; `events` sees what happens meanwhile.
     /// Dropping the future cancels the request on the host. After the time limit or the token the
     /// result is waited for up to 5 s more: a request that succeeded after all is a success.
-    pub async fn call(&self, call: Call, mut events: impl FnMut(Event) + Send) -> Result<Answer, NodeError> {
+    pub async fn call(&self, call: Call, events: impl FnMut(Event) + Send) -> Result<Answer, NodeError> {
+        self.listening(call, events).await
+    }
+
+    /// The same; what happens is told as fast as it is taken from the channel, and waits on the host till then.
+    pub async fn call_to(&self, call: Call, events: mpsc::Sender<Event>) -> Result<Answer, NodeError> {
+        self.listening(call, To(events)).await
+    }
+
+    async fn listening(&self, call: Call, mut events: impl Listener) -> Result<Answer, NodeError> {
         let (limit, cancel) = (call.limit, call.token());
         let mut running = self.send(call)?;
         let host = || self.0.host.to_string();
@@ -197,7 +244,7 @@ impl Agent {
     }
 
     fn send(&self, call: Call) -> Result<Running, NodeError> {
-        let (news, incoming) = mpsc::unbounded_channel();
+        let (news, incoming) = mpsc::channel(EVENTS_KEPT);
         let mut open = self.0.calls.lock();
         if let Some(error) = &open.ended {
             return Err(error.clone());
@@ -205,11 +252,24 @@ impl Agent {
         let id = open.last_id + 1;
         let line = encode(&ToAgent::Request { id, job: call.job, request: call.request }, &self.0.host)?;
         open.last_id = id;
-        open.waiting.insert(id, news);
         // Still under the lock, so that ids rise on the line too.
-        drop(self.0.out.send(line));
+        let sent = self.0.out.try_send(line);
+        if matches!(sent, Err(TrySendError::Full(_))) {
+            drop(open);
+            let error = self.0.hangs("it takes no more requests");
+            self.0.calls.end(&error);
+            return Err(error);
+        }
+        open.waiting.insert(id, news);
         drop(open);
         Ok(Running { id, line: Arc::clone(&self.0), incoming })
+    }
+}
+
+impl Line {
+    fn hangs(&self, how: &str) -> NodeError {
+        tracing::warn!(host = &*self.host, how, "the agent hangs; its line is given up");
+        NodeError::AgentEnded { host: self.host.to_string(), reason: how.to_owned(), stderr: Vec::new() }
     }
 }
 
@@ -227,24 +287,32 @@ fn encode(message: &ToAgent, host: &str) -> Result<Bytes, NodeError> {
 struct Running {
     id: u64,
     line: Arc<Line>,
-    incoming: mpsc::UnboundedReceiver<News>,
+    incoming: mpsc::Receiver<News>,
 }
 
 impl Running {
-    async fn end(&mut self, events: &mut (impl FnMut(Event) + Send)) -> Result<Answer, NodeError> {
+    async fn end(&mut self, events: &mut impl Listener) -> Result<Answer, NodeError> {
         loop {
             match self.incoming.recv().await {
-                Some(News::Event(event)) => events(event),
+                Some(News::Event(event)) => events.hear(event).await,
                 Some(News::Result(result)) => return result.map_err(NodeError::Remote),
                 Some(News::Ended(error)) => return Err(error),
-                None => return Err(NodeError::Cancelled { host: self.line.host.to_string() }),
+                None => return Err(self.cut()),
             }
         }
     }
 
+    /// Why nothing comes any more: the line has ended, or this call held it up.
+    fn cut(&self) -> NodeError {
+        let reason = || format!("nobody took what it said for {UNHEARD_LIMIT:?}");
+        let unheard = || NodeError::Disconnected { host: self.line.host.to_string(), reason: reason() };
+        self.line.calls.lock().ended.clone().unwrap_or_else(unheard)
+    }
+
     fn cancel(&self) {
         if let Ok(line) = encode(&ToAgent::Cancel { id: self.id }, &self.line.host) {
-            drop(self.line.out.send(line));
+            // One that takes no more is given up when it has not ended in time.
+            drop(self.line.out.try_send(line));
         }
     }
 }
@@ -252,7 +320,7 @@ impl Running {
 impl Drop for Running {
     /// Cancels what has not ended, and sees to it that it ends.
     fn drop(&mut self) {
-        let (news, end) = mpsc::unbounded_channel();
+        let (news, end) = mpsc::channel(EVENTS_KEPT);
         match self.line.calls.lock().waiting.get_mut(&self.id) {
             Some(waiting) => *waiting = news,
             None => return,
@@ -265,16 +333,14 @@ impl Drop for Running {
     }
 }
 
-async fn end_or_give_up(line: Arc<Line>, mut end: mpsc::UnboundedReceiver<News>) {
+async fn end_or_give_up(line: Arc<Line>, mut end: mpsc::Receiver<News>) {
     let ended = async { while let Some(News::Event(_)) = end.recv().await {} };
     if timeout(HUNG_LIMIT, ended).await.is_err() {
-        tracing::warn!(host = &*line.host, "the agent hangs; its line is given up");
-        let reason = "it did not end a cancelled request".to_owned();
-        line.calls.end(&NodeError::AgentEnded { host: line.host.to_string(), reason, stderr: Vec::new() });
+        line.calls.end(&line.hangs("it did not end a cancelled request"));
     }
 }
 
-async fn write(to: ChannelWriteHalf<russh::client::Msg>, mut queue: mpsc::UnboundedReceiver<Bytes>) {
+async fn write(to: ChannelWriteHalf<russh::client::Msg>, mut queue: mpsc::Receiver<Bytes>) {
     while let Some(line) = queue.recv().await {
         if to.data_bytes(line).await.is_err() {
             return;
@@ -288,7 +354,7 @@ async fn deliver_all(source: &mut Source, calls: &Calls) -> NodeError {
     loop {
         match source.next().await {
             Ok(line) => {
-                if let Err(what) = calls.deliver(&line) {
+                if let Err(what) = calls.deliver(&line).await {
                     return source.protocol(what);
                 }
             }

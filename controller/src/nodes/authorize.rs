@@ -8,7 +8,7 @@ use std::time::Duration;
 use russh_sftp::client::SftpSession;
 use russh_sftp::client::error::Error as SftpError;
 use russh_sftp::protocol::{FileAttributes, OpenFlags, StatusCode};
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::command::{Command, HostPath, must};
 use super::connection::Connection;
@@ -18,6 +18,8 @@ use super::privilege::Privilege;
 
 const FOLDER: &str = ".ssh";
 const LIMIT: Duration = Duration::from_secs(10);
+/// The longest file that is read: thousands of keys. A host could send one without end.
+const LONGEST: u64 = 1 << 20;
 
 /// Lets the control key in: its line is in the account's `~/.ssh/authorized_keys`, once.
 /// Tells whether it had to be added.
@@ -70,11 +72,20 @@ fn is_of(line: &str, key: &ControlKey) -> bool {
 
 async fn read(on: &Connection, sftp: &SftpSession) -> Result<String, NodeError> {
     let path = HostPath::AuthorizedKeys.to_string();
-    match sftp.read(path.as_str()).await {
-        Ok(bytes) => Ok(String::from_utf8_lossy(&bytes).into_owned()),
-        Err(SftpError::Status(status)) if status.status_code == StatusCode::NoSuchFile => Ok(String::new()),
-        Err(source) => Err(on.sftp_failed("reading", &path, source)),
+    let failed = |source| on.sftp_failed("reading", &path, source);
+    let file = match sftp.open(path.as_str()).await {
+        Ok(file) => file,
+        Err(SftpError::Status(status)) if status.status_code == StatusCode::NoSuchFile => return Ok(String::new()),
+        Err(source) => return Err(failed(source)),
+    };
+    let mut bytes = Vec::new();
+    file.take(LONGEST + 1).read_to_end(&mut bytes).await.map_err(|source| failed(source.into()))?;
+    if u64::try_from(bytes.len()).is_ok_and(|length| length > LONGEST) {
+        // Written back without its end, it would cost people their keys.
+        let what = format!("{path} is longer than {} KiB; take out what is not needed", LONGEST >> 10);
+        return Err(NodeError::Protocol { host: on.host().to_owned(), what, stderr: Vec::new() });
     }
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 async fn write(

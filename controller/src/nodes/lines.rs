@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use bytes::{Buf, Bytes, BytesMut};
+use corpus_domain::plain_line;
 use corpus_protocol::MAX_LINE;
 
 /// Cuts a stream of bytes at its newlines.
@@ -73,10 +74,10 @@ impl Tail {
     }
 }
 
-/// Text from bytes of any kind: 200 characters at most, control characters made visible.
+/// Text from bytes of any kind: 200 characters at most, which can be shown.
 pub(super) fn excerpt(bytes: &[u8]) -> String {
-    let text = String::from_utf8_lossy(bytes.get(..bytes.len().min(800)).unwrap_or_default()).into_owned();
-    text.trim_end().chars().take(200).map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+    let text = String::from_utf8_lossy(bytes.get(..bytes.len().min(800)).unwrap_or_default());
+    plain_line(text.trim_end(), 200)
 }
 
 #[cfg(test)]

@@ -10,6 +10,8 @@
 //!   that goes away cancels what it asked for on the host.
 //! - Every error says what failed, at which host, and whether trying again makes sense
 //!   ([`NodeError::is_transient`]). A cut line fails its calls at once instead of hanging them.
+//! - What a host says is input of whoever has it: bounded and cleaned before anything is made of it,
+//!   and read no faster than it is taken.
 //! - No secret is kept, logged or shown: a one-time password lives in one [`Credential`].
 //!
 //! Endpoints and keys come in as values: this module knows neither the database nor who may
@@ -28,6 +30,7 @@ mod error;
 mod git;
 mod host_key;
 mod hysteresis;
+mod input;
 mod install;
 mod key;
 mod lines;

@@ -17,6 +17,7 @@ use corpus_domain::NodeId;
 use corpus_protocol::{Answer, Event};
 use futures::FutureExt;
 use futures::future::{BoxFuture, Shared};
+use tokio::sync::mpsc;
 
 use super::agent::{Agent, Call};
 use super::backoff::Backoff;
@@ -117,12 +118,25 @@ impl<Id: HostId> Pool<Id> {
         call: Call,
         events: impl FnMut(Event) + Send,
     ) -> Result<Answer, NodeError> {
+        self.line_of(node, &call).await?.agent.call(call, events).await
+    }
+
+    /// The same; what happens is told as fast as it is taken from the channel, and waits on the host till then.
+    pub async fn call_to(
+        &self,
+        node: &Endpoint<Id>,
+        call: Call,
+        events: mpsc::Sender<Event>,
+    ) -> Result<Answer, NodeError> {
+        self.line_of(node, &call).await?.agent.call_to(call, events).await
+    }
+
+    async fn line_of(&self, node: &Endpoint<Id>, call: &Call) -> Result<Line, NodeError> {
         let cancel = call.token();
-        let line = tokio::select! {
-            line = self.line_for(node, call.is_observing()) => line?,
-            () = cancel.cancelled() => return Err(NodeError::Cancelled { host: node.host() }),
-        };
-        line.agent.call(call, events).await
+        tokio::select! {
+            line = self.line_for(node, call.is_observing()) => line,
+            () = cancel.cancelled() => Err(NodeError::Cancelled { host: node.host() }),
+        }
     }
 
     /// Copies a file of the controller to [`Uploaded::path`] on the node, unless it is there already.

@@ -217,6 +217,8 @@ impl Controller {
             };
             let actor = if login.is_empty() { stands.guest_name.as_str() } else { login };
             audit::write_as(&mut tx, by.map(|id| id.0), actor, entry).await?;
+        } else if let Some(member) = &member {
+            deployments::set_pusher(&mut tx, id, member.id, login).await?;
         }
         let job = self.follow(&mut tx, id, &stands, by).await?;
         tx.commit().await?;

@@ -9,11 +9,14 @@ use super::deployments::{others_run, runs};
 use super::environments::is_ready;
 use crate::authz::{Denied, Operation, Permit, Principal};
 use crate::git::Repository;
-use crate::nodes::{Call, GuestEndpoint, HostKey};
+use crate::nodes::{Call, GuestEndpoint, HostKey, NodeError};
+use crate::ssh_keys::MemberKey;
 use crate::store::environments::{self, Stands, Told};
-use crate::store::{deployments, keys, projects};
+use crate::store::{deployments, guests, keys, projects, users};
 use crate::{Controller, Error, Result};
 
+/// No host key is longer, as a line.
+const LONGEST_KEY: usize = 8 << 10;
 /// How long a guest may take to tell of its project.
 const READ_LIMIT: Duration = Duration::from_secs(10);
 
@@ -168,20 +171,37 @@ impl Controller {
     pub async fn read_environment(&self, target: &GitTarget) -> Result<Vec<DeploymentId>> {
         let call = Call::new(Request::ReadProject { project: target.project.clone() }, READ_LIMIT).observing();
         let asked = self.services.guests.call(&target.endpoint()?, call, |_| ()).await;
+        self.note_host_key(target, asked.as_ref().err()).await?;
         let unavailable = |source| Error::Unavailable {
             message: format!("{} did not tell of {}", target.guest, target.project),
             source: Box::new(source),
         };
-        let Answer::Project { live, archives, configuration, deployments: mut told } = asked.map_err(unavailable)?
+        let Answer::Project { mut live, mut archives, configuration, deployments: mut told } =
+            asked.map_err(unavailable)?
         else {
             return Ok(Vec::new());
         };
         let mut tx = self.services.begin().await?;
+        environments::own_only(&mut tx, target.guest_id, &mut live, &mut archives).await?;
         let known = Told { live, archives, configuration: Some(configuration) };
         environments::observe(&mut tx, target.guest_id, &known).await?;
         told.reverse();
-        let unfinished = deployments::unfinished(&mut tx, &told).await?;
+        let unfinished = deployments::unfinished(&mut tx, target.guest_id, &told).await?;
         tx.commit().await?;
         Ok(unfinished)
+    }
+
+    /// Keeps that a guest shows another key than its own, or does so no more, for its page. One that does not
+    /// answer says nothing of that.
+    async fn note_host_key(&self, target: &GitTarget, error: Option<&NodeError>) -> Result<()> {
+        let shown = match error {
+            None => None,
+            Some(NodeError::HostKeyChanged { seen, .. }) if seen.public.len() <= LONGEST_KEY => {
+                Some(seen.public.as_str())
+            }
+            Some(_) => return Ok(()),
+        };
+        let mut conn = self.services.db.acquire().await?;
+        Ok(guests::note_host_key(&mut conn, target.guest_id, shown).await?)
     }
 }

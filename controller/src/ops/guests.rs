@@ -54,7 +54,7 @@ impl Controller {
                 guest.names.push(name);
             }
         }
-        fill_guest_jobs(&mut found, &open);
+        fill_guest_jobs(&mut conn, &mut found).await?;
         Ok(found)
     }
 
@@ -134,6 +134,24 @@ impl Controller {
         let job = self.submit(&mut tx, principal, guest_limit::job(&guest, to)).await?;
         tx.commit().await?;
         Ok(job)
+    }
+
+    /// Pins the key that a guest shows in the place of its own, after a person has compared it.
+    pub async fn confirm_guest_host_key(&self, principal: &Principal, id: GuestId, compared: &str) -> Result<()> {
+        let guest = self.guest(principal, id).await?;
+        let _permit = principal.permit_in(Operation::GuestConfirmHostKey, guest.project_id)?;
+        let mut tx = self.services.begin().await?;
+        if !guests::confirm_host_key(&mut tx, id, compared).await? {
+            return Err(Error::Conflict(format!(
+                "{} does not show that key any more. Look at its page again, and compare what is shown now.",
+                guest.name
+            )));
+        }
+        let detail = json!({ "from": guest.host_fingerprint, "to": compared });
+        self.audit_guest(&mut tx, principal, "guest.confirm_host_key", id, &guest.name, detail).await?;
+        tx.commit().await?;
+        self.services.guests.forget(id);
+        Ok(())
     }
 
     /// Destroys a guest and all that belongs to it.

@@ -1,7 +1,5 @@
 //! Jobs as members see them, and what they may decide about one.
 
-use std::collections::HashMap;
-
 use corpus_domain::{JobId, JobState, ProjectId};
 use futures::stream::{Stream, StreamExt};
 use serde_json::json;
@@ -107,12 +105,14 @@ impl Controller {
     }
 }
 
-/// Notes at each guest the job that is on it, of those that are not over.
-pub(super) fn fill_guest_jobs(found: &mut [GuestView], open: &[JobRow]) {
-    let by_guest: HashMap<_, _> = open.iter().rev().filter_map(|job| Some((job.guest_id?, job.id))).collect();
+/// Notes at each guest the job that is on it.
+pub(super) async fn fill_guest_jobs(conn: &mut PgConnection, found: &mut [GuestView]) -> Result<()> {
+    let guests: Vec<_> = found.iter().map(|guest| guest.id).collect();
+    let by_guest = Jobs::newest_open_of(conn, &guests).await.map_err(jobs_error)?;
     for guest in found {
         guest.job = by_guest.get(&guest.id).copied();
     }
+    Ok(())
 }
 
 /// Notes at each name the job that is on it, while the name is not settled.
@@ -198,7 +198,7 @@ fn told(principal: &Principal, update: JobUpdate) -> JobUpdate {
 pub(crate) fn jobs_error(error: JobsError) -> Error {
     match error {
         JobsError::Missing(_) => Denied::NotFound.into(),
-        JobsError::WrongState { .. } => Error::Conflict(error.to_string()),
+        JobsError::WrongState { .. } | JobsError::TooMany(_) => Error::Conflict(error.to_string()),
         JobsError::CommentMissing => Error::field("comment", error.to_string()),
         JobsError::Database(error) => Error::from(error),
         other => Error::Internal { message: "the job could not be handled", source: Box::new(other) },

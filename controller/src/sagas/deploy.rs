@@ -10,6 +10,7 @@
 //! Where the environment has other guests, the first one holds when it could go live, and the
 //! job has the others do the same, one after the other ([`together`]).
 
+mod belief;
 mod follow;
 mod journal;
 mod room;

@@ -181,11 +181,13 @@ async fn place(conn: &mut PgConnection, stands: &Stands) -> Result<Place, StepEr
 /// Takes over what the guest tells of its project now.
 pub async fn read<P: JobParams>(ctx: &StepContext<Services, P>, on: &On) -> Result<(), StepError> {
     let answer = ask(ctx, on, Request::ReadProject { project: on.name.clone() }, SHORT).await?;
-    let Answer::Project { live, archives, configuration, .. } = answer else {
+    let Answer::Project { mut live, mut archives, configuration, .. } = answer else {
         return Err(StepError::permanent("the guest told something else than its project"));
     };
-    let told = Told { live, archives, configuration: Some(configuration) };
     let mut tx = ctx.begin().await?;
+    let refused = environments::own_only(&mut tx, on.guest, &mut live, &mut archives).await?;
+    refused.iter().for_each(|line| ctx.log(line));
+    let told = Told { live, archives, configuration: Some(configuration) };
     environments::observe(&mut tx, on.guest, &told).await?;
     Ok(tx.commit().await?)
 }

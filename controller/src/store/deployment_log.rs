@@ -3,10 +3,39 @@
 use corpus_domain::DeploymentId;
 use sqlx::PgConnection;
 
+use super::number;
 use crate::project_views::LogLine;
 
 /// Lines that a search finds at most.
 pub const FOUND: i64 = 500;
+
+/// What stands at the end of a log that is longer than one that is kept.
+pub const CUT: &str = "the log is cut here: what comes after it is not kept";
+
+/// How long a deployment's log is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct LogSize {
+    /// Its lines.
+    pub lines: u64,
+    /// Their text.
+    pub bytes: u64,
+    /// Whether it ends with [`CUT`].
+    pub is_cut: bool,
+}
+
+/// How long a deployment's log is.
+pub async fn size(conn: &mut PgConnection, id: DeploymentId) -> sqlx::Result<LogSize> {
+    let size = sqlx::query!(
+        "select count(*) as \"lines!\", coalesce(sum(octet_length(text)), 0)::bigint as \"bytes!\",
+                coalesce(bool_or(stream = 'note' and text = $2), false) as \"is_cut!\"
+         from deployment_log where deployment_id = $1",
+        id.0,
+        CUT,
+    )
+    .fetch_one(conn)
+    .await?;
+    Ok(LogSize { lines: number(size.lines)?, bytes: number(size.bytes)?, is_cut: size.is_cut })
+}
 
 /// A line of a log, to be kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,8 +60,7 @@ pub async fn add(conn: &mut PgConnection, id: DeploymentId, lines: &[NewLine]) -
         numbers.push(line.number);
         at.push(line.at_ms);
         streams.push(line.stream.to_owned());
-        // PostgreSQL has no place for the character of number 0.
-        texts.push(line.text.replace('\0', "\u{fffd}"));
+        texts.push(line.text.clone());
     }
     sqlx::query!(
         "insert into deployment_log (deployment_id, number, at, stream, text)

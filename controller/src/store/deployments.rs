@@ -4,6 +4,7 @@
 //! Where an environment has several guests, the row of a deployment is that of the first guest,
 //! and each other one has a row that names it as its leader. Lists and statistics count leaders.
 
+use chrono::{DateTime, Utc};
 use corpus_domain::{
     CommitId, DeploymentId, DeploymentState, Environment, GuestId, GuestName, JobId, Phase, ProjectId, Trigger, UserId,
 };
@@ -82,7 +83,27 @@ pub async fn insert(conn: &mut PgConnection, new: &NewDeployment<'_>) -> sqlx::R
 
 /// Notes the job that sees a deployment to its end.
 pub async fn set_job(conn: &mut PgConnection, id: DeploymentId, job: JobId) -> sqlx::Result<()> {
-    sqlx::query!("update deployments set job_id = $2 where id = $1", id.0, job.0).execute(conn).await.map(drop)
+    sqlx::query!(
+        "update deployments set job_id = $2, follows = follows + 1, followed_at = now() where id = $1",
+        id.0,
+        job.0
+    )
+    .execute(conn)
+    .await
+    .map(drop)
+}
+
+/// Notes who pushed, if the deployment was found on its guest before that was known here.
+pub async fn set_pusher(conn: &mut PgConnection, id: DeploymentId, by_id: UserId, by: &str) -> sqlx::Result<()> {
+    sqlx::query!(
+        "update deployments set by_id = $2, by = $3 where id = $1 and by_id is null and ordered is null",
+        id.0,
+        by_id.0,
+        by,
+    )
+    .execute(conn)
+    .await
+    .map(drop)
 }
 
 /// A deployment as its job sees it.
@@ -102,8 +123,14 @@ pub struct Course {
     pub trigger: Trigger,
     /// What was ordered here.
     pub ordered: Option<Ordered>,
+    /// Who, if a member.
+    pub by_id: Option<UserId>,
     /// Who, for people.
     pub by: String,
+    /// When it was ordered, or found.
+    pub ordered_at: DateTime<Utc>,
+    /// Since when the job that sees it to its end runs.
+    pub followed_since: Option<DateTime<Utc>>,
     /// Its state.
     pub state: DeploymentState,
     /// The report as far as it has come.
@@ -121,8 +148,8 @@ pub struct Course {
 /// What is known of a deployment's course; held until the transaction ends.
 pub async fn hold(conn: &mut PgConnection, id: DeploymentId) -> sqlx::Result<Option<Course>> {
     let row = sqlx::query!(
-        "select number, leader_id, project_id, environment, guest_id, trigger, ordered, by, state, report, final, journal_next,
-                lines, job_id
+        "select number, leader_id, project_id, environment, guest_id, trigger, ordered, by_id, by, ordered_at, state, report, final,
+                journal_next, lines, job_id, (select started_at from jobs where jobs.id = job_id) as followed_since
          from deployments where id = $1 for update",
         id.0,
     )
@@ -137,7 +164,10 @@ pub async fn hold(conn: &mut PgConnection, id: DeploymentId) -> sqlx::Result<Opt
             guest: GuestId(row.guest_id),
             trigger: word(&row.trigger)?,
             ordered: json_opt(row.ordered)?,
+            by_id: row.by_id.map(UserId),
             by: row.by,
+            ordered_at: row.ordered_at,
+            followed_since: row.followed_since,
             state: word(&row.state)?,
             report: json_opt(row.report)?,
             is_final: row.r#final,
@@ -238,13 +268,34 @@ pub async fn give_up_of_job(conn: &mut PgConnection, job: JobId, fault: &str) ->
     .map(drop)
 }
 
-/// Of these, in their order, those that are not known to their end here.
-pub async fn unfinished(conn: &mut PgConnection, ids: &[DeploymentId]) -> sqlx::Result<Vec<DeploymentId>> {
+/// Deployments of a guest that are taken over in a day though nobody is known to have begun them:
+/// some are pushed to its own SSH port. It may invent as many as it likes.
+pub const FOUND_A_DAY: i64 = 200;
+
+/// Of what a guest tells, in its order, the deployments that are to be followed: those not known
+/// here to their end which no job follows. One that was followed before is so again after a while, each time after twice
+/// as long; a new one counts against [`FOUND_A_DAY`].
+pub async fn unfinished(
+    conn: &mut PgConnection,
+    guest: GuestId,
+    ids: &[DeploymentId],
+) -> sqlx::Result<Vec<DeploymentId>> {
     let ids: Vec<_> = ids.iter().map(|id| id.0).collect();
     let found = sqlx::query_scalar!(
         "select l.id as \"id!\" from unnest($1::uuid[]) with ordinality as l (id, place)
-         where not exists (select 1 from deployments d where d.id = l.id and d.final) order by l.place",
+         left join deployments d on d.id = l.id
+         where case when d.id is null
+             then (select count(*) from deployments f where f.guest_id = $2 and f.ordered is null and f.by_id is null
+                     and f.ordered_at > now() - interval '1 day') < $3
+             else not d.final and d.guest_id = $2
+                 and not exists (
+                     select 1 from jobs j where j.id = d.job_id and j.state in ('waiting', 'running', 'undoing'))
+                 and (d.followed_at is null
+                     or d.followed_at < now() - interval '10 seconds' * power(2, least(d.follows - 1, 14))) end
+         order by l.place",
         &ids,
+        guest.0,
+        FOUND_A_DAY,
     )
     .fetch_all(conn)
     .await?;

@@ -254,6 +254,29 @@ pub struct Told {
     pub configuration: Option<Vec<ConfigurationEntry>>,
 }
 
+/// Takes out what the guest tells of other projects' deployments, and tells that it did.
+pub async fn own_only(
+    conn: &mut PgConnection,
+    guest: GuestId,
+    live: &mut Option<Live>,
+    archives: &mut Vec<ArchiveEntry>,
+) -> sqlx::Result<Vec<String>> {
+    let told = live.iter().map(|live| live.deployment).chain(archives.iter().map(|archive| archive.id));
+    let told: Vec<_> = told.map(|id| id.0).collect();
+    let others = sqlx::query_scalar!(
+        "select d.id from deployments d join guests g on g.id = $2
+         where d.id = any($1) and d.project_id is distinct from g.project_id",
+        &told,
+        guest.0,
+    )
+    .fetch_all(conn)
+    .await?;
+    live.take_if(|live| others.contains(&live.deployment.0));
+    archives.retain(|archive| !others.contains(&archive.id.0));
+    let refused = |id| format!("the guest told of deployment {id}, which is another project's: that is not believed");
+    Ok(others.into_iter().map(refused).collect())
+}
+
 /// Takes over what the guest tells, if the environment still stands there.
 pub async fn observe(conn: &mut PgConnection, guest: GuestId, told: &Told) -> sqlx::Result<()> {
     let encoded = |value: Result<serde_json::Value, serde_json::Error>| {

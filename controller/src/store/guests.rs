@@ -110,8 +110,8 @@ pub async fn list(conn: &mut PgConnection, of: Of<'_>) -> sqlx::Result<Vec<Guest
         "select g.id, g.name, g.node_id, n.address, n.reachability, n.reading, n.reading_at, n.network, n.bridge,
                 g.project_id, p.name as project, g.environment, g.driver, g.image, g.backing, g.size, g.mode, g.ip,
                 g.mac, g.ssh_port, g.autostart, g.password_sealed is not null as \"has_password!\", g.host_key,
-                g.id_range, g.privileged_reason, n.facts -> 'confinement' as confinement, g.state, g.state_reason,
-                g.state_since, g.created_at, g.memory, g.cpu_millis, g.processes, g.io_weight,
+                g.other_host_key, g.id_range, g.privileged_reason, n.facts -> 'confinement' as confinement, g.state,
+                g.state_reason, g.state_since, g.created_at, g.memory, g.cpu_millis, g.processes, g.io_weight,
                 n.facts -> 'not_held' as not_held
          from guests g join nodes n on n.id = g.node_id join projects p on p.id = g.project_id
          where ($1::uuid[] is null or g.project_id = any($1)) and ($2::uuid is null or g.node_id = $2)
@@ -152,6 +152,7 @@ pub async fn list(conn: &mut PgConnection, of: Of<'_>) -> sqlx::Result<Vec<Guest
                 privileged: word_opt(row.privileged_reason.as_deref())?,
                 confinement: json_opt(row.confinement)?.unwrap_or_default(),
                 host_fingerprint: row.host_key.as_deref().map(fingerprint).transpose()?,
+                other_host_key: row.other_host_key.as_deref().map(fingerprint).transpose()?,
                 state: word(&row.state)?,
                 state_reason: row.state_reason,
                 state_since: row.state_since,
@@ -418,6 +419,30 @@ pub async fn is_being_limited(conn: &mut PgConnection, id: GuestId) -> sqlx::Res
 /// Sets whether the node should route the guest's SSH port.
 pub async fn set_routed(conn: &mut PgConnection, id: GuestId, routed: bool) -> sqlx::Result<()> {
     sqlx::query!("update guests set routed = $2 where id = $1", id.0, routed).execute(conn).await.map(drop)
+}
+
+/// Keeps which key the guest shows in the place of its own; none when it shows its own.
+pub async fn note_host_key(conn: &mut PgConnection, id: GuestId, shown: Option<&str>) -> sqlx::Result<()> {
+    sqlx::query!(
+        "update guests set other_host_key = $2 where id = $1 and other_host_key is distinct from $2",
+        id.0,
+        shown,
+    )
+    .execute(conn)
+    .await
+    .map(drop)
+}
+
+/// Pins the other key that the guest shows, if it is the one with this fingerprint still.
+pub async fn confirm_host_key(conn: &mut PgConnection, id: GuestId, compared: &str) -> sqlx::Result<bool> {
+    let shown = sqlx::query_scalar!("select other_host_key from guests where id = $1 for update", id.0);
+    let Some(shown) = shown.fetch_optional(&mut *conn).await?.flatten() else { return Ok(false) };
+    if fingerprint(&shown)? != compared {
+        return Ok(false);
+    }
+    set_host_key(conn, id, &shown).await?;
+    note_host_key(conn, id, None).await?;
+    Ok(true)
 }
 
 /// Keeps the guest's public host key.

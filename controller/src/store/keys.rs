@@ -161,3 +161,13 @@ pub async fn holders(conn: &mut PgConnection, fingerprints: &[String]) -> sqlx::
         .map(|row| Ok((row.fingerprint, holder(row.id, &row.login, row.display_name, row.ops, row.epoch)?)))
         .collect()
 }
+
+/// Whether a job waits that brings the keys of that moment to the guests of a node.
+pub async fn sync_waits(conn: &mut PgConnection, node: NodeId) -> sqlx::Result<bool> {
+    sqlx::query_scalar!(
+        "select exists (select 1 from jobs where node_id = $1 and kind = 'keys_sync' and state = 'waiting') as \"any!\"",
+        node.0,
+    )
+    .fetch_one(conn)
+    .await
+}

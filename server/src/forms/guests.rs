@@ -151,6 +151,18 @@ async fn limit_guest(sent: &Sent) -> Done {
     back(id)
 }
 
+/// Takes the key that a guest shows in the place of its own.
+pub async fn host_key(sent: Sent) -> Response {
+    let done = confirm_host_key(&sent).await;
+    sent.answer(&format!("/guests/{}", sent.param("id")), "host-key", done).await
+}
+
+async fn confirm_host_key(sent: &Sent) -> Done {
+    let (id, compared): (GuestId, String) = (sent.id("id")?, sent.only("fingerprint")?);
+    sent.posted.web.controller.confirm_guest_host_key(&sent.who, id, &compared).await?;
+    back(id)
+}
+
 /// Destroys a guest, once its name was typed.
 pub async fn destroy(sent: Sent) -> Response {
     let done = destroy_guest(&sent).await;

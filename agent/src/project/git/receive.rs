@@ -7,7 +7,7 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use corpus_domain::{CommitId, DeploymentId, DeploymentState, Trigger};
+use corpus_domain::{CommitId, DeploymentId, DeploymentState, Trigger, plain_line};
 use corpus_protocol::{DeployOrder, Live, ProjectPlan, Report, Source};
 use uuid::Uuid;
 
@@ -17,6 +17,7 @@ use super::pushed::{self, Git, Pushed, short};
 use super::pusher::pusher;
 use crate::failure::{At, Failure};
 use crate::project::configuration::Configuration;
+use crate::project::journal::MAX_TEXT;
 use crate::project::layout::Layout;
 use crate::project::{follow, order, render, saved};
 use crate::task::Task;
@@ -198,8 +199,7 @@ fn given_id() -> Result<Option<DeploymentId>, Failure> {
 
 /// Tells the pusher a line, whose terminal no recipe may command; nobody may be left to hear it.
 fn say(line: &str) {
-    let plain: String = line.chars().map(|c| if c.is_control() && c != '\t' { '?' } else { c }).collect();
-    let _ = writeln!(io::stderr(), "{plain}");
+    let _ = writeln!(io::stderr(), "{}", plain_line(line, 2 * MAX_TEXT));
 }
 
 fn told(failure: Failure) -> String {

@@ -1,6 +1,8 @@
 //! The real git client against this server, with a real sshd and git repository as the guest.
 
 mod guest;
+mod hostile;
+mod lies;
 mod losses;
 mod pushing;
 mod refusals;

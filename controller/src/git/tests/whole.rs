@@ -19,13 +19,13 @@ use crate::seal::SealKeys;
 use crate::store::audit;
 use crate::{Controller, Parts, Rules, Settings, SignIn};
 
-struct Whole {
-    controller: Controller,
-    db: PgPool,
-    guest: Guest,
+pub(super) struct Whole {
+    pub controller: Controller,
+    pub db: PgPool,
+    pub guest: Guest,
     url: String,
     dir: TempDir,
-    stop: CancellationToken,
+    pub stop: CancellationToken,
 }
 
 async fn open(db: &PgPool, folder: &Path) -> Controller {
@@ -46,7 +46,7 @@ async fn open(db: &PgPool, folder: &Path) -> Controller {
 }
 
 impl Whole {
-    async fn start(db: PgPool) -> Self {
+    pub async fn start(db: PgPool) -> Self {
         let dir = tempfile::Builder::new().prefix("corpus-git-").tempdir().unwrap();
         let controller = open(&db, dir.path()).await;
         let key = controller.services.control_public_line.clone();
@@ -73,7 +73,7 @@ impl Whole {
         self.dir.path().join("copy")
     }
 
-    async fn member(&self, login: &str, role: Option<ProjectRole>) -> UserId {
+    pub async fn member(&self, login: &str, role: Option<ProjectRole>) -> UserId {
         let who = SignIn {
             realm: "ldap",
             login: login.parse().unwrap(),

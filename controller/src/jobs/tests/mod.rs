@@ -2,6 +2,7 @@
 
 mod cancel;
 mod crash;
+mod fairness;
 mod faults;
 mod feed;
 mod happy;
@@ -106,6 +107,10 @@ async fn middle(ctx: Ctx) -> Result<(), StepError> {
     if world.transient_failures.load(Ordering::SeqCst) > 0 {
         world.transient_failures.fetch_sub(1, Ordering::SeqCst);
         return Err(StepError::transient("no answer").while_waiting_for("node node1 to answer"));
+    }
+    for _ in (0..5_000).take_while(|_| ctx.params().name == "loud") {
+        ctx.log_from(corpus_protocol::Stream::Out, "x".repeat(4_096));
+        tokio::task::yield_now().await;
     }
     if ctx.params().gated {
         let passed =

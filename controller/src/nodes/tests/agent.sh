@@ -25,6 +25,12 @@ while IFS= read -r line; do
         printf '{"type":"event","id":%s,"event":{"type":"log","stream":"out","text":"line %s"}}\n' "$id" "$n"
       done
       result "$id" "$done" ;;
+    *'"flood.test"'*)
+      text=$(head -c 60000 /dev/zero | tr '\0' x)
+      (n=0; while [ -e "@DIR@" ] && printf '{"type":"event","id":%s,"event":{"type":"log","stream":"out","text":"%s %s"}}\n' "$id" "$n" "$text"; do
+        n=$((n + 1)); echo "$n" >"@DIR@/flooded"
+      done) & ;;
+    *'"liar.test"'*) result 999 "$done" ;;
     *'"busy.test"'*) result "$id" '{"Err":{"kind":"busy","message":"another request holds the lock"}}' ;;
     *) result "$id" "$done" ;;
   esac

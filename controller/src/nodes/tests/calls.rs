@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use corpus_protocol::{Answer, ErrorKind, Event, Request};
 use futures::future::join_all;
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::proxy::{Proxy, black_hole, until};
@@ -55,6 +56,40 @@ async fn events_come_in_order_and_errors_keep_their_kind() {
     assert_eq!(texts, ["line 1", "line 2", "line 3"]);
     let busy = pool.call(&node, order("busy"), drop).await.unwrap_err();
     assert!(matches!(&busy, NodeError::Remote(error) if error.kind == ErrorKind::Busy) && busy.is_transient());
+}
+
+#[tokio::test]
+async fn a_host_that_floods_waits_for_who_listens() {
+    let sshd = start();
+    sshd.let_in("root");
+    let (pool, node) = (sshd.pool().await, sshd.endpoint("root"));
+    let path = sshd.dir.path().join("flooded");
+    let said =
+        || std::fs::read_to_string(&path).ok().and_then(|text| text.trim().parse::<u64>().ok()).unwrap_or_default();
+    let (to, mut events) = mpsc::channel(1);
+    let call = tokio::spawn(async move { pool.call_to(&node, order("flood"), to).await });
+    until("it floods", || said() > 0).await;
+    let mut before = 0;
+    while said() > before {
+        before = said();
+        assert!(before * 60_000 < 64 << 20, "{before} lines of 60 kB are somewhere, and nobody has taken one");
+        tokio::time::sleep(Duration::from_millis(700)).await;
+    }
+    for number in 0..before + 100 {
+        let Some(Event::Log { text, .. }) = events.recv().await else { panic!("line {number} is lost") };
+        assert!(text.starts_with(&format!("{number} x")) && text.chars().count() == 4_096, "{}", &text[..20]);
+    }
+    call.abort();
+}
+
+#[tokio::test]
+async fn an_answer_to_what_was_never_asked_ends_the_line_and_not_more() {
+    let sshd = start();
+    sshd.let_in("root");
+    let (pool, node) = (sshd.pool().await, sshd.endpoint("root"));
+    let lied = pool.call(&node, order("liar"), drop).await.unwrap_err();
+    assert!(lied.to_string().contains("request 999, which was never sent"), "{lied}");
+    pool.call(&node, read(), drop).await.unwrap();
 }
 
 #[tokio::test]

@@ -228,7 +228,8 @@ pub fn password(text: &str) -> SecretString {
     SecretString::from(text)
 }
 
-/// A request that the script takes as an order: `slow`, `hang`, `rubbish`, `die`, `endless`, `noisy`, `busy`.
+/// A request that the script takes as an order: `slow`, `hang`, `rubbish`, `die`, `endless`, `noisy`, `flood`, `liar`,
+/// `busy`.
 pub fn order(word: &str) -> Call {
     let name: GuestName = format!("{word}.test").parse().unwrap();
     Call::new(Request::EnsureRunning { name }, Duration::from_secs(20))

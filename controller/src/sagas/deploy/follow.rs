@@ -6,10 +6,11 @@
 
 use std::time::Duration;
 
+use chrono::Utc;
 use corpus_domain::{Bytes, DeploymentState};
 use corpus_protocol::{Answer, Event, Report, Request};
 use tokio::sync::mpsc;
-use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
 
 use super::journal::{Journal, verdict};
 use super::{A_DAY, Ctx, Part, course, give_up, room};
@@ -17,7 +18,7 @@ use crate::jobs::{StepError, Waiting};
 use crate::mail;
 use crate::nodes::{Call, GuestEndpoint, NodeError};
 use crate::sagas::guest_calls::{endpoint, stands_if_there};
-use crate::store::deployment_log::{self, NewLine};
+use crate::store::deployment_log::{self, LogSize, NewLine};
 use crate::store::deployments::{self, Progress};
 use crate::store::environments::{self, Told};
 
@@ -25,8 +26,12 @@ use crate::store::environments::{self, Told};
 const TOGETHER: Duration = Duration::from_millis(150);
 /// Log lines that are written at once at most.
 const BATCH: usize = 2000;
+/// Events that wait to be written; more stay with the guest.
+const UNWRITTEN: usize = 16;
 /// The pause before a guest that can't be reached is tried again.
 const AGAIN: Duration = Duration::from_secs(2);
+/// A deployment that has no end by then never has: what waits before it has its limits too.
+const LONGEST: chrono::Duration = chrono::Duration::hours(25);
 
 /// How long a guest may be away before it is given up.
 #[derive(Debug, Clone, Copy)]
@@ -96,11 +101,19 @@ pub async fn follow_telling(
         {
             return Ok(report.into());
         }
+        // Each of its phases has a limit, which a guest that lies does not keep.
+        let until_given_up = known.followed_since.unwrap_or(known.ordered_at) + LONGEST - Utc::now();
+        let Ok(until_given_up) = until_given_up.to_std() else {
+            return lost(ctx, part, format!("it has no end after {} hours", LONGEST.num_hours())).await;
+        };
         let Some(stands) = stands_if_there(ctx, &part.on).await? else {
             return lost(ctx, part, "its environment was removed".to_owned()).await;
         };
-        let mut watch = Watch::of(ctx, part, until, &mut *tell, &known);
-        let error = match watch.run(&endpoint(&stands)?).await? {
+        let log = log_size(ctx, part).await?;
+        let journal = Journal::of(part.deployment, &part.on.name, &stands.guest_name, &known, log);
+        let mut watch = Watch::of(ctx, part, until, &mut *tell, (journal, known.journal_next));
+        let Ok(watched) = timeout(until_given_up, watch.run(&endpoint(&stands)?)).await else { continue };
+        let error = match watched? {
             Ok(()) if watch.journal.is_over => return Ok((&watch.journal.report).into()),
             Ok(()) => return Ok(Ending::Held),
             Err(error) => error,
@@ -131,6 +144,11 @@ pub async fn follow_telling(
     }
 }
 
+async fn log_size(ctx: &Ctx, part: &Part) -> Result<LogSize, StepError> {
+    let mut conn = ctx.services().db.acquire().await?;
+    Ok(deployment_log::size(&mut conn, part.deployment).await?)
+}
+
 async fn lost(ctx: &Ctx, part: &Part, why: String) -> Result<Ending, StepError> {
     let why = format!("what became of it is not known: {why}");
     give_up(ctx, part.deployment, DeploymentState::Broken, &why).await?;
@@ -158,15 +176,15 @@ impl<'a> Watch<'a> {
         part: &'a Part,
         until: Until,
         tell: &'a mut (dyn FnMut(String) + Send),
-        known: &deployments::Course,
+        (journal, next): (Journal, u64),
     ) -> Self {
         Self {
             ctx,
             part,
             until,
             tell,
-            journal: Journal::of(part.deployment, &part.on.name, known),
-            next: known.journal_next,
+            journal,
+            next,
             lines: Vec::new(),
             is_new: false,
             heard: false,
@@ -186,10 +204,10 @@ impl<'a> Watch<'a> {
         if self.has_come() {
             return Ok(Ok(()));
         }
-        let (tell, mut told) = mpsc::unbounded_channel();
+        let (tell, mut told) = mpsc::channel(UNWRITTEN);
         let request = Request::FollowDeployment { project: part.on.name.clone(), id: part.deployment, from: self.next };
         let call = Call::new(request, A_DAY);
-        let answer = ctx.services().guests.call(guest, call, move |event| drop(tell.send(event)));
+        let answer = ctx.services().guests.call_to(guest, call, tell);
         tokio::pin!(answer);
         let mut beat = interval(TOGETHER);
         beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -220,9 +238,13 @@ impl<'a> Watch<'a> {
             self.take(event);
         }
         let outcome = answered.map(|answer| {
-            if let Answer::Report(report) = answer {
-                self.journal.report = *report;
-                (self.journal.is_over, self.is_new) = (true, true);
+            // The journal told it already, most times.
+            if let Answer::Report(report) = answer
+                && !self.journal.is_over
+            {
+                let refused = self.journal.end(*report);
+                refused.iter().for_each(|line| self.ctx.log(line));
+                self.is_new = true;
             }
         });
         if self.is_new {
@@ -238,10 +260,17 @@ impl<'a> Watch<'a> {
     fn take(&mut self, event: Event) {
         self.heard = true;
         let Event::Deployment { next, entry } = event else { return self.ctx.report(&event) };
+        if self.journal.is_over {
+            return;
+        }
         let news = self.journal.take(*entry);
-        (self.next, self.is_new) = (next, true);
+        // It goes on only: a guest that told less would tell it all again, for ever.
+        self.next = next.max(self.next);
+        // What is not kept is no reason to write.
+        self.is_new |= news.is_kept;
         self.lines.extend(news.line);
         self.needs_room = news.needs_room;
+        news.refused.iter().for_each(|line| self.ctx.log(line));
         if let Some(note) = news.note {
             (self.tell)(note);
         }
@@ -254,8 +283,15 @@ impl<'a> Watch<'a> {
 
     /// Writes what came, and where the journal goes on.
     async fn write(&mut self) -> Result<(), StepError> {
-        let (part, report) = (self.part, &self.journal.report);
+        let part = self.part;
         let mut tx = self.ctx.begin().await?;
+        if self.journal.is_over {
+            let report = &mut self.journal.report;
+            let refused =
+                environments::own_only(&mut tx, part.on.guest, &mut report.live, &mut report.archives).await?;
+            refused.iter().for_each(|line| self.ctx.log(line));
+        }
+        let report = &self.journal.report;
         deployment_log::add(&mut tx, part.deployment, &self.lines).await?;
         let progress = Progress {
             report,

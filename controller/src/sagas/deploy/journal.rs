@@ -1,10 +1,29 @@
 //! From the lines of a deployment's journal to what pages show of it, without I/O.
+//!
+//! A guest may write into it without end: its log is cut at a size, and so is what is kept of its
+//! recipes and checks. What is cut is said once.
 
-use corpus_domain::{Bytes, DeploymentId, DeploymentState, Outcome, Phase, ProjectName, Trigger};
-use corpus_protocol::{DeploymentEvent, Entry, PhaseReport, RecipeReport, Report, Stream};
+use std::collections::BTreeSet;
 
-use crate::store::deployment_log::NewLine;
+use chrono::Utc;
+use corpus_domain::{Bytes, DeploymentId, DeploymentState, GuestName, Outcome, Phase, ProjectName, Trigger};
+use corpus_protocol::{DeploymentEvent, Entry, PhaseReport, Proof, RecipeReport, Report, Stream};
+use serde::Serialize;
+
+use super::belief::Known;
+use crate::store::deployment_log::{CUT, LogSize, NewLine};
 use crate::store::deployments::Course;
+
+/// Lines of a deployment's log that are kept: the agent ends its own journal at half of it.
+const LOG_LINES: u64 = 100_000;
+/// Bytes of text of them; a recipe tells 1.3 MB of its output at most.
+const LOG_BYTES: u64 = 32 << 20;
+/// Notes for the log of the job; a deployment has some dozens.
+const NOTES: u32 = 1_000;
+/// Bytes of what is kept of recipes and checks while it runs: written again with every batch of lines.
+const DETAILS: usize = 512 << 10;
+/// How often more storage is asked for: an archive is made once, and again when the guest began anew.
+const ROOMS: u32 = 3;
 
 /// How far a deployment has come, by the lines of its journal so far.
 #[derive(Debug, Clone)]
@@ -18,6 +37,12 @@ pub struct Journal {
     pub is_over: bool,
     /// What it waits for.
     pub waits_for: Option<String>,
+    known: Known,
+    log: LogSize,
+    details: usize,
+    notes: u32,
+    rooms: u32,
+    refused: BTreeSet<String>,
 }
 
 /// What a line means for who watches.
@@ -25,15 +50,19 @@ pub struct Journal {
 pub struct News {
     /// A line for the log.
     pub line: Option<NewLine>,
+    /// Whether anything is to be written down.
+    pub is_kept: bool,
     /// A note for the log of the job.
     pub note: Option<String>,
     /// How much more storage the guest needs.
     pub needs_room: Option<Bytes>,
+    /// What the guest told that is not believed, or not kept: for the log of the job.
+    pub refused: Vec<String>,
 }
 
 impl Journal {
-    /// Goes on where it was left.
-    pub fn of(id: DeploymentId, project: &ProjectName, course: &Course) -> Self {
+    /// Goes on where it was left, with a log of this size.
+    pub fn of(id: DeploymentId, project: &ProjectName, guest: &GuestName, course: &Course, log: LogSize) -> Self {
         let begin = || Report {
             id,
             project: project.clone(),
@@ -57,7 +86,9 @@ impl Journal {
             lines: 0,
         };
         let report = course.report.clone().unwrap_or_else(begin);
-        Self { report, lines: course.lines, is_over: course.is_final, waits_for: None }
+        let (known, details) = (Known::of(id, project, guest, course), weight(&report));
+        let (lines, is_over, refused) = (course.lines, course.is_final, BTreeSet::new());
+        Self { report, lines, is_over, waits_for: None, known, log, details, notes: 0, rooms: 0, refused }
     }
 
     /// Whether it could go live, and holds for the other guests.
@@ -68,9 +99,9 @@ impl Journal {
 
     /// Takes the next line.
     pub fn take(&mut self, entry: Entry) -> News {
-        let at = entry.at_ms;
+        let at = self.known.moment(entry.at_ms, Utc::now());
         let report = &mut self.report;
-        let mut news = News::default();
+        let mut news = News { is_kept: true, ..News::default() };
         match entry.event {
             DeploymentEvent::Waiting { what } => {
                 report.state = DeploymentState::Waiting;
@@ -92,46 +123,107 @@ impl Journal {
                 let (outcome, recipes) = (Outcome::Skipped, Vec::new());
                 report.phases.push(PhaseReport { phase, outcome, began_ms: Some(at), elapsed_ms: 0, recipes });
             }
-            DeploymentEvent::RecipeBegun { phase, name } => {
-                let begun = RecipeReport {
-                    name,
-                    outcome: Outcome::Skipped,
-                    elapsed_ms: 0,
-                    reason: None,
-                    lines: None,
-                    failing_line: None,
-                    states: Vec::new(),
-                };
-                of_phase(report, phase).recipes.push(begun);
-            }
+            DeploymentEvent::RecipeBegun { phase, name } => self.recipe(phase, begun(name), &mut news),
             DeploymentEvent::Line { stream, text } => {
-                self.lines += 1;
-                report.lines = self.lines;
-                news.line = Some(line(self.lines, at, stream, text));
+                news.line = self.line(at, stream, text, &mut news.refused);
+                news.is_kept = news.line.is_some();
             }
             DeploymentEvent::RecipeEnded { phase, recipe } => {
                 let recipes = &mut of_phase(report, phase).recipes;
                 recipes.pop_if(|last| last.name == recipe.name && last.outcome == Outcome::Skipped);
                 news.note = recipe.reason.as_ref().map(|why| format!("{phase}: {}: {why}", recipe.name));
-                recipes.push(recipe);
+                self.recipe(phase, recipe, &mut news);
             }
-            DeploymentEvent::Proved { proof } => {
-                let word = if proof.passed { "passed" } else { "failed" };
-                news.note = Some(format!("{}: {word}, {}", proof.check, proof.seen));
-                report.proofs.push(proof);
-            }
+            DeploymentEvent::Proved { proof } => self.proof(proof, &mut news),
             DeploymentEvent::PhaseEnded { phase, outcome, elapsed_ms } => {
                 let ended = of_phase(report, phase);
                 (ended.outcome, ended.elapsed_ms) = (outcome, elapsed_ms);
                 news.note = (outcome != Outcome::Skipped).then(|| format!("{phase}: {outcome} in {elapsed_ms} ms"));
             }
-            DeploymentEvent::NeedsRoom { bytes } => news.needs_room = Some(Bytes(bytes)),
-            DeploymentEvent::Ended { report: whole } => {
-                *report = *whole;
-                (self.is_over, self.waits_for) = (true, None);
+            DeploymentEvent::NeedsRoom { bytes } => {
+                self.rooms += 1;
+                news.needs_room = (self.rooms <= ROOMS).then_some(Bytes(bytes));
             }
+            DeploymentEvent::Ended { report: whole } => news.refused = self.end(*whole),
         }
+        self.said_once(&mut news);
         news
+    }
+
+    /// Takes the guest's report of the end; tells what of it is not believed.
+    pub fn end(&mut self, whole: Report) -> Vec<String> {
+        let (report, refused) = self.known.end(whole, self.lines, Utc::now());
+        self.report = report;
+        (self.is_over, self.waits_for) = (true, None);
+        refused
+    }
+
+    fn line(&mut self, at: u64, stream: Stream, text: String, refused: &mut Vec<String>) -> Option<NewLine> {
+        if self.log.is_cut {
+            return None;
+        }
+        let cut = || format!("{CUT}: it has {} lines, {} MiB", self.log.lines, self.log.bytes >> 20);
+        let (stream, text) = if self.log.lines < LOG_LINES && self.log.bytes < LOG_BYTES {
+            (stream, text)
+        } else {
+            refused.push(cut());
+            self.log.is_cut = true;
+            (Stream::Note, CUT.to_owned())
+        };
+        self.log.bytes = self.log.bytes.saturating_add(u64::try_from(text.len()).unwrap_or(u64::MAX));
+        self.log.lines += 1;
+        self.lines += 1;
+        self.report.lines = self.lines;
+        Some(line(self.lines, at, stream, text))
+    }
+
+    fn recipe(&mut self, phase: Phase, recipe: RecipeReport, news: &mut News) {
+        if self.fits(&recipe) {
+            of_phase(&mut self.report, phase).recipes.push(recipe);
+        } else {
+            news.refused.push("more of its recipes is not kept until it ends".to_owned());
+        }
+    }
+
+    fn proof(&mut self, proof: Proof, news: &mut News) {
+        let word = if proof.passed { "passed" } else { "failed" };
+        news.note = Some(format!("{}: {word}, {}", proof.check, proof.seen));
+        if self.fits(&proof) {
+            self.report.proofs.push(proof);
+        } else {
+            news.refused.push("more of its checks is not kept until it ends".to_owned());
+        }
+    }
+
+    fn fits(&mut self, part: &impl Serialize) -> bool {
+        self.details = self.details.saturating_add(weight(part));
+        self.details <= DETAILS
+    }
+
+    /// The job's log hears each refusal once, and is not filled by notes.
+    fn said_once(&mut self, news: &mut News) {
+        news.refused.retain(|line| self.refused.insert(line.clone()));
+        self.notes = self.notes.saturating_add(u32::from(news.note.is_some()));
+        if self.notes > NOTES {
+            news.note = None;
+        }
+    }
+}
+
+fn weight(part: &impl Serialize) -> usize {
+    serde_json::to_vec(part).map_or(0, |json| json.len())
+}
+
+/// A recipe of which no end was told yet.
+fn begun(name: String) -> RecipeReport {
+    RecipeReport {
+        name,
+        outcome: Outcome::Skipped,
+        elapsed_ms: 0,
+        reason: None,
+        lines: None,
+        failing_line: None,
+        states: Vec::new(),
     }
 }
 
@@ -190,7 +282,7 @@ mod tests {
 
     use super::*;
 
-    fn begun() -> Journal {
+    fn started() -> Journal {
         let course = Course {
             number: 7,
             leader: None,
@@ -199,7 +291,10 @@ mod tests {
             guest: uuid::Uuid::nil().into(),
             trigger: Trigger::Push,
             ordered: None,
+            by_id: Some(uuid::Uuid::nil().into()),
             by: "mia".to_owned(),
+            ordered_at: Utc::now(),
+            followed_since: None,
             state: DeploymentState::Waiting,
             report: None,
             is_final: false,
@@ -207,7 +302,8 @@ mod tests {
             lines: 0,
             job: None,
         };
-        Journal::of(uuid::Uuid::nil().into(), &"shop".parse().unwrap(), &course)
+        let (project, guest) = ("shop".parse().unwrap(), "web1".parse().unwrap());
+        Journal::of(uuid::Uuid::nil().into(), &project, &guest, &course, LogSize::default())
     }
 
     fn take(journal: &mut Journal, event: DeploymentEvent) -> News {
@@ -228,7 +324,7 @@ mod tests {
 
     #[test]
     fn what_runs_is_the_last() {
-        let mut journal = begun();
+        let mut journal = started();
         take(&mut journal, DeploymentEvent::Waiting { what: "#6 of bob".to_owned() });
         assert_eq!(journal.waits_for.as_deref(), Some("#6 of bob"));
         take(&mut journal, DeploymentEvent::Begun { commit: None, pillar: None, previous: None, commits: Vec::new() });
@@ -253,7 +349,7 @@ mod tests {
 
     #[test]
     fn a_journal_goes_on_where_it_was_left_and_ends_with_the_guests_own_report() {
-        let mut journal = begun();
+        let mut journal = started();
         take(&mut journal, DeploymentEvent::Line { stream: Stream::Out, text: "one".to_owned() });
         let news = take(&mut journal, DeploymentEvent::Line { stream: Stream::Out, text: "two".to_owned() });
         assert_eq!(news.line.unwrap().number, 2);

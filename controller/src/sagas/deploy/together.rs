@@ -33,6 +33,8 @@ use crate::store::led::{self, Led};
 const GLANCE: Duration = Duration::from_millis(500);
 /// How long a repository may take from guest to guest.
 const CARRYING: Duration = Duration::from_mins(30);
+/// Lines that wait for the first guest's journal.
+const NOTES: usize = 100;
 /// How often a guest is tried that does not answer, each time for a while; the first one holds meanwhile.
 const TRIES: u32 = 10;
 
@@ -80,18 +82,19 @@ async fn one_more(ctx: &Ctx, leader: &Course, other: &Stands) -> Result<Result<(
 
 /// Follows it until it holds. The first guest's journal says how it goes, and so the pusher's terminal.
 async fn follow_aloud(ctx: &Ctx, part: &Part, other: &Stands) -> Result<Ending, StepError> {
-    let (say, mut said) = mpsc::unbounded_channel();
+    let (say, mut said) = mpsc::channel(NOTES);
     let following = async move {
         let mut tell = |note| {
             let line = format!("{}: {note}", other.guest_name);
             ctx.log(&line);
-            drop(say.send(line));
+            // Who watches misses what the first guest is too slow to take.
+            drop(say.try_send(line));
         };
         follow_telling(ctx, part, Until::Held, Patience::Long, &mut tell).await
     };
     let telling = async {
         let mut lines = Vec::new();
-        while said.recv_many(&mut lines, usize::MAX).await > 0 {
+        while said.recv_many(&mut lines, NOTES).await > 0 {
             if let Err(error) = note(ctx, std::mem::take(&mut lines)).await {
                 // Who watches misses them, and nobody else.
                 return ctx.log(error.to_string());

@@ -1,0 +1,130 @@
+//! What answers and events may be at most.
+
+use corpus_domain::{Bytes, plain_line};
+use corpus_protocol::{
+    Answer, ConfigurationEntry, Difference, Event, Facts, FromAgent, GuestReading, Reading, RequestError, Storage,
+};
+
+use super::report;
+
+/// The longest line of a log, in characters, as the protocol says it.
+pub(super) const LINE: usize = 4_096;
+/// A name, a version, a title.
+pub(super) const NAME: usize = 256;
+/// A sentence for people.
+pub(super) const SENTENCE: usize = 1_000;
+/// A host has no more memory or storage than 2^60 bytes, an exbibyte, in this decade.
+const HUGE: u64 = 1 << 60;
+/// No host is up for a hundred years.
+const A_CENTURY_S: u64 = 100 * 366 * 86_400;
+/// No host has a load beyond that, and what can't be computed with is none.
+const HIGHEST_LOAD: f32 = 1_000_000.0;
+const MOST_PROCESSORS: u32 = 1 << 16;
+/// Addresses, drivers, listeners of a host.
+const MOST_FACTS: usize = 256;
+/// Differences that are kept and shown of a node: what has more must be looked at as a whole.
+const MOST_DIFFERENCES: usize = 500;
+const MOST_IMAGES: usize = 1_000;
+/// Values of a configuration, and their size in all, in bytes: it is read and kept again and again.
+const MOST_ENTRIES: usize = 2_000;
+const CONFIGURATION: usize = 256 << 10;
+/// The agent tells no more ([`Answer::Project`]).
+const MOST_DEPLOYMENTS: usize = 100;
+
+/// Cuts what is beyond all measure.
+pub(super) fn bound(message: &mut FromAgent) {
+    match message {
+        FromAgent::Hello { .. } => {}
+        FromAgent::Event { event, .. } => of_event(event),
+        FromAgent::Result { result: Ok(answer), .. } => of_answer(answer),
+        FromAgent::Result { result: Err(RequestError { message, .. }), .. } => cut(message, LINE),
+    }
+}
+
+fn of_event(event: &mut Event) {
+    match event {
+        Event::Log { text, .. } => *text = plain_line(text, LINE),
+        Event::Progress { done, total } => *done = (*done).min(*total),
+        Event::Deployment { entry, .. } => report::entry(entry),
+    }
+}
+
+fn of_answer(answer: &mut Answer) {
+    match answer {
+        Answer::Done { .. } | Answer::Guest { .. } => {}
+        Answer::Facts(facts) => of_facts(facts),
+        Answer::Reading(reading) => of_reading(reading),
+        Answer::Drift { differences } => {
+            differences.truncate(MOST_DIFFERENCES);
+            differences.iter_mut().for_each(|Difference { text, .. }| *text = plain_line(text, SENTENCE));
+        }
+        Answer::Report(report) => report::whole(report),
+        Answer::Project { deployments, archives, configuration, .. } => {
+            deployments.truncate(MOST_DEPLOYMENTS);
+            archives.truncate(report::MOST_ARCHIVES);
+            of_configuration(configuration);
+        }
+        Answer::Images { images } => {
+            images.truncate(MOST_IMAGES);
+            images.iter_mut().for_each(|(_, sha256)| cut(sha256, NAME));
+        }
+    }
+}
+
+fn of_facts(facts: &mut Facts) {
+    let Facts { hostname, os, kernel, architecture, cpu, memory, storage, addresses, drivers, listeners, .. } = facts;
+    for name in [hostname, os, kernel, architecture, &mut cpu.model] {
+        *name = plain_line(name, NAME);
+    }
+    cpu.count = cpu.count.min(MOST_PROCESSORS);
+    *memory = at_most(*memory, HUGE);
+    of_storage(storage);
+    addresses.truncate(MOST_FACTS);
+    listeners.truncate(MOST_FACTS);
+    drivers.truncate(MOST_FACTS);
+    for driver in drivers {
+        driver.version.iter_mut().for_each(|text| cut(text, NAME));
+        driver.obstacle.iter_mut().for_each(|text| cut(text, SENTENCE));
+    }
+}
+
+fn of_reading(reading: &mut Reading) {
+    let Reading { load, uptime_s, memory_total, memory_used, storage, guests, .. } = reading;
+    *load = if load.is_finite() { load.clamp(0.0, HIGHEST_LOAD) } else { HIGHEST_LOAD };
+    *uptime_s = (*uptime_s).min(A_CENTURY_S);
+    *memory_total = at_most(*memory_total, HUGE);
+    *memory_used = at_most(*memory_used, memory_total.0);
+    of_storage(storage);
+    for GuestReading { uptime_s, memory_used, .. } in guests {
+        *uptime_s = uptime_s.map(|seconds| seconds.min(A_CENTURY_S));
+        *memory_used = memory_used.map(|used| at_most(used, memory_total.0));
+    }
+}
+
+fn of_storage(storage: &mut Storage) {
+    storage.total = at_most(storage.total, HUGE);
+    storage.used = at_most(storage.used, storage.total.0);
+}
+
+fn of_configuration(entries: &mut Vec<ConfigurationEntry>) {
+    let mut room = CONFIGURATION;
+    entries.truncate(MOST_ENTRIES);
+    entries.retain(|entry| {
+        let size = entry.key.len() + entry.value.as_ref().map_or(0, |value| value.to_string().len());
+        let fits = size <= room;
+        room -= if fits { size } else { 0 };
+        fits
+    });
+}
+
+fn at_most(bytes: Bytes, most: u64) -> Bytes {
+    Bytes(bytes.0.min(most))
+}
+
+/// Cuts a text, which may have several lines.
+pub(super) fn cut(text: &mut String, longest: usize) {
+    if let Some((end, _)) = text.char_indices().nth(longest) {
+        text.truncate(end);
+        text.push('…');
+    }
+}
