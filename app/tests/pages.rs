@@ -9,7 +9,7 @@ mod samples;
 
 use corpus_app::pages::guest::{Shown, guest_view};
 use corpus_app::pages::guest_parts::enlarge;
-use corpus_app::pages::{job, node, nodes, overview, request};
+use corpus_app::pages::{guests, job, node, nodes, overview, request};
 use corpus_app::{FormState, Revealed};
 use corpus_controller::authz::Principal;
 use corpus_domain::{Backing, GuestState, ProjectRole, SizeProfile};
