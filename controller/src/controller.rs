@@ -6,8 +6,6 @@ use std::sync::Arc;
 
 use corpus_domain::{GuestId, GuestNetwork};
 use secrecy::SecretString;
-use sqlx::PgPool;
-use sqlx::postgres::PgTransaction;
 use uuid::Uuid;
 
 use crate::authz::Principal;
@@ -15,7 +13,7 @@ use crate::dns::DnsProvider;
 use crate::jobs::{Engine, EngineConfig, JobParams, Jobs, NewJob, StepError};
 use crate::nodes::{AgentBinary, ControlKey, Pool, StillLinked};
 use crate::seal::{Purpose, SealKeys, Sealed};
-use crate::store::{begin, control_key, guests, nodes};
+use crate::store::{Db, Transaction, control_key, guests, nodes};
 use crate::{Error, Result, sagas, ssh_keys};
 
 /// What the operator decides.
@@ -43,7 +41,7 @@ pub struct Settings {
 /// What steps of jobs and operations share.
 pub struct Services {
     /// The database.
-    pub db: PgPool,
+    pub db: Db,
     /// What the operator decided.
     pub settings: Settings,
     /// The lines to the nodes.
@@ -66,8 +64,9 @@ pub struct Services {
 
 impl Services {
     /// Begins a transaction.
-    pub(crate) async fn begin(&self) -> sqlx::Result<PgTransaction<'static>> {
-        begin(&self.db).await
+    #[track_caller]
+    pub(crate) fn begin(&self) -> impl Future<Output = sqlx::Result<Transaction>> + Send + use<> {
+        self.db.begin()
     }
 
     /// Seals a guest's password so that only this guest's row can hold it.
@@ -112,7 +111,7 @@ pub struct Controller {
 /// What the server gives the controller to begin with.
 pub struct Parts {
     /// The database, migrated.
-    pub db: PgPool,
+    pub db: Db,
     /// What the operator decided.
     pub settings: Settings,
     /// Where zones are held.
@@ -184,7 +183,7 @@ impl Controller {
 }
 
 /// The controller's key pair; the first server on a database makes it.
-async fn ensure_control_key(db: &PgPool, seal: &SealKeys, name: &str) -> Result<ControlKey> {
+async fn ensure_control_key(db: &Db, seal: &SealKeys, name: &str) -> Result<ControlKey> {
     const SEALED: &str = "the control key can't be opened with the seal keys that are configured";
     const UNREADABLE: &str = "the control key can't be made or read";
     let mut conn = db.acquire().await?;
@@ -203,7 +202,7 @@ async fn ensure_control_key(db: &PgPool, seal: &SealKeys, name: &str) -> Result<
 }
 
 /// A server whose database does not answer brings no agent anywhere.
-fn still_linked(db: PgPool) -> StillLinked {
+fn still_linked(db: Db) -> StillLinked {
     Arc::new(move |node| {
         let db = db.clone();
         Box::pin(async move {

@@ -263,6 +263,23 @@ pub struct AuditView {
     pub detail: serde_json::Value,
 }
 
+/// Logins that were refused within an hour, of one login from one network for one reason.
+#[derive(Debug, Clone, Serialize)]
+pub struct RefusedLoginsView {
+    /// The login; empty for whatever is no login of an account here.
+    pub login: String,
+    /// The network; empty for several together.
+    pub network: String,
+    /// Why.
+    pub reason: String,
+    /// The first of them.
+    pub first_at: Time,
+    /// The last of them.
+    pub last_at: Time,
+    /// How many.
+    pub count: i64,
+}
+
 /// A project that the principal may see, and as what.
 #[derive(Debug, Clone, Serialize)]
 pub struct ProjectView {

@@ -5,6 +5,7 @@
 
 mod assets;
 pub mod config;
+pub mod connections;
 pub mod database;
 mod finish;
 mod forms;
@@ -17,5 +18,6 @@ pub mod postgres;
 mod security;
 pub mod serve;
 pub mod sessions;
+pub mod shares;
 pub mod trace;
 pub mod web;

@@ -4,7 +4,7 @@
 //! remembers the way back, anything else answers 401. Whether a signed-in member may do what
 //! is asked is not decided here but in the controller.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use axum::extract::{ConnectInfo, Request, State};
 use axum::http::{Extensions, HeaderMap, Method, StatusCode, Uri, header};
@@ -96,6 +96,14 @@ pub fn address(settings: &Settings, extensions: &Extensions, headers: &HeaderMap
     }
     let forwarded = headers.get_all("x-forwarded-for").iter().next_back().and_then(|value| value.to_str().ok());
     forwarded.and_then(|value| value.rsplit(',').next()?.trim().parse().ok()).unwrap_or(peer)
+}
+
+/// Whoever has one IPv6 address has the whole /64 of it.
+pub fn network(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(six) => Ipv6Addr::from_bits(six.to_bits() >> 64 << 64).into(),
+        four @ IpAddr::V4(_) => four,
+    }
 }
 
 #[cfg(test)]

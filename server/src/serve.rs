@@ -21,10 +21,11 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::config::{Dns, Git, Settings};
+use crate::connections::{self, Places, Times};
 use crate::database::{Database, DatabaseError};
-use crate::login::{Accounts, Directory, DirectoryError, LocalError, Login, Watch};
+use crate::login::{Accounts, Directory, DirectoryError, LocalError, Refused, Watch};
 use crate::web::{self, Web};
-use crate::{pages, sessions};
+use crate::sessions;
 
 /// How long requests and the steps of jobs may still take once the server is told to end.
 const GRACE: Duration = Duration::from_secs(10);
@@ -94,8 +95,10 @@ pub struct Server {
     /// Held as long as the server lives.
     claim: Option<File>,
     stopping: CancellationToken,
+    places: Places,
     git: Option<GitServer>,
     mailer: Option<Mailer>,
+    refused: Refused,
     /// Asks the directory about members, so often; none without a directory.
     watch: Option<(Watch, Duration)>,
     /// The password of the administrator if it was made just now.
@@ -106,13 +109,16 @@ impl Server {
     /// Builds everything: what is missing stops the start before anything is served.
     pub async fn start(settings: Settings) -> Result<Self, StartError> {
         let address = settings.listen;
+        let limits = connections::limits(connections::raise());
+        tracing::info!(connections = limits.all, of_one_address = limits.of_one, "the limits of browsers' connections");
+        let places = Places::new(limits, settings.trusted_proxies.clone());
         let listening = TcpListener::bind(address).await;
         let listener = listening.map_err(|source| StartError::Listen { address, source })?;
         std::fs::create_dir_all(&settings.data_folder).map_err(StartError::DataFolder)?;
         let claim = settings.database_url.is_none().then(|| claimed(&settings.data_folder)).transpose()?;
         let directory = settings.ldap.clone().map(Directory::new).transpose()?;
         let database = Database::open(&settings).await?;
-        let accounts = Accounts::new(database.pool.clone());
+        let accounts = Accounts::new(database.db.clone());
         let new_admin = accounts.ensure_admin().await?;
         let config = EngineConfig::default();
         tracing::info!(instance = %config.instance, "this server, in the leases of jobs");
@@ -123,16 +129,24 @@ impl Server {
         let stopping = CancellationToken::new();
         let every = settings.ldap.as_ref().map(|ldap| ldap.check);
         let watch = directory.clone().map(|directory| Watch::new(directory, controller.clone())).zip(every);
-        let web = Web {
-            controller: controller.clone(),
-            leptos: pages::leptos_options(&settings.site_folder),
-            settings: Arc::new(settings),
-            login: Arc::new(Login::new(accounts, directory)),
-            pool: database.pool.clone(),
-            stopping: stopping.clone(),
-        };
+        let web = Web::new(settings, controller.clone(), accounts, directory, stopping.clone());
+        let refused = web.login.refused.clone();
         let router = web::router(web);
-        Ok(Self { listener, router, controller, engine, database, claim, stopping, git, mailer, watch, new_admin })
+        Ok(Self {
+            listener,
+            router,
+            controller,
+            engine,
+            database,
+            claim,
+            stopping,
+            places,
+            git,
+            mailer,
+            refused,
+            watch,
+            new_admin,
+        })
     }
 
     /// Where its git server listens.
@@ -149,13 +163,15 @@ impl Server {
     /// them elsewhere, and each job goes to another server as soon as its step has ended; a little
     /// later no more connections are taken, and the requests that are there are answered.
     pub async fn run(self, end: impl Future<Output = ()> + Send + 'static) -> std::io::Result<()> {
-        let cleaning = tokio::spawn(sessions::Store::new(self.database.pool.clone()).keep_clean());
+        let cleaning = tokio::spawn(sessions::Store::new(self.database.db.clone()).keep_clean());
         let mut beside = JoinSet::new();
         let (controller, stopping) = (self.controller.clone(), self.stopping.clone());
         beside.spawn(async move { controller.watch_nodes(stopping).await });
         let (controller, stopping) = (self.controller.clone(), self.stopping.clone());
         beside.spawn(async move { controller.discover_deployments(stopping).await });
-        let (controller, stopping, mailer) = (self.controller, self.stopping.clone(), self.mailer);
+        let (controller, stopping, refused) = (self.controller.clone(), self.stopping.clone(), self.refused.clone());
+        beside.spawn(refused.keep(controller, stopping));
+        let (controller, stopping, mailer) = (self.controller.clone(), self.stopping.clone(), self.mailer);
         beside.spawn(async move { controller.send_mail(mailer, stopping).await });
         let pushing = self.git.map(|git| git.run(self.stopping.clone()));
         let asking = self.watch.map(|(watch, every)| tokio::spawn(watch.run(every, self.stopping.clone())));
@@ -176,20 +192,22 @@ impl Server {
                 pushing.await;
             }
         };
-        let (served, (), ()) = tokio::join!(serve(self.listener, self.router, &self.stopping), handing_over, pushing);
+        let serving = serve(self.listener, self.router, self.places, &self.stopping);
+        tokio::join!(serving, handing_over, pushing);
         cleaning.abort();
         beside.abort_all();
         if let Some(asking) = asking {
             asking.abort();
         }
+        self.refused.keep_now(&self.controller).await;
         self.database.close().await;
         drop(self.claim);
-        served
+        Ok(())
     }
 }
 
 /// Serves until a little after `stopping`, and until the requests that are there then are answered.
-async fn serve(listener: TcpListener, router: Router, stopping: &CancellationToken) -> std::io::Result<()> {
+async fn serve(listener: TcpListener, router: Router, places: Places, stopping: &CancellationToken) {
     let noticed = {
         let stopping = stopping.clone();
         async move {
@@ -197,15 +215,13 @@ async fn serve(listener: TcpListener, router: Router, stopping: &CancellationTok
             tokio::time::sleep(NOTICE).await;
         }
     };
-    let service = router.into_make_service_with_connect_info::<SocketAddr>();
-    let serving = axum::serve(listener, service).with_graceful_shutdown(noticed);
     let too_long = async {
         stopping.cancelled().await;
         tokio::time::sleep(NOTICE + GRACE).await;
     };
     tokio::select! {
-        served = serving.into_future() => served,
-        () = too_long => Ok(()),
+        () = connections::serve(listener, router, (places, Times::default()), noticed) => {}
+        () = too_long => {}
     }
 }
 
@@ -241,7 +257,7 @@ fn parts(settings: &Settings, database: &Database) -> Result<Parts, StartError> 
     };
     let dns = settings.dns.as_ref().map(power_dns).transpose()?;
     let seal = SealKeys::load_or_create(&settings.seal_key_file)?;
-    Ok(Parts { db: database.pool.clone(), settings: decided, dns, seal })
+    Ok(Parts { db: database.db.clone(), settings: decided, dns, seal })
 }
 
 fn power_dns(dns: &Dns) -> Result<Arc<dyn DnsProvider>, DnsError> {

@@ -4,15 +4,17 @@
 //! holds the id of the member and nothing else: roles are read anew for each request. The
 //! cookie says `Secure` and is bound to the host (`__Host-`) whenever browsers come by https.
 
+use std::time::Duration;
+
 use async_trait::async_trait;
 use axum::extract::Request;
 use axum::http::HeaderValue;
 use axum::http::header::SET_COOKIE;
 use axum::middleware::Next;
 use axum::response::Response;
+use corpus_controller::store::{Conn, Db};
 use corpus_domain::UserId;
-use sqlx::PgPool;
-use std::time::Duration;
+use futures::TryFutureExt;
 use time::OffsetDateTime;
 use tower_sessions::cookie::SameSite;
 use tower_sessions::session::{Id, Record};
@@ -26,19 +28,25 @@ const MEMBER: &str = "member";
 /// Sessions in the table `tower_sessions`.
 #[derive(Debug, Clone)]
 pub struct Store {
-    pool: PgPool,
+    db: Db,
 }
 
 impl Store {
     /// The sessions of this database.
-    pub fn new(pool: PgPool) -> Self {
-        Self { pool }
+    pub fn new(db: Db) -> Self {
+        Self { db }
     }
 
     /// Deletes what has expired; answers how many.
     pub async fn delete_expired(&self) -> std::result::Result<u64, sqlx::Error> {
-        let done = sqlx::query!("delete from tower_sessions where expiry_date <= now()").execute(&self.pool).await?;
+        let deleting = sqlx::query!("delete from tower_sessions where expiry_date <= now()");
+        let done = deleting.execute(&mut *self.db.acquire().await?).await?;
         Ok(done.rows_affected())
+    }
+
+    #[track_caller]
+    fn conn(&self) -> impl Future<Output = Result<Conn>> + Send + use<> {
+        self.db.acquire().map_err(backend)
     }
 
     /// Deletes what has expired every ten minutes, for ever.
@@ -65,7 +73,7 @@ impl SessionStore for Store {
                 json,
                 expires
             )
-            .execute(&self.pool)
+            .execute(&mut *self.conn().await?)
             .await
             .map_err(backend)?;
             if done.rows_affected() == 1 {
@@ -81,7 +89,7 @@ impl SessionStore for Store {
         let (id, json, expires) = columns(record)?;
         let saving =
             sqlx::query!("update tower_sessions set data = $2, expiry_date = $3 where id = $1", id, json, expires);
-        saving.execute(&self.pool).await.map(drop).map_err(backend)
+        saving.execute(&mut *self.conn().await?).await.map(drop).map_err(backend)
     }
 
     async fn load(&self, id: &Id) -> Result<Option<Record>> {
@@ -89,7 +97,7 @@ impl SessionStore for Store {
             "select data, expiry_date from tower_sessions where id = $1 and expiry_date > now()",
             id.to_string()
         );
-        let Some(row) = loading.fetch_optional(&self.pool).await.map_err(backend)? else { return Ok(None) };
+        let Some(row) = loading.fetch_optional(&mut *self.conn().await?).await.map_err(backend)? else { return Ok(None) };
         let data = serde_json::from_value(row.data).map_err(|error| Error::Decode(error.to_string()))?;
         let expiry_date = OffsetDateTime::from_unix_timestamp(row.expiry_date.timestamp())
             .map_err(|error| Error::Decode(error.to_string()))?;
@@ -98,7 +106,7 @@ impl SessionStore for Store {
 
     async fn delete(&self, id: &Id) -> Result<()> {
         let deleting = sqlx::query!("delete from tower_sessions where id = $1", id.to_string());
-        deleting.execute(&self.pool).await.map(drop).map_err(backend)
+        deleting.execute(&mut *self.conn().await?).await.map(drop).map_err(backend)
     }
 }
 
@@ -164,6 +172,8 @@ pub async fn sign_in(session: &Session, member: UserId) -> std::result::Result<(
 
 #[cfg(test)]
 mod tests {
+    use sqlx::PgPool;
+
     use super::*;
 
     fn record(expires_in: i64) -> Record {
@@ -175,7 +185,7 @@ mod tests {
 
     #[sqlx::test(migrations = "../migrations")]
     async fn created_saved_loaded_deleted(pool: PgPool) {
-        let store = Store::new(pool);
+        let store = Store::new(pool.into());
         let mut one = record(60);
         store.create(&mut one).await.unwrap();
         assert_eq!(store.load(&one.id).await.unwrap().as_ref(), Some(&one));
@@ -193,7 +203,7 @@ mod tests {
 
     #[sqlx::test(migrations = "../migrations")]
     async fn expired_ones_are_not_loaded_and_are_deleted(pool: PgPool) {
-        let store = Store::new(pool);
+        let store = Store::new(pool.into());
         let (mut old, mut new) = (record(-1), record(60));
         store.create(&mut old).await.unwrap();
         store.create(&mut new).await.unwrap();

@@ -10,16 +10,16 @@ use std::sync::Arc;
 use axum::Router;
 use axum::http::HeaderName;
 use axum::middleware::{from_fn, from_fn_with_state};
-use axum::routing::{get, post};
+use axum::routing::{MethodRouter, get, post};
 use corpus_controller::Controller;
+use corpus_controller::store::Db;
 use leptos::config::LeptosOptions;
-use sqlx::PgPool;
 use tokio_util::sync::CancellationToken;
 use tower_http::limit::RequestBodyLimitLayer;
 use tower_http::request_id::{MakeRequestUuid, PropagateRequestIdLayer, SetRequestIdLayer};
 
 use crate::config::Settings;
-use crate::login::Login;
+use crate::login::{Accounts, Directory, Login};
 use crate::{assets, finish, forms, health, live, member, pages, security, sessions, trace};
 
 /// The largest body of a request: no form comes near it.
@@ -38,11 +38,34 @@ pub struct Web {
     /// The realms.
     pub login: Arc<Login>,
     /// The database, for sessions and readiness.
-    pub pool: PgPool,
+    pub db: Db,
+    /// The places of live events.
+    pub streams: Arc<live::Streams>,
     /// Where leptos finds its files.
     pub leptos: LeptosOptions,
     /// Cancelled when the server is about to end.
     pub stopping: CancellationToken,
+}
+
+impl Web {
+    /// Everything for requests, on the database of the local accounts.
+    pub fn new(
+        settings: Settings,
+        controller: Controller,
+        accounts: Accounts,
+        directory: Option<Directory>,
+        stopping: CancellationToken,
+    ) -> Self {
+        Self {
+            db: accounts.db().clone(),
+            leptos: pages::leptos_options(&settings.site_folder),
+            settings: Arc::new(settings),
+            login: Arc::new(Login::new(accounts, directory, controller.clone())),
+            streams: Arc::default(),
+            controller,
+            stopping,
+        }
+    }
 }
 
 /// The whole router.
@@ -66,12 +89,11 @@ pub fn router(web: Web) -> Router {
 
 /// Pages, forms and events: what needs to know who asks.
 fn members(web: &Web) -> Router<Web> {
-    let store = sessions::Store::new(web.pool.clone());
+    let store = sessions::Store::new(web.db.clone());
     forms()
-        .merge(project_forms())
-        .route("/deployments/{id}", get(forms::deployments::by_id))
-        .route("/projects/{name}/deployments/{number}", get(forms::deployments::page_or_report))
-        .route("/jobs/{id}/events", get(live::events))
+        .router
+        .merge(project_forms().router)
+        .merge(reads().router)
         .method_not_allowed_fallback(pages::page)
         .fallback(pages::page)
         .layer(from_fn_with_state(web.clone(), member::admit))
@@ -80,9 +102,36 @@ fn members(web: &Web) -> Router<Web> {
         .layer(from_fn(finish::finish))
 }
 
-fn forms() -> Router<Web> {
+/// Routes, with their paths.
+#[derive(Default)]
+struct Routes {
+    router: Router<Web>,
+    paths: Vec<&'static str>,
+}
+
+impl Routes {
+    fn route(mut self, path: &'static str, handler: MethodRouter<Web>) -> Self {
+        self.router = self.router.route(path, handler);
+        self.paths.push(path);
+        self
+    }
+}
+
+/// The paths of all forms and other answers to members besides pages, for tests that leave none out.
+pub fn paths() -> Vec<&'static str> {
+    [forms().paths, project_forms().paths, reads().paths].concat()
+}
+
+fn reads() -> Routes {
+    Routes::default()
+        .route("/deployments/{id}", get(forms::deployments::by_id))
+        .route("/projects/{name}/deployments/{number}", get(forms::deployments::page_or_report))
+        .route("/jobs/{id}/events", get(live::events))
+}
+
+fn forms() -> Routes {
     use forms::{dns, guests, jobs, keys, login, mail, nodes, theme};
-    Router::new()
+    Routes::default()
         .route("/login", post(login::sign_in))
         .route("/logout", post(login::sign_out))
         .route("/theme", post(theme::choose))
@@ -110,9 +159,9 @@ fn forms() -> Router<Web> {
         .route("/jobs/{id}/abandon", post(jobs::abandon))
 }
 
-fn project_forms() -> Router<Web> {
+fn project_forms() -> Routes {
     use forms::{deployments, projects};
-    Router::new()
+    Routes::default()
         .route("/projects/new", post(projects::create))
         .route("/projects/{name}/remove", post(projects::remove))
         .route("/projects/{name}/members", post(projects::member))

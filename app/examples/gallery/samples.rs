@@ -4,7 +4,8 @@ use chrono::{Duration, Utc};
 use corpus_controller::authz::Principal;
 use corpus_controller::jobs::{JobDetail, JobRow, LogLine, StepRow};
 use corpus_controller::views::{
-    AuditView, Counts, DriftView, GuestView, KeyView, NameView, NodeView, ProjectView, Time, ZoneView,
+    AuditView, Counts, DriftView, GuestView, KeyView, NameView, NodeView, ProjectView,
+    RefusedLoginsView, Time, ZoneView,
 };
 use corpus_domain::{
     Backing, Bytes, DnsNameId, DriftKind, Driver, Environment, GuestId, GuestNetwork, GuestState, IdRange, JobId,
@@ -293,6 +294,21 @@ pub fn audit() -> Vec<AuditView> {
             "node-09.lyon.example.net",
             serde_json::json!({ "fingerprint": FINGERPRINT, "user": "root" }),
         ),
+    ]
+}
+
+pub fn refused_logins() -> Vec<RefusedLoginsView> {
+    let row = |login: &str, network: &str, reason: &str, count| RefusedLoginsView {
+        login: login.into(),
+        network: network.into(),
+        reason: reason.into(),
+        first_at: before(3_000),
+        last_at: before(120),
+        count,
+    };
+    vec![
+        row("dev.lead", "192.0.2.44", "wrong login or password", 3),
+        row("", "2001:db8:0:1::", "too many attempts", 9_871),
     ]
 }
 

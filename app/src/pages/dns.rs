@@ -11,7 +11,8 @@ use crate::layout::Page;
 
 /// Reads and shows them.
 pub async fn load(controller: &Controller, principal: &Principal, form: &FormState) -> Result<Page> {
-    let (zones, names) = tokio::try_join!(controller.zones(principal), controller.names(principal))?;
+    let zones = controller.zones(principal).await?;
+    let names = controller.names(principal).await?;
     Ok(Page::new("dns", "DNS", dns_view(principal, &zones, &names, form)))
 }
 

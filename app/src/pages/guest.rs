@@ -18,12 +18,10 @@ use crate::layout::Page;
 
 /// Reads and shows it.
 pub async fn load(controller: &Controller, principal: &Principal, id: GuestId, asked: &Asked) -> Result<Page> {
-    let (guest, zones, jobs, environment) = tokio::try_join!(
-        controller.guest(principal, id),
-        controller.zones(principal),
-        guest_jobs(controller, principal, id),
-        controller.environment_on_guest(principal, id)
-    )?;
+    let guest = controller.guest(principal, id).await?;
+    let zones = controller.zones(principal).await?;
+    let jobs = guest_jobs(controller, principal, id).await?;
+    let environment = controller.environment_on_guest(principal, id).await?;
     let shown = Shown {
         guest: &guest,
         environment,

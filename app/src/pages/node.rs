@@ -20,11 +20,9 @@ use crate::layout::Page;
 
 /// Reads and shows it.
 pub async fn load(controller: &Controller, principal: &Principal, id: NodeId, form: &FormState) -> Result<Page> {
-    let (node, guests, jobs) = tokio::try_join!(
-        controller.node(principal, id),
-        controller.node_guests(principal, id),
-        node_jobs(controller, principal, id)
-    )?;
+    let node = controller.node(principal, id).await?;
+    let guests = controller.node_guests(principal, id).await?;
+    let jobs = node_jobs(controller, principal, id).await?;
     let title = node.address.to_string();
     Ok(Page::new("node", title, node_view(principal, &node, &guests, &jobs, form)).under("Compute nodes", "/nodes"))
 }

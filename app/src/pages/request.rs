@@ -21,7 +21,8 @@ pub async fn load(controller: &Controller, principal: &Principal, form: &FormSta
     if !may_request(principal) {
         return Err(Error::Denied(Denied::Forbidden));
     }
-    let (nodes, mut projects) = tokio::try_join!(controller.nodes(principal), controller.projects(principal))?;
+    let nodes = controller.nodes(principal).await?;
+    let mut projects = controller.projects(principal).await?;
     projects.retain(|project| principal.may(Operation::GuestRequest, Some(project.id)));
     let form_id = form.value("form_id").map_or_else(form_id, str::to_owned);
     Ok(Page::new("request-guest", "Request a guest", request_view(principal, &nodes, &projects, form, &form_id))

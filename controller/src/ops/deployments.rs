@@ -12,7 +12,7 @@ use super::environments::is_ready;
 use super::jobs_error;
 use super::projects::audit_project;
 use crate::authz::{Denied, Operation, Principal};
-use crate::jobs::NewJob;
+use crate::jobs::{Jobs, NewJob};
 use crate::project_views::{DeploymentDetail, DeploymentFilter, DeploymentSummary, LogLine, OnGuestView};
 use crate::sagas::deploy;
 use crate::store::deployments::{NewDeployment, Ordered, Query};
@@ -236,7 +236,7 @@ impl Controller {
             return Err(Denied::NotFound.into());
         }
         if let Some(job) = course.job
-            && (course.is_final || !self.jobs.row(job).await.map_err(jobs_error)?.state.is_over())
+            && (course.is_final || !Jobs::row_on(tx, job).await.map_err(jobs_error)?.state.is_over())
         {
             return Ok(job);
         }

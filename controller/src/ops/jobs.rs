@@ -5,11 +5,11 @@ use std::collections::HashMap;
 use corpus_domain::{JobId, JobState};
 use futures::stream::{Stream, StreamExt};
 use serde_json::json;
-use sqlx::PgTransaction;
+use sqlx::PgConnection;
 
 use crate::authz::{Denied, Operation, Principal};
-use crate::jobs::{JobDetail, JobFilter, JobRow, JobUpdate, JobsError, LogLine, Page, Visibility};
-use crate::store::{audit, deployments, environments};
+use crate::jobs::{JobDetail, JobFilter, JobRow, JobUpdate, Jobs, JobsError, LogLine, Page, Visibility};
+use crate::store::{Transaction, audit, deployments, environments};
 use crate::views::{GuestView, NameView, NodeView};
 use crate::{Controller, Error, Result};
 
@@ -84,7 +84,7 @@ impl Controller {
         id: JobId,
         action: &'static str,
         detail: serde_json::Value,
-    ) -> Result<(PgTransaction<'static>, JobRow)> {
+    ) -> Result<(Transaction, JobRow)> {
         let job = self.jobs.row(id).await.map_err(jobs_error)?;
         see(principal, &job)?;
         if !may_decide(principal, &job) {
@@ -103,9 +103,8 @@ impl Controller {
         Ok((small(open.len()), small(stuck)))
     }
 
-    pub(super) async fn open_rows(&self, visible_to: Option<Visibility>) -> Result<Vec<JobRow>> {
-        let filter = JobFilter { states: OPEN.to_vec(), visible_to, ..JobFilter::default() };
-        Ok(self.jobs.list(&filter, 1000, 0).await.map_err(jobs_error)?.items)
+    async fn open_rows(&self, visible_to: Option<Visibility>) -> Result<Vec<JobRow>> {
+        open_rows(&mut *self.services.db.acquire().await?, visible_to).await
     }
 
     /// Notes at each guest the job that is on it.
@@ -141,6 +140,12 @@ impl Controller {
         }
         Ok(())
     }
+}
+
+/// The jobs that are not over, the newest first.
+pub(super) async fn open_rows(conn: &mut PgConnection, visible_to: Option<Visibility>) -> Result<Vec<JobRow>> {
+    let filter = JobFilter { states: OPEN.to_vec(), visible_to, ..JobFilter::default() };
+    Ok(Jobs::list_on(conn, &filter, 1000, 0).await.map_err(jobs_error)?.items)
 }
 
 /// Whether the principal may cancel the job, or decide about it when it is stuck.

@@ -9,6 +9,7 @@ mod guest_request;
 mod guests;
 mod jobs;
 mod keys;
+mod logins;
 mod mail;
 mod nodes;
 mod overview;

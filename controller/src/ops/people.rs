@@ -88,14 +88,6 @@ impl Controller {
         self.queue_keys_sync(tx, nodes, None).await
     }
 
-    /// Notes a refused login.
-    pub async fn sign_in_failed(&self, login: &UserName, from: &str, reason: &str) -> Result<()> {
-        let mut conn = self.services.db.acquire().await?;
-        let detail = json!({ "from": from, "reason": reason });
-        let entry = audit::Entry { action: "login.refused", subject: login.as_str(), subject_id: None, detail };
-        Ok(audit::write_as(&mut conn, None, login.as_str(), entry).await?)
-    }
-
     /// Notes a logout.
     pub async fn sign_out(&self, principal: &Principal) -> Result<()> {
         let mut conn = self.services.db.acquire().await?;

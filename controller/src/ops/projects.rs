@@ -11,6 +11,7 @@ use sqlx::{PgConnection, PgTransaction};
 use uuid::Uuid;
 
 use super::deployments::DEPLOYMENTS_PAGE;
+use super::jobs::open_rows;
 use crate::authz::{Denied, Operation, Principal};
 use crate::project_views::{DeploymentFilter, ProjectDetail, ProjectSummary};
 use crate::store::{audit, delivery, deployments, environment_views, keys, names, projects};
@@ -23,7 +24,7 @@ impl Controller {
     /// The projects that the principal may see, by name.
     pub async fn project_list(&self, principal: &Principal) -> Result<Vec<ProjectSummary>> {
         let _permit = principal.permit(Operation::OverviewSee)?;
-        self.summaries(principal, None).await
+        self.summaries(&mut *self.services.db.acquire().await?, principal, None).await
     }
 
     /// One project with all that belongs to it.
@@ -31,7 +32,7 @@ impl Controller {
         let mut conn = self.services.db.acquire().await?;
         let id = projects::by_name(&mut conn, name).await?.ok_or(Denied::NotFound)?;
         let _permit = principal.permit_in(Operation::ProjectSee, id)?;
-        let summary = self.summaries(principal, Some(id)).await?.pop().ok_or(Denied::NotFound)?;
+        let summary = self.summaries(&mut conn, principal, Some(id)).await?.pop().ok_or(Denied::NotFound)?;
         let filter = DeploymentFilter { project: Some(id), ..DeploymentFilter::default() };
         let newest = deployments::Query { filter, limit: DEPLOYMENTS_PAGE, ..deployments::Query::default() };
         Ok(ProjectDetail {
@@ -46,16 +47,16 @@ impl Controller {
 
     pub(super) async fn summaries(
         &self,
+        conn: &mut PgConnection,
         principal: &Principal,
         only: Option<ProjectId>,
     ) -> Result<Vec<ProjectSummary>> {
-        let mut conn = self.services.db.acquire().await?;
-        let mut found = projects::list(&mut conn, principal, only).await?;
+        let mut found = projects::list(conn, principal, only).await?;
         let ids: Vec<_> = found.iter().map(|project| project.id).collect();
-        self.fill_environments(&mut conn, &mut found, &ids).await?;
+        self.fill_environments(conn, &mut found, &ids).await?;
         let newest =
             deployments::Query { projects: Some(&ids), newest: true, limit: i64::MAX, ..deployments::Query::default() };
-        for last in deployments::list(&mut conn, &newest).await? {
+        for last in deployments::list(conn, &newest).await? {
             if let Some(project) = found.iter_mut().find(|project| project.id == last.project_id) {
                 project.last = Some(last);
             }
@@ -70,7 +71,7 @@ impl Controller {
         ids: &[ProjectId],
     ) -> Result<()> {
         let hosts = names::hosts(conn, ids).await?;
-        let jobs = self.environment_jobs().await?;
+        let jobs = environment_jobs(conn).await?;
         for (project, mut view) in
             environment_views::views(conn, ids, self.services.settings.git_url.as_deref()).await?
         {
@@ -92,22 +93,6 @@ impl Controller {
             }
         }
         Ok(())
-    }
-
-    /// The first job, of those on environments, that is not over, by the environment's guest.
-    async fn environment_jobs(&self) -> Result<HashMap<GuestId, JobId>> {
-        let of_environments = |kind| {
-            matches!(
-                kind,
-                JobKind::EnvironmentSetUp
-                    | JobKind::EnvironmentConfigure
-                    | JobKind::EnvironmentRemove
-                    | JobKind::Deploy
-            )
-        };
-        let open = self.open_rows(None).await?;
-        let on = open.iter().rev().filter(|job| of_environments(job.kind));
-        Ok(on.filter_map(|job| Some((job.guest_id?, job.id))).collect())
     }
 
     /// Makes a project; who makes it becomes its maintainer.
@@ -170,6 +155,19 @@ impl Controller {
         audit_project(&mut tx, principal, "project.member", project, &name, detail).await?;
         Ok(tx.commit().await?)
     }
+}
+
+/// The first job, of those on environments, that is not over, by the environment's guest.
+async fn environment_jobs(conn: &mut PgConnection) -> Result<HashMap<GuestId, JobId>> {
+    let of_environments = |kind| {
+        matches!(
+            kind,
+            JobKind::EnvironmentSetUp | JobKind::EnvironmentConfigure | JobKind::EnvironmentRemove | JobKind::Deploy
+        )
+    };
+    let open = open_rows(conn, None).await?;
+    let on = open.iter().rev().filter(|job| of_environments(job.kind));
+    Ok(on.filter_map(|job| Some((job.guest_id?, job.id))).collect())
 }
 
 /// A role that is given here must be more than the directory's, which counts anyway.

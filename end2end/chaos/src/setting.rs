@@ -48,7 +48,7 @@ impl Setting {
             git_url: Some("ssh://git@corpus.test:2222".to_owned()),
         };
         let parts = Parts {
-            db: options.connect_with(as_server(self.database_url.parse()?)).await?,
+            db: options.connect_with(as_server(self.database_url.parse()?)).await?.into(),
             settings,
             dns: Some(Arc::new(dns)),
             seal: SealKeys::load_or_create(&self.seal_key_file)?,

@@ -9,7 +9,7 @@ use corpus_controller::dns::DnsProvider;
 use corpus_controller::jobs::{Engine, EngineConfig};
 use corpus_controller::seal::{SealError, SealKeys};
 use corpus_controller::ssh_keys::GenerateError;
-use corpus_controller::store::begin;
+use corpus_controller::store::Db;
 use corpus_controller::{Controller, LinkNode, Parts, RequestGuest, Settings, SignIn};
 use corpus_domain::{
     Backing, Driver, Environment, GuestId, GuestName, GuestNetwork, ImageName, Invalid, JobId, JobState, Mode,
@@ -110,7 +110,7 @@ impl Fleet {
             git_url: Some("ssh://git@corpus.test:2222".to_owned()),
         };
         let seal = SealKeys::load_or_create(&files.path().join("seal.key"))?;
-        let parts = Parts { db: db.clone(), settings, dns: config.dns, seal };
+        let parts = Parts { db: db.clone().into(), settings, dns: config.dns, seal };
         let (controller, engine) = Controller::start(parts, &config.engine).await?;
         let who = SignIn {
             realm: "ldap",
@@ -131,7 +131,7 @@ impl Fleet {
     pub async fn seed(&self, place: &Place, guests: u8) -> Result<Vec<NodeId>, FleetError> {
         let ids: Vec<Uuid> = place.addresses.iter().map(|_| Uuid::now_v7()).collect();
         let addresses: Vec<String> = place.addresses.iter().map(ToString::to_string).collect();
-        let mut tx = begin(&self.db).await?;
+        let mut tx = Db::from(self.db.clone()).begin().await?;
         sqlx::query(
             "insert into nodes (id, address, ssh_port, ssh_user, host_key, public_ip, environments, state, network,
                  bridge, slots, created_by)
@@ -143,7 +143,7 @@ impl Fleet {
         .bind(i32::from(place.port))
         .bind(&place.host_key)
         .bind(self.principal.id.0)
-        .execute(&mut *tx)
+        .execute(&mut **tx)
         .await?;
         sqlx::query(
             "insert into guests (id, name, node_id, project_id, environment, driver, image, backing, size, mode, ip,
@@ -158,7 +158,7 @@ impl Fleet {
         .bind(self.project.0)
         .bind(self.principal.id.0)
         .bind(i32::from(guests.min(MOST_GUESTS)))
-        .execute(&mut *tx)
+        .execute(&mut **tx)
         .await?;
         tx.commit().await?;
         sqlx::query("analyze").execute(&self.db).await?;

@@ -25,7 +25,7 @@ pub async fn sign_in(session: Session, posted: Posted) -> Response {
     };
     match posted.web.login.sign_in(login, &password, realm, posted.address).await {
         Ok(person) => enter(&session, &posted, person).await,
-        Err(refusal) => refuse(&posted, login, &refusal).await,
+        Err(refusal) => refuse(&posted, &refusal).await,
     }
 }
 
@@ -54,21 +54,13 @@ async fn incomplete(posted: &Posted) -> Response {
     posted.show("/login", state).await
 }
 
-async fn refuse(posted: &Posted, login: &str, refusal: &Refusal) -> Response {
-    log(posted, login, refusal);
-    if let Ok(name) = login.parse() {
-        let address = posted.address.to_string();
-        if let Err(error) = posted.web.controller.sign_in_failed(&name, &address, refusal.reason()).await {
-            tracing::error!(error = &error as &dyn std::error::Error, "a refused login could not be recorded");
-        }
+async fn refuse(posted: &Posted, refusal: &Refusal) -> Response {
+    if status_of(refusal) == 503 {
+        let cause = std::error::Error::source(refusal);
+        tracing::warn!(reason = refusal.reason(), cause, "a login could not be checked");
     }
     let state = posted.state("").message(refusal.to_string()).status(status_of(refusal));
     with_patience(posted.show("/login", state).await, refusal)
-}
-
-fn log(posted: &Posted, login: &str, refusal: &Refusal) {
-    let cause = std::error::Error::source(refusal);
-    tracing::warn!(login, address = %posted.address, reason = refusal.reason(), cause, "refused a login");
 }
 
 const fn status_of(refusal: &Refusal) -> u16 {
@@ -76,15 +68,18 @@ const fn status_of(refusal: &Refusal) -> u16 {
         Refusal::WrongPassword => 401,
         Refusal::Disabled | Refusal::Ambiguous => 403,
         Refusal::TooMany(_) => 429,
-        Refusal::DirectoryDown(_) | Refusal::Misconfigured(_) | Refusal::Local(_) => 503,
+        Refusal::Busy | Refusal::DirectoryDown(_) | Refusal::Misconfigured(_) | Refusal::Local(_) => 503,
     }
 }
 
 /// Says how long to wait when there were too many attempts.
 fn with_patience(mut response: Response, refusal: &Refusal) -> Response {
-    if let Refusal::TooMany(wait) = refusal {
-        response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(wait.as_secs() + 1));
-    }
+    let wait = match refusal {
+        Refusal::TooMany(wait) => wait.as_secs() + 1,
+        Refusal::Busy => 5,
+        _ => return response,
+    };
+    response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(wait));
     response
 }
 

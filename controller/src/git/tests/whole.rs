@@ -41,7 +41,7 @@ async fn open(db: &PgPool, folder: &Path) -> Controller {
         git_url: Some("ssh://git@corpus.test:2222".to_owned()),
     };
     let seal = SealKeys::load_or_create(&folder.join("seal.key")).unwrap();
-    Controller::open(Parts { db: db.clone(), settings, dns: None, seal }).await.unwrap()
+    Controller::open(Parts { db: db.clone().into(), settings, dns: None, seal }).await.unwrap()
 }
 
 impl Whole {

@@ -50,7 +50,7 @@ impl World {
             git_url: Some("ssh://git@corpus.test:2222".to_owned()),
         };
         let seal = SealKeys::load_or_create(&files.path().join("seal.key")).unwrap();
-        let controller = Controller::open(Parts { db: db.clone(), settings, dns: None, seal }).await.unwrap();
+        let controller = Controller::open(Parts { db: db.clone().into(), settings, dns: None, seal }).await.unwrap();
         let first = guest(&db, "192.0.2.1", Some("atlas")).await;
         guest(&db, "192.0.2.2", Some("blog")).await;
         guest(&db, "192.0.2.3", None).await;

@@ -78,7 +78,7 @@ impl World {
             git_url: Some("ssh://git@corpus.test:2222".to_owned()),
         };
         let seal = SealKeys::load_or_create(&files.path().join("seal.key")).unwrap();
-        let parts = Parts { db, settings, dns: Some(Arc::new(dns.unwrap())), seal };
+        let parts = Parts { db: db.into(), settings, dns: Some(Arc::new(dns.unwrap())), seal };
         let controller = Controller::open(parts).await.unwrap();
         let ops = sign_in(&controller, "olga", true, &[]).await;
         let atlas: ProjectName = "atlas".parse().unwrap();

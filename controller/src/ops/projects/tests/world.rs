@@ -31,7 +31,7 @@ impl World {
             git_url: Some("ssh://git@corpus.test:2222".to_owned()),
         };
         let seal = SealKeys::load_or_create(&files.path().join("seal.key")).unwrap();
-        let controller = Controller::open(Parts { db: db.clone(), settings, dns: None, seal }).await.unwrap();
+        let controller = Controller::open(Parts { db: db.clone().into(), settings, dns: None, seal }).await.unwrap();
         let node = Uuid::now_v7();
         sqlx::query(
             "insert into nodes (id, address, ssh_port, ssh_user, host_key, environments, state, network, bridge)
