@@ -86,7 +86,13 @@ impl GuestRoot {
     /// A stopped guest whose root is an overlay: it is mounted nowhere, only this value holds it.
     ///
     /// The files of `lower` have the guest's ids, whatever those are; `upper` and `work` are its own.
-    pub fn overlay(lower: &Path, upper: &Path, work: &Path, durable: Durable, ids: Option<IdRange>) -> Result<Self, Failure> {
+    pub fn overlay(
+        lower: &Path,
+        upper: &Path,
+        work: &Path,
+        durable: Durable,
+        ids: Option<IdRange>,
+    ) -> Result<Self, Failure> {
         let mount = || {
             if let Some(ids) = ids {
                 // An overlay takes its layers from places; nobody else sees what is at this one.
@@ -274,7 +280,8 @@ fn shift(mount: &OwnedFd, ids: IdRange) -> Result<(), Failure> {
     if ids.inside(owner).is_some() {
         return Ok(());
     }
-    let wrong = format!("the kernel does not map ids: {place} should be those of {ids} and up, and are those of {owner}");
+    let wrong =
+        format!("the kernel does not map ids: {place} should be those of {ids} and up, and are those of {owner}");
     Err(Failure::Missing(wrong))
 }
 

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use corpus_domain::Driver;
 
-use crate::{confinement, drivers};
 use crate::facts::{listeners, package_versions};
 use crate::failure::{At, Failure};
 use crate::files;
@@ -13,6 +12,7 @@ use crate::host::Host;
 use crate::runner::{Argv, Output};
 use crate::subids;
 use crate::task::Task;
+use crate::{confinement, drivers};
 
 const INSTALL: Duration = Duration::from_mins(15);
 /// openssl makes the proxy's first certificate.

@@ -170,7 +170,9 @@ fn page(path: &str, variant: &str) -> Page {
             pages::keys::keys_view(samples::keys().get(..some(2)).unwrap_or_default(), &none),
         ),
         "/mail" => Page::new("mail", "Mail", pages::mail::mail_view(corpus_domain::MailPreference::Own, &none)),
-        "/audit" => Page::new("audit", "Audit", pages::audit::audit_view(1, &samples::audit(), &samples::refused_logins())),
+        "/audit" => {
+            Page::new("audit", "Audit", pages::audit::audit_view(1, &samples::audit(), &samples::refused_logins()))
+        }
         "/denied" => pages::error::page(&Failure {
             status: 403,
             title: "Not permitted".into(),

@@ -6,8 +6,8 @@ use std::net::Ipv4Addr;
 use chrono::{DateTime, Utc};
 use corpus_domain::{
     Backing, Bytes, DnsName, DnsNameId, DriftKind, Driver, Environment, GuestId, GuestName, GuestNetwork, GuestState,
-    IdRange, ImageName, JobId, MacAddress, Mode, NameState, NodeAddress, NodeId, NodeState, ProjectId, ProjectName, ProjectRole,
-    Reachability, Reason, SizeProfile, SshKeyId, SshPort, UnixUser, UserName, ZoneId,
+    IdRange, ImageName, JobId, MacAddress, Mode, NameState, NodeAddress, NodeId, NodeState, ProjectId, ProjectName,
+    ProjectRole, Reachability, Reason, SizeProfile, SshKeyId, SshPort, UnixUser, UserName, ZoneId,
 };
 use corpus_protocol::{Difference, Facts, Reading, SafeguardFact};
 use serde::{Deserialize, Serialize};

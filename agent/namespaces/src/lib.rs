@@ -18,7 +18,8 @@ use rustix::thread::{UnshareFlags, unshare_unsafe};
 /// and not be shifted already; `users` is a user namespace that is not the first one.
 pub fn map_ids(mount: impl AsFd, users: impl AsFd) -> io::Result<()> {
     let users = u64::try_from(users.as_fd().as_raw_fd()).map_err(io::Error::other)?;
-    let attributes = libc::mount_attr { attr_set: libc::MOUNT_ATTR_IDMAP, attr_clr: 0, propagation: 0, userns_fd: users };
+    let attributes =
+        libc::mount_attr { attr_set: libc::MOUNT_ATTR_IDMAP, attr_clr: 0, propagation: 0, userns_fd: users };
     // SAFETY: the kernel reads a string that lives as long as the program, and as many bytes of
     // `attributes` as it is told, which are all that it has; it writes nothing. Both descriptors
     // are borrowed until the call returns.

@@ -117,7 +117,11 @@ impl Driver for Lxc {
     }
 
     fn readings(&self, host: &Host) -> Vec<GuestReading> {
-        folder::names(host).iter().filter(|name| matches!(made(host, name), Ok(Some(_)))).map(|name| reading(host, name)).collect()
+        folder::names(host)
+            .iter()
+            .filter(|name| matches!(made(host, name), Ok(Some(_))))
+            .map(|name| reading(host, name))
+            .collect()
     }
 
     fn cables(&self, host: &Host) -> Vec<String> {

@@ -11,9 +11,9 @@ use std::path::Path;
 use corpus_domain::Bytes;
 use corpus_protocol::{Facts, Reading, Storage};
 
-use crate::{confinement, drivers};
 use crate::failure::{At, Failure};
 use crate::host::Host;
+use crate::{confinement, drivers};
 
 pub use self::listener::listeners;
 pub use self::parse::package_versions;

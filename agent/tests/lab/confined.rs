@@ -149,7 +149,7 @@ fn is_a_whole_system(guest: &Confined<'_>) {
     guest.refuses(&format!("setpriv --reuid=65534 --clear-groups cat {LISTED}"));
     guest.says("sysadmin", "ping -c1 -W2 127.0.0.1 >/dev/null");
     let owners = "stat -c %U:%G:%a /etc/shadow /home/sysadmin /usr/bin/passwd /root";
-    assert_eq!(guest.says("root", owners), "root:shadow:640\nsysadmin:sysadmin:700\nroot:root:4755\nroot:root:700\n");
+    assert_eq!(guest.says("root", owners), "root:shadow:640\nsysadmin:sysadmin:755\nroot:root:4755\nroot:root:700\n");
     let own = "install -o games -g games -m 4755 /bin/true /usr/local/bin/own && stat -c %U:%a /usr/local/bin/own";
     assert_eq!(guest.says("root", own), "games:4755\n");
 }
@@ -166,7 +166,8 @@ fn is_written_to_as_its_own(line: &mut Line, guest: &Confined<'_>) {
         }
         line.ask(Request::SetUpGuest { name: name.clone(), setup: Box::new(setup) }).unwrap();
         line.change(&Request::EnsureRunning { name: name.clone() });
-        let seen = guest.says("root", &format!("cat {path}; stat -c %u:%g:%a {path} /etc/made /etc/made/{state} /etc/shadow"));
+        let seen =
+            guest.says("root", &format!("cat {path}; stat -c %u:%g:%a {path} /etc/made /etc/made/{state} /etc/shadow"));
         assert_eq!(seen, format!("{state}\n0:0:640\n0:0:755\n0:0:755\n0:42:640\n"));
     }
 }
@@ -205,7 +206,8 @@ fn are_apart(guests: &[Confined<'_>]) {
     let mounts = world.must("cat /proc/mounts");
     assert!(!mounts.contains(" /var/lib/lxc/"), "the node has mounts of guests: {mounts}");
     let is_mapped = |guest: &&Confined<'_>| {
-        let mounts = world.must(&format!("cat /proc/$(pgrep -f '^\\[lxc monitor\\] /var/lib/lxc {}$')/mountinfo", guest.plan.name));
+        let mounts = world
+            .must(&format!("cat /proc/$(pgrep -f '^\\[lxc monitor\\] /var/lib/lxc {}$')/mountinfo", guest.plan.name));
         mounts.lines().any(|line| line.contains("/root ") && line.contains(&*guest.plan.name.to_string()))
     };
     assert_eq!(guests.iter().filter(is_mapped).count(), 2, "overlayfs and loop have a mount of their own");
@@ -254,7 +256,12 @@ pub fn names_are_exact(world: &World, line: &mut Line) {
 pub fn is_told(line: &mut Line) {
     let Ok(Answer::Facts(facts)) = line.ask(Request::Facts) else { panic!("no facts") };
     for fact in &facts.confinement {
-        println!("             {}: {} ({})", fact.safeguard, if fact.in_force { "in force" } else { "not in force" }, fact.detail);
+        println!(
+            "             {}: {} ({})",
+            fact.safeguard,
+            if fact.in_force { "in force" } else { "not in force" },
+            fact.detail
+        );
     }
     let held = |name: &str| facts.confinement.iter().any(|fact| fact.safeguard.as_str() == name && fact.in_force);
     assert!(held("own ids") && held("system calls") && held("control groups"));

@@ -4,14 +4,13 @@ use chrono::{Duration, Utc};
 use corpus_controller::authz::Principal;
 use corpus_controller::jobs::{JobDetail, JobRow, LogLine, StepRow};
 use corpus_controller::views::{
-    AuditView, Counts, DriftView, GuestView, KeyView, NameView, NodeView, ProjectView,
-    RefusedLoginsView, Time, ZoneView,
+    AuditView, Counts, DriftView, GuestView, KeyView, NameView, NodeView, ProjectView, RefusedLoginsView, Time,
+    ZoneView,
 };
 use corpus_domain::{
     Backing, Bytes, DnsNameId, DriftKind, Driver, Environment, GuestId, GuestNetwork, GuestState, IdRange, JobId,
     JobKind, JobState, MacAddress, Mode, NameState, NodeId, NodeState, ProjectId, Reachability, Safeguard, SizeProfile,
-    SshKeyId, SshPort,
-    StepState, UserId, ZoneId,
+    SshKeyId, SshPort, StepState, UserId, ZoneId,
 };
 use corpus_protocol::{Cpu, DriverFact, Facts, Reading, SafeguardFact, Storage, Stream};
 use uuid::Uuid;

@@ -188,8 +188,9 @@ fn access(node: &NodeView) -> AnyView {
 }
 
 fn host(node: &NodeView) -> AnyView {
-    let Some(Facts { hostname, os, kernel, architecture, cpu, memory, storage, addresses, drivers, confinement, .. }) =
-        node.facts.clone()
+    let Some(Facts {
+        hostname, os, kernel, architecture, cpu, memory, storage, addresses, drivers, confinement, ..
+    }) = node.facts.clone()
     else {
         return empty("Not gathered yet", "They come with the first connection.".into_any());
     };

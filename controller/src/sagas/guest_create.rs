@@ -83,8 +83,8 @@ async fn allocate(ctx: Ctx) -> Result<Place, StepError> {
     let mut tx = ctx.begin().await?;
     let chosen = guests::allocate(&mut tx, ctx.params().guest, ctx.params().node, network).await?;
     tx.commit().await?;
-    let place =
-        chosen.ok_or_else(|| StepError::permanent(format!("no address, SSH port or range of ids is free in {network}")))?;
+    let place = chosen
+        .ok_or_else(|| StepError::permanent(format!("no address, SSH port or range of ids is free in {network}")))?;
     let ids = place.ids.map_or("privileged".to_owned(), |ids| format!("ids from {ids}"));
     ctx.log(format!("{}, {}, SSH port {}, {ids}", place.ip, place.mac, place.ssh_port));
     Ok(place)

@@ -76,7 +76,8 @@ impl Made {
     /// An existing guest can't be moved to another image or backing, nor its files to other ids.
     pub fn require_same_origin(&self, plan: &GuestPlan) -> Result<(), Failure> {
         if self.ids != plan.ids {
-            let ids = |ids: Option<IdRange>| ids.map_or("no ids of its own".to_owned(), |ids| format!("the ids from {ids}"));
+            let ids =
+                |ids: Option<IdRange>| ids.map_or("no ids of its own".to_owned(), |ids| format!("the ids from {ids}"));
             return Err(Failure::Invalid(format!(
                 "{} was made with {}; destroy it before it is made with {}",
                 plan.name,
@@ -302,7 +303,8 @@ pub(super) mod tests {
         let (host, plan) = (Host::default(), plan(Backing::Overlayfs));
         let config = render(&host, &plan).unwrap();
         assert_eq!(refreshed(&host, &plan.name, &config), config);
-        let older: String = config.lines().filter(|line| !line.contains("cgroup.dir")).map(|line| format!("{line}\n")).collect();
+        let older: String =
+            config.lines().filter(|line| !line.contains("cgroup.dir")).map(|line| format!("{line}\n")).collect();
         assert_eq!(refreshed(&host, &plan.name, &older), config);
     }
 

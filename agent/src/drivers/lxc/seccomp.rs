@@ -55,7 +55,8 @@ const CALLS: [(u32, &[&str]); 2] = [
 /// The list. Of a call that libseccomp does not know on this machine, LXC takes no notice.
 pub fn profile() -> String {
     let head = "2\ndenylist\nreject_force_umount\n[all]\n".to_owned();
-    let lines = CALLS.iter().flat_map(|(answer, names)| names.iter().map(move |name| format!("{name} errno {answer}\n")));
+    let lines =
+        CALLS.iter().flat_map(|(answer, names)| names.iter().map(move |name| format!("{name} errno {answer}\n")));
     lines.fold(head, |text, line| text + &line)
 }
 

@@ -1,6 +1,8 @@
 //! What guests are requested with, and what they are given on their node.
 
-use corpus_domain::{Backing, Driver, Environment, GuestNetwork, IdRange, Mode, ProjectId, ProjectRole, Reason, SizeProfile};
+use corpus_domain::{
+    Backing, Driver, Environment, GuestNetwork, IdRange, Mode, ProjectId, ProjectRole, Reason, SizeProfile,
+};
 use sqlx::PgPool;
 
 use super::world::{World, forbidden};
