@@ -9,10 +9,10 @@ mod samples;
 
 use corpus_app::pages::guest::{Shown, guest_view};
 use corpus_app::pages::guest_parts::enlarge;
-use corpus_app::pages::{guests, job, node, nodes, overview, request};
+use corpus_app::pages::{dns, guests, job, node, nodes, overview, projects, request, zone};
 use corpus_app::{FormState, Revealed};
 use corpus_controller::authz::Principal;
-use corpus_domain::{Backing, GuestState, ProjectRole, SizeProfile};
+use corpus_domain::{Backing, GuestState, ProjectCreators, ProjectRole, SizeProfile};
 use leptos::prelude::*;
 
 fn html(view: impl FnOnce() -> AnyView) -> String {
@@ -186,4 +186,34 @@ fn a_job_that_waits_says_until_when_and_a_silent_step_says_so() {
     assert!(!page(3).contains("no sign of life"), "what is done may be silent");
     let blocked = page(1);
     assert!(blocked.contains("Open that job") && blocked.contains("it has done nothing yet"));
+}
+
+#[test]
+fn a_node_with_a_job_of_others_says_no_more_than_that() {
+    let (list, form) = (samples::nodes(), FormState::default());
+    let page = |at: usize| html(|| node::node_view(&viewer(), &list[at], &[], &[], &form));
+    assert!(page(2).contains("Another job on this node"));
+    assert!(!page(0).contains("Another job on this node"));
+}
+
+#[test]
+fn who_may_take_names_in_a_zone_is_chosen_and_said() {
+    let zones = samples::zones();
+    let list = |who: &Principal| html(|| dns::dns_view(who, &zones, &[], &FormState::default()));
+    let ops = list(&samples::operator());
+    assert!(ops.contains("only for atlas-web, carto-api") && ops.contains("open to all projects"), "{ops}");
+    assert!(!ops.contains(" checked"), "nothing is chosen for whoever makes a zone: {ops}");
+    assert!(ops.contains(&format!("href=\"/dns/zones/{}\"", zones[0].id)));
+    assert!(!list(&viewer()).contains("href=\"/dns/zones/"));
+    let form = html(|| zone::zone_view(&zones[0], &FormState::default()));
+    assert!(form.contains("value=\"only\" checked") && form.contains("value=\"atlas-web, carto-api\""), "{form}");
+}
+
+#[test]
+fn who_makes_projects_is_said_where_the_button_would_be() {
+    let page = |who: &Principal, creators| html(|| projects::projects_view(who, creators, &[]));
+    assert!(page(&viewer(), ProjectCreators::Members).contains("/projects/new"));
+    assert!(page(&samples::operator(), ProjectCreators::Ops).contains("/projects/new"));
+    let member = page(&viewer(), ProjectCreators::Ops);
+    assert!(!member.contains("/projects/new") && member.contains("Operators make new projects"), "{member}");
 }

@@ -14,7 +14,7 @@ use crate::jobs::{Engine, EngineConfig, JobParams, Jobs, NewJob, StepError};
 use crate::nodes::{AgentBinary, ControlKey, Pool, StillLinked};
 use crate::seal::{Purpose, SealKeys, Sealed};
 use crate::store::{Db, Transaction, control_key, guests, nodes};
-use crate::{Error, Result, sagas, ssh_keys};
+use crate::{Error, ProjectGroups, Result, Rules, sagas, ssh_keys};
 
 /// What the operator decides.
 #[derive(Debug, Clone)]
@@ -36,6 +36,8 @@ pub struct Settings {
     /// What the address of a project's repositories begins with: `ssh://git@corpus.example.org:2222`;
     /// none: git is not served here.
     pub git_url: Option<String>,
+    /// Who makes projects, and which names are nobody's.
+    pub rules: Rules,
 }
 
 /// What steps of jobs and operations share.
@@ -54,6 +56,8 @@ pub struct Services {
     pub control_public_line: String,
     /// Where zones are held; none when no DNS is configured.
     pub dns: Option<Arc<dyn DnsProvider>>,
+    /// Which projects the directory has groups for; none when there is no directory.
+    pub groups: Option<Arc<dyn ProjectGroups>>,
     /// What secrets are sealed with.
     pub seal: SealKeys,
     /// The key by which members recognise the git server.
@@ -116,6 +120,8 @@ pub struct Parts {
     pub settings: Settings,
     /// Where zones are held.
     pub dns: Option<Arc<dyn DnsProvider>>,
+    /// Which projects the directory has groups for.
+    pub groups: Option<Arc<dyn ProjectGroups>>,
     /// What secrets are sealed with.
     pub seal: SealKeys,
 }
@@ -130,7 +136,7 @@ impl Controller {
 
     /// Loads (or makes) the control key and opens the jobs, without running any.
     pub async fn open(parts: Parts) -> Result<Self> {
-        let Parts { db, settings, dns, seal } = parts;
+        let Parts { db, settings, dns, groups, seal } = parts;
         let control_key = ensure_control_key(&db, &seal, &settings.name).await?;
         let git_host_key = crate::git::ensure_host_key(&mut *db.acquire().await?, &seal, &settings.name).await?;
         let agent = AgentBinary::load(&settings.agent_binary)
@@ -148,6 +154,7 @@ impl Controller {
             control_key,
             control_public_line,
             dns,
+            groups,
             seal,
             git_host_key,
             instance: Uuid::now_v7(),

@@ -12,12 +12,14 @@ pub mod dns;
 mod drift;
 mod error;
 pub mod git;
+mod groups;
 pub mod jobs;
 pub mod mail;
 pub mod nodes;
 mod ops;
 mod project_settings;
 pub mod project_views;
+mod rules;
 mod sagas;
 pub mod seal;
 pub mod ssh_keys;
@@ -27,5 +29,9 @@ mod watch;
 
 pub use controller::{Controller, Parts, Settings};
 pub use error::{Error, Result};
-pub use ops::{DEPLOYMENTS_PAGE, GitService, GitTarget, JOBS_PAGE, LinkNode, RequestGuest, may_decide};
+pub use groups::{GroupsError, ProjectGroups};
+pub use ops::{
+    DEPLOYMENTS_PAGE, GitAccess, GitService, GitTarget, JOBS_PAGE, KeyHolder, LinkNode, RequestGuest, may_decide,
+};
+pub use rules::Rules;
 pub use store::users::SignIn;

@@ -6,8 +6,8 @@ use std::net::Ipv4Addr;
 use chrono::{DateTime, Utc};
 use corpus_domain::{
     Backing, Bytes, DnsName, DnsNameId, DriftKind, Driver, Environment, GuestId, GuestName, GuestNetwork, GuestState,
-    IdRange, ImageName, JobId, MacAddress, Mode, NameState, NodeAddress, NodeId, NodeState, ProjectId, ProjectName,
-    ProjectRole, Reachability, Reason, SizeProfile, SshKeyId, SshPort, UnixUser, UserName, ZoneId,
+    IdRange, ImageName, JobId, KeyClaimId, MacAddress, Mode, NameState, NodeAddress, NodeId, NodeState, ProjectId, ProjectName, ProjectRole,
+    Reachability, Reason, SizeProfile, SshKeyId, SshPort, UnixUser, UserName, ZoneId,
 };
 use corpus_protocol::{Difference, Facts, Reading, SafeguardFact};
 use serde::{Deserialize, Serialize};
@@ -68,6 +68,8 @@ pub struct NodeView {
     pub checked_at: Option<Time>,
     /// The job that is on it, if one is.
     pub job: Option<JobId>,
+    /// Whether a job is on it that is not to be known of, of another project or of the node.
+    pub busy: bool,
 }
 
 /// Something of a node that is not as it should be.
@@ -225,10 +227,22 @@ pub struct ZoneView {
     pub id: ZoneId,
     /// Its name.
     pub name: DnsName,
-    /// How many names are attached in it.
+    /// How many names are attached in it, of those that the principal may see.
     pub names: u32,
+    /// Which projects may take names in it.
+    pub access: ZoneAccess,
     /// When it was made.
     pub created_at: Time,
+}
+
+/// Which projects may take names in a zone.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ZoneAccess {
+    /// All of them.
+    All,
+    /// These; as a member sees it, those of them that are the member's.
+    Only(Vec<ProjectName>),
 }
 
 /// A member's SSH key.
@@ -246,6 +260,28 @@ pub struct KeyView {
     pub comment: String,
     /// When it was added.
     pub created_at: Time,
+}
+
+/// What a member must sign to claim a key that another account holds.
+#[derive(Debug, Clone, Serialize)]
+pub struct KeyClaimView {
+    /// Its id.
+    pub id: KeyClaimId,
+    /// The key's, `SHA256:…`
+    pub fingerprint: String,
+    /// The text to be signed, one line.
+    pub text: String,
+    /// Until when.
+    pub expires_at: Time,
+}
+
+/// What became of a key that was added.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeyAdded {
+    /// It is the member's.
+    Added(SshKeyId),
+    /// Another account holds it: the member may prove to have it.
+    Claim(KeyClaimId),
 }
 
 /// A row of the audit.

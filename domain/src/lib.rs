@@ -22,11 +22,13 @@ pub use bytes::Bytes;
 pub use deployment::{CommitId, DeploymentState, EnvironmentState, Origin, Outcome, Phase, Trigger};
 pub use guest::{Backing, Driver, GuestState, Mode, NameState, Reason, Safeguard};
 pub use id_range::IdRange;
-pub use ids::{AuditId, DeploymentId, DnsNameId, GuestId, JobId, NodeId, ProjectId, SshKeyId, UserId, ZoneId};
+pub use ids::{
+    AuditId, DeploymentId, DnsNameId, GuestId, JobId, KeyClaimId, NodeId, ProjectId, SshKeyId, UserId, ZoneId,
+};
 pub use job::{JobKind, JobState, StepState};
 pub use names::{DnsName, Environment, GuestName, HostName, ImageName, NodeAddress, ProjectName, UnixUser, UserName};
 pub use net::{GuestNetwork, MacAddress, SSH_PORTS, SshPort};
 pub use node::{DriftKind, NodeState, Reachability};
-pub use role::{MailPreference, ProjectRole};
+pub use role::{MailPreference, ProjectCreators, ProjectRole};
 pub use size::SizeProfile;
 pub use text::Invalid;

@@ -20,4 +20,5 @@ pub mod serve;
 pub mod sessions;
 pub mod shares;
 pub mod trace;
+mod turns;
 pub mod web;

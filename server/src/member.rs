@@ -51,8 +51,21 @@ pub async fn admit(State(web): State<Web>, session: Session, mut request: Reques
     if who.is_some() && request.method() == Method::GET && request.uri().path() == "/login" {
         return Redirect::to("/").into_response();
     }
+    let _turn = match &who {
+        Some(who) => match web.turns.wait(who.id).await {
+            Some(turn) => Some(turn),
+            None => return too_many(),
+        },
+        None => None,
+    };
     request.extensions_mut().insert(Who(who));
     next.run(request).await
+}
+
+/// More of one's requests wait than any browser sends.
+fn too_many() -> Response {
+    let why = "Too many of your requests wait to be answered. Try again in a few seconds.";
+    (StatusCode::TOO_MANY_REQUESTS, [(header::RETRY_AFTER, "5")], why).into_response()
 }
 
 async fn principal(web: &Web, session: &Session) -> corpus_controller::Result<Option<Principal>> {
@@ -61,7 +74,7 @@ async fn principal(web: &Web, session: &Session) -> corpus_controller::Result<Op
         source: Box::new(error),
     })?;
     match member {
-        Some(id) => web.controller.principal(id).await,
+        Some((id, epoch)) => web.controller.principal_since(id, epoch).await,
         None => Ok(None),
     }
 }

@@ -13,7 +13,7 @@ use corpus_controller::git::GitServer;
 use corpus_controller::jobs::{Engine, EngineConfig};
 use corpus_controller::mail::{MailError, Mailer};
 use corpus_controller::seal::{SealError, SealKeys};
-use corpus_controller::{Controller, Parts};
+use corpus_controller::{Controller, Parts, ProjectGroups};
 use secrecy::{ExposeSecret, SecretString};
 use thiserror::Error;
 use tokio::net::TcpListener;
@@ -24,8 +24,8 @@ use crate::config::{Dns, Git, Settings};
 use crate::connections::{self, Places, Times};
 use crate::database::{Database, DatabaseError};
 use crate::login::{Accounts, Directory, DirectoryError, LocalError, Refused, Watch};
-use crate::web::{self, Web};
 use crate::sessions;
+use crate::web::{self, Web};
 
 /// How long requests and the steps of jobs may still take once the server is told to end.
 const GRACE: Duration = Duration::from_secs(10);
@@ -122,7 +122,8 @@ impl Server {
         let new_admin = accounts.ensure_admin().await?;
         let config = EngineConfig::default();
         tracing::info!(instance = %config.instance, "this server, in the leases of jobs");
-        let (controller, engine) = Controller::start(parts(&settings, &database)?, &config).await?;
+        let parts = parts(&settings, &database, directory.clone())?;
+        let (controller, engine) = Controller::start(parts, &config).await?;
         let git = open_git(&settings, &controller).await?;
         let mailer = settings.mail.as_ref().map(|mail| Mailer::new(&mail.relay, &mail.from, &settings.public_url));
         let mailer = mailer.transpose()?;
@@ -243,7 +244,7 @@ async fn open_git(settings: &Settings, controller: &Controller) -> Result<Option
     Ok(Some(server))
 }
 
-fn parts(settings: &Settings, database: &Database) -> Result<Parts, StartError> {
+fn parts(settings: &Settings, database: &Database, directory: Option<Directory>) -> Result<Parts, StartError> {
     let authority = settings.dns.as_ref().map_or(SocketAddr::from(([127, 0, 0, 1], 53)), |dns| dns.server);
     let decided = corpus_controller::Settings {
         name: settings.public_url.host_str().unwrap_or("corpus").to_owned(),
@@ -254,10 +255,12 @@ fn parts(settings: &Settings, database: &Database) -> Result<Parts, StartError> 
         authority,
         salt_bundle: settings.salt_bundle.clone(),
         git_url: settings.git.as_ref().map(Git::url),
+        rules: settings.rules(),
     };
     let dns = settings.dns.as_ref().map(power_dns).transpose()?;
     let seal = SealKeys::load_or_create(&settings.seal_key_file)?;
-    Ok(Parts { db: database.db.clone(), settings: decided, dns, seal })
+    let groups = directory.map(|directory| Arc::new(directory) as Arc<dyn ProjectGroups>);
+    Ok(Parts { db: database.db.clone(), settings: decided, dns, groups, seal })
 }
 
 fn power_dns(dns: &Dns) -> Result<Arc<dyn DnsProvider>, DnsError> {

@@ -1,7 +1,8 @@
 //! Who is signed in: sessions of tower-sessions, kept in PostgreSQL.
 //!
 //! The store is ours because the published one does not fit the versions used here. A session
-//! holds the id of the member and nothing else: roles are read anew for each request. The
+//! holds the id of the member and the member's epoch when it began, and nothing else: roles are
+//! read anew for each request, and a session of an earlier epoch is none. The
 //! cookie says `Secure` and is bound to the host (`__Host-`) whenever browsers come by https.
 
 use std::time::Duration;
@@ -24,6 +25,8 @@ use tower_sessions::{Expiry, Session, SessionManagerLayer, SessionStore, session
 use crate::config::Settings;
 
 const MEMBER: &str = "member";
+/// Sessions from before epochs have none, which counts as the first.
+const EPOCH: &str = "epoch";
 
 /// Sessions in the table `tower_sessions`.
 #[derive(Debug, Clone)]
@@ -35,6 +38,19 @@ impl Store {
     /// The sessions of this database.
     pub fn new(db: Db) -> Self {
         Self { db }
+    }
+
+    /// Whether the session is there, has not expired, and is one of the member's epoch.
+    pub async fn holds(&self, id: Id) -> std::result::Result<bool, sqlx::Error> {
+        sqlx::query_scalar!(
+            r#"select exists (
+                select 1 from tower_sessions s join users u on u.id::text = s.data ->> 'member'
+                where s.id = $1 and s.expiry_date > now() and u.disabled_at is null
+                  and u.epoch = coalesce((s.data ->> 'epoch')::integer, 0)) as "any!""#,
+            id.to_string(),
+        )
+        .fetch_one(&mut *self.db.acquire().await?)
+        .await
     }
 
     /// Deletes what has expired; answers how many.
@@ -97,7 +113,9 @@ impl SessionStore for Store {
             "select data, expiry_date from tower_sessions where id = $1 and expiry_date > now()",
             id.to_string()
         );
-        let Some(row) = loading.fetch_optional(&mut *self.conn().await?).await.map_err(backend)? else { return Ok(None) };
+        let Some(row) = loading.fetch_optional(&mut *self.conn().await?).await.map_err(backend)? else {
+            return Ok(None);
+        };
         let data = serde_json::from_value(row.data).map_err(|error| Error::Decode(error.to_string()))?;
         let expiry_date = OffsetDateTime::from_unix_timestamp(row.expiry_date.timestamp())
             .map_err(|error| Error::Decode(error.to_string()))?;
@@ -159,14 +177,16 @@ fn with_secure(cookie: &HeaderValue) -> HeaderValue {
     }
 }
 
-/// The member of a session.
-pub async fn member(session: &Session) -> std::result::Result<Option<UserId>, session::Error> {
-    session.get(MEMBER).await
+/// The member of a session, and the epoch in which it began.
+pub async fn member(session: &Session) -> std::result::Result<Option<(UserId, i32)>, session::Error> {
+    let Some(member) = session.get(MEMBER).await? else { return Ok(None) };
+    Ok(Some((member, session.get(EPOCH).await?.unwrap_or_default())))
 }
 
 /// Signs a member in: the session gets a new id, so that one planted before is worth nothing.
-pub async fn sign_in(session: &Session, member: UserId) -> std::result::Result<(), session::Error> {
+pub async fn sign_in(session: &Session, member: UserId, epoch: i32) -> std::result::Result<(), session::Error> {
     session.cycle_id().await?;
+    session.insert(EPOCH, epoch).await?;
     session.insert(MEMBER, member).await
 }
 

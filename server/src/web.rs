@@ -20,6 +20,7 @@ use tower_http::request_id::{MakeRequestUuid, PropagateRequestIdLayer, SetReques
 
 use crate::config::Settings;
 use crate::login::{Accounts, Directory, Login};
+use crate::turns::Turns;
 use crate::{assets, finish, forms, health, live, member, pages, security, sessions, trace};
 
 /// The largest body of a request: no form comes near it.
@@ -41,6 +42,8 @@ pub struct Web {
     pub db: Db,
     /// The places of live events.
     pub streams: Arc<live::Streams>,
+    /// Whose request is worked on.
+    pub turns: Arc<Turns>,
     /// Where leptos finds its files.
     pub leptos: LeptosOptions,
     /// Cancelled when the server is about to end.
@@ -62,6 +65,7 @@ impl Web {
             settings: Arc::new(settings),
             login: Arc::new(Login::new(accounts, directory, controller.clone())),
             streams: Arc::default(),
+            turns: Arc::default(),
             controller,
             stopping,
         }
@@ -150,9 +154,11 @@ fn forms() -> Routes {
         .route("/guests/{id}/names", post(dns::attach))
         .route("/guests/{id}/names/{name_id}/detach", post(dns::detach))
         .route("/dns", post(dns::create_zone))
+        .route("/dns/zones/{id}", post(dns::zone_access))
         .route("/dns/zones/{id}/remove", post(dns::remove_zone))
         .route("/keys", post(keys::add))
         .route("/keys/{id}/remove", post(keys::remove))
+        .route("/keys/claim/{id}", post(keys::prove))
         .route("/mail", post(mail::prefer))
         .route("/jobs/{id}/cancel", post(jobs::cancel))
         .route("/jobs/{id}/retry", post(jobs::retry))
@@ -167,6 +173,7 @@ fn project_forms() -> Routes {
         .route("/projects/{name}/members", post(projects::member))
         .route("/projects/{name}/members/{login}/remove", post(projects::remove_member))
         .route("/projects/{name}/environments", post(projects::set_up))
+        .route("/projects/{name}/prod-entry", post(projects::prod_entry))
         .route("/projects/{name}/{environment}/settings", post(projects::settings))
         .route("/projects/{name}/{environment}/remove", post(projects::remove_environment))
         .route("/projects/{name}/{environment}/guests/{guest}/remove", post(projects::remove_guest))

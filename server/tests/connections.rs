@@ -17,9 +17,8 @@ const LIMIT: Duration = Duration::from_secs(20);
 async fn start(all: usize, of_one: usize) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let router = Router::new()
-        .route("/", get(|| async { "well\n" }))
-        .route("/large", get(|| async { vec![b'x'; 64 << 20] }));
+    let router =
+        Router::new().route("/", get(|| async { "well\n" })).route("/large", get(|| async { vec![b'x'; 64 << 20] }));
     let places = Places::new(Limits { all, of_one }, Vec::new());
     let times = Times { head: Duration::from_secs(2), step: Duration::from_secs(1) };
     tokio::spawn(serve(listener, router, (places, times), std::future::pending()));

@@ -4,8 +4,8 @@ use chrono::{Duration, Utc};
 use corpus_controller::authz::Principal;
 use corpus_controller::jobs::{JobDetail, JobRow, LogLine, StepRow};
 use corpus_controller::views::{
-    AuditView, Counts, DriftView, GuestView, KeyView, NameView, NodeView, ProjectView, RefusedLoginsView, Time,
-    ZoneView,
+    AuditView, Counts, DriftView, GuestView, KeyClaimView, KeyView, NameView, NodeView, ProjectView, RefusedLoginsView,
+    Time, ZoneAccess, ZoneView,
 };
 use corpus_domain::{
     Backing, Bytes, DnsNameId, DriftKind, Driver, Environment, GuestId, GuestNetwork, GuestState, IdRange, JobId,
@@ -160,6 +160,7 @@ fn node(
         drift: if number == 1 { drift() } else { vec![] },
         checked_at: (state == NodeState::Ready).then(|| before(if reachable { 12 } else { 260 })),
         job: (state == NodeState::Initializing).then(|| JobId(id(40))),
+        busy: number == 3,
     }
 }
 
@@ -259,6 +260,11 @@ pub fn zones() -> Vec<ZoneView> {
         id: ZoneId(id(70 + number)),
         name: word(text),
         names,
+        access: if number == 1 {
+            ZoneAccess::Only(vec![word("atlas-web"), word("carto-api")])
+        } else {
+            ZoneAccess::All
+        },
         created_at: before(900_000),
     };
     vec![zone(1, "atlas.example.net", 3), zone(2, "carto.example.net", 0)]
@@ -274,6 +280,18 @@ pub fn keys() -> Vec<KeyView> {
         created_at: before(700_000),
     };
     vec![key(1, "dev.lead@laptop", "ssh-ed25519", 256), key(2, "<img src=x onerror=alert(1)>", "ssh-rsa", 4096)]
+}
+
+pub fn key_claim() -> KeyClaimView {
+    let text = format!(
+        "I move my SSH key {FINGERPRINT} to the account dev.lead of Corpus at corpus.example.net: 9sZpQ2xTn7LbVw4rKc8YdHf3MgJt6AeU"
+    );
+    KeyClaimView {
+        id: corpus_domain::KeyClaimId(id(90)),
+        fingerprint: FINGERPRINT.into(),
+        text,
+        expires_at: before(-540),
+    }
 }
 
 pub fn audit() -> Vec<AuditView> {
@@ -336,6 +354,7 @@ fn job(number: u128, title: &str, kind: JobKind, state: JobState) -> JobRow {
         retry_at: None,
         node_unreachable_since: None,
         blocked_by: waits.then(|| JobId(id(40))),
+        blocker_project: waits.then(|| ProjectId(id(5))),
         abandoned_by: None,
         comment: None,
         feed_seq: 12,

@@ -2,7 +2,7 @@
 
 use corpus_controller::authz::{Operation, Principal};
 use corpus_controller::views::{GuestView, NameView, ZoneView};
-use corpus_domain::{EnvironmentState, GuestState, NameState};
+use corpus_domain::{Environment, EnvironmentState, GuestState, NameState};
 use leptos::prelude::*;
 
 use super::project_environments::environment_path;
@@ -25,7 +25,11 @@ pub fn connect(principal: &Principal, guest: &GuestView, revealed: Option<&Revea
         ("Shell", shell),
         ("Address", address),
         ("MAC", guest.mac.map_or_else(pending, |mac| copied("mac", "the MAC", mac.to_string()))),
-        ("Users", view! { <code>"sysadmin"</code>" with sudo, "<code>"root"</code> }.into_any()),
+        (
+            "Users",
+            view! { <code>"sysadmin"</code>" with sudo, "<code>"root"</code>{entered_by(guest.environment)} }
+                .into_any(),
+        ),
         ("Root password", password(principal, guest, revealed)),
         (
             "Host key",
@@ -39,6 +43,14 @@ pub fn connect(principal: &Principal, guest: &GuestView, revealed: Option<&Revea
         return card("connect", "Connect", ().into_any(), body);
     }
     view! { <div id="live-connect" data-live="">{card("connect", "Connect", ().into_any(), body)}</div> }.into_any()
+}
+
+/// Whose keys open it, where that is not plain.
+fn entered_by(of: Environment) -> Option<AnyView> {
+    (of == Environment::Prod).then(|| {
+        view! { <span class="quiet">"; keys of maintainers, and of developers where the project lets them into prod"</span> }
+            .into_any()
+    })
 }
 
 fn password(principal: &Principal, guest: &GuestView, revealed: Option<&Revealed>) -> AnyView {

@@ -35,7 +35,11 @@ pub fn node_view(
     jobs: &[JobRow],
     form: &FormState,
 ) -> AnyView {
-    let busy = node.job.is_some().then_some("");
+    let busy = (node.job.is_some() || node.busy).then_some("");
+    let another = node.busy.then(|| {
+        let more = view! { <span class="quiet">"Another job on this node: what you start on it may wait."</span> };
+        notice(Tone::Busy, "Busy", more.into_any())
+    });
     let below = view! {
         <span id="live-state" data-live="">
             {node_status(node)}" "
@@ -52,6 +56,7 @@ pub fn node_view(
             {reason(node)}
             {(node.reachability == Reachability::Unreachable).then(|| node_notice(node))}
             {progress(jobs)}
+            {another}
         </div>
         {(node.reachability == Reachability::HostKeyChanged).then(|| host_key(principal, node, form))}
         <div class="cols">
@@ -86,7 +91,7 @@ fn reason(node: &NodeView) -> Option<AnyView> {
 }
 
 fn actions(principal: &Principal, node: &NodeView) -> AnyView {
-    let why_not = match (node.job.is_some(), node.reachability) {
+    let why_not = match (node.job.is_some() || node.busy, node.reachability) {
         (true, _) => Some("A job is on this node".to_owned()),
         (_, Reachability::HostKeyChanged) => Some("Its host key changed".to_owned()),
         _ => None,

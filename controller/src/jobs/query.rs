@@ -32,6 +32,7 @@ macro_rules! job_row {
             retry_at: $row.retry_at,
             node_unreachable_since: $row.node_unreachable_since,
             blocked_by: $row.blocked_by.map(JobId),
+            blocker_project: $row.blocker_project.map(ProjectId),
             abandoned_by: $row.abandoned_by.map(UserId),
             comment: $row.comment,
             feed_seq: $row.feed_seq,
@@ -69,6 +70,7 @@ impl Jobs {
                 generation, cancel_requested_at, cancel_requested_by, error, waiting_for, waiting_since, retry_at, blocked_by,
                 abandoned_by, comment, feed_seq,
                 (select n.reachability_since from nodes n where n.id = jobs.node_id and n.reachability = 'unreachable') as node_unreachable_since,
+                (select b.project_id from jobs b where b.id = jobs.blocked_by) as blocker_project,
                 count(*) over () as "total!"
             from jobs
             where (cardinality($1::text[]) = 0 or state = any($1))
@@ -76,7 +78,7 @@ impl Jobs {
                 and ($3::uuid is null or node_id = $3)
                 and ($4::uuid is null or guest_id = $4)
                 and ($5::uuid is null or created_by = $5)
-                and ($8::uuid[] is null or project_id is null or project_id = any($8) or created_by = $9)
+                and ($8::uuid[] is null or project_id = any($8))
             order by queue_order desc
             limit $6 offset $7
             "#,
@@ -88,7 +90,6 @@ impl Jobs {
             limit,
             offset,
             projects.as_deref(),
-            filter.visible_to.as_ref().map(|visible| visible.user.0),
         )
         .fetch_all(conn)
         .await?;
@@ -124,7 +125,8 @@ impl Jobs {
             select id, kind, title, params, state, node_id, guest_id, project_id, created_by, created_at, started_at, ended_at,
                 generation, cancel_requested_at, cancel_requested_by, error, waiting_for, waiting_since, retry_at, blocked_by,
                 abandoned_by, comment, feed_seq, state_seq,
-                (select n.reachability_since from nodes n where n.id = jobs.node_id and n.reachability = 'unreachable') as node_unreachable_since
+                (select n.reachability_since from nodes n where n.id = jobs.node_id and n.reachability = 'unreachable') as node_unreachable_since,
+                (select b.project_id from jobs b where b.id = jobs.blocked_by) as blocker_project
             from jobs where id = $1
             "#,
             id.0,

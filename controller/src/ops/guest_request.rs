@@ -66,8 +66,13 @@ impl Controller {
             return Ok(twin);
         }
         supported(&wanted)?;
+        for name in &wanted.names {
+            let free = self.is_nobody_elses(principal, wanted.project, name).await;
+            free.map_err(|error| at_field(error, "names"))?;
+        }
         let mut tx = self.services.begin().await?;
         let node = pick_node(&mut tx, &wanted).await?;
+        self.can_be_called(&mut tx, principal, wanted.project, &wanted.name).await?;
         let id = GuestId(Uuid::now_v7());
         let sealed = wanted.password.as_ref().map(|password| self.seal_password(id, password)).transpose()?;
         let row = guests::NewGuest {
@@ -203,9 +208,13 @@ fn taken(error: sqlx::Error, wanted: &RequestGuest) -> Error {
         _ => String::new(),
     };
     match rule.as_str() {
-        "guests_node_id_ip_key" => Error::taken(error, "ip", "This address is taken by another guest of the node."),
-        "guests_node_id_mac_key" => Error::taken(error, "mac", "This MAC is taken by another guest of the node."),
-        _ => Error::taken(error, "name", format!("A guest named {} is there already.", wanted.name)),
+        "guests_node_id_ip_key" => {
+            Error::taken(error, "ip", "This address is in use on the node; leave it empty for a free one.")
+        }
+        "guests_node_id_mac_key" => {
+            Error::taken(error, "mac", "This MAC is in use on the node; leave it empty for a free one.")
+        }
+        _ => Error::taken(error, "name", format!("{} is taken already; choose another name.", wanted.name)),
     }
 }
 

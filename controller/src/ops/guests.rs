@@ -5,6 +5,7 @@ use secrecy::SecretString;
 use serde_json::json;
 use sqlx::PgTransaction;
 
+use super::jobs::{fill_guest_jobs, fill_name_jobs, open_rows};
 use crate::authz::{Denied, Operation, Principal};
 use crate::jobs::{JobParams, NewJob};
 use crate::sagas::{guest_destroy, guest_enlarge, guest_power};
@@ -44,14 +45,14 @@ impl Controller {
             _ => names::Of::Projects(None),
         };
         let mut all = names::list(&mut conn, of_names).await?;
-        drop(conn);
-        self.fill_name_jobs(&mut all).await?;
+        let open = open_rows(&mut conn, None).await?;
+        fill_name_jobs(&mut all, &open);
         for name in all {
             if let Some(guest) = found.iter_mut().find(|guest| guest.id == name.guest_id) {
                 guest.names.push(name);
             }
         }
-        self.fill_guest_jobs(&mut found).await?;
+        fill_guest_jobs(&mut found, &open);
         Ok(found)
     }
 

@@ -25,6 +25,20 @@ impl Controller {
         Ok(users::principal(&mut conn, id).await?)
     }
 
+    /// The member of a session that began in this epoch; none when the account is gone or
+    /// disabled, or its sessions were ended since.
+    pub async fn principal_since(&self, id: UserId, epoch: i32) -> Result<Option<Principal>> {
+        let mut conn = self.services.db.acquire().await?;
+        let found = users::principal_now(&mut conn, id).await?;
+        Ok(found.filter(|(_, now)| *now == epoch).map(|(principal, _)| principal))
+    }
+
+    /// The epoch that a session of the member begins in now; none when the account is disabled.
+    pub async fn epoch(&self, id: UserId) -> Result<Option<i32>> {
+        let mut conn = self.services.db.acquire().await?;
+        Ok(users::principal_now(&mut conn, id).await?.map(|(_, epoch)| epoch))
+    }
+
     /// Takes over what the directory said of a member who just proved to be that member.
     pub async fn sign_in(&self, who: SignIn, from: &str) -> Result<UserId> {
         let mut tx = self.services.begin().await?;

@@ -5,7 +5,7 @@ mod tests;
 
 use std::collections::HashMap;
 
-use corpus_domain::{GuestId, JobId, JobKind, ProjectId, ProjectName, ProjectRole, UserId, UserName};
+use corpus_domain::{GuestId, JobId, JobKind, ProjectCreators, ProjectId, ProjectName, ProjectRole, UserId, UserName};
 use serde_json::json;
 use sqlx::{PgConnection, PgTransaction};
 use uuid::Uuid;
@@ -17,8 +17,40 @@ use crate::project_views::{DeploymentFilter, ProjectDetail, ProjectSummary};
 use crate::store::{audit, delivery, deployments, environment_views, keys, names, projects};
 use crate::{Controller, Error, Result};
 
-/// Names that are paths of ours below `/projects`.
-const RESERVED: [&str; 1] = ["new"];
+/// Names that are paths of ours below `/projects`: nobody's.
+const PATHS: [&str; 1] = ["new"];
+
+/// Words that people take for Corpus itself, in the address of a repository or on a page.
+const WORDS: [&str; 28] = [
+    "admin",
+    "api",
+    "audit",
+    "corpus",
+    "corpus-ops",
+    "deployments",
+    "dns",
+    "dns-names",
+    "git",
+    "guests",
+    "health",
+    "jobs",
+    "keys",
+    "login",
+    "logout",
+    "mail",
+    "members",
+    "metrics",
+    "nodes",
+    "ops",
+    "pillar",
+    "pkg",
+    "projects",
+    "root",
+    "settings",
+    "static",
+    "system",
+    "www",
+];
 
 impl Controller {
     /// The projects that the principal may see, by name.
@@ -41,6 +73,7 @@ impl Controller {
             free_guests: environment_views::free_guests(&mut conn, id).await?,
             deployments: deployments::list(&mut conn, &newest).await?,
             delivery: delivery::of_project(&mut conn, id).await?,
+            developers_enter_prod: projects::entered_by_developers(&mut conn, &[id]).await?.get(&id) == Some(&true),
             summary,
         })
     }
@@ -97,19 +130,52 @@ impl Controller {
 
     /// Makes a project; who makes it becomes its maintainer.
     pub async fn create_project(&self, principal: &Principal, name: ProjectName) -> Result<ProjectId> {
-        let _permit = principal.permit(Operation::ProjectCreate)?;
-        if RESERVED.contains(&name.as_str()) {
+        let _permit = principal.permit(Operation::ProjectCreate(self.project_creators()))?;
+        if PATHS.contains(&name.as_str()) {
             return Err(Error::field("name", format!("{name} is a word of Corpus itself, choose another")));
+        }
+        if !principal.ops {
+            self.is_for_members(&name).await?;
         }
         let id = ProjectId(Uuid::now_v7());
         let mut tx = self.services.begin().await?;
-        projects::insert(&mut tx, id, &name)
-            .await
-            .map_err(|error| Error::taken(error, "name", format!("A project named {name} is there already.")))?;
+        let message = if principal.ops { format!("A project named {name} is there already.") } else { taken(&name) };
+        projects::insert(&mut tx, id, &name).await.map_err(|error| Error::taken(error, "name", message))?;
         projects::set_role(&mut tx, id, principal.id, Some(ProjectRole::Maintainer)).await?;
         audit_project(&mut tx, principal, "project.create", id, &name, json!({})).await?;
         tx.commit().await?;
         Ok(id)
+    }
+
+    /// Who makes projects.
+    pub fn project_creators(&self) -> ProjectCreators {
+        self.services.settings.rules.project_creators
+    }
+
+    /// Refuses a name that only operators may give to a project: one that the directory's groups
+    /// are for would give and get roles that nobody meant, and to one that a destroyed project had
+    /// people still push their code.
+    async fn is_for_members(&self, name: &ProjectName) -> Result<()> {
+        if WORDS.contains(&name.as_str()) {
+            return Err(Error::field("name", format!("{name} is a word of Corpus itself, choose another")));
+        }
+        let mut conn = self.services.db.acquire().await?;
+        let former = projects::is_former(&mut conn, name).await?;
+        drop(conn);
+        let Some(groups) = self.services.groups.as_ref().filter(|_| !former) else {
+            return if former { Err(Error::field("name", taken(name))) } else { Ok(()) };
+        };
+        match groups.has_groups(name).await {
+            Ok(false) => Ok(()),
+            Ok(true) => Err(Error::field("name", taken(name))),
+            Err(source) => {
+                let message = format!(
+                    "The directory does not answer, so it is not known whether its groups are for {name}. \
+                     Try again in a moment, or ask an operator to make the project."
+                );
+                Err(Error::Unavailable { message, source })
+            }
+        }
     }
 
     /// Destroys a project that has neither guests nor environments, with its members' roles and
@@ -168,6 +234,11 @@ async fn environment_jobs(conn: &mut PgConnection) -> Result<HashMap<GuestId, Jo
     let open = open_rows(conn, None).await?;
     let on = open.iter().rev().filter(|job| of_environments(job.kind));
     Ok(on.filter_map(|job| Some((job.guest_id?, job.id))).collect())
+}
+
+/// The same whatever the reason, since a project that is there is nothing for strangers to know of.
+fn taken(name: &ProjectName) -> String {
+    format!("{name} is taken or reserved already: choose another name, or ask an operator to make the project.")
 }
 
 /// A role that is given here must be more than the directory's, which counts anyway.

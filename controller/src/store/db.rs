@@ -53,13 +53,15 @@ pub fn as_server(options: PgConnectOptions) -> PgConnectOptions {
 
 /// The pool of a server: what is shipped, and what is measured.
 pub fn as_shipped() -> PgPoolOptions {
-    PgPoolOptions::new().max_connections(CONNECTIONS).acquire_timeout(PATIENCE).test_before_acquire(false).before_acquire(
-        |connection, known| {
-            Box::pin(async move {
-                if known.idle_for > RESTED { connection.ping().await.map(|()| true) } else { Ok(true) }
-            })
-        },
-    )
+    PgPoolOptions::new()
+        .max_connections(CONNECTIONS)
+        .acquire_timeout(PATIENCE)
+        .test_before_acquire(false)
+        .before_acquire(|connection, known| {
+            Box::pin(
+                async move { if known.idle_for > RESTED { connection.ping().await.map(|()| true) } else { Ok(true) } },
+            )
+        })
 }
 
 impl Db {
@@ -208,7 +210,10 @@ impl Held {
             }
         };
         let Some(before) = before else { return Self(Some(holder)) };
-        assert!(!cfg!(debug_assertions), "a second connection is asked for at {place}, while the one of {before} is held");
+        assert!(
+            !cfg!(debug_assertions),
+            "a second connection is asked for at {place}, while the one of {before} is held"
+        );
         tracing::error!(%place, held = %before, "a second connection is asked for while one is held");
         Self(None)
     }

@@ -1,6 +1,6 @@
 //! Guests: what was requested, what was allocated, and the state they are in.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::net::Ipv4Addr;
 
 use corpus_domain::{
@@ -153,6 +153,18 @@ pub async fn list(conn: &mut PgConnection, of: Of<'_>) -> sqlx::Result<Vec<Guest
             })
         })
         .collect()
+}
+
+/// How many guests of these projects are on each node.
+pub async fn count_on_nodes(conn: &mut PgConnection, projects: &[ProjectId]) -> sqlx::Result<HashMap<NodeId, u32>> {
+    let projects: Vec<_> = projects.iter().map(|id| id.0).collect();
+    let rows = sqlx::query!(
+        "select node_id, count(*) as \"guests!\" from guests where project_id = any($1) group by node_id",
+        &projects,
+    )
+    .fetch_all(conn)
+    .await?;
+    rows.into_iter().map(|row| Ok((NodeId(row.node_id), number(row.guests)?))).collect()
 }
 
 fn observed(reading: Reading, name: &GuestName) -> Option<GuestReading> {

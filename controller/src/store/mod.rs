@@ -6,6 +6,7 @@
 
 pub mod audit;
 pub mod control_key;
+pub mod counts;
 pub mod db;
 pub mod delivery;
 pub mod deployment_log;
@@ -15,6 +16,7 @@ pub mod environment_views;
 pub mod environments;
 pub mod git_host_key;
 pub mod guests;
+pub mod key_claims;
 pub mod keys;
 pub mod leases;
 pub mod led;

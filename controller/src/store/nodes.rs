@@ -87,6 +87,7 @@ pub async fn list(conn: &mut PgConnection, only: Option<NodeId>) -> sqlx::Result
                 drift: json_opt(Some(row.drift))?.unwrap_or_default(),
                 checked_at: row.checked_at,
                 job: None,
+                busy: false,
             })
         })
         .collect()

@@ -9,6 +9,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use corpus_controller::authz::Principal;
 use corpus_controller::jobs::testing::Faults;
+use corpus_controller::views::ZoneAccess;
 use corpus_controller::{Controller, LinkNode, RequestGuest, SignIn};
 use corpus_domain::{
     Backing, Driver, Environment, EnvironmentState, GuestId, GuestState, JobId, JobState, Mode, NameState, NodeId,
@@ -80,7 +81,7 @@ impl Lane {
         lane.node.prepare().await?;
         lane.reset().await?;
         if !lane.has_zone().await? {
-            lane.controller.create_zone(&lane.ops, lane.zone.parse()?).await?;
+            lane.controller.create_zone(&lane.ops, lane.zone.parse()?, ZoneAccess::All).await?;
         }
         Ok(lane)
     }

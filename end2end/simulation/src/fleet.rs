@@ -10,7 +10,7 @@ use corpus_controller::jobs::{Engine, EngineConfig};
 use corpus_controller::seal::{SealError, SealKeys};
 use corpus_controller::ssh_keys::GenerateError;
 use corpus_controller::store::Db;
-use corpus_controller::{Controller, LinkNode, Parts, RequestGuest, Settings, SignIn};
+use corpus_controller::{Controller, LinkNode, Parts, RequestGuest, Rules, Settings, SignIn};
 use corpus_domain::{
     Backing, Driver, Environment, GuestId, GuestName, GuestNetwork, ImageName, Invalid, JobId, JobState, Mode,
     NodeAddress, NodeId, ProjectId, ProjectRole, SizeProfile,
@@ -108,9 +108,10 @@ impl Fleet {
             authority: config.authority,
             salt_bundle: None,
             git_url: Some("ssh://git@corpus.test:2222".to_owned()),
+            rules: Rules::default(),
         };
         let seal = SealKeys::load_or_create(&files.path().join("seal.key"))?;
-        let parts = Parts { db: db.clone().into(), settings, dns: config.dns, seal };
+        let parts = Parts { db: db.clone().into(), settings, dns: config.dns, groups: None, seal };
         let (controller, engine) = Controller::start(parts, &config.engine).await?;
         let who = SignIn {
             realm: "ldap",

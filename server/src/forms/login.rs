@@ -3,6 +3,7 @@
 use axum::http::HeaderValue;
 use axum::http::header::RETRY_AFTER;
 use axum::response::Response;
+use secrecy::SecretString;
 use tower_sessions::Session;
 
 use super::Posted;
@@ -24,12 +25,13 @@ pub async fn sign_in(session: Session, posted: Posted) -> Response {
         _ => None,
     };
     match posted.web.login.sign_in(login, &password, realm, posted.address).await {
-        Ok(person) => enter(&session, &posted, person).await,
+        Ok(person) => enter(&session, &posted, person, &password).await,
         Err(refusal) => refuse(&posted, &refusal).await,
     }
 }
 
-async fn enter(session: &Session, posted: &Posted, person: Person) -> Response {
+async fn enter(session: &Session, posted: &Posted, person: Person, password: &SecretString) -> Response {
+    let (login, realm) = (person.login.clone(), person.realm);
     let id = match posted.web.controller.sign_in(person.into(), &posted.address.to_string()).await {
         Ok(id) => id,
         Err(error) => {
@@ -37,7 +39,16 @@ async fn enter(session: &Session, posted: &Posted, person: Person) -> Response {
             return posted.show("/login", posted.state("").with_error(&error)).await;
         }
     };
-    if let Err(error) = sessions::sign_in(session, id).await {
+    // The epoch is read before the password is seen to be right still: one that is reset meanwhile
+    // leaves a session of an epoch that is over.
+    let epoch = posted.web.controller.epoch(id).await;
+    let epoch = match (epoch, posted.web.login.is_still(realm, &login, password).await) {
+        (Ok(Some(epoch)), Ok(())) => epoch,
+        (Ok(None), _) => return refuse(posted, &Refusal::Disabled).await,
+        (_, Err(refusal)) => return refuse(posted, &refusal).await,
+        (Err(error), _) => return posted.show("/login", posted.state("").with_error(&error)).await,
+    };
+    if let Err(error) = sessions::sign_in(session, id, epoch).await {
         tracing::error!(%error, "a session could not be kept");
         return posted.show("/login", posted.state("").message("The database does not answer.").status(503)).await;
     }

@@ -6,12 +6,12 @@ use std::net::IpAddr;
 use std::str::FromStr;
 use std::time::Duration;
 
+use axum::RequestExt;
 use axum::body::Bytes;
 use axum::extract::{FromRequest, Path, Request};
 use axum::http::header::CONNECTION;
 use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::{IntoResponse, Redirect, Response};
-use axum::RequestExt;
 use corpus_app::{Failure, FormState};
 use corpus_controller::Error;
 use corpus_controller::authz::{Denied, Principal};

@@ -84,11 +84,8 @@ impl Cells {
     fn change<K: Hash, T>(&self, key: K, change: impl FnOnce(Option<Instant>) -> (Option<Instant>, T)) -> T {
         let mut rows = self.full_at.lock().unwrap_or_else(PoisonError::into_inner);
         let place = |hasher: &RandomState| usize::try_from(hasher.hash_one(&key) % CELLS as u64).unwrap_or_default();
-        let mut cells: Vec<&mut Option<Instant>> = rows
-            .iter_mut()
-            .zip(&self.hashers)
-            .filter_map(|(row, hasher)| row.get_mut(place(hasher)))
-            .collect();
+        let mut cells: Vec<&mut Option<Instant>> =
+            rows.iter_mut().zip(&self.hashers).filter_map(|(row, hasher)| row.get_mut(place(hasher))).collect();
         let mine = cells.iter().map(|cell| **cell).min().flatten();
         let (new, result) = change(mine);
         for cell in &mut cells {

@@ -7,7 +7,7 @@ use std::sync::{Arc, LazyLock};
 
 use argon2::password_hash::{PasswordHasher, PasswordVerifier};
 use argon2::{Argon2, PasswordHash};
-use corpus_controller::store::Db;
+use corpus_controller::store::{self, Db};
 use corpus_domain::UserName;
 use rand::RngExt;
 use rand::distr::Alphanumeric;
@@ -71,17 +71,29 @@ impl Accounts {
         Ok((done.rows_affected() == 1).then_some(password))
     }
 
-    /// Gives the administrator a new password, and answers it.
+    /// Gives the administrator a new password, and answers it. Whoever was signed in by the old
+    /// one is so no longer: it is reset because somebody else may know it.
     pub async fn reset_admin(&self) -> Result<SecretString, LocalError> {
         let (password, hash) = new_password().await?;
+        let mut tx = self.db.begin().await?;
         sqlx::query!(
             "insert into local_accounts (login, password_hash) values ($1, $2)
              on conflict (login) do update set password_hash = excluded.password_hash, changed_at = now()",
             ADMIN,
             hash
         )
-        .execute(&mut *self.db.acquire().await?)
+        .execute(&mut **tx)
         .await?;
+        let id = sqlx::query_scalar!("select id from users where realm = 'local' and login = $1", ADMIN);
+        let id = id.fetch_optional(&mut **tx).await?;
+        let ended = match id {
+            Some(id) => store::users::end_sessions(&mut tx, id.into()).await?,
+            None => 0,
+        };
+        let detail = serde_json::json!({ "sessions": ended });
+        let entry = store::audit::Entry { action: "password.reset", subject: ADMIN, subject_id: id, detail };
+        store::audit::write_as(&mut tx, None, "command line", entry).await?;
+        tx.commit().await?;
         Ok(password)
     }
 

@@ -213,6 +213,14 @@ impl Login {
         kept.unwrap_or_else(|error| crate::pages::log_failure(&error));
     }
 
+    /// Whether a local password is right at this moment too. The directory is asked all the time.
+    pub async fn is_still(&self, realm: Realm, login: &UserName, password: &SecretString) -> Result<(), Refusal> {
+        if realm == Realm::Ldap || self.accounts.verify(login, password).await? {
+            return Ok(());
+        }
+        Err(Refusal::WrongPassword)
+    }
+
     async fn check(&self, name: UserName, password: &SecretString, realm: Option<Realm>) -> Result<Person, Refusal> {
         match &self.directory {
             Some(directory) if realm != Some(Realm::Local) && !self.accounts.has(&name).await? => {

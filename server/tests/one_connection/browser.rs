@@ -45,7 +45,7 @@ impl Browser {
             let cookie = answer.headers().get(header::SET_COOKIE).unwrap().to_str().unwrap();
             self.cookie = cookie.split(';').next().unwrap().to_owned();
         }
-        assert_eq!(status, 303, "{path}: {}", text(answer).await);
+        assert_eq!(status, 303, "{path}: {}", said(&text(answer).await));
         self.asked.insert(route);
         place.unwrap()
     }
@@ -53,7 +53,7 @@ impl Browser {
     /// Sends a form that is refused with this status.
     pub async fn status(&self, path: &str, form: &[(&str, &str)], status: u16) {
         let answer = self.send(path, Some(form)).await;
-        assert_eq!(answer.status().as_u16(), status, "{path}: {}", text(answer).await);
+        assert_eq!(answer.status().as_u16(), status, "{path}: {}", said(&text(answer).await));
     }
 
     /// Asks for something that is answered itself: what is revealed, a file, events.
@@ -61,7 +61,7 @@ impl Browser {
         let posted = route.ends_with("/reveal");
         let answer = self.send(path, posted.then_some(form)).await;
         let status = answer.status().as_u16();
-        assert!(status < 400, "{path}: {status} {}", text(answer).await);
+        assert!(status < 400, "{path}: {status} {}", said(&text(answer).await));
         text(answer).await;
         self.asked.insert(route);
     }
@@ -70,11 +70,21 @@ impl Browser {
         let answer = self.get(path).await;
         let status = answer.status().as_u16();
         let page = text(answer).await;
-        assert_eq!(status, 200, "{path}: {page}");
+        assert_eq!(status, 200, "{path}: {}", said(&page));
         assert!(page.contains("</html>"), "{path}: {page}");
     }
 }
 
 async fn text(answer: Response<Body>) -> String {
     String::from_utf8_lossy(&to_bytes(answer.into_body(), 4 << 20).await.unwrap()).into_owned()
+}
+
+/// What a page says, without its tags and what stands before it.
+fn said(page: &str) -> String {
+    let main = page.split_once("<main").map_or(page, |(_, main)| main);
+    main.split('<')
+        .filter_map(|part| Some(part.split_once('>')?.1.trim()))
+        .filter(|text| !text.is_empty())
+        .collect::<Vec<_>>()
+        .join(" | ")
 }

@@ -3,9 +3,9 @@
 //! that were asked for are compared with those that there are.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests may fail loudly")]
 
+mod browser;
 #[path = "../support/mod.rs"]
 mod support;
-mod browser;
 mod world;
 
 use std::collections::BTreeSet;
@@ -64,12 +64,15 @@ async fn nodes(world: &World, browser: &mut Browser) -> String {
     browser.form("/nodes/{id}/repair", &format!("/nodes/{node}/repair"), &[]).await;
     let key = [("step", "confirm"), ("host_key", line)];
     browser.form("/nodes/{id}/host-key", &format!("/nodes/{node}/host-key"), &key).await;
+    world.run("update nodes set reachability = 'reachable' where address = '192.0.2.1'").await;
     node
 }
 
 async fn guests(world: &World, browser: &mut Browser, node: &str) -> String {
-    let zone = browser.form("/dns", "/dns", &[("name", "example.org")]).await;
+    let zone = browser.form("/dns", "/dns", &[("name", "example.org"), ("access", "all")]).await;
     assert_eq!(zone, "/dns");
+    let zone = world.one("select id::text from zones").await;
+    browser.form("/dns/zones/{id}", &format!("/dns/zones/{zone}"), &[("access", "only"), ("projects", "atlas")]).await;
     let project = world.one("select id::text from projects").await;
     let wanted = [
         ("name", "www.example.org"),
@@ -88,7 +91,7 @@ async fn guests(world: &World, browser: &mut Browser, node: &str) -> String {
     let place = browser.form("/guests/new", "/guests/new", &wanted).await;
     assert_eq!(browser.form("/guests/new", "/guests/new", &wanted).await, place, "the same form is one request");
     let guest = place.strip_prefix("/guests/").unwrap().to_owned();
-    world.run("update guests set state = 'running', ssh_port = 40001, ip = '10.5.0.9'").await;
+    world.run("update guests set state = 'running', ssh_port = 40001, id_range = 1073741824, ip = '10.5.0.9'").await;
     world.run(&format!("update guests set host_key = '{}'", KEY.rsplit_once(' ').unwrap().0)).await;
 
     browser.form("/guests/{id}/stop", &format!("{place}/stop"), &[]).await;
@@ -127,11 +130,12 @@ async fn environments(world: &World, browser: &mut Browser, node: &str, guest: &
     browser.form("/projects/{name}/{environment}/deploy", "/projects/atlas/dev/deploy", &[]).await;
     let one = world.one("select id::text from deployments where leader_id is null").await;
     world.run(&format!("update deployments set commit = '{}'", "a1".repeat(20))).await;
-    world.run(
-        "update environments set archives = jsonb_build_array(jsonb_build_object('id', (select id from deployments
+    world
+        .run(
+            "update environments set archives = jsonb_build_array(jsonb_build_object('id', (select id from deployments
              where leader_id is null limit 1), 'commit', null, 'at_ms', 1, 'bytes', 1, 'has_failed_tree', false))",
-    )
-    .await;
+        )
+        .await;
     let again = "/projects/{name}/deployments/{number}/again";
     browser.form(again, "/projects/atlas/deployments/1/again", &[]).await;
     let back = "/projects/{name}/deployments/{number}/restore";
@@ -144,6 +148,7 @@ async fn environments(world: &World, browser: &mut Browser, node: &str, guest: &
     browser.answers(report, "/projects/atlas/deployments/1.json", &[]).await;
 
     let job = decide(world, browser).await;
+    let zone = world.one("select id::text from zones").await;
     let paths = [
         "/".to_owned(),
         "/nodes".into(),
@@ -168,6 +173,7 @@ async fn environments(world: &World, browser: &mut Browser, node: &str, guest: &
         "/projects/atlas/deployments/1".into(),
         "/projects/atlas/deployments/1?search=x".into(),
         "/dns".into(),
+        format!("/dns/zones/{zone}"),
         "/jobs".into(),
         "/jobs?state=all".into(),
         format!("/jobs/{job}"),
@@ -192,7 +198,7 @@ async fn decide(world: &World, browser: &mut Browser) -> String {
     browser.form("/jobs/{id}/cancel", &format!("/jobs/{job}/cancel"), &[]).await;
     browser.answers("/jobs/{id}/events", &format!("/jobs/{job}/events"), &[]).await;
     for decision in ["retry", "abandon"] {
-        world.run(&format!("update jobs set state = 'stuck' where id = '{job}'")).await;
+        world.run(&format!("update jobs set state = 'stuck', ended_at = null where id = '{job}'")).await;
         let path = format!("/jobs/{job}/{decision}");
         let pattern = if decision == "retry" { "/jobs/{id}/retry" } else { "/jobs/{id}/abandon" };
         browser.form(pattern, &path, &[("comment", "cleaned by hand")]).await;

@@ -8,7 +8,7 @@ use axum::Router;
 use corpus_controller::dns::{AddressRecord, DnsError, DnsProvider, Removal, Zone};
 use corpus_controller::seal::SealKeys;
 use corpus_controller::store::Db;
-use corpus_controller::{Controller, Parts, Settings, SignIn};
+use corpus_controller::{Controller, Parts, Rules, Settings, SignIn};
 use corpus_domain::DnsName;
 use corpus_server::login::Accounts;
 use corpus_server::web::{self, Web};
@@ -39,6 +39,9 @@ impl DnsProvider for Willing {
     }
     async fn remove_zone(&self, _: &DnsName) -> Result<Removal, DnsError> {
         Ok(Removal::Removed)
+    }
+    async fn made_by_others(&self, _: &DnsName, _: &DnsName) -> Result<Option<String>, DnsError> {
+        Ok(None)
     }
     async fn ensure_record(&self, _: &AddressRecord) -> Result<(), DnsError> {
         Ok(())
@@ -73,9 +76,10 @@ impl World {
             authority: "127.0.0.1:53".parse().unwrap(),
             salt_bundle: None,
             git_url: Some("ssh://git@corpus.test:2222".to_owned()),
+            rules: Rules::default(),
         };
         let seal = SealKeys::load_or_create(&folder.path().join("seal.key")).unwrap();
-        let parts = Parts { db: db.clone(), settings: of_controller, dns: Some(Arc::new(Willing)), seal };
+        let parts = Parts { db: db.clone(), settings: of_controller, dns: Some(Arc::new(Willing)), groups: None, seal };
         let controller = Controller::open(parts).await.unwrap();
         let accounts = Accounts::new(db);
         let admin = accounts.ensure_admin().await.unwrap().unwrap().expose_secret().to_owned();
@@ -101,9 +105,9 @@ impl World {
         let id = Uuid::now_v7().to_string();
         self.run(&format!(
             "insert into guests (id, name, node_id, project_id, environment, driver, image, backing, size, mode, state,
-                 ip, ssh_port, host_key)
+                 ip, ssh_port, id_range, host_key)
              select '{id}', 'other.example.org', '{node}', id, 'dev', 'lxc', 'debian-12', 'dir', 'small', 'masterless',
-                 'running', '10.5.0.10', 40002, '{}' from projects",
+                 'running', '10.5.0.10', 40002, 1073807360, '{}' from projects",
             KEY.rsplit_once(' ').unwrap().0,
         ))
         .await;

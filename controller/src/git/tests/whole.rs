@@ -17,7 +17,7 @@ use crate::git::GitServer;
 use crate::nodes::tests::sshd::{new_host_key, start_as_guest, write};
 use crate::seal::SealKeys;
 use crate::store::audit;
-use crate::{Controller, Parts, Settings, SignIn};
+use crate::{Controller, Parts, Rules, Settings, SignIn};
 
 struct Whole {
     controller: Controller,
@@ -39,9 +39,10 @@ async fn open(db: &PgPool, folder: &Path) -> Controller {
         authority: "127.0.0.1:53".parse().unwrap(),
         salt_bundle: None,
         git_url: Some("ssh://git@corpus.test:2222".to_owned()),
+        rules: Rules::default(),
     };
     let seal = SealKeys::load_or_create(&folder.join("seal.key")).unwrap();
-    Controller::open(Parts { db: db.clone().into(), settings, dns: None, seal }).await.unwrap()
+    Controller::open(Parts { db: db.clone().into(), settings, dns: None, groups: None, seal }).await.unwrap()
 }
 
 impl Whole {

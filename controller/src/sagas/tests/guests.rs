@@ -6,6 +6,7 @@ use sqlx::PgPool;
 use super::world::{World, faults};
 use crate::Error;
 use crate::jobs::testing::Fault;
+use crate::views::KeyAdded;
 
 const CREATE: [&str; 10] =
     ["ids", "allocate", "spawn", "hostsfile", "sshkeys", "initial_setup", "start", "routes", "ping", "ready"];
@@ -97,7 +98,7 @@ async fn power_and_keys(db: PgPool) {
     assert_eq!(state().await, GuestState::Running);
 
     let line = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl mia@trial";
-    let key = world.controller.add_key(&world.member, line).await.unwrap();
+    let Ok(KeyAdded::Added(key)) = world.controller.add_key(&world.member, line).await else { panic!("not added") };
     let keys = "lxc-attach -n www.trial.corpus.test -- cat /etc/corpus/authorized_keys/sysadmin";
     world.run_open_jobs().await;
     // Whose it is, instead of what the key says of itself.

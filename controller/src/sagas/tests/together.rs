@@ -96,7 +96,8 @@ impl Two {
     /// Nothing runs any more, and no guest keeps what was brought for a deployment.
     async fn is_settled(&self) {
         let open = "select count(*) from deployments where ended_at is null";
-        let open: i64 = sqlx::query_scalar(open).fetch_one(self.place.world.controller.services.db.pool()).await.unwrap();
+        let open: i64 =
+            sqlx::query_scalar(open).fetch_one(self.place.world.controller.services.db.pool()).await.unwrap();
         assert_eq!(open, 0, "deployments are open");
         let refs = "git --git-dir /srv/projects/atlas/git/project.git for-each-ref refs/corpus/release";
         let left = self.place.world.on_node(&format!("lxc-attach -n {OTHER} -- {refs}")).await;

@@ -18,7 +18,8 @@ use crate::jobs::JobDetail;
 use crate::jobs::testing::{Fault, Faults, Trial};
 use crate::seal::SealKeys;
 use crate::store::nodes;
-use crate::{Controller, LinkNode, Parts, RequestGuest, Settings, SignIn};
+use crate::views::ZoneAccess;
+use crate::{Controller, LinkNode, Parts, RequestGuest, Rules, Settings, SignIn};
 
 /// The zone and domain of the tests.
 pub const ZONE: &str = "trial.corpus.test";
@@ -76,9 +77,10 @@ impl World {
             authority: fact("CORPUS_LAB_DNS").parse().unwrap(),
             salt_bundle: None,
             git_url: Some("ssh://git@corpus.test:2222".to_owned()),
+            rules: Rules::default(),
         };
         let seal = SealKeys::load_or_create(&files.path().join("seal.key")).unwrap();
-        let parts = Parts { db: db.into(), settings, dns: Some(Arc::new(dns.unwrap())), seal };
+        let parts = Parts { db: db.into(), settings, dns: Some(Arc::new(dns.unwrap())), groups: None, seal };
         let controller = Controller::open(parts).await.unwrap();
         let ops = sign_in(&controller, "olga", true, &[]).await;
         let atlas: ProjectName = "atlas".parse().unwrap();
@@ -213,7 +215,7 @@ impl World {
     /// A zone for the names of a test.
     pub async fn zone(&self) -> DnsName {
         let zone: DnsName = ZONE.parse().unwrap();
-        self.controller.create_zone(&self.ops, zone.clone()).await.unwrap();
+        self.controller.create_zone(&self.ops, zone.clone(), ZoneAccess::All).await.unwrap();
         zone
     }
 

@@ -1,12 +1,15 @@
 //! Members, guests and the controller that the tests of projects share.
 
-use corpus_domain::{DeploymentId, Environment, GuestId, IdRange, ProjectId, ProjectRole, UserId};
+use std::sync::Arc;
+
+use corpus_domain::{DeploymentId, Environment, GuestId, IdRange, ProjectCreators, ProjectId, ProjectRole, UserId};
 use sqlx::PgPool;
 use uuid::Uuid;
 
 use crate::authz::{Denied, Principal};
+use crate::dns::DnsProvider;
 use crate::seal::SealKeys;
-use crate::{Controller, Error, Parts, Settings, SignIn};
+use crate::{Controller, Error, Parts, ProjectGroups, Rules, Settings, SignIn};
 
 pub const KEY: &str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAICtZB/UHmRfIQ9w50MXZ1k2rRC9DQIwTl3SL5yoFAIvF mia@laptop";
 
@@ -17,7 +20,21 @@ pub struct World {
 }
 
 impl World {
+    /// Where every member makes projects.
     pub async fn new(db: PgPool) -> Self {
+        Self::with(db, None, None, Self::rules()).await
+    }
+
+    pub fn rules() -> Rules {
+        Rules { project_creators: ProjectCreators::Members, ..Rules::default() }
+    }
+
+    pub async fn with(
+        db: PgPool,
+        dns: Option<Arc<dyn DnsProvider>>,
+        groups: Option<Arc<dyn ProjectGroups>>,
+        rules: Rules,
+    ) -> Self {
         let files = tempfile::tempdir().unwrap();
         std::fs::write(files.path().join("agent"), "no agent").unwrap();
         let settings = Settings {
@@ -29,9 +46,10 @@ impl World {
             authority: "127.0.0.1:53".parse().unwrap(),
             salt_bundle: None,
             git_url: Some("ssh://git@corpus.test:2222".to_owned()),
+            rules,
         };
         let seal = SealKeys::load_or_create(&files.path().join("seal.key")).unwrap();
-        let controller = Controller::open(Parts { db: db.clone().into(), settings, dns: None, seal }).await.unwrap();
+        let controller = Controller::open(Parts { db: db.clone().into(), settings, dns, groups, seal }).await.unwrap();
         let node = Uuid::now_v7();
         sqlx::query(
             "insert into nodes (id, address, ssh_port, ssh_user, host_key, environments, state, network, bridge)
