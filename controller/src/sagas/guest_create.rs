@@ -48,7 +48,7 @@ pub fn job(guest: &GuestView) -> NewJob<Params> {
 pub fn steps() -> Job<Services, Params> {
     Job::new()
         .step(Step::new("ids", "Choose ids", ids).undo(forget))
-        .step(Step::new("allocate", "Allocate address, MAC, SSH port and ids", allocate))
+        .step(Step::new("allocate", "Allocate address, MAC and SSH port", allocate))
         .step(Step::new("spawn", "Spawn", spawn).undo(remove).undo_retry(Retry::times(30)))
         .step(Step::new("hostsfile", "Write hosts file", hosts_file))
         .step(Step::new("sshkeys", "Bring SSH keys", bring_ssh_keys))
