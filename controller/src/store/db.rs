@@ -199,6 +199,7 @@ fn holders() -> MutexGuard<'static, HashMap<Holder, &'static Location<'static>>>
 struct Held(Option<Holder>);
 
 impl Held {
+    #[expect(clippy::panic, reason = "what is wrong here must not be overlooked by tests")]
     fn take(place: &'static Location<'static>) -> Self {
         let task = tokio::task::try_id().ok_or_else(|| std::thread::current().id());
         let holder = (task, BRANCH.try_with(|branch| *branch).unwrap_or_default());
@@ -210,10 +211,9 @@ impl Held {
             }
         };
         let Some(before) = before else { return Self(Some(holder)) };
-        assert!(
-            !cfg!(debug_assertions),
-            "a second connection is asked for at {place}, while the one of {before} is held"
-        );
+        if cfg!(debug_assertions) {
+            panic!("a second connection is asked for at {place}, while the one of {before} is held");
+        }
         tracing::error!(%place, held = %before, "a second connection is asked for while one is held");
         Self(None)
     }
