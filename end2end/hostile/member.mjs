@@ -24,7 +24,7 @@ export async function attacks(attack, world) {
   /** What any of the forms might ask for. */
   const answers = {
     confirm: victim.name, name: `mine.${zone}`, size: 'large', role: 'maintainer', login: 'twin1', guest: `dev:${attacker.id}`, settings: 'a: 1', comment: 'mine', reason: 'because',
-    step: 'confirm', host_key: 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGZvb2Jhcg==', address: '10.0.0.9', port: '22', user: 'root', environments: 'dev', force: 'on', privileged: 'on', archive: 'x', projects: 'borealis', with_data: 'on',
+    step: 'confirm', host_key: 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGZvb2Jhcg==', address: '10.0.0.9', port: '22', user: 'root', environments: 'dev', force: 'on', privileged: 'on', archive: 'x', projects: 'borealis', access: 'all', with_data: 'on',
   }
 
   await attack('no form takes the ids of others', async () => {
@@ -104,7 +104,7 @@ export async function attacks(attack, world) {
 
   await attack('takes a name in a zone that is not for the project', async () => {
     const closed = `closed.${lab.lab.zone}`
-    await alice.sends('/dns', { name: closed })
+    await alice.sends('/dns', { name: closed, access: 'only', projects: 'atlas' })
     const answer = await mallory.post(`${attacker.place}/names`, { name: `www.${closed}` })
     assert.ok([403, 404, 422].includes(answer.status), `${answer.status} ${answer.place ?? ''}`)
   })

@@ -74,7 +74,8 @@ async function link(alice, node) {
 }
 
 export class World {
-  static async begin(settings = {}) {
+  /** Without `guests` there are only the server, its members and two nodes. */
+  static async begin(settings = {}, { guests = true } = {}) {
     await lab.cleanLab()
     const world = new World()
     world.database = await Database.make('corpus_hostile')
@@ -84,6 +85,7 @@ export class World {
     world.people = {}
     try {
       await world.fill()
+      if (guests) await world.settle()
     } catch (error) {
       world.server.failed = true
       await world.end()
@@ -109,12 +111,15 @@ export class World {
     const alice = await this.enters('alice', '192.0.2.1')
     const [bob, , dave, mallory] = [await this.enters('bob', '192.0.2.2'), await this.enters('carol', '192.0.2.3'), await this.enters('dave', '192.0.2.4'), await this.enters('twin1', '192.0.2.66')]
     Object.assign(this, { alice, bob, carol: this.people.carol, dave, mallory })
-    await alice.sends('/dns', { name: zone })
-    await this.allowNames()
+    await alice.sends('/dns', { name: zone, access: 'all' })
     // The attacker is nobody's friend: the first of a project of their own.
     await alice.sends('/projects/borealis/members', { login: 'twin1', role: 'maintainer' })
     const [node, other] = await Promise.all([link(alice, NODE), link(alice, OTHER)])
     Object.assign(this, { node, other })
+  }
+
+  async settle() {
+    const { bob, mallory, node } = this
     const on = place => place.split('/').at(-1)
     const common = { size: 'xxsmall', environment: 'dev', node: on(node) }
     this.victim = await this.requested(bob, { name: `victim.${zone}`, project: 'atlas', ...common, environment: 'prod' })
@@ -124,9 +129,6 @@ export class World {
     this.site = await this.attach(this.victim, `site.${zone}`)
     this.evil = await this.attach(this.attacker, `evil.${zone}`)
   }
-
-  /** Zones say which projects may take names in them. */
-  async allowNames() {}
 
   async requested(owner, values) {
     return new Guest(owner, await owner.requestGuest(values), values.name, owner.key.path)
