@@ -1,13 +1,14 @@
 // Root in a guest who lies: about its name, its host key and its files, to the agent of its node, to the controller
 // and to who pushes to it.
 import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
 import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Repository } from '../git.mjs'
 import { bounded, stored } from './node.mjs'
-import { Guest, NODE, lab, pages, until, zone } from './world.mjs'
+import { Guest, NODE, lab, pages, run, until } from './world.mjs'
 
 const liar = readFileSync(fileURLToPath(new URL('guest/liar.pl', import.meta.url)), 'utf8')
 const MB = 1e6
@@ -48,7 +49,7 @@ for path in ("/etc/corpus/authorized_keys/sysadmin", "/etc/corpus/authorized_key
 }
 
 export async function attacks(attack, world) {
-  const { bob, dave, mallory, attacker, victim } = world
+  const { alice, bob, dave, mallory, attacker, victim } = world
   const ofNode = () => lab.onNode(NODE, 'cat /root/hostile-target; ls -la --time-style=full-iso /root/.ssh /root | grep -v " \\.\\.$"; sha256sum /root/.ssh/* /etc/hosts /etc/hostname /etc/passwd /etc/shadow; ls /etc')
   let trickster
 
@@ -98,6 +99,26 @@ export async function attacks(attack, world) {
     url = /ssh:\/\/git@[^\s<"]+\/dev/.exec(html)[0]
   })
   if (!url) return
+
+  await attack('a git connection that is open ends with the role', async () => {
+    const twin = world.people.twin2 ?? await world.enters('twin2', '192.0.2.67')
+    await alice.sends('/projects/borealis/members', { login: 'twin2', role: 'developer' })
+    const { hostname, port, pathname } = new URL(url)
+    const socket = path.join(world.server.folder, 'm')
+    const ssh = (...args) => run('ssh', ['-S', socket, '-i', twin.key.path, '-p', port, '-o', 'IdentitiesOnly=yes', '-o', 'BatchMode=yes', '-o', 'StrictHostKeyChecking=no', '-o', 'UserKnownHostsFile=/dev/null', '-o', 'LogLevel=ERROR', ...args], { timeout: 15_000, input: '0000' })
+    const reads = () => ssh(`git@${hostname}`, `git-upload-pack '${pathname}'`)
+    const master = spawn('ssh', ['-M', '-N', '-S', socket, '-i', twin.key.path, '-p', port, '-o', 'IdentitiesOnly=yes', '-o', 'BatchMode=yes', '-o', 'StrictHostKeyChecking=no', '-o', 'UserKnownHostsFile=/dev/null', '-o', 'LogLevel=ERROR', `git@${hostname}`], { stdio: 'ignore' })
+    const ended = new Promise(resolve => master.once('exit', resolve))
+    try {
+      await until('a read by the open connection', () => reads().then(() => true), { pause: 100, limit: 15_000 })
+      await alice.sends('/projects/borealis/members/twin2/remove')
+      await assert.rejects(reads(), 'the open connection reads on')
+      assert.notEqual(await Promise.race([ended.then(() => 'ended'), sleep(30_000, 'open')]), 'open', 'the connection is open after 30 s')
+    } finally {
+      master.kill()
+    }
+  })
+
   const repository = await Repository.make(path.join(world.server.folder, 'flood'), dave.key.path, {})
 
   await attack('floods the journal of a deployment', async () => {

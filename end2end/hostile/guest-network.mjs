@@ -2,6 +2,7 @@
 // connections than the node can bear.
 import assert from 'node:assert/strict'
 import dgram from 'node:dgram'
+import { Resolver } from 'node:dns/promises'
 import net from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { NODE, OTHER, lab, run, until } from './world.mjs'
@@ -126,6 +127,16 @@ asyncio.run(main())'`)
       for (const caller of CALLERS) await run('ip', ['address', 'delete', `${caller}/32`, 'dev', bridge])
       await until('a login to the attacker', () => attacker.root('systemctl stop hole').then(() => true))
       await attacker.serve('the attacker')
+    }
+  })
+
+  await attack('the node resolves names for its guests, and for nobody else', async () => {
+    const [address] = (await attacker.root(`getent ahostsv4 ${world.site}`)).split(/\s/)
+    assert.equal(address, nodes[NODE], 'a name of Corpus\' own zones, asked in a guest')
+    for (const server of [nodes[NODE], `${nodes[NODE]}:5353`]) {
+      const resolver = new Resolver({ timeout: 700, tries: 1 })
+      resolver.setServers([server])
+      await assert.rejects(resolver.resolve4(world.site), `${server} is open to the world`)
     }
   })
 

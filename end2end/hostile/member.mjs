@@ -159,7 +159,15 @@ export async function attacks(attack, world) {
     await mallory.sends('/keys', { line: key.line })
     const refused = await carol.post('/keys', { line: key.line })
     const html = refused.status === 303 ? (await carol.get(refused.place)).html : refused.html
-    const proof = /ssh-keygen -Y sign[^<]*/.exec(html.replaceAll('&quot;', '"').replaceAll('&#39;', "'").replaceAll('&amp;', '&'))
+    const proof = /printf '%s' '([^']*)' \| ssh-keygen -Y sign -n (\S+)/.exec(pages.valueIn(html, 'claim-command') ?? '')
     assert.ok(proof, `carol is told how to prove that the key is hers: ${pages.errorsIn(html)}`)
+    const sign = file => run('ssh-keygen', ['-Y', 'sign', '-n', proof[2], '-f', file], { input: proof[1] })
+    const claim = /action="(\/keys\/claim\/[^"]+)"/.exec(html)[1]
+    assert.notEqual((await carol.post(claim, { signature: await sign(carol.key.path) })).status, 303, 'another key proves nothing')
+    assert.equal((await mallory.post(claim, { signature: await sign(key.path) })).status, 404, 'it is nobody else\'s claim')
+    await carol.sends(claim, { signature: await sign(key.path) })
+    const print = (await run('ssh-keygen', ['-lf', `${key.path}.pub`])).split(' ')[1]
+    assert.ok((await carol.get('/keys')).html.includes(print))
+    assert.ok(!(await mallory.get('/keys')).html.includes(print))
   })
 }
