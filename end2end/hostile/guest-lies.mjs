@@ -8,6 +8,7 @@ import { fileURLToPath } from 'node:url'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Repository } from '../git.mjs'
 import { bounded, stored } from './node.mjs'
+import { formIn } from './session.mjs'
 import { Guest, NODE, lab, pages, run, until } from './world.mjs'
 
 const liar = readFileSync(fileURLToPath(new URL('guest/liar.pl', import.meta.url)), 'utf8')
@@ -171,6 +172,9 @@ printf '#!/bin/sh\\ncase "$*" in *serve-git*) exec perl /usr/local/lib/liar.pl g
       const { html } = await mallory.get(attacker.place)
       return /host key/i.test(html) && html.includes(`${attacker.place}/host-key`) && html
     }, { limit: 40_000, pause: 200 })
-    assert.ok(html)
+    const form = formIn(html, `${attacker.place}/host-key`)
+    assert.ok([403, 404].includes((await dave.post(`${attacker.place}/host-key`, form)).status), 'a developer can\'t confirm it')
+    await mallory.sends(`${attacker.place}/host-key`, form)
+    assert.ok(!(await mallory.get(attacker.place)).html.includes(`action="${attacker.place}/host-key"`), 'it is confirmed')
   })
 }
