@@ -7,20 +7,12 @@ import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Repository } from '../git.mjs'
-import { bounded, stored } from './node.mjs'
+import { CUT, bounded, force, stored } from './node.mjs'
 import { formIn } from './session.mjs'
 import { Guest, NODE, lab, pages, run, until } from './world.mjs'
 
 const liar = readFileSync(fileURLToPath(new URL('guest/liar.pl', import.meta.url)), 'utf8')
 const MB = 1e6
-
-/** Replaces `sshd`'s commands: the agent is the liar, if a mode is set. */
-const FORCE = `#!/bin/sh
-case "$SSH_ORIGINAL_COMMAND" in
-  *" serve") [ ! -e /run/hostile-mode ] || exec perl /usr/local/lib/liar.pl "$(cat /run/hostile-mode)" "$SSH_ORIGINAL_COMMAND" ;;
-esac
-exec sh -c "$SSH_ORIGINAL_COMMAND"
-`
 
 /** What a guest's root puts where the agent of its node reads and writes. */
 const TRICKS = {
@@ -129,7 +121,9 @@ export async function attacks(attack, world) {
     chmodSync(recipe, 0o755)
     await repository.commit('A flood')
     const size = await stored(world)
-    await bounded(world, () => repository.push(url, ['main'], { timeout: 90_000 }))
+    let pushed
+    await bounded(world, async () => (pushed = await repository.push(url, ['main'], { timeout: 90_000 })))
+    assert.match(pushed.text, /install/, pushed.text.slice(0, 2000))
     await until('the deployment to be over', async () => (await world.database.rows("select 1 from deployments where state in ('queued', 'running', 'waiting')")).length === 0, { limit: 60_000, pause: 200 }).catch(() => {})
     const grown = await stored(world) - size
     assert.ok(grown < 30 * MB, `the database grew by ${Math.round(grown / MB)} MB`)
@@ -146,8 +140,8 @@ printf '#!/bin/sh\\ncase "$*" in *serve-git*) exec perl /usr/local/lib/liar.pl g
     assert.equal(control, null, JSON.stringify(pushed.text))
   })
 
-  const mode = name => attacker.root(`sh -c '${name ? `echo ${name} > /run/hostile-mode` : 'rm -f /run/hostile-mode'}'`)
-  await attacker.root('sh -s', { input: `cat > /usr/local/bin/hostile-force <<'FORCE'\n${FORCE}\nFORCE\nchmod 755 /usr/local/bin/hostile-force; echo 'ForceCommand /usr/local/bin/hostile-force' > /etc/ssh/sshd_config.d/hostile.conf; echo SetEnv VICTIM=${victim.name} >> /etc/ssh/sshd_config.d/hostile.conf; systemctl reload ssh; rm -f /run/hostile-mode` })
+  const mode = name => attacker.root('sh -s', { input: `${name ? `echo ${name} > /run/hostile-mode` : 'rm -f /run/hostile-mode'}\n${CUT}` })
+  await attacker.root('sh -s', { input: `cat > /usr/local/bin/hostile-force <<'FORCE'\n${force(victim, '/usr/local/lib/liar.pl')}\nFORCE\nchmod 755 /usr/local/bin/hostile-force; echo 'ForceCommand /usr/local/bin/hostile-force' > /etc/ssh/sshd_config.d/hostile.conf; systemctl reload ssh` })
   for (const [name, title] of Object.entries({ line: 'sends the controller a line without end', endless: 'logs without end', lies: 'answers what was not asked' })) {
     await attack(title, async () => {
       await mode(name)

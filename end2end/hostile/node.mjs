@@ -9,13 +9,19 @@ import { OTHER, lab, pages, until } from './world.mjs'
 const liar = readFileSync(fileURLToPath(new URL('guest/liar.pl', import.meta.url)), 'utf8')
 const MB = 1e6
 
-/** In front of whatever Corpus' key runs on the node: the agent is the liar, if a mode is set. */
-const FORCE = `#!/bin/sh
+/** In front of whatever Corpus' key runs: the agent is the liar, if a mode is set. */
+export const force = (victim, liar = '/root/liar.pl') => `#!/bin/sh
+export VICTIM=${victim.name}
 case "$SSH_ORIGINAL_COMMAND" in
-  *" serve") [ ! -e /run/hostile-mode ] || exec perl /root/liar.pl "$(cat /run/hostile-mode)" "$SSH_ORIGINAL_COMMAND" ;;
+  *" serve") [ ! -e /run/hostile-mode ] || exec perl ${liar} "$(cat /run/hostile-mode)" "$SSH_ORIGINAL_COMMAND" ;;
 esac
 exec sh -c "$SSH_ORIGINAL_COMMAND"
 `
+
+/** Ends the connections that run an agent, or the liar: the next one meets what stands there now. */
+export const CUT = `for p in /proc/[0-9]*; do case "$(tr '\\0' ' ' < $p/cmdline 2>/dev/null)" in
+  /var/lib/corpus/agent/corpus-agent-*\ serve\ | perl\ */liar.pl\ *) kill -9 "$(cut -d' ' -f4 $p/stat)" "\${p#/proc/}" ;;
+esac; done 2>/dev/null; true`
 
 /** What a server under such an attack must still be: small, and as quick as ever to the others. */
 export async function bounded(world, work, { grown = 250 * MB } = {}) {
@@ -44,10 +50,9 @@ export const stored = async world => Number((await world.database.rows('select p
 
 export async function attacks(attack, world) {
   const { alice, bob, victim, other } = world
-  const mode = name => lab.onNode(OTHER, `${name ? `echo ${name} > /run/hostile-mode` : 'rm -f /run/hostile-mode'}; pkill -x corpus-agent; pkill -f 'liar[.]pl'; pkill -f 'agent/corpus-agen[t]' ; true`)
+  const mode = name => lab.onNode(OTHER, `${name ? `echo ${name} > /run/hostile-mode` : 'rm -f /run/hostile-mode'}; ${CUT}`)
   await lab.onNode(OTHER, 'cat > /root/liar.pl', { input: liar })
-  await lab.onNode(OTHER, `cat > /root/force; chmod 700 /root/force; sed -i '/corpus/ { /command=/! s|^|command="/root/force",environment="VICTIM=${victim.name}" | }' /root/.ssh/authorized_keys`, { input: FORCE })
-  await lab.onNode(OTHER, 'echo PermitUserEnvironment yes > /etc/ssh/sshd_config.d/hostile.conf; systemctl reload ssh')
+  await lab.onNode(OTHER, `cat > /root/force; chmod 700 /root/force; sed -i '/corpus/ { /command=/! s|^|command="/root/force" | }' /root/.ssh/authorized_keys`, { input: force(victim) })
 
   for (const name of ['line', 'endless', 'lies']) {
     await attack({ line: 'sends a line without end', endless: 'logs without end', lies: 'answers what was not asked, about guests that are not its own' }[name], async () => {
@@ -73,7 +78,7 @@ export async function attacks(attack, world) {
   }
 
   await attack('no job is stuck, and the node is in service again when it tells the truth', async () => {
-    await lab.onNode(OTHER, `sed -i 's|^command="/root/force",environment="[^"]*" ||' /root/.ssh/authorized_keys; rm -f /root/force /root/liar.pl /etc/ssh/sshd_config.d/hostile.conf; systemctl reload ssh`)
+    await lab.onNode(OTHER, `sed -i 's|^command="/root/force" ||' /root/.ssh/authorized_keys; rm -f /root/force /root/liar.pl`)
     await mode(null)
     assert.deepEqual(await world.database.rows("select kind from jobs where state = 'stuck'"), [])
     await pages.untilStatus(alice, other, 'Ready', { limit: 60_000 })
