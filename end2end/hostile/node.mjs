@@ -20,7 +20,7 @@ exec sh -c "$SSH_ORIGINAL_COMMAND"
 
 /** Ends the connections that run an agent, or the liar: the next one meets what stands there now. */
 export const CUT = `for p in /proc/[0-9]*; do case "$(tr '\\0' ' ' < $p/cmdline 2>/dev/null)" in
-  /var/lib/corpus/agent/corpus-agent-*\ serve\ | perl\ */liar.pl\ *) kill -9 "$(cut -d' ' -f4 $p/stat)" "\${p#/proc/}" ;;
+  "/var/lib/corpus/agent/corpus-agent-"*" serve " | "perl "*"/liar.pl "*) kill -9 "$(cut -d' ' -f4 $p/stat)" "\${p#/proc/}" ;;
 esac; done 2>/dev/null; true`
 
 /** What a server under such an attack must still be: small, and as quick as ever to the others. */
