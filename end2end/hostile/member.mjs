@@ -146,12 +146,12 @@ export async function attacks(attack, world) {
 
   await attack('keeps what a lost role gave: pages, and the guest\'s SSH port', async () => {
     const twin = await world.enters('twin2', '192.0.2.67')
-    await alice.sends('/projects/borealis/members', { login: 'twin2', role: 'maintainer' })
-    await until('the key on the guest', () => lab.pasted(attacker.shown, twin.key.path, 'true').then(() => true), { pause: 100 })
-    assert.equal((await twin.get(attacker.place)).status, 200)
-    await alice.sends('/projects/borealis/members/twin2/remove')
-    assert.equal((await twin.get(attacker.place)).status, 404)
-    await until('the key off the guest', () => lab.pasted(attacker.shown, twin.key.path, 'true').then(() => false, () => true), { pause: 100, limit: 20_000 })
+    await alice.sends('/projects/atlas/members', { login: 'twin2', role: 'maintainer' })
+    await until('the key on the guest', () => lab.pasted(victim.shown, twin.key.path, 'true').then(() => true), { pause: 100 })
+    assert.equal((await twin.get(victim.place)).status, 200)
+    await alice.sends('/projects/atlas/members/twin2/remove')
+    assert.equal((await twin.get(victim.place)).status, 404)
+    await until('the key off the guest', () => lab.pasted(victim.shown, twin.key.path, 'true').then(() => false, () => true), { pause: 100, limit: 20_000 })
   })
 
   await attack('sits on the key of another', async () => {
