@@ -322,6 +322,16 @@ def perf():
     return refused(error, "EPERM", "ENOSYS", "EACCES", "ENOENT", "EINVAL", "EOPNOTSUPP")
 
 
+def faults():
+    """Page faults that it handles itself, which make races in the kernel easy to win."""
+    error, fd = call(323, 0o2000000 | 1)
+    return refused(error)
+
+
+def io_uring():
+    return refused(call(425, 8, ctypes.create_string_buffer(120))[0])
+
+
 def kernel_log():
     buffer = ctypes.create_string_buffer(65536)
     error, length = call(103, 3, buffer, 65536)
@@ -643,6 +653,8 @@ run({
     "bpf: maps and lists": bpf,
     "bpf: a program": bpf_program,
     "perf of the whole node": perf,
+    "userfaultfd": faults,
+    "io_uring": io_uring,
     "read the kernel's log": kernel_log,
     "clear the kernel's log": kernel_log_cleared,
     "kexec_load": kexec,
