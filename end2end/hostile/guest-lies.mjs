@@ -29,7 +29,7 @@ const TRICKS = {
     rm -rf /etc/corpus; mkdir -p /etc/corpus/authorized_keys; truncate -s 900G /etc/corpus/authorized_keys/sysadmin || truncate -s 100M /etc/corpus/authorized_keys/sysadmin
     cd /etc/corpus/authorized_keys; seq 10000 | sed 's/^/account/' | xargs touch`,
   'a file system of its own over them': `
-    rm -rf /etc/corpus; mkdir -p /etc/corpus; mount -t tmpfs tmpfs /etc/corpus; mkdir /etc/corpus/authorized_keys; echo kept > /etc/corpus/authorized_keys/sysadmin; mount -o remount,ro /etc/corpus`,
+    rm -rf /etc/corpus; mkdir -p /etc/corpus; mount -t tmpfs tmpfs /etc/corpus; mkdir /etc/corpus/authorized_keys; echo kept > /etc/corpus/authorized_keys/sysadmin; mount -o remount,ro /etc/corpus || true`,
   'files that cannot be changed': `
     umount -l /etc/corpus; rm -rf /etc/corpus; mkdir -p /etc/corpus/authorized_keys; echo kept > /etc/corpus/authorized_keys/sysadmin
     python3 -c '
