@@ -171,9 +171,12 @@ pub fn render(host: &Host, plan: &GuestPlan) -> Result<String, Failure> {
 
 /// What holds the guest's processes.
 fn confinement(host: &Host, ids: Option<IdRange>) -> Vec<String> {
-    let mut lines = vec![apparmor(host), "lxc.mount.auto = cgroup:mixed proc:mixed sys:mixed".to_owned()];
-    // On a node that is held by a list itself, as a container is, LXC would leave the guest without its own.
-    lines.push("lxc.seccomp.allow_nesting = 1".to_owned());
+    let mut lines = vec![
+        apparmor(host),
+        "lxc.mount.auto = cgroup:mixed proc:mixed sys:mixed".to_owned(),
+        // Left to itself LXC loads no list, and says nothing, where the node has one already.
+        "lxc.seccomp.allow_nesting = 1".to_owned(),
+    ];
     let Some(ids) = ids else {
         lines.push("lxc.seccomp.profile = /usr/share/lxc/config/common.seccomp".to_owned());
         lines.push(format!("lxc.cap.drop = {DROPPED_PRIVILEGED}"));
