@@ -1,6 +1,6 @@
 # Corpus. Each goal is a script of scripts/; this file only names them.
 .DEFAULT_GOAL := help
-.PHONY: help up down purge test check dev chaos scale crowd
+.PHONY: help up down purge test check dev chaos scale crowd hostile
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 14
@@ -27,6 +27,9 @@ check: ## formatting, lints, licences
 
 chaos: ## every job, at every step, with every fault; half an hour
 	@scripts/chaos
+
+hostile: ## what hostile members, guests and nodes can try, tried
+	@scripts/hostile
 
 scale: ## a controller over 1,000 simulated nodes, and fan-out compared with other tools
 	@scripts/scale

@@ -50,11 +50,11 @@ export async function fingerprints(node) {
  * Runs the ssh command that a page shows, with a key of the test, and adds `command` to it.
  * The guest's host key must be the one with `fingerprint` if that is given.
  */
-export function pasted(shown, key, command = 'true', { knownHosts = '/dev/null', timeout = 20_000 } = {}) {
+export function pasted(shown, key, command = 'true', { knownHosts = '/dev/null', timeout = 20_000, input } = {}) {
   const [program, ...args] = shown.trim().split(/\s+/)
   if (program !== 'ssh') throw new Error(`the page shows no ssh command: ${shown}`)
   const hosts = ['-o', 'StrictHostKeyChecking=accept-new', '-o', `UserKnownHostsFile=${knownHosts}`]
-  return run('ssh', ['-i', key, ...batch, ...quick, ...hosts, ...args, command], { timeout })
+  return run('ssh', ['-i', key, ...batch, ...quick, ...hosts, ...args, command], { timeout, input })
 }
 
 /** The same as another account, with its password instead of a key. */

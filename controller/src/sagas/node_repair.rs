@@ -139,12 +139,19 @@ async fn mark(ctx: &Ctx, guest: &Wanted, to: GuestState, reason: Option<&str>) -
     Ok(tx.commit().await?)
 }
 
-/// A stopped guest gets its keys when it is started.
+/// A stopped guest gets its keys when it is started. Each is tried, so that one whose root spoiled its files
+/// leaves no other without.
 async fn keys(ctx: Ctx) -> Result<(), StepError> {
+    let mut refused = Vec::new();
     for guest in wanted(&ctx).await?.iter().filter(|guest| guest.state == GuestState::Running) {
-        bring_keys(&ctx, ctx.params().node, guest.id, &guest.name).await?;
+        if let Err(error) = bring_keys(&ctx, ctx.params().node, guest.id, &guest.name).await {
+            if ctx.is_cancelled() || error.waiting_for.is_some() {
+                return Err(error);
+            }
+            refused.push(format!("{}: {error}", guest.name));
+        }
     }
-    Ok(())
+    if refused.is_empty() { Ok(()) } else { Err(StepError::permanent(refused.join("; "))) }
 }
 
 async fn verify(ctx: Ctx) -> Result<(), StepError> {

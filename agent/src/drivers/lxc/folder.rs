@@ -8,6 +8,7 @@ use std::time::Duration;
 use corpus_domain::{Backing, GuestName, IdRange};
 use corpus_protocol::GuestPlan;
 use rustix::fs::{IFlags, Mode, OFlags};
+use rustix::io::Errno;
 
 use super::config::{Made, UPPER, upper};
 use super::{disk, root};
@@ -19,6 +20,8 @@ use crate::runner::Argv;
 use crate::task::Task;
 
 const COPY: Duration = Duration::from_mins(10);
+/// For folders that lie in each other tens of thousands deep.
+const DEEP: Duration = Duration::from_mins(10);
 
 /// Makes the guest's folder under a hidden name and renames it when it is whole.
 pub fn make(task: &Task<'_>, plan: &GuestPlan, config: &str) -> Result<(), Failure> {
@@ -99,7 +102,7 @@ pub fn remove(task: &Task<'_>, name: &GuestName) -> Result<bool, Failure> {
 /// A loop device that still holds the guest's disk would keep its room on the node's.
 fn remove_released(task: &Task<'_>, folder: &Path) -> Result<bool, Failure> {
     disk::release(task, &disk::file(folder))?;
-    remove_all(folder)
+    remove_all(task, folder)
 }
 
 /// Names of the folders that could be guests.
@@ -125,9 +128,14 @@ fn hidden(host: &Host, what: &str, name: &GuestName) -> PathBuf {
     host.lxc().join(format!(".corpus-{what}-{name}"))
 }
 
-/// A guest's root may have made files immutable, to outlive the guest.
-fn remove_all(folder: &Path) -> Result<bool, Failure> {
+/// A guest's root may have made files immutable, to outlive the guest, or folders that lie deeper in each other
+/// than a process may have open; `rm` goes back up instead.
+fn remove_all(task: &Task<'_>, folder: &Path) -> Result<bool, Failure> {
     match files::remove_folder(folder) {
+        Err(Failure::Io { source, .. }) if source.raw_os_error() == Some(Errno::MFILE.raw_os_error()) => {
+            let argv = Argv::new("rm").args(["-rf", "--one-file-system", "--"]).arg(folder);
+            argv.limit(DEEP).run(task).map(|_| true)
+        }
         Err(Failure::Io { source, .. }) if source.kind() == std::io::ErrorKind::PermissionDenied => {
             make_mutable(folder);
             files::remove_folder(folder)

@@ -1,0 +1,30 @@
+// What a hostile member, root in a guest and a taken-over node can try, tried: each attack must fail, and whom it was
+// meant for must be unharmed. docs/security.md says which promise each attack is against.
+//
+// CORPUS_HOSTILE names the attackers to let loose (`guest-escape member`); all of them when it is not set.
+import assert from 'node:assert/strict'
+import test from 'node:test'
+import { World } from './world.mjs'
+
+const ALL = ['guest-escape', 'guest-network', 'guest-load', 'guest-lies', 'member', 'node', 'door']
+const chosen = (process.env.CORPUS_HOSTILE ?? '').split(/\s+/).filter(Boolean)
+
+test('who is hostile harms nobody', async t => {
+  const world = await World.begin()
+  t.after(() => world.end())
+  for (const name of chosen.length ? chosen : ALL) {
+    const { attacks } = await import(`./${name}.mjs`)
+    await t.test(name, async t => {
+      await attacks((title, work) => t.test(title, async () => {
+        try {
+          await work()
+        } catch (error) {
+          world.server.failed = true
+          throw error
+        }
+      }), world)
+      await t.test('the victim is as before', () => world.unharmed())
+    })
+  }
+  await t.test('the server never broke', () => assert.deepEqual(world.server.errors(), []))
+})
