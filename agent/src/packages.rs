@@ -15,7 +15,10 @@ use crate::task::Task;
 
 const INSTALL: Duration = Duration::from_mins(15);
 /// openssl makes the proxy's first certificate.
-const NODE: [&str; 8] = ["haproxy", "nftables", "iproute2", "procps", "openssl", "tar", "zstd", "systemd"];
+const NODE: [&str; 9] = ["haproxy", "nftables", "iproute2", "procps", "openssl", "tar", "zstd", "systemd", RESOLVER];
+const RESOLVER: &str = "unbound";
+/// What comes with it would listen on port 53, or become the host's own resolver.
+const RESOLVER_UNITS: [&str; 2] = ["unbound.service", "unbound-resolvconf.service"];
 const LXC: [&str; 2] = ["lxc", "debootstrap"];
 /// What only guests with a disk of their own need.
 const DISKS: [&str; 1] = ["btrfs-progs"];
@@ -30,8 +33,13 @@ pub fn ensure(task: &Task<'_>, driver: Driver) -> Result<bool, Failure> {
     require_free_ports(task.host)?;
     let missing = missing(task.host, LXC.iter().chain(&NODE))?;
     if !missing.is_empty() {
+        let brings_resolver = missing.contains(&RESOLVER);
+        if brings_resolver {
+            Argv::new("systemctl").args(["mask", "--runtime", "--quiet"]).args(RESOLVER_UNITS).run(task)?;
+        }
         install(task, &missing)?;
     }
+    keep_resolver_off(task)?;
     let stopped = stop_lxc_net(task)?;
     Ok(stopped || !missing.is_empty())
 }
@@ -80,6 +88,18 @@ fn install(task: &Task<'_>, missing: &[&'static str]) -> Result<(), Failure> {
 fn apt(task: &Task<'_>, what: &[&str], packages: &[&str]) -> Result<Output, Failure> {
     let argv = Argv::new("apt-get").args(["-q", "-o", "DPkg::Lock::Timeout=60", "-o", "Acquire::Retries=1"]);
     argv.args(what).args(packages).env("DEBIAN_FRONTEND", "noninteractive").limit(INSTALL).run(task)
+}
+
+/// The resolver that came with the package never starts, also at the next boot; one that was there
+/// before was not masked, and stays as it is.
+fn keep_resolver_off(task: &Task<'_>) -> Result<(), Failure> {
+    let [first, _] = RESOLVER_UNITS;
+    if std::fs::symlink_metadata(task.host.path("/run/systemd/system").join(first)).is_err() {
+        return Ok(());
+    }
+    let systemctl = |args: &[&str]| Argv::new("systemctl").args(args).args(RESOLVER_UNITS).quiet();
+    systemctl(&["unmask", "--runtime", "--quiet"]).run(task)?;
+    systemctl(&["disable", "--quiet"]).run(task).map(drop)
 }
 
 /// Debian's own bridge for LXC is off, unless containers that are not ours live on it.

@@ -20,6 +20,7 @@ mod sagas;
 pub mod seal;
 pub mod ssh_keys;
 pub mod store;
+mod surroundings;
 pub mod views;
 mod watch;
 
@@ -27,3 +28,4 @@ pub use controller::{Controller, Parts, Settings};
 pub use error::{Error, Result};
 pub use ops::{DEPLOYMENTS_PAGE, GitService, GitTarget, JOBS_PAGE, LinkNode, RequestGuest, may_decide};
 pub use store::users::SignIn;
+pub use surroundings::Surroundings;

@@ -7,6 +7,7 @@
 
 mod bytes;
 mod deployment;
+mod egress;
 mod guest;
 mod ids;
 mod job;
@@ -19,6 +20,7 @@ mod text;
 
 pub use bytes::Bytes;
 pub use deployment::{CommitId, DeploymentState, EnvironmentState, Origin, Outcome, Phase, Trigger};
+pub use egress::{EgressRule, Ipv4Network, Transport};
 pub use guest::{Backing, Driver, GuestState, Mode, NameState};
 pub use ids::{AuditId, DeploymentId, DnsNameId, GuestId, JobId, NodeId, ProjectId, SshKeyId, UserId, ZoneId};
 pub use job::{JobKind, JobState, StepState};

@@ -18,7 +18,7 @@ mod request;
 pub use drift::{Difference, GuestCheck};
 pub use facts::{Cpu, DriverFact, Facts, GuestReading, Listener, Reading, Storage};
 pub use guest::{Account, AuthorizedKeys, GuestFile, GuestNet, GuestPlan, GuestSetup, SshHostKey, UnixPasswordHash};
-pub use node::{FirewallRule, HttpRoute, ImageSource, NodePlan, SshRoute};
+pub use node::{Egress, FirewallRule, GuestPort, HttpRoute, ImageSource, NodePlan, SshRoute, ZoneServers};
 pub use project::{
     ArchiveEntry, Commit, ConfigurationEntry, DeployOrder, DeploymentEvent, Entry, Fault, Live, Mapping, Millis,
     Moment, PhaseReport, Place, ProjectPlan, Proof, RecipeReport, Report, SaltBundle, SaltState, Source,
@@ -26,7 +26,7 @@ pub use project::{
 pub use request::{Answer, ErrorKind, Event, FromAgent, JobRef, Reply, Request, RequestError, Stream, ToAgent};
 
 /// The version of these shapes; raised with every change of them.
-pub const VERSION: u32 = 5;
+pub const VERSION: u32 = 6;
 
 /// The longest line that either side accepts, in bytes.
 pub const MAX_LINE: usize = 4 << 20;

@@ -17,5 +17,6 @@ pub mod postgres;
 mod security;
 pub mod serve;
 pub mod sessions;
+mod surroundings;
 pub mod trace;
 pub mod web;

@@ -24,7 +24,7 @@ use crate::config::{Dns, Git, Settings};
 use crate::database::{Database, DatabaseError};
 use crate::login::{Accounts, Directory, DirectoryError, LocalError, Login, Watch};
 use crate::web::{self, Web};
-use crate::{pages, sessions};
+use crate::{pages, sessions, surroundings};
 
 /// How long requests and the steps of jobs may still take once the server is told to end.
 const GRACE: Duration = Duration::from_secs(10);
@@ -238,6 +238,7 @@ fn parts(settings: &Settings, database: &Database) -> Result<Parts, StartError> 
         authority,
         salt_bundle: settings.salt_bundle.clone(),
         git_url: settings.git.as_ref().map(Git::url),
+        surroundings: surroundings::of(settings),
     };
     let dns = settings.dns.as_ref().map(power_dns).transpose()?;
     let seal = SealKeys::load_or_create(&settings.seal_key_file)?;

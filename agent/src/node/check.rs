@@ -6,9 +6,9 @@ use std::net::IpAddr;
 use corpus_domain::DriftKind;
 use corpus_protocol::{Difference, NodePlan};
 
-use super::live::{self, inactive_units};
+use super::live::{self, Filter, inactive_units};
 use super::plan::require_sound;
-use super::{Part, Rendered, render, seen_rules};
+use super::{Part, Rendered, identity, ports, render, resolver, seen_rules};
 use crate::facts::addresses;
 use crate::failure::Failure;
 use crate::files;
@@ -25,8 +25,12 @@ pub fn check(task: &Task<'_>, plan: &NodePlan) -> Result<Vec<Difference>, Failur
     }
     let inactive = inactive_units(task)?.into_iter();
     differences.extend(inactive.map(|unit| found(DriftKind::Unit, format!("{unit} is not active"))));
+    if !resolver::is_installed(task.host) {
+        let text = "unbound is not installed, so guests resolve no names; a repair installs it";
+        differences.push(found(DriftKind::Unit, text));
+    }
     differences.extend(network(task.host, plan)?);
-    differences.extend(rules(task)?);
+    differences.extend(rules(task, plan)?);
     let maps = rendered.iter().filter(|file| file.part == Part::Maps);
     differences.extend(maps.filter_map(|file| map_difference(task.host, file)));
     Ok(differences)
@@ -60,15 +64,24 @@ pub(super) fn network(host: &Host, plan: &NodePlan) -> Result<Vec<Difference>, F
     Ok(differences.into_iter().map(|text| found(DriftKind::Network, text)).collect())
 }
 
-fn rules(task: &Task<'_>) -> Result<Option<Difference>, Failure> {
-    let now = live::rules(task)?;
+fn rules(task: &Task<'_>, plan: &NodePlan) -> Result<Vec<Difference>, Failure> {
+    let now = live::filter(task)?;
     let seen = files::read(&seen_rules(&task.host.configuration()))?;
-    let text = match seen {
-        _ if now.is_empty() => "the firewall's tables are missing in the kernel",
-        Some(seen) if seen != now => "the firewall's rules in the kernel were changed by someone else",
-        _ => return Ok(None),
-    };
-    Ok(Some(found(DriftKind::Rule, text)))
+    let mut texts = Vec::new();
+    if now.rules.is_empty() {
+        texts.push("the firewall's tables are missing in the kernel".to_owned());
+    } else {
+        let changed = seen.is_some_and(|seen| seen != now.rules);
+        texts.extend(changed.then(|| "the firewall's rules in the kernel were changed by someone else".to_owned()));
+        texts.extend(port_differences(task.host, plan, &now));
+    }
+    Ok(texts.into_iter().map(|text| found(DriftKind::Rule, text)).collect())
+}
+
+/// What of the guests' ports in the kernel is not as planned.
+pub(super) fn port_differences(host: &Host, plan: &NodePlan, filter: &Filter) -> Vec<String> {
+    let files = (identity::ports(plan), identity::neighbours(plan));
+    ports::differences(host, &plan.bridge, (&files.0, &files.1), &filter.ports)
 }
 
 /// Whether the running proxy looks up in this map something else than the file says.

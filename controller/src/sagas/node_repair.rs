@@ -6,11 +6,11 @@
 
 use std::time::Duration;
 
-use corpus_domain::{DriftKind, GuestState, JobKind, NodeId};
-use corpus_protocol::{Answer, Difference, Request};
+use corpus_domain::{DriftKind, Driver, GuestState, JobKind, NodeId};
+use corpus_protocol::{Answer, Difference, GuestSetup, Request};
 use serde::{Deserialize, Serialize};
 
-use super::node_calls::{SHORT, apply, ask, bring_keys, endpoint, failed};
+use super::node_calls::{SHORT, apply, ask, bring_keys, endpoint, failed, resolv_conf};
 use super::node_initialize::{LONG, bring_image};
 use crate::controller::Services;
 use crate::drift::{Expected, certain, differences};
@@ -48,7 +48,9 @@ pub fn steps() -> Job<Services, Params> {
     Job::new()
         .step(Step::new("look", "Look at what differs", look).retry(Retry::times(4)))
         .step(Step::new("image", "Bring the image if it is missing", image).limit(LONG))
-        .step(Step::new("apply", "Apply bridge, firewall, proxy and routes", network).retry(Retry::times(4)))
+        .step(
+            Step::new("apply", "Apply bridge, firewall, proxy and routes", network).limit(LONG).retry(Retry::times(4)),
+        )
         .step(Step::new("guests", "Start and stop guests as they should be", power).limit(ALL_GUESTS))
         .step(Step::new("keys", "Bring SSH keys", keys).limit(ALL_GUESTS))
         .step(Step::new("verify", "Look again", verify).retry(Retry::times(3)))
@@ -76,7 +78,9 @@ async fn image(ctx: Ctx) -> Result<(), StepError> {
     bring_image(&ctx, ctx.params().node).await
 }
 
+/// A node that was set up by an older release may lack a package.
 async fn network(ctx: Ctx) -> Result<(), StepError> {
+    ask(&ctx, ctx.params().node, Request::EnsureDriver { driver: Driver::Lxc }, LONG).await?;
     apply(&ctx, ctx.params().node).await
 }
 
@@ -127,10 +131,15 @@ async fn mark(ctx: &Ctx, guest: &Wanted, to: GuestState, reason: Option<&str>) -
     Ok(tx.commit().await?)
 }
 
-/// A stopped guest gets its keys when it is started.
+/// A stopped guest gets its keys when it is started. One that was made before guests had a
+/// resolver gets to know it.
 async fn keys(ctx: Ctx) -> Result<(), StepError> {
+    let node = ctx.params().node;
+    let gateway = super::node_calls::node(&ctx, node).await?.network.gateway();
     for guest in wanted(&ctx).await?.iter().filter(|guest| guest.state == GuestState::Running) {
-        bring_keys(&ctx, ctx.params().node, guest.id, &guest.name).await?;
+        bring_keys(&ctx, node, guest.id, &guest.name).await?;
+        let setup = GuestSetup { files: vec![resolv_conf(gateway, true)], ..GuestSetup::default() };
+        ask(&ctx, node, Request::SetUpGuest { name: guest.name.clone(), setup: Box::new(setup) }, SHORT).await?;
     }
     Ok(())
 }

@@ -29,6 +29,7 @@ impl World {
             authority: "127.0.0.1:53".parse().unwrap(),
             salt_bundle: None,
             git_url: Some("ssh://git@corpus.test:2222".to_owned()),
+            surroundings: crate::Surroundings::default(),
         };
         let seal = SealKeys::load_or_create(&files.path().join("seal.key")).unwrap();
         let controller = Controller::open(Parts { db: db.clone(), settings, dns: None, seal }).await.unwrap();
