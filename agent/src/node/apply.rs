@@ -5,7 +5,7 @@ use std::fs;
 
 use corpus_protocol::NodePlan;
 
-use super::check::{map_difference, network, port_differences};
+use super::check::{learns_unseen, map_difference, network, port_differences};
 use super::live::{self, inactive_units};
 use super::plan::require_sound;
 use super::{Part, Rendered, applied_path, certificate, mark, render, seen_rules, units};
@@ -117,6 +117,13 @@ fn ensure_certificate(task: &Task<'_>) -> Result<(), Failure> {
 /// anything to do.
 fn mend_bridge(task: &Task<'_>, plan: &NodePlan, inactive: &[&'static str]) -> Result<bool, Failure> {
     const UNIT: &str = "corpus-network.service";
+    // As an older release made it: no reason to make it anew, which takes guests off it.
+    let learned = learns_unseen(task.host, &plan.bridge);
+    if learned {
+        let argv =
+            Argv::new("ip").args(["link", "set", "dev", &plan.bridge, "type", "bridge", "no_linklocal_learn", "1"]);
+        argv.run(task)?;
+    }
     let differs = !network(task.host, plan)?.is_empty();
     if differs {
         Argv::new("systemctl").args(["restart", UNIT]).run(task)?;
@@ -125,7 +132,13 @@ fn mend_bridge(task: &Task<'_>, plan: &NodePlan, inactive: &[&'static str]) -> R
     for cable in drivers::cables(task.host).iter().filter(|_| remade) {
         Argv::new("ip").args(["link", "set", "dev", cable, "master", &plan.bridge]).run(task)?;
     }
-    Ok(remade)
+    Ok(remade || learned)
+}
+
+/// Whether the bridge, or its address, is not the planned one.
+fn is_elsewhere(host: &Host, plan: &NodePlan) -> bool {
+    let there = host.path(format!("/sys/class/net/{}/bridge", plan.bridge)).exists();
+    !there || !crate::facts::addresses(host).contains(&plan.network.gateway().into())
 }
 
 /// Not looked at when the maps are replaced anyway.
@@ -221,7 +234,7 @@ fn bring_into_force(
         systemctl("enable").args(units(task.host)).quiet().run(task)?;
         let network_changed = changes.iter().any(|change| change.file.path.ends_with("corpus-network.service"));
         // A bridge that is made anew takes the guests' cables off: never for another text alone.
-        if network_changed && runs("corpus-network.service") && !network(task.host, plan)?.is_empty() {
+        if network_changed && runs("corpus-network.service") && is_elsewhere(task.host, plan) {
             systemctl("restart").arg("corpus-network.service").run(task)?;
         }
     }

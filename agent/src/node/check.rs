@@ -58,10 +58,19 @@ pub(super) fn network(host: &Host, plan: &NodePlan) -> Result<Vec<Difference>, F
     } else if !addresses(host).contains(&IpAddr::V4(plan.network.gateway())) {
         differences.push(format!("the bridge {bridge} does not have the address {}", plan.network));
     }
+    if learns_unseen(host, bridge) {
+        differences.push(format!("the bridge {bridge} learns from frames that no rule sees"));
+    }
     if files::read(&host.path("/proc/sys/net/ipv4/ip_forward"))?.is_none_or(|text| text.trim() != "1") {
         differences.push("the kernel does not forward IPv4".to_owned());
     }
     Ok(differences.into_iter().map(|text| found(DriftKind::Network, text)).collect())
+}
+
+/// Whether frames to link-local groups teach the bridge who is where.
+pub(super) fn learns_unseen(host: &Host, bridge: &str) -> bool {
+    let path = host.path(format!("/sys/class/net/{bridge}/bridge/no_linklocal_learn"));
+    std::fs::read_to_string(path).is_ok_and(|text| text.trim() == "0")
 }
 
 fn rules(task: &Task<'_>, plan: &NodePlan) -> Result<Vec<Difference>, Failure> {

@@ -9,7 +9,8 @@ use corpus_protocol::NodePlan;
 ///
 /// The bridge's MAC is set: left to itself the kernel takes the lowest of its ports', so the
 /// gateway would change its MAC when a guest comes, and guests would lose it for a while. Where
-/// guests are the node knows from a file, and asks nobody.
+/// guests are the node knows from a file, and asks nobody. The bridge learns nothing from frames to
+/// link-local groups (LLDP): no rule sees these, and a guest could take another's place by them.
 pub fn unit(folder: &Path, plan: &NodePlan) -> String {
     let (bridge, network) = (&plan.bridge, plan.network);
     let neighbours = folder.join("neighbours");
@@ -28,6 +29,7 @@ Type=oneshot
 RemainAfterExit=yes
 ExecStart=-/sbin/ip link add name {bridge} type bridge
 ExecStart=/sbin/ip link set dev {bridge} address {mac}
+ExecStart=/sbin/ip link set dev {bridge} type bridge no_linklocal_learn 1
 ExecStart=/sbin/ip address replace {network} dev {bridge}
 ExecStart=/sbin/ip link set dev {bridge} up
 ExecStart=-/sbin/ip -force -batch {neighbours}

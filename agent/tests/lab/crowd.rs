@@ -82,7 +82,7 @@ fn address(like: &str, last: u8) -> String {
 
 fn crowd(world: &World, other: &str, at: u16, host: &str, sources: &[String]) -> Child {
     let run = format!(
-        "ulimit -n 20000; python3 - {} {at} {host} {SOCKETS} 6 {} <<'END'\n{CROWD}\nEND",
+        "ulimit -n 20000; python3 - {} {at} {host} {SOCKETS} 12 {} <<'END'\n{CROWD}\nEND",
         world.address,
         sources.join(" ")
     );
@@ -111,7 +111,7 @@ fn visit(node: &str, host: &str) -> Duration {
     write!(line, "GET / HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n").unwrap();
     let mut answer = String::new();
     line.read_to_string(&mut answer).unwrap();
-    assert!(answer.starts_with("HTTP/1.1 200") && answer.ends_with(&format!("{host}\n")), "{answer}");
+    assert!(answer.contains(" 200 OK\r\n") && answer.ends_with(&format!("{host}\n")), "{answer}");
     started.elapsed()
 }
 

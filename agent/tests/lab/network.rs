@@ -83,13 +83,12 @@ impl<'a> Two<'a> {
     pub fn nobody_else(&self) {
         let (node, neighbour) = self.arrived();
         assert_eq!((node.as_str(), neighbour.as_str()), ("honest honest-arp", ""));
-        let learned = self.world.must("bridge fdb show br lxcbr1");
-        let at_neighbour = |line: &&str| line.contains("00:16:3e:05:00:0b") && !line.contains("cg0a05000b");
-        assert_eq!(learned.lines().find(at_neighbour), None, "the bridge takes the neighbour for somebody else");
-
         // It takes the neighbour's address, and tells everybody.
         let take = format!("ip addr add 10.5.0.11/16 dev eth0; {}", script("send eth0"));
         assert!(self.inside(&self.evil, &take).success);
+        let learned = self.world.must("bridge fdb show br lxcbr1");
+        let at_neighbour = |line: &&str| line.contains("00:16:3e:05:00:0b") && !line.contains("cg0a05000b");
+        assert_eq!(learned.lines().find(at_neighbour), None, "the bridge takes the neighbour for somebody else");
         let visit = || self.world.http(self.good.name.as_str()).text;
         assert_eq!([visit(), visit(), visit(), visit()].map(|text| text == "good.lab.test\n 200"), [true; 4]);
         let entries = self.world.must("ip -4 neigh show dev lxcbr1");
