@@ -1,6 +1,6 @@
 # Corpus. Each goal is a script of scripts/; this file only names them.
 .DEFAULT_GOAL := help
-.PHONY: help up down purge test check dev chaos scale
+.PHONY: help up down purge test check dev chaos scale crowd
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 14
@@ -30,6 +30,9 @@ chaos: ## every job, at every step, with every fault; half an hour
 
 scale: ## a controller over 1,000 simulated nodes, and fan-out compared with other tools
 	@scripts/scale
+
+crowd: ## 200 browsers on every page: errors, answers a second
+	@scripts/crowd
 
 dev: ## up, then rebuild and restart on every change
 	@scripts/dev

@@ -198,6 +198,7 @@ export async function detach(visitor, path, name) {
 export async function createZone(visitor, zone) {
   await visitor.page.goto('/dns')
   await fill(visitor, 'Zone name', zone)
+  await visitor.page.getByLabel('All projects').check()
   await press(visitor, 'Create the zone')
 }
 

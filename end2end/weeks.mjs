@@ -45,7 +45,7 @@ export async function fill(database, { project, environment = 'staging', address
   const [node, guest] = [randomUUID(), randomUUID()]
   const name = `${environment}.carto.example.net`
   await database.rows(`insert into nodes ${row({ id: node, address, ssh_port: 22, ssh_user: 'root', host_key: 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ4mVQb3kV4t1pW8mQ1dJc0m2b5x0fC7uQ0n3bq8l2aR', environments: `{${environment}}`, state: 'failed', network: '10.5.0.1/16', bridge: 'lxcbr1', slots: 8 })}`)
-  await database.rows(`insert into guests ${row({ id: guest, name, node_id: node, project_id: projectId, environment, driver: 'lxc', image: 'debian-12', backing: 'overlayfs', size: 'small', mode: 'masterless', ip: '10.5.0.20', mac: '00:16:3e:00:f1:81', ssh_port: 40020, state: 'running' })}`)
+  await database.rows(`insert into guests ${row({ id: guest, name, node_id: node, project_id: projectId, environment, driver: 'lxc', image: 'debian-12', backing: 'overlayfs', size: 'small', mode: 'masterless', ip: '10.5.0.20', mac: '00:16:3e:00:f1:81', ssh_port: 40020, id_range: 1073741824, state: 'running' })}`)
   const now = Date.now()
   const ids = Array.from({ length: deployments }, () => randomUUID())
   const archives = ids.slice(-4).reverse().map((id, at) => ({ id, commit: hex(0x5aa9e10 + at), at_ms: now - at * 90_000_000, bytes: 4_250_000, has_failed_tree: at === 1 }))
@@ -76,7 +76,7 @@ export async function another(database, { project, environment = 'staging', samp
   const [[projectId]] = await database.rows(`select id from projects where name = '${project}'`)
   const [[node]] = await database.rows(`select node_id from guests where id = '${sample.guest}'`)
   const [id, name, now] = [randomUUID(), `${environment}-2.carto.example.net`, Date.now()]
-  await database.rows(`insert into guests ${row({ id, name, node_id: node, project_id: projectId, environment, driver: 'lxc', image: 'debian-12', backing: 'overlayfs', size: 'small', mode: 'masterless', ip: '10.5.0.21', mac: '00:16:3e:00:f1:82', ssh_port: 40021, state: 'running' })}`)
+  await database.rows(`insert into guests ${row({ id, name, node_id: node, project_id: projectId, environment, driver: 'lxc', image: 'debian-12', backing: 'overlayfs', size: 'small', mode: 'masterless', ip: '10.5.0.21', mac: '00:16:3e:00:f1:82', ssh_port: 40021, id_range: 1073807360, state: 'running' })}`)
   const part = async (number, state) => {
     const [part, began, commit] = [randomUUID(), now - 200_000, hex(number)]
     const report = reportOf({ id: part, project, environment, state, began, ended: began + 40_000, commit, live: null, archives: [] })

@@ -124,7 +124,7 @@ async function main() {
   const alice = await Person.signIn('alice')
   const bob = await Person.signIn('bob')
   await readyNode(alice)
-  await alice.must('add the zone', '/dns', { name: zone })
+  await alice.must('add the zone', '/dns', { name: zone, access: 'all' })
   await Promise.all([key, `${key}.pub`].map(file => rm(file, { force: true })))
   await run('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-C', 'bob, of the sample', '-f', key])
   await bob.must('add the key', '/keys', { line: (await readFile(`${key}.pub`, 'utf8')).trim() })

@@ -10,6 +10,7 @@ use corpus_domain::{DriftKind, GuestName, GuestState, ImageName};
 use corpus_protocol::{Difference, GuestCheck, GuestReading};
 
 use crate::drivers;
+use crate::drivers::lxc::views;
 use crate::failure::Failure;
 use crate::image;
 use crate::setup;
@@ -31,6 +32,10 @@ pub fn check(task: &Task<'_>, guests: &[GuestCheck], images: &[ImageName]) -> Re
         images: image::list(task.host).into_iter().map(|(name, _)| name).collect(),
     };
     let mut differences = compare(guests, images, &observed);
+    if !views::is_served(task.host) {
+        let text = format!("{} does not serve: free, nproc and uptime in guests tell of the node", views::UNIT);
+        differences.push(Difference::of_node(DriftKind::Unit, text));
+    }
     for guest in guests {
         task.go_on()?;
         differences.extend(keys(task, guest, &observed)?);
@@ -107,7 +112,7 @@ mod tests {
     }
 
     fn seen(text: &str, state: GuestState) -> GuestReading {
-        GuestReading { name: name(text), state, uptime_s: None, memory_used: None }
+        GuestReading { name: name(text), state, uptime_s: None, memory_used: None, cpu_millis: None, processes: None }
     }
 
     #[test]

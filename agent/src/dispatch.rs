@@ -73,6 +73,7 @@ fn serve(request: &Request, task: &Task<'_>) -> Result<Answer, Failure> {
         Request::SetUpGuest { name, setup } => guest(&|driver| driver.set_up(task, name, setup)),
         Request::EnsureKeys { name, keys } => guest(&|driver| driver.ensure_keys(task, name, keys)),
         Request::EnsureSize { name, size } => guest(&|driver| driver.ensure_size(task, name, *size)),
+        Request::EnsureLimits { name, limits } => guest(&|driver| driver.ensure_limits(task, name, *limits)),
         Request::EnsureRunning { name } => guest(&|driver| driver.ensure_running(task, name)),
         Request::EnsureStopped { name, grace_s } => {
             let grace = Duration::from_secs((*grace_s).into());

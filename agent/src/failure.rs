@@ -155,18 +155,23 @@ impl Failure {
             Self::Io { .. } => ErrorKind::Io,
         }
     }
-}
 
-impl From<Failure> for RequestError {
-    fn from(failure: Failure) -> Self {
-        let mut message = failure.to_string();
-        let mut cause = std::error::Error::source(&failure);
+    /// What happened, with what caused it.
+    pub fn in_full(&self) -> String {
+        let mut message = self.to_string();
+        let mut cause = std::error::Error::source(self);
         while let Some(error) = cause {
             message.push_str(": ");
             message.push_str(&error.to_string());
             cause = error.source();
         }
-        Self { kind: failure.kind(), message }
+        message
+    }
+}
+
+impl From<Failure> for RequestError {
+    fn from(failure: Failure) -> Self {
+        Self { kind: failure.kind(), message: failure.in_full() }
     }
 }
 

@@ -6,31 +6,42 @@
 //! system itself (`RESOLVE_NO_XDEV`): `/proc`, `/sys`, `/dev` of a running guest are out of
 //! reach. A file is written under a fresh name and renamed, so what lay at its path is
 //! replaced, never followed or opened.
+//!
+//! Owners are told and given as the guest has them. Where the files' own ids, as the node has
+//! them, are others ([`IdRange`]), they are shifted here, and nowhere else.
 
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use corpus_domain::Bytes;
+use corpus_domain::{Bytes, IdRange};
+use corpus_namespaces::{map_ids, own_mounts};
 use rustix::fs::{
     AtFlags, CWD, FileType, Gid, Mode, OFlags, ResolveFlags, Stat, Uid, fchmod, fchown, fstat, fstatvfs, mkdirat,
     openat, openat2, renameat, unlinkat,
 };
 use rustix::io::Errno;
 use rustix::mount::{
-    FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsconfig_set_flag, fsconfig_set_string, fsmount, fsopen,
+    FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, OpenTreeFlags, fsconfig_create, fsconfig_set_flag,
+    fsconfig_set_string, fsmount, fsopen, move_mount, open_tree,
 };
 
 use crate::failure::{At, Failure};
+use crate::users;
 
 /// The largest file that is read from a guest, in bytes.
 const MAX_READ: u64 = 1 << 20;
 const TRIES: u32 = 16;
 
+/// Who owns, as a guest is told, what is no one's there: `nobody`.
+const NOBODY: u32 = 65_534;
+
 /// The root folder of a guest, running or stopped.
 pub struct GuestRoot {
     root: OwnedFd,
+    /// What the guest's ids are on the files; the same when there is none.
+    ids: Option<IdRange>,
     /// A lock that is let go of after the root.
     _lock: Option<File>,
 }
@@ -58,12 +69,6 @@ impl Owner {
     }
 }
 
-impl From<&Stat> for Owner {
-    fn from(stat: &Stat) -> Self {
-        Self { uid: stat.st_uid, gid: stat.st_gid, mode: stat.st_mode & 0o7777 }
-    }
-}
-
 impl GuestRoot {
     /// A stopped guest whose root is a folder.
     pub fn folder(path: &Path) -> Result<Self, Failure> {
@@ -80,19 +85,25 @@ impl GuestRoot {
 
     /// A stopped guest whose root is an overlay: it is mounted nowhere, only this value holds it.
     ///
-    /// `volatile` keeps the kernel from writing the whole disk back when the overlay goes, which
-    /// took 0.4 s on a busy one. It marks `work`, which so must be none that the guest is started with.
-    pub fn overlay(lower: &Path, upper: &Path, work: &Path) -> Result<Self, Failure> {
+    /// The files of `lower` have the guest's ids, whatever those are; `upper` and `work` are its own.
+    pub fn overlay(
+        lower: &Path,
+        upper: &Path,
+        work: &Path,
+        durable: Durable,
+        ids: Option<IdRange>,
+    ) -> Result<Self, Failure> {
         let mount = || {
-            let overlay = fsopen("overlay", FsOpenFlags::FSOPEN_CLOEXEC)?;
-            fsconfig_set_string(overlay.as_fd(), "lowerdir", lower)?;
-            fsconfig_set_string(overlay.as_fd(), "upperdir", upper)?;
-            fsconfig_set_string(overlay.as_fd(), "workdir", work)?;
-            fsconfig_set_flag(overlay.as_fd(), "volatile")?;
-            fsconfig_create(overlay.as_fd())?;
-            fsmount(overlay.as_fd(), FsMountFlags::FSMOUNT_CLOEXEC, MountAttrFlags::empty())
+            if let Some(ids) = ids {
+                // An overlay takes its layers from places; nobody else sees what is at this one.
+                own_mounts().at("make room for mounts over", lower)?;
+                view(lower, ids)?.attach(lower)?;
+            }
+            lay(lower, upper, work, durable).map(Self::of).at("lay an overlay over", upper)
         };
-        mount().map(Self::of).at("lay an overlay over", upper)
+        let root = std::thread::scope(|scope| scope.spawn(mount).join());
+        let ended = |_| Failure::Invalid(format!("the overlay over {} could not be laid", upper.display()));
+        Ok(root.map_err(ended)??.with_ids(ids))
     }
 
     /// A guest whose root is the btrfs on a block device: it is mounted nowhere, only this value holds it.
@@ -100,14 +111,34 @@ impl GuestRoot {
         let mount = || {
             let btrfs = fsopen("btrfs", FsOpenFlags::FSOPEN_CLOEXEC)?;
             fsconfig_set_string(btrfs.as_fd(), "source", device)?;
+            // What is deleted in the guest is given back to the node's disk.
+            fsconfig_set_string(btrfs.as_fd(), "discard", "async")?;
             fsconfig_create(btrfs.as_fd())?;
-            fsmount(btrfs.as_fd(), FsMountFlags::FSMOUNT_CLOEXEC, MountAttrFlags::empty())
+            fsmount(btrfs.as_fd(), FsMountFlags::FSMOUNT_CLOEXEC, MountAttrFlags::MOUNT_ATTR_NODEV)
         };
         mount().map(Self::of).at("mount", device)
     }
 
+    /// The same files, which have the guest's ids on disk, as the guest's processes are to have them.
+    pub fn shifted(self, ids: IdRange) -> Result<Self, Failure> {
+        shift(&self.root, ids)?;
+        Ok(self.with_ids(Some(ids)))
+    }
+
+    /// The guest's ids are these on the files.
+    #[must_use]
+    pub fn with_ids(self, ids: Option<IdRange>) -> Self {
+        Self { ids, ..self }
+    }
+
+    /// Puts what was mounted nowhere at a place.
+    pub fn attach(self, place: &Path) -> Result<(), Failure> {
+        let moved = move_mount(self.root.as_fd(), "", CWD, place, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH);
+        moved.at("mount", place)
+    }
+
     const fn of(root: OwnedFd) -> Self {
-        Self { root, _lock: None }
+        Self { root, ids: None, _lock: None }
     }
 
     /// The same, and a lock that is held as long as this value lives.
@@ -141,7 +172,7 @@ impl GuestRoot {
         }
         let mut bytes = Vec::new();
         File::from(file).take(MAX_READ).read_to_end(&mut bytes).at("read the guest's", path)?;
-        Ok(String::from_utf8(bytes).ok().map(|text| Found { text, owner: Owner::from(&stat) }))
+        Ok(String::from_utf8(bytes).ok().map(|text| Found { text, owner: self.owner(&stat) }))
     }
 
     /// The file is exactly so; its folders are made as root's, 0755. Tells whether it wrote.
@@ -150,7 +181,21 @@ impl GuestRoot {
             return Ok(false);
         }
         let folder = self.ensure_folder(path.parent())?;
+        let owner = self.outside(owner).at("find the owner of the guest's", path)?;
         write_beside(&folder, path.name(), text, owner).at("write the guest's", path).map(|()| true)
+    }
+
+    /// An owner as the guest has it.
+    fn owner(&self, stat: &Stat) -> Owner {
+        let inside = |id| self.ids.map_or(id, |ids| ids.inside(id).unwrap_or(NOBODY));
+        Owner { uid: inside(stat.st_uid), gid: inside(stat.st_gid), mode: stat.st_mode & 0o7777 }
+    }
+
+    /// An owner as the files have it.
+    fn outside(&self, owner: Owner) -> Result<Owner, Errno> {
+        let Some(ids) = self.ids else { return Ok(owner) };
+        let outside = |id| ids.outside(id).ok_or(Errno::OVERFLOW);
+        Ok(Owner { uid: outside(owner.uid)?, gid: outside(owner.gid)?, ..owner })
     }
 
     /// The names in a folder; none when there is no such folder.
@@ -191,6 +236,20 @@ impl GuestRoot {
         Err(Errno::AGAIN)
     }
 
+    /// What lies at the name by then may be the guest's work, and so is only taken when it is a
+    /// folder of this file system.
+    fn make_folder(&self, parent: &OwnedFd, name: &Path) -> Result<OwnedFd, Errno> {
+        mkdirat(parent, name, Mode::from_raw_mode(0o755))?;
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_XDEV;
+        let folder = openat2(parent, name, flags, Mode::empty(), resolve)?;
+        if self.ids.is_some() {
+            let root = self.outside(Owner::root(0))?;
+            fchown(&folder, Some(Uid::from_raw(root.uid)), Some(Gid::from_raw(root.gid)))?;
+        }
+        Ok(folder)
+    }
+
     fn ensure_folder(&self, path: &Path) -> Result<OwnedFd, Failure> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let mut here = self.open(Path::new("/"), flags).at("open the guest's", "/")?;
@@ -198,7 +257,7 @@ impl GuestRoot {
         for name in path.iter().skip(1) {
             walked.push(name);
             here = match self.open(&walked, flags) {
-                Err(Errno::NOENT) => make_folder(&here, Path::new(name)),
+                Err(Errno::NOENT) => self.make_folder(&here, Path::new(name)),
                 other => other,
             }
             .at("make the guest's folder", &walked)?;
@@ -207,10 +266,45 @@ impl GuestRoot {
     }
 }
 
-fn make_folder(parent: &OwnedFd, name: &Path) -> Result<OwnedFd, Errno> {
-    mkdirat(parent, name, Mode::from_raw_mode(0o755))?;
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    openat(parent, name, flags, Mode::empty())
+/// The mount of a folder as its guest is to see it, its image's, attached nowhere.
+pub fn view(folder: &Path, ids: IdRange) -> Result<GuestRoot, Failure> {
+    let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
+    open_tree(CWD, folder, flags).map(GuestRoot::of).at("open", folder)?.shifted(ids)
+}
+
+/// It is looked at whether the kernel does what it says: `mount(8)` of Debian 12 says so and does not.
+fn shift(mount: &OwnedFd, ids: IdRange) -> Result<(), Failure> {
+    let place = "the files of a guest";
+    map_ids(mount, &*users::namespace(ids)?).at("map the ids of", place)?;
+    let owner = fstat(mount).at("look at", place)?.st_uid;
+    if ids.inside(owner).is_some() {
+        return Ok(());
+    }
+    let wrong =
+        format!("the kernel does not map ids: {place} should be those of {ids} and up, and are those of {owner}");
+    Err(Failure::Missing(wrong))
+}
+
+/// Whether an overlay is to outlive a power cut.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Durable {
+    /// As any disk does.
+    Yes,
+    /// Nothing waits until it is on disk when the overlay goes, which took 0.4 s on a busy one. It
+    /// marks `work`, which so must be none that the guest is started with.
+    No,
+}
+
+fn lay(lower: &Path, upper: &Path, work: &Path, durable: Durable) -> Result<OwnedFd, Errno> {
+    let overlay = fsopen("overlay", FsOpenFlags::FSOPEN_CLOEXEC)?;
+    fsconfig_set_string(overlay.as_fd(), "lowerdir", lower)?;
+    fsconfig_set_string(overlay.as_fd(), "upperdir", upper)?;
+    fsconfig_set_string(overlay.as_fd(), "workdir", work)?;
+    if durable == Durable::No {
+        fsconfig_set_flag(overlay.as_fd(), "volatile")?;
+    }
+    fsconfig_create(overlay.as_fd())?;
+    fsmount(overlay.as_fd(), FsMountFlags::FSMOUNT_CLOEXEC, MountAttrFlags::MOUNT_ATTR_NODEV)
 }
 
 fn write_beside(folder: &OwnedFd, name: &Path, text: &str, owner: Owner) -> std::io::Result<()> {

@@ -43,6 +43,11 @@ impl Host {
         self.corpus().join("images").join(name.as_str())
     }
 
+    /// The folder of what LXC reads and starts for each guest: the agent itself, and a list of system calls.
+    pub fn lxc_tools(&self) -> PathBuf {
+        self.corpus().join("lxc")
+    }
+
     /// LXC's folder, one folder a guest.
     pub fn lxc(&self) -> PathBuf {
         self.path("/var/lib/lxc")

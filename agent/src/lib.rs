@@ -11,18 +11,22 @@
 //! - one request at a time on a guest, an image, the node's network: [`lock`];
 //! - a controller that lost its lease is refused: [`record`];
 //! - a guest can't make the agent read or write outside that guest: [`guest_root`];
+//! - root in a guest can't raise the guest's limits: [`groups`], [`drivers`];
 //! - a refused configuration leaves the old one in force: [`node`];
 //! - a deployment goes live, proven, or everything is back as it was: [`project`].
 
 pub mod check;
+pub mod confinement;
 pub mod dispatch;
 pub mod drivers;
 pub mod facts;
 pub mod failure;
 pub mod files;
+pub mod groups;
 pub mod guest_root;
 pub mod host;
 pub mod image;
+pub mod itself;
 pub mod line;
 pub mod lock;
 pub mod node;
@@ -32,4 +36,6 @@ pub mod record;
 pub mod runner;
 pub mod serve;
 pub mod setup;
+pub mod subids;
 pub mod task;
+pub mod users;

@@ -62,6 +62,7 @@ pub fn wanted(request: &Request) -> Vec<Wanted> {
         Request::SetUpGuest { name, .. }
         | Request::EnsureKeys { name, .. }
         | Request::EnsureSize { name, .. }
+        | Request::EnsureLimits { name, .. }
         | Request::EnsureRunning { name }
         | Request::EnsureStopped { name, .. }
         | Request::EnsureAbsent { name } => vec![alone(format!("guest-{name}"))],

@@ -1,10 +1,12 @@
 //! `corpus-agent serve` answers requests on standard input and output; `corpus-agent project …`
 //! is for people, git and systemd on a guest; `corpus-agent version` tells which agent this is.
+//! LXC and the agent itself have words of their own ([`itself`]).
 
 use std::io::{BufReader, stdout};
 use std::process::ExitCode;
 
 use corpus_agent::host::Host;
+use corpus_agent::itself;
 use corpus_agent::line::Line;
 use corpus_agent::project;
 use corpus_agent::serve::serve;
@@ -12,13 +14,7 @@ use corpus_agent::serve::serve;
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     match words.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
-        ["serve"] => match serve(BufReader::new(Line), stdout(), &Host::default()) {
-            Ok(()) => ExitCode::SUCCESS,
-            Err(error) => {
-                eprintln!("corpus-agent: {error}");
-                ExitCode::FAILURE
-            }
-        },
+        ["serve"] => ended(serve(BufReader::new(Line), stdout(), &Host::default())),
         ["version"] => {
             println!("corpus-agent {}, protocol {}", env!("CARGO_PKG_VERSION"), corpus_protocol::VERSION);
             ExitCode::SUCCESS
@@ -30,8 +26,21 @@ fn main() -> ExitCode {
                 ExitCode::FAILURE
             }
         }
-        _ => {
-            eprintln!("usage: corpus-agent serve | version\n{}", project::cli::USAGE);
+        words => match itself::serve(words) {
+            Some(done) => ended(done),
+            None => {
+                eprintln!("usage: corpus-agent serve | version\n{}", project::cli::USAGE);
+                ExitCode::FAILURE
+            }
+        },
+    }
+}
+
+fn ended<E: std::fmt::Display>(done: Result<(), E>) -> ExitCode {
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("corpus-agent: {error}");
             ExitCode::FAILURE
         }
     }

@@ -5,13 +5,15 @@ use std::time::Duration;
 
 use corpus_domain::Driver;
 
-use crate::drivers;
+use crate::drivers::lxc::views;
 use crate::facts::{listeners, package_versions};
 use crate::failure::{At, Failure};
 use crate::files;
 use crate::host::Host;
 use crate::runner::{Argv, Output};
+use crate::subids;
 use crate::task::Task;
+use crate::{confinement, drivers};
 
 const INSTALL: Duration = Duration::from_mins(15);
 /// openssl makes the proxy's first certificate.
@@ -19,7 +21,11 @@ const NODE: [&str; 9] = ["haproxy", "nftables", "iproute2", "procps", "openssl",
 const RESOLVER: &str = "unbound";
 /// What comes with it would listen on port 53, or become the host's own resolver.
 const RESOLVER_UNITS: [&str; 2] = ["unbound.service", "unbound-resolvconf.service"];
-const LXC: [&str; 2] = ["lxc", "debootstrap"];
+const LXC: [&str; 3] = ["lxc", "debootstrap", VIEWS];
+/// It makes guests see themselves.
+const VIEWS: &str = "lxcfs";
+/// What makes the profiles of guests, where the kernel has AppArmor.
+const APPARMOR: [&str; 1] = ["apparmor"];
 /// What only guests with a disk of their own need.
 const DISKS: [&str; 1] = ["btrfs-progs"];
 /// LXC mounts what the kernel knows already, also when the node boots.
@@ -30,8 +36,10 @@ const NO_LXC_NET: &str = "# Written by corpus-agent: Corpus has a bridge of its 
 /// Everything is installed, and nothing of the host stands in the way.
 pub fn ensure(task: &Task<'_>, driver: Driver) -> Result<bool, Failure> {
     drivers::of(driver)?;
+    confinement::require(task.host)?;
     require_free_ports(task.host)?;
-    let missing = missing(task.host, LXC.iter().chain(&NODE))?;
+    let profiles = if confinement::has_apparmor(task.host) { APPARMOR.as_slice() } else { &[] };
+    let missing = missing(task.host, LXC.iter().chain(&NODE).chain(profiles))?;
     if !missing.is_empty() {
         let brings_resolver = missing.contains(&RESOLVER);
         if brings_resolver {
@@ -40,8 +48,13 @@ pub fn ensure(task: &Task<'_>, driver: Driver) -> Result<bool, Failure> {
         install(task, &missing)?;
     }
     keep_resolver_off(task)?;
+    if missing.contains(&VIEWS) {
+        views::stop_packaged(task)?;
+    }
+    let served = views::ensure(task)?;
     let stopped = stop_lxc_net(task)?;
-    Ok(stopped || !missing.is_empty())
+    let reserved = subids::reserve(task.host)?;
+    Ok(served || stopped || reserved || !missing.is_empty())
 }
 
 /// The same for guests with a disk of their own.

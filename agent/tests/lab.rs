@@ -14,8 +14,12 @@
     reason = "tests may fail loudly, and play the controller's part"
 )]
 
+#[path = "lab/confined.rs"]
+mod confined;
 #[path = "lab/crowd.rs"]
 mod crowd;
+#[path = "lab/limits.rs"]
+mod limits;
 #[path = "lab/line.rs"]
 mod line;
 #[path = "lab/names.rs"]
@@ -57,6 +61,16 @@ fn guests_are_themselves_and_go_where_they_may() {
 
 #[test]
 #[ignore = "needs the lab"]
+fn a_guest_is_held_to_its_limits() {
+    let world = World::from_environment().expect("scripts/test starts a lab and sets CORPUS_LAB_NODE1 and the others");
+    let mut line = world.line();
+    suite::node_is_set_up(&world, &mut line);
+    limits::hold(&world, &mut line);
+    line.close();
+}
+
+#[test]
+#[ignore = "needs the lab"]
 fn on_a_real_node() {
     let world = World::from_environment().expect("scripts/test starts a lab and sets CORPUS_LAB_NODE1 and the others");
     let mut line = world.line();
@@ -65,6 +79,9 @@ fn on_a_real_node() {
     for backing in [Backing::Overlayfs, Backing::Loop, Backing::Dir] {
         suite::conforms(&world, &mut line, Driver::Lxc, backing);
     }
+    confined::is_told(&mut line);
+    confined::names_are_exact(&world, &mut line);
+    let line = confined::holds(&world, line);
     let line = size::is_real(&world, line);
     line.close();
     size::outlives_the_agent(&world, (0..6).map(|step| Duration::from_millis(step * 60)));

@@ -142,6 +142,7 @@ fn page(path: &str, variant: &str) -> Page {
                 "request-guest",
                 "Request a guest",
                 pages::request::request_view(
+                    &who,
                     &nodes,
                     &samples::projects(),
                     if variant == "wrong" { &wrong } else { &none },
@@ -160,6 +161,13 @@ fn page(path: &str, variant: &str) -> Page {
                 &none,
             ),
         ),
+        "/dns/zones/00000000-0000-0000-0000-000000000047" => {
+            let wrong = form("", &[("access", "only"), ("projects", "nobody")])
+                .error("projects", "There is no project nobody.");
+            let zone = samples::zones().remove(0);
+            let view = pages::zone::zone_view(&zone, if variant == "wrong" { &wrong } else { &none });
+            Page::new("zone", zone.name.to_string(), view).under("DNS", "/dns")
+        }
         "/jobs" => {
             Page::new("jobs", "Jobs", pages::jobs::jobs_view("all", jobs.get(..some(6)).unwrap_or_default(), 0, 2))
         }
@@ -168,8 +176,21 @@ fn page(path: &str, variant: &str) -> Page {
             "SSH keys",
             pages::keys::keys_view(samples::keys().get(..some(2)).unwrap_or_default(), &none),
         ),
+        "/keys/claim/0199d3c0-0000-7000-8000-000000000090" => {
+            let wrong = form("", &[("signature", "-----BEGIN SSH SIGNATURE-----")])
+                .error("signature", "this is no signature, or only a part of one: paste all lines, from BEGIN SSH SIGNATURE to END SSH SIGNATURE");
+            let state = if variant == "wrong" { &wrong } else { &none };
+            Page::new(
+                "key-claim",
+                "Show that the key is yours",
+                pages::key_claim::claim_view(&samples::key_claim(), state),
+            )
+            .under("SSH keys", "/keys")
+        }
         "/mail" => Page::new("mail", "Mail", pages::mail::mail_view(corpus_domain::MailPreference::Own, &none)),
-        "/audit" => Page::new("audit", "Audit", pages::audit::audit_view(1, &samples::audit())),
+        "/audit" => {
+            Page::new("audit", "Audit", pages::audit::audit_view(1, &samples::audit(), &samples::refused_logins()))
+        }
         "/denied" => pages::error::page(&Failure {
             status: 403,
             title: "Not permitted".into(),

@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use corpus_domain::{DeploymentId, Environment, GuestId, JobId, NodeId, ProjectName};
+use corpus_domain::{DeploymentId, Environment, GuestId, JobId, KeyClaimId, NodeId, ProjectName, ZoneId};
 
 /// A page.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,9 +30,11 @@ pub enum Place {
     Deployments,
     Deployment(ProjectName, i64),
     Dns,
+    Zone(ZoneId),
     Jobs,
     Job(JobId),
     Keys,
+    ClaimKey(KeyClaimId),
     Mail,
     Audit,
     Unknown,
@@ -54,16 +56,18 @@ impl Place {
             ["guests", "new"] => Self::RequestGuest,
             ["guests", id] => with(id, Self::Guest),
             // What is only posted to shows its page when it is visited.
-            ["nodes", id, "initialize" | "host-key"] => with(id, Self::Node),
-            ["guests", id, "start" | "stop" | "restart" | "enlarge" | "reveal" | "names"]
+            ["nodes", id, "initialize" | "host-key" | "overcommit"] => with(id, Self::Node),
+            ["guests", id, "start" | "stop" | "restart" | "enlarge" | "limits" | "reveal" | "names"]
             | ["guests", id, "names", _, "detach"] => with(id, Self::Guest),
             ["dns", "zones", _, "remove"] => Self::Dns,
             ["jobs", id, "cancel" | "retry" | "abandon"] => with(id, Self::Job),
+            ["keys", "claim", id] => with(id, Self::ClaimKey),
             ["keys", _, "remove"] => Self::Keys,
             ["guests", id, "destroy"] => with(id, Self::DestroyGuest),
             ["projects", rest @ ..] => Self::of_project(rest).unwrap_or(Self::Unknown),
             ["deployments"] => Self::Deployments,
             ["dns"] => Self::Dns,
+            ["dns", "zones", id] => with(id, Self::Zone),
             ["jobs"] => Self::Jobs,
             ["jobs", id] => with(id, Self::Job),
             ["keys"] => Self::Keys,
@@ -81,7 +85,7 @@ impl Place {
             [name, rest @ ..] => (name.parse().ok()?, rest),
         };
         Some(match rest {
-            [] | ["members" | "environments"] | ["members", _, "remove"] => Self::Project(name),
+            [] | ["members" | "environments" | "prod-entry"] | ["members", _, "remove"] => Self::Project(name),
             ["remove"] => Self::RemoveProject(name),
             ["deployments", number] | ["deployments", number, "again" | "restore"] => {
                 Self::Deployment(name, number.parse().ok().filter(|number| *number > 0)?)
@@ -116,9 +120,9 @@ impl Place {
             | Self::Drill(..)
             | Self::Restore(..) => "/projects",
             Self::Deployments | Self::Deployment(..) => "/deployments",
-            Self::Dns => "/dns",
+            Self::Dns | Self::Zone(_) => "/dns",
             Self::Jobs | Self::Job(_) => "/jobs",
-            Self::Keys => "/keys",
+            Self::Keys | Self::ClaimKey(_) => "/keys",
             Self::Mail => "/mail",
             Self::Audit => "/audit",
         }

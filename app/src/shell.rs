@@ -95,8 +95,9 @@ async fn answer(request: Request) -> (String, u16, AnyView) {
         };
         return (page.title(), if sent == 0 { page.status } else { sent }, alone(page));
     };
-    let (page, counts) =
-        tokio::join!(load(place.clone(), failure, &controller, &principal, asked), controller.counts(&principal));
+    // One after the other: a request takes one connection of the database at a time.
+    let page = load(place.clone(), failure, &controller, &principal, asked).await;
+    let counts = controller.counts(&principal).await;
     let status = if page.status == 200 && sent != 0 { sent } else { page.status };
     (page.title(), status, framed(page, &place, &path, &principal, &counts.unwrap_or_default()))
 }

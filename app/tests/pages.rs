@@ -8,11 +8,13 @@
 mod samples;
 
 use corpus_app::pages::guest::{Shown, guest_view};
+use corpus_app::pages::guest_limits::limits;
 use corpus_app::pages::guest_parts::enlarge;
-use corpus_app::pages::{job, node, nodes, overview, request};
+use corpus_app::pages::node_promises::promises;
+use corpus_app::pages::{dns, guests, job, node, nodes, overview, projects, request, zone};
 use corpus_app::{FormState, Revealed};
 use corpus_controller::authz::Principal;
-use corpus_domain::{Backing, GuestState, ProjectRole, SizeProfile};
+use corpus_domain::{Backing, GuestState, ProjectCreators, ProjectRole, SizeProfile};
 use leptos::prelude::*;
 
 fn html(view: impl FnOnce() -> AnyView) -> String {
@@ -44,6 +46,33 @@ fn a_guest_says_how_to_enter_it() {
     for word in ["Running", "Attached", "Wanted", "Failed"] {
         assert!(page.contains(&format!(">{word}</span>")), "{word}");
     }
+}
+
+#[test]
+fn limits_are_shown_with_their_use_and_changed_by_who_may() {
+    let (guest, form) = (samples::guests()[0].clone(), FormState::default());
+    let card = |who: &Principal, form: &FormState| html(|| limits(who, &guest, form));
+    let page = card(&samples::operator(), &form);
+    for text in ["310 MiB of 2 GiB", "0.42 of 2 processors", "37 of 2048", "Memory used 15%", "Not held on this node"] {
+        assert!(page.contains(text), "{text}: {page}");
+    }
+    assert!(page.contains("/limits\"") && page.contains("value=\"2 GiB\""), "{page}");
+    assert!(!card(&viewer(), &form).contains("/limits\""));
+    let sent = FormState::new("", vec![("memory".into(), "lots".into())])
+        .with_error(&corpus_controller::Error::field("memory", "no amount"));
+    let page = card(&samples::operator(), &sent);
+    assert!(page.contains("<details open") && page.contains("value=\"lots\"") && page.contains("No amount."), "{page}");
+}
+
+#[test]
+fn a_node_says_what_it_has_promised() {
+    let node = &samples::nodes()[0];
+    let card = |who: &Principal| html(|| promises(who, node, &FormState::default()));
+    let page = card(&samples::operator());
+    for text in ["40 GiB of 64 GiB × 1.5", "31.5 of 32 × 8", "/overcommit", "room for 12 more of size small"] {
+        assert!(page.contains(text), "{text}: {page}");
+    }
+    assert!(!card(&viewer()).contains("/overcommit"));
 }
 
 #[test]
@@ -117,12 +146,32 @@ fn a_refused_request_keeps_what_was_typed_but_the_password() {
     let values = [("name", "www\"><b>"), ("ip", "10.6.0.1"), ("password", "hunter2hunter2"), ("size", "large")];
     let values = values.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
     let form = FormState::new("", values).error("ip", "10.6.0.1 is outside of 10.5.0.0/16");
-    let page = html(|| request::request_view(&samples::nodes(), &samples::projects(), &form, "id"));
+    let page = html(|| request::request_view(&viewer(), &samples::nodes(), &samples::projects(), &form, "id"));
     assert!(page.contains("value=\"www&quot;&gt;&lt;b&gt;\""));
     assert!(page.contains("href=\"#f-ip\"") && page.contains("aria-invalid=\"true\"") && page.contains("f-ip-error"));
     assert!(page.contains("value=\"large\" selected"), "{page}");
     assert!(!page.contains("hunter2"));
     assert!(page.contains("<details open class=\"more\""), "the part with the error is open");
+}
+
+#[test]
+fn only_operators_are_asked_for_privileged_guests() {
+    let (nodes, projects, form) = (samples::nodes(), samples::projects(), FormState::default());
+    let page = |who: &Principal| html(|| request::request_view(who, &nodes, &projects, &form, "id"));
+    assert!(page(&samples::operator()).contains("name=\"privileged\""));
+    assert!(!page(&viewer()).contains("rivileged"));
+}
+
+#[test]
+fn what_holds_a_guest_is_said_and_so_is_what_does_not() {
+    let held = guest_page(&samples::operator(), 0, None);
+    assert!(held.contains("its root is ") && held.contains("1073741824"), "{held}");
+    assert!(held.contains("AppArmor") && held.contains("not in force") && held.contains("the kernel has none"));
+    let privileged = guest_page(&viewer(), 2, None);
+    assert!(privileged.contains("root in it is root on its node") && privileged.contains("serves NFS to the others"));
+    assert!(!privileged.contains("AppArmor"));
+    let list = html(|| guests::guests_view(&viewer(), &samples::guests()));
+    assert_eq!(list.matches(">privileged</span>").count(), 1);
 }
 
 #[test]
@@ -166,4 +215,34 @@ fn a_job_that_waits_says_until_when_and_a_silent_step_says_so() {
     assert!(!page(3).contains("no sign of life"), "what is done may be silent");
     let blocked = page(1);
     assert!(blocked.contains("Open that job") && blocked.contains("it has done nothing yet"));
+}
+
+#[test]
+fn a_node_with_a_job_of_others_says_no_more_than_that() {
+    let (list, form) = (samples::nodes(), FormState::default());
+    let page = |at: usize| html(|| node::node_view(&viewer(), &list[at], &[], &[], &form));
+    assert!(page(2).contains("Another job on this node"));
+    assert!(!page(0).contains("Another job on this node"));
+}
+
+#[test]
+fn who_may_take_names_in_a_zone_is_chosen_and_said() {
+    let zones = samples::zones();
+    let list = |who: &Principal| html(|| dns::dns_view(who, &zones, &[], &FormState::default()));
+    let ops = list(&samples::operator());
+    assert!(ops.contains("only for atlas-web, carto-api") && ops.contains("open to all projects"), "{ops}");
+    assert!(!ops.contains(" checked"), "nothing is chosen for whoever makes a zone: {ops}");
+    assert!(ops.contains(&format!("href=\"/dns/zones/{}\"", zones[0].id)));
+    assert!(!list(&viewer()).contains("href=\"/dns/zones/"));
+    let form = html(|| zone::zone_view(&zones[0], &FormState::default()));
+    assert!(form.contains("value=\"only\" checked") && form.contains("value=\"atlas-web, carto-api\""), "{form}");
+}
+
+#[test]
+fn who_makes_projects_is_said_where_the_button_would_be() {
+    let page = |who: &Principal, creators| html(|| projects::projects_view(who, creators, &[]));
+    assert!(page(&viewer(), ProjectCreators::Members).contains("/projects/new"));
+    assert!(page(&samples::operator(), ProjectCreators::Ops).contains("/projects/new"));
+    let member = page(&viewer(), ProjectCreators::Ops);
+    assert!(!member.contains("/projects/new") && member.contains("Operators make new projects"), "{member}");
 }

@@ -20,7 +20,7 @@ use corpus_app::pages::deployment_log::{Log, Window};
 use corpus_app::pages::{deployment, deployments, environment, environment_questions, project, projects};
 use corpus_controller::authz::Principal;
 use corpus_controller::project_views::DeploymentDetail;
-use corpus_domain::{DeploymentState, ProjectRole};
+use corpus_domain::{DeploymentState, ProjectCreators, ProjectRole};
 use leptos::prelude::*;
 
 fn html(view: impl FnOnce() -> AnyView) -> String {
@@ -241,12 +241,16 @@ fn lists_say_states_and_go_on() {
 
 #[test]
 fn the_list_of_projects_shows_what_is_live_where() {
-    let page = html(|| projects::projects_view(&samples::operator(), &project_samples::projects()));
+    let page =
+        html(|| projects::projects_view(&samples::operator(), ProjectCreators::Ops, &project_samples::projects()));
     for word in ["Live", "Nothing live yet", "Setting up", "Failed", "none yet", "maintainer", "operator"] {
         assert!(page.contains(word), "{word}");
     }
     assert!(page.contains("/projects/carto-api/staging") && page.contains("/projects/carto-api/deployments/218"));
-    assert!(html(|| projects::projects_view(&samples::operator(), &[])).contains("Make the first one"));
+    assert!(
+        html(|| projects::projects_view(&samples::operator(), ProjectCreators::Ops, &[]))
+            .contains("Make the first one")
+    );
 }
 
 #[test]

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use corpus_domain::{ProjectId, ProjectRole, UserId, UserName};
+use corpus_domain::{Environment, JobKind, ProjectCreators, ProjectId, ProjectRole, UserId, UserName};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -34,24 +34,28 @@ pub enum Operation {
     NodeLink,
     NodeInitialize,
     NodeRepair,
+    NodeOvercommit,
     NodeUnlink,
     ZoneSee,
     ZoneCreate,
     ZoneRemove,
+    ZoneGovern,
     KeyOwn,
     JobSee,
-    JobDecide,
+    NodeJobSee,
     AuditSee,
     GuestSee,
     GuestRequest,
+    GuestPrivilege,
     GuestPower,
     GuestEnlarge,
+    GuestLimit,
     GuestDestroy,
     GuestReveal,
     NameAttach,
     NameDetach,
     ProjectSee,
-    ProjectCreate,
+    ProjectCreate(ProjectCreators),
     ProjectDestroy,
     MemberChange,
     EnvironmentSetUp,
@@ -62,6 +66,9 @@ pub enum Operation {
     DeployProd,
     Drill,
     GitRead,
+    PillarReadProd,
+    ProdEntryChange,
+    KeysBring,
 }
 
 impl Operation {
@@ -72,24 +79,29 @@ impl Operation {
         Self::NodeLink,
         Self::NodeInitialize,
         Self::NodeRepair,
+        Self::NodeOvercommit,
         Self::NodeUnlink,
         Self::ZoneSee,
         Self::ZoneCreate,
         Self::ZoneRemove,
+        Self::ZoneGovern,
         Self::KeyOwn,
         Self::JobSee,
-        Self::JobDecide,
+        Self::NodeJobSee,
         Self::AuditSee,
         Self::GuestSee,
         Self::GuestRequest,
+        Self::GuestPrivilege,
         Self::GuestPower,
         Self::GuestEnlarge,
+        Self::GuestLimit,
         Self::GuestDestroy,
         Self::GuestReveal,
         Self::NameAttach,
         Self::NameDetach,
         Self::ProjectSee,
-        Self::ProjectCreate,
+        Self::ProjectCreate(ProjectCreators::Ops),
+        Self::ProjectCreate(ProjectCreators::Members),
         Self::ProjectDestroy,
         Self::MemberChange,
         Self::EnvironmentSetUp,
@@ -100,25 +112,75 @@ impl Operation {
         Self::DeployProd,
         Self::Drill,
         Self::GitRead,
+        Self::PillarReadProd,
+        Self::ProdEntryChange,
+        Self::KeysBring,
     ];
+
+    /// What it takes to deploy to an environment.
+    pub const fn deploy_to(environment: Environment) -> Self {
+        match environment {
+            Environment::Prod => Self::DeployProd,
+            Environment::Dev | Environment::Staging => Self::Deploy,
+        }
+    }
+
+    /// What starts a job of this kind, and so what it takes to decide about one: to cancel it, to
+    /// try its undo again, to give it up. A deployment to no known environment counts as one to prod.
+    pub const fn that_starts(kind: JobKind, environment: Option<Environment>) -> Self {
+        match kind {
+            JobKind::NodeLink => Self::NodeLink,
+            JobKind::NodeInitialize => Self::NodeInitialize,
+            JobKind::NodeRepair => Self::NodeRepair,
+            JobKind::NodeUnlink => Self::NodeUnlink,
+            JobKind::KeysSync => Self::KeysBring,
+            JobKind::GuestCreate => Self::GuestRequest,
+            JobKind::GuestStart | JobKind::GuestStop | JobKind::GuestRestart => Self::GuestPower,
+            JobKind::GuestEnlarge => Self::GuestEnlarge,
+            JobKind::GuestLimit => Self::GuestLimit,
+            JobKind::GuestDestroy => Self::GuestDestroy,
+            JobKind::NameAttach => Self::NameAttach,
+            JobKind::NameDetach => Self::NameDetach,
+            JobKind::EnvironmentSetUp => Self::EnvironmentSetUp,
+            JobKind::EnvironmentConfigure => Self::EnvironmentConfigure,
+            JobKind::EnvironmentRemove => Self::EnvironmentRemove,
+            JobKind::Deploy => match environment {
+                Some(environment) => Self::deploy_to(environment),
+                None => Self::DeployProd,
+            },
+        }
+    }
 
     /// The least that is needed for it.
     const fn needs(self) -> Needs {
         use Operation as O;
         match self {
-            O::OverviewSee | O::NodeSee | O::ZoneSee | O::KeyOwn | O::JobSee | O::ProjectCreate => Needs::Member,
+            O::OverviewSee | O::NodeSee | O::ZoneSee | O::KeyOwn | O::JobSee => Needs::Member,
+            O::ProjectCreate(creators) => match creators {
+                ProjectCreators::Ops => Needs::Ops,
+                ProjectCreators::Members => Needs::Member,
+            },
+            O::KeysBring => Needs::Ops,
+            // Who reads what prod runs with, or enters it, could do what `DeployProd` is for.
+            O::PillarReadProd | O::ProdEntryChange => Needs::Role(ProjectRole::Maintainer),
             O::NodeLink
             | O::NodeInitialize
             | O::NodeRepair
+            | O::NodeOvercommit
             | O::NodeUnlink
             | O::ZoneCreate
             | O::ZoneRemove
-            | O::AuditSee => Needs::Ops,
+            | O::ZoneGovern
+            | O::NodeJobSee
+            | O::AuditSee
+            // Root in such a guest is root on its node.
+            | O::GuestPrivilege => Needs::Ops,
             O::GuestSee | O::ProjectSee | O::DeploymentSee => Needs::Role(ProjectRole::Viewer),
             // The pillar is read by git too, and holds secrets.
-            O::GuestPower | O::JobDecide | O::Deploy | O::Drill | O::GitRead => Needs::Role(ProjectRole::Developer),
+            O::GuestPower | O::Deploy | O::Drill | O::GitRead => Needs::Role(ProjectRole::Developer),
             O::GuestRequest
             | O::GuestEnlarge
+            | O::GuestLimit
             | O::GuestDestroy
             | O::GuestReveal
             | O::NameAttach
@@ -228,5 +290,26 @@ mod tests {
             }
         }
         insta::assert_snapshot!(matrix);
+    }
+
+    /// Who decides about a job of each kind, on guests of each environment.
+    #[test]
+    fn golden_decisions() {
+        use std::fmt::Write;
+        let roles = [Some(ProjectRole::Maintainer), Some(ProjectRole::Developer), Some(ProjectRole::Viewer), None];
+        let mut table = String::new();
+        for kind in JobKind::ALL {
+            for environment in Environment::ALL.iter().map(|one| Some(*one)).chain([None]) {
+                let operation = Operation::that_starts(*kind, environment);
+                let may = roles.map(|role| {
+                    let (principal, project) = principal(false, role);
+                    principal.may(operation, Some(project)).then(|| role.map_or("a stranger", ProjectRole::as_str))
+                });
+                let who = may.into_iter().flatten().collect::<Vec<_>>().join(", ");
+                let on = environment.map_or("nowhere", Environment::as_str);
+                writeln!(table, "{kind} {on}: {operation:?}: ops, {who}").unwrap();
+            }
+        }
+        insta::assert_snapshot!(table);
     }
 }

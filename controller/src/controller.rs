@@ -6,8 +6,6 @@ use std::sync::Arc;
 
 use corpus_domain::{GuestId, GuestNetwork};
 use secrecy::SecretString;
-use sqlx::PgPool;
-use sqlx::postgres::PgTransaction;
 use tokio::sync::Notify;
 use uuid::Uuid;
 
@@ -16,9 +14,9 @@ use crate::dns::DnsProvider;
 use crate::jobs::{Engine, EngineConfig, JobParams, Jobs, NewJob, StepError};
 use crate::nodes::{AgentBinary, ControlKey, Pool, StillLinked};
 use crate::seal::{Purpose, SealKeys, Sealed};
-use crate::store::{begin, control_key, guests, nodes};
+use crate::store::{Db, Transaction, control_key, guests, nodes};
 use crate::surroundings::Surroundings;
-use crate::{Error, Result, sagas, ssh_keys};
+use crate::{Error, ProjectGroups, Result, Rules, sagas, ssh_keys};
 
 /// What the operator decides.
 #[derive(Debug, Clone)]
@@ -42,12 +40,14 @@ pub struct Settings {
     pub git_url: Option<String>,
     /// What nodes and guests must know of everything around them.
     pub surroundings: Surroundings,
+    /// Who makes projects, and which names are nobody's.
+    pub rules: Rules,
 }
 
 /// What steps of jobs and operations share.
 pub struct Services {
     /// The database.
-    pub db: PgPool,
+    pub db: Db,
     /// What the operator decided.
     pub settings: Settings,
     /// The lines to the nodes.
@@ -60,6 +60,8 @@ pub struct Services {
     pub control_public_line: String,
     /// Where zones are held; none when no DNS is configured.
     pub dns: Option<Arc<dyn DnsProvider>>,
+    /// Which projects the directory has groups for; none when there is no directory.
+    pub groups: Option<Arc<dyn ProjectGroups>>,
     /// What secrets are sealed with.
     pub seal: SealKeys,
     /// The key by which members recognise the git server.
@@ -72,8 +74,9 @@ pub struct Services {
 
 impl Services {
     /// Begins a transaction.
-    pub(crate) async fn begin(&self) -> sqlx::Result<PgTransaction<'static>> {
-        begin(&self.db).await
+    #[track_caller]
+    pub(crate) fn begin(&self) -> impl Future<Output = sqlx::Result<Transaction>> + Send + use<> {
+        self.db.begin()
     }
 
     /// Seals a guest's password so that only this guest's row can hold it.
@@ -118,11 +121,13 @@ pub struct Controller {
 /// What the server gives the controller to begin with.
 pub struct Parts {
     /// The database, migrated.
-    pub db: PgPool,
+    pub db: Db,
     /// What the operator decided.
     pub settings: Settings,
     /// Where zones are held.
     pub dns: Option<Arc<dyn DnsProvider>>,
+    /// Which projects the directory has groups for.
+    pub groups: Option<Arc<dyn ProjectGroups>>,
     /// What secrets are sealed with.
     pub seal: SealKeys,
 }
@@ -137,7 +142,7 @@ impl Controller {
 
     /// Loads (or makes) the control key and opens the jobs, without running any.
     pub async fn open(parts: Parts) -> Result<Self> {
-        let Parts { db, settings, dns, seal } = parts;
+        let Parts { db, settings, dns, groups, seal } = parts;
         let control_key = ensure_control_key(&db, &seal, &settings.name).await?;
         let git_host_key = crate::git::ensure_host_key(&mut *db.acquire().await?, &seal, &settings.name).await?;
         let agent = AgentBinary::load(&settings.agent_binary)
@@ -155,6 +160,7 @@ impl Controller {
             control_key,
             control_public_line,
             dns,
+            groups,
             seal,
             git_host_key,
             instance: Uuid::now_v7(),
@@ -191,7 +197,7 @@ impl Controller {
 }
 
 /// The controller's key pair; the first server on a database makes it.
-async fn ensure_control_key(db: &PgPool, seal: &SealKeys, name: &str) -> Result<ControlKey> {
+async fn ensure_control_key(db: &Db, seal: &SealKeys, name: &str) -> Result<ControlKey> {
     const SEALED: &str = "the control key can't be opened with the seal keys that are configured";
     const UNREADABLE: &str = "the control key can't be made or read";
     let mut conn = db.acquire().await?;
@@ -210,7 +216,7 @@ async fn ensure_control_key(db: &PgPool, seal: &SealKeys, name: &str) -> Result<
 }
 
 /// A server whose database does not answer brings no agent anywhere.
-fn still_linked(db: PgPool) -> StillLinked {
+fn still_linked(db: Db) -> StillLinked {
     Arc::new(move |node| {
         let db = db.clone();
         Box::pin(async move {

@@ -245,6 +245,7 @@ mod tests {
             name: "www.x".parse().unwrap(),
             state,
             should_run: true,
+            limits: corpus_domain::SizeProfile::Small.limits(),
             stands_on: None,
             keys: vec!["ssh-ed25519 AAAA mia".to_owned()],
         };

@@ -39,7 +39,7 @@ pub enum Error {
     },
     /// The database failed.
     #[error("the database did not do what was asked; try again")]
-    Database(#[from] sqlx::Error),
+    Database(#[source] sqlx::Error),
     /// A fault in Corpus itself.
     #[error("{message}")]
     Internal {
@@ -62,6 +62,19 @@ impl Error {
         match &error {
             sqlx::Error::Database(inner) if inner.is_unique_violation() => Self::field(field, message),
             _ => Self::Database(error),
+        }
+    }
+}
+
+/// A database that has no free connection may have one soon; anything else is a failure.
+impl From<sqlx::Error> for Error {
+    fn from(error: sqlx::Error) -> Self {
+        match error {
+            sqlx::Error::PoolTimedOut => Self::Unavailable {
+                message: "Corpus has more to do than it can at this moment. Try again in a few seconds.".to_owned(),
+                source: Box::new(error),
+            },
+            error => Self::Database(error),
         }
     }
 }

@@ -43,6 +43,8 @@ pub struct ProjectDetail {
     pub delivery: Delivery,
     /// The job that is on it, if one is.
     pub job: Option<JobId>,
+    /// Whether its developers may enter its guests of prod.
+    pub developers_enter_prod: bool,
 }
 
 /// A member of a project.

@@ -7,8 +7,12 @@
 
 mod generate;
 mod member;
+mod proof;
+#[cfg(test)]
+pub(crate) mod proof_tests;
 #[cfg(test)]
 mod tests;
 
 pub use generate::{GenerateError, generate_host_key, generate_password, unix_hash};
 pub use member::{KeyAlgorithm, KeyRefused, MemberKey};
+pub use proof::{NAMESPACE, ProofRefused, text as proof_text, verify as verify_proof};

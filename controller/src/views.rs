@@ -6,10 +6,11 @@ use std::net::Ipv4Addr;
 use chrono::{DateTime, Utc};
 use corpus_domain::{
     Backing, Bytes, DnsName, DnsNameId, DriftKind, Driver, Environment, GuestId, GuestName, GuestNetwork, GuestState,
-    ImageName, JobId, MacAddress, Mode, NameState, NodeAddress, NodeId, NodeState, ProjectId, ProjectName, ProjectRole,
-    Reachability, SizeProfile, SshKeyId, SshPort, UnixUser, UserName, ZoneId,
+    IdRange, ImageName, JobId, KeyClaimId, Limits, MacAddress, Mode, NameState, NodeAddress, NodeId, NodeState,
+    Overcommit, ProjectId, ProjectName, ProjectRole, Reachability, Reason, Room, SizeProfile, SshKeyId, SshPort,
+    UnixUser, UserName, ZoneId,
 };
-use corpus_protocol::{Difference, Facts, Reading};
+use corpus_protocol::{Difference, Facts, Reading, SafeguardFact};
 use serde::{Deserialize, Serialize};
 
 use crate::nodes::{InvalidHostKey, NodeEndpoint};
@@ -50,10 +51,16 @@ pub struct NodeView {
     pub network: GuestNetwork,
     /// The bridge.
     pub bridge: String,
-    /// Room for guests.
+    /// Room for guests: those that are there, and how many more of size `small` fit.
     pub slots: u32,
     /// Slots in use.
     pub guests: u32,
+    /// What it has, once it told.
+    pub capacity: Option<Room>,
+    /// What its guests were promised.
+    pub promised: Room,
+    /// How much more than it has may be promised.
+    pub overcommit: Overcommit,
     /// What it is.
     pub facts: Option<Facts>,
     /// When that was read.
@@ -68,6 +75,8 @@ pub struct NodeView {
     pub checked_at: Option<Time>,
     /// The job that is on it, if one is.
     pub job: Option<JobId>,
+    /// Whether a job is on it that is not to be known of, of another project or of the node.
+    pub busy: bool,
 }
 
 /// Something of a node that is not as it should be.
@@ -102,7 +111,12 @@ impl NodeView {
         })
     }
 
-    /// Slots still free; none unless it is ready.
+    /// What may be promised still; none when it has not told yet what it has.
+    pub fn free(&self) -> Option<Room> {
+        Some(self.capacity?.overcommitted(self.overcommit).without(self.promised))
+    }
+
+    /// How many more guests of size `small` fit; none unless it is ready.
     pub fn free_slots(&self) -> u32 {
         if self.state == NodeState::Ready { self.slots.saturating_sub(self.guests) } else { 0 }
     }
@@ -136,10 +150,18 @@ pub struct GuestView {
     pub driver: Driver,
     /// What it is a clone of.
     pub image: ImageName,
+    /// What its users are on the node; none before they are allocated, and for a privileged guest.
+    pub ids: Option<IdRange>,
+    /// Why it is privileged, if it is: then its root is root on the node.
+    pub privileged: Option<Reason>,
+    /// What holds unprivileged guests on its node.
+    pub confinement: Vec<SafeguardFact>,
     /// Where its root file system lives.
     pub backing: Backing,
     /// How much storage it may fill.
     pub size: SizeProfile,
+    /// What it may take of its node.
+    pub limits: Limits,
     /// How its configuration is managed.
     pub mode: Mode,
     /// Its address, once allocated.
@@ -168,6 +190,12 @@ pub struct GuestView {
     pub uptime_s: Option<u64>,
     /// Memory it holds, by the last reading.
     pub memory_used: Option<Bytes>,
+    /// Processor time it takes, in thousandths of a processor, by the last readings.
+    pub cpu_used: Option<u32>,
+    /// Processes and threads it has, by the last reading.
+    pub processes_used: Option<u32>,
+    /// The limits that its node can't hold guests to, and why.
+    pub not_held: Vec<String>,
     /// When that reading was made.
     pub observed_at: Option<Time>,
     /// When it was requested.
@@ -219,10 +247,22 @@ pub struct ZoneView {
     pub id: ZoneId,
     /// Its name.
     pub name: DnsName,
-    /// How many names are attached in it.
+    /// How many names are attached in it, of those that the principal may see.
     pub names: u32,
+    /// Which projects may take names in it.
+    pub access: ZoneAccess,
     /// When it was made.
     pub created_at: Time,
+}
+
+/// Which projects may take names in a zone.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ZoneAccess {
+    /// All of them.
+    All,
+    /// These; as a member sees it, those of them that are the member's.
+    Only(Vec<ProjectName>),
 }
 
 /// A member's SSH key.
@@ -242,6 +282,28 @@ pub struct KeyView {
     pub created_at: Time,
 }
 
+/// What a member must sign to claim a key that another account holds.
+#[derive(Debug, Clone, Serialize)]
+pub struct KeyClaimView {
+    /// Its id.
+    pub id: KeyClaimId,
+    /// The key's, `SHA256:…`
+    pub fingerprint: String,
+    /// The text to be signed, one line.
+    pub text: String,
+    /// Until when.
+    pub expires_at: Time,
+}
+
+/// What became of a key that was added.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeyAdded {
+    /// It is the member's.
+    Added(SshKeyId),
+    /// Another account holds it: the member may prove to have it.
+    Claim(KeyClaimId),
+}
+
 /// A row of the audit.
 #[derive(Debug, Clone, Serialize)]
 pub struct AuditView {
@@ -255,6 +317,23 @@ pub struct AuditView {
     pub subject: String,
     /// More, as JSON, never a secret.
     pub detail: serde_json::Value,
+}
+
+/// Logins that were refused within an hour, of one login from one network for one reason.
+#[derive(Debug, Clone, Serialize)]
+pub struct RefusedLoginsView {
+    /// The login; empty for whatever is no login of an account here.
+    pub login: String,
+    /// The network; empty for several together.
+    pub network: String,
+    /// Why.
+    pub reason: String,
+    /// The first of them.
+    pub first_at: Time,
+    /// The last of them.
+    pub last_at: Time,
+    /// How many.
+    pub count: i64,
 }
 
 /// A project that the principal may see, and as what.

@@ -1,6 +1,6 @@
 //! What a guest is made with, and the states it and its DNS names are in.
 
-use crate::text::word_enum;
+use crate::text::{text_type, word_enum};
 
 word_enum!(
     /// What makes guests of one technology.
@@ -38,6 +38,30 @@ impl Backing {
         matches!(self, Self::Loop)
     }
 }
+
+text_type!(
+    /// Why something unusual is done, in a person's words.
+    Reason, "reason", "one line of 1 to 200 characters",
+    |given| {
+        let reason = given.trim();
+        let fits = (1..=200).contains(&reason.chars().count()) && !reason.chars().any(char::is_control);
+        fits.then(|| reason.to_owned())
+    }
+);
+
+word_enum!(
+    /// What keeps root in a guest from its node and from other guests.
+    Safeguard, "safeguard", {
+        /// Ids of its own: its root is nobody on the node.
+        Ids = "own ids",
+        /// System calls that it does not have (seccomp).
+        SystemCalls = "system calls",
+        /// A profile of AppArmor.
+        AppArmor = "AppArmor",
+        /// Control groups, which limit it and keep devices from it.
+        ControlGroups = "control groups",
+    }
+);
 
 word_enum!(
     /// How a guest's configuration is managed.
@@ -84,3 +108,16 @@ word_enum!(
         Failed = "failed",
     }
 );
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reason_is_a_line_of_words() {
+        assert_eq!(" needs NFS ".parse::<Reason>().unwrap().as_str(), "needs NFS");
+        for bad in ["", "  ", "a\nb", "a\0", &"x".repeat(201)] {
+            assert!(bad.parse::<Reason>().is_err(), "{bad:?} was accepted");
+        }
+    }
+}

@@ -50,6 +50,8 @@ id_type!(
     ProjectId,
     /// A member's SSH key.
     SshKeyId,
+    /// A claim to a key that another account holds.
+    KeyClaimId,
     /// A row of the audit.
     AuditId,
     /// A deployment.

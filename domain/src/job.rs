@@ -23,6 +23,8 @@ word_enum!(
         GuestRestart = "guest_restart",
         /// Enlarge a guest's storage.
         GuestEnlarge = "guest_enlarge",
+        /// Change a guest's limits.
+        GuestLimit = "guest_limit",
         /// Destroy a guest and all that belongs to it.
         GuestDestroy = "guest_destroy",
         /// Attach a DNS name to a guest.

@@ -9,24 +9,32 @@ mod bytes;
 mod deployment;
 mod egress;
 mod guest;
+mod id_range;
 mod ids;
 mod job;
+mod limits;
 mod names;
 mod net;
 mod node;
 mod role;
+mod room;
 mod size;
 mod text;
 
 pub use bytes::Bytes;
 pub use deployment::{CommitId, DeploymentState, EnvironmentState, Origin, Outcome, Phase, Trigger};
 pub use egress::{EgressRule, Ipv4Network, Transport};
-pub use guest::{Backing, Driver, GuestState, Mode, NameState};
-pub use ids::{AuditId, DeploymentId, DnsNameId, GuestId, JobId, NodeId, ProjectId, SshKeyId, UserId, ZoneId};
+pub use guest::{Backing, Driver, GuestState, Mode, NameState, Reason, Safeguard};
+pub use id_range::IdRange;
+pub use ids::{
+    AuditId, DeploymentId, DnsNameId, GuestId, JobId, KeyClaimId, NodeId, ProjectId, SshKeyId, UserId, ZoneId,
+};
 pub use job::{JobKind, JobState, StepState};
+pub use limits::{ChosenLimits, CpuLimit, IoWeight, Limits, MemoryLimit, ProcessLimit};
 pub use names::{DnsName, Environment, GuestName, HostName, ImageName, NodeAddress, ProjectName, UnixUser, UserName};
 pub use net::{GuestNetwork, MacAddress, SSH_PORTS, SshPort};
 pub use node::{DriftKind, NodeState, Reachability};
-pub use role::{MailPreference, ProjectRole};
+pub use role::{MailPreference, ProjectCreators, ProjectRole};
+pub use room::{Factor, Overcommit, Room, processors};
 pub use size::SizeProfile;
 pub use text::Invalid;

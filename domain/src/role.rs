@@ -15,6 +15,18 @@ word_enum!(
 );
 
 word_enum!(
+    /// Who makes projects.
+    #[derive(Default)]
+    ProjectCreators, "makers of projects", {
+        /// The operators.
+        #[default]
+        Ops = "ops",
+        /// Every member, who is then its maintainer.
+        Members = "members",
+    }
+);
+
+word_enum!(
     /// Which mail a member wants.
     MailPreference, "mail preference", {
         /// None.

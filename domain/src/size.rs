@@ -1,4 +1,4 @@
-//! Size profiles: how much storage a guest may fill.
+//! Size profiles: how much storage a guest may fill. What else it may take is in `limits.rs`.
 
 use crate::bytes::Bytes;
 use crate::text::word_enum;

@@ -38,6 +38,12 @@ test('every form without JavaScript', async t => {
     await bob.enter('bob', lab.lab.password)
   })
 
+  await step('operators make projects, unless the configuration says members do', async () => {
+    await bob.page.goto('/projects')
+    await bob.page.getByText('Operators make new projects').waitFor()
+    assert.equal((await bob.read('/projects/new')).status, 403)
+  })
+
 
   await step('create a zone, link a node', async () => {
     await pages.createZone(alice, zone)

@@ -16,7 +16,7 @@ const UUID = '0199d3c0-0000-7000-8000-000000000001'
 
 test('projects, their members and their deployments', async t => {
   const database = await Database.make('corpus_projects')
-  const server = await Server.start('projects', { '': { database_url: database.url } })
+  const server = await Server.start('projects', { '': { database_url: database.url }, projects: { create: 'members' } })
   const browser = await launch()
   const visitors = []
   t.after(async () => {

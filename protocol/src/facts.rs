@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use corpus_domain::{Bytes, Driver, GuestName, GuestState};
+use corpus_domain::{Bytes, Driver, GuestName, GuestState, Safeguard};
 use serde::{Deserialize, Serialize};
 
 /// What a host is; gathered at link time and after each reconnection.
@@ -28,6 +28,23 @@ pub struct Facts {
     pub drivers: Vec<DriverFact>,
     /// Public SSH host keys, as in the `.pub` files.
     pub listeners: Vec<Listener>,
+    /// What holds unprivileged guests; empty when an older agent gathered the facts.
+    #[serde(default)]
+    pub confinement: Vec<SafeguardFact>,
+    /// The limits that guests can't be held to here, and why, each for a person; empty when all are.
+    #[serde(default)]
+    pub not_held: Vec<String>,
+}
+
+/// Something that keeps root in a guest from its node and from other guests.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SafeguardFact {
+    /// Which.
+    pub safeguard: Safeguard,
+    /// Whether guests that are started now have it.
+    pub in_force: bool,
+    /// How it holds, or why it does not.
+    pub detail: String,
 }
 
 /// The processors of a host.
@@ -96,4 +113,11 @@ pub struct GuestReading {
     pub uptime_s: Option<u64>,
     /// Memory its control group holds, when running.
     pub memory_used: Option<Bytes>,
+    /// Processor time that it took in the last moments, in thousandths of a processor, once two
+    /// readings of this agent tell.
+    #[serde(default)]
+    pub cpu_millis: Option<u32>,
+    /// Processes and threads in it, when running.
+    #[serde(default)]
+    pub processes: Option<u32>,
 }

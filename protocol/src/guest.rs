@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
-use corpus_domain::{Backing, Driver, GuestName, GuestNetwork, ImageName, MacAddress, SizeProfile, UnixUser};
+use corpus_domain::{
+    Backing, Driver, GuestName, GuestNetwork, IdRange, ImageName, Limits, MacAddress, SizeProfile, UnixUser,
+};
 use serde::{Deserialize, Serialize};
 
 /// A guest before it is started.
@@ -19,10 +21,15 @@ pub struct GuestPlan {
     pub backing: Backing,
     /// Its size profile.
     pub size: SizeProfile,
+    /// What it may take of its node.
+    pub limits: Limits,
     /// Its network.
     pub net: GuestNet,
     /// Whether the node starts it at boot.
     pub autostart: bool,
+    /// What its users are on the node; none makes a privileged guest, whose root is the node's.
+    #[serde(default)]
+    pub ids: Option<IdRange>,
 }
 
 /// A guest's place in the node's network.

@@ -16,7 +16,7 @@ mod project;
 mod request;
 
 pub use drift::{Difference, GuestCheck};
-pub use facts::{Cpu, DriverFact, Facts, GuestReading, Listener, Reading, Storage};
+pub use facts::{Cpu, DriverFact, Facts, GuestReading, Listener, Reading, SafeguardFact, Storage};
 pub use guest::{Account, AuthorizedKeys, GuestFile, GuestNet, GuestPlan, GuestSetup, SshHostKey, UnixPasswordHash};
 pub use node::{Egress, FirewallRule, GuestPort, HttpRoute, ImageSource, NodePlan, SshRoute, ZoneServers};
 pub use project::{

@@ -1,6 +1,6 @@
 //! Requests, events and results, and the envelope they travel in.
 
-use corpus_domain::{DeploymentId, Driver, GuestName, GuestState, ImageName, JobId, ProjectName, SizeProfile};
+use corpus_domain::{DeploymentId, Driver, GuestName, GuestState, ImageName, JobId, Limits, ProjectName, SizeProfile};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -188,6 +188,14 @@ pub enum Request {
         name: GuestName,
         /// The profile.
         size: SizeProfile,
+    },
+    /// The guest is held to these limits, from now on when it runs, else from its next start. Less
+    /// memory than it uses and can't give back is refused.
+    EnsureLimits {
+        /// The guest.
+        name: GuestName,
+        /// The limits.
+        limits: Limits,
     },
     /// The guest runs (its init is started; whether SSH answers, the controller checks).
     EnsureRunning {

@@ -1,9 +1,9 @@
 //! The way to the database: the given one, or a private PostgreSQL, with all migrations applied.
 
+use corpus_controller::store::{Db, as_server, as_shipped};
 use secrecy::ExposeSecret;
-use sqlx::PgPool;
 use sqlx::migrate::Migrator;
-use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
+use sqlx::postgres::PgConnectOptions;
 use std::time::Duration;
 use thiserror::Error;
 
@@ -31,7 +31,7 @@ pub enum DatabaseError {
 #[derive(Debug, Clone)]
 pub struct Database {
     /// Its connections.
-    pub pool: PgPool,
+    pub db: Db,
     private: Option<Private>,
 }
 
@@ -45,14 +45,10 @@ impl Database {
             let private = Private::start(&settings.data_folder).await?;
             (private.options(), Some(private))
         };
-        let pool = PgPoolOptions::new()
-            .max_connections(20)
-            .acquire_timeout(Duration::from_secs(5))
-            .connect_with(corpus_controller::store::as_server(options))
-            .await
-            .map_err(DatabaseError::Connect)?;
+        let opening = as_shipped().connect_with(as_server(options));
+        let pool = opening.await.map_err(DatabaseError::Connect)?;
         MIGRATIONS.run(&pool).await?;
-        Ok(Self { pool, private })
+        Ok(Self { db: pool.into(), private })
     }
 
     /// Closes all connections, and stops the private PostgreSQL unless it was running before.
@@ -63,7 +59,7 @@ impl Database {
 
     /// Closes all connections, then stops the private PostgreSQL.
     pub async fn close(self) {
-        if tokio::time::timeout(Duration::from_secs(5), self.pool.close()).await.is_err() {
+        if tokio::time::timeout(Duration::from_secs(5), self.db.close()).await.is_err() {
             tracing::warn!("some database connections were still in use at the end");
         }
         if let Some(private) = self.private

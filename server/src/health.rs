@@ -31,7 +31,8 @@ pub async fn ready(State(web): State<Web>) -> Response {
         reasons.push("the server is shutting down".to_owned());
     }
     let counting = sqlx::query_scalar::<_, i64>("select count(*) from _sqlx_migrations where success");
-    match tokio::time::timeout(TIME_LIMIT, counting.fetch_one(&web.pool)).await {
+    let counted = async { counting.fetch_one(&mut *web.db.acquire().await?).await };
+    match tokio::time::timeout(TIME_LIMIT, counted).await {
         Ok(Ok(count)) if usize::try_from(count).is_ok_and(|count| count >= MIGRATIONS.iter().count()) => {}
         Ok(Ok(_)) => reasons.push("migrations are missing in the database".to_owned()),
         Ok(Err(error)) => {

@@ -5,6 +5,7 @@
 
 mod assets;
 pub mod config;
+pub mod connections;
 pub mod database;
 mod finish;
 mod forms;
@@ -17,6 +18,8 @@ pub mod postgres;
 mod security;
 pub mod serve;
 pub mod sessions;
+pub mod shares;
 mod surroundings;
 pub mod trace;
+mod turns;
 pub mod web;

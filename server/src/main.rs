@@ -138,7 +138,7 @@ async fn migrate(settings: &Settings) -> anyhow::Result<()> {
 
 async fn reset(settings: &Settings) -> anyhow::Result<()> {
     let database = Database::open(settings).await?;
-    let password = Accounts::new(database.pool.clone()).reset_admin().await;
+    let password = Accounts::new(database.db.clone()).reset_admin().await;
     database.leave().await;
     println!("{}", announcement(&password?));
     Ok(())

@@ -4,7 +4,7 @@
 //! remembers the way back, anything else answers 401. Whether a signed-in member may do what
 //! is asked is not decided here but in the controller.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use axum::extract::{ConnectInfo, Request, State};
 use axum::http::{Extensions, HeaderMap, Method, StatusCode, Uri, header};
@@ -51,8 +51,21 @@ pub async fn admit(State(web): State<Web>, session: Session, mut request: Reques
     if who.is_some() && request.method() == Method::GET && request.uri().path() == "/login" {
         return Redirect::to("/").into_response();
     }
+    let _turn = match &who {
+        Some(who) => match web.turns.wait(who.id).await {
+            Some(turn) => Some(turn),
+            None => return too_many(),
+        },
+        None => None,
+    };
     request.extensions_mut().insert(Who(who));
     next.run(request).await
+}
+
+/// More of one's requests wait than any browser sends.
+fn too_many() -> Response {
+    let why = "Too many of your requests wait to be answered. Try again in a few seconds.";
+    (StatusCode::TOO_MANY_REQUESTS, [(header::RETRY_AFTER, "5")], why).into_response()
 }
 
 async fn principal(web: &Web, session: &Session) -> corpus_controller::Result<Option<Principal>> {
@@ -61,7 +74,7 @@ async fn principal(web: &Web, session: &Session) -> corpus_controller::Result<Op
         source: Box::new(error),
     })?;
     match member {
-        Some(id) => web.controller.principal(id).await,
+        Some((id, epoch)) => web.controller.principal_since(id, epoch).await,
         None => Ok(None),
     }
 }
@@ -96,6 +109,14 @@ pub fn address(settings: &Settings, extensions: &Extensions, headers: &HeaderMap
     }
     let forwarded = headers.get_all("x-forwarded-for").iter().next_back().and_then(|value| value.to_str().ok());
     forwarded.and_then(|value| value.rsplit(',').next()?.trim().parse().ok()).unwrap_or(peer)
+}
+
+/// Whoever has one IPv6 address has the whole /64 of it.
+pub fn network(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(six) => Ipv6Addr::from_bits(six.to_bits() >> 64 << 64).into(),
+        four @ IpAddr::V4(_) => four,
+    }
 }
 
 #[cfg(test)]

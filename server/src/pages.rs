@@ -79,6 +79,9 @@ pub async fn render(web: &Web, headers: &HeaderMap, uri: &Uri, who: Option<Princ
     );
     let mut response = render(request).await;
     response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    if response.status() == StatusCode::SERVICE_UNAVAILABLE {
+        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("5"));
+    }
     response
 }
 

@@ -13,7 +13,7 @@ use corpus_controller::git::GitServer;
 use corpus_controller::jobs::{Engine, EngineConfig};
 use corpus_controller::mail::{MailError, Mailer};
 use corpus_controller::seal::{SealError, SealKeys};
-use corpus_controller::{Controller, Parts};
+use corpus_controller::{Controller, Parts, ProjectGroups};
 use secrecy::{ExposeSecret, SecretString};
 use thiserror::Error;
 use tokio::net::TcpListener;
@@ -21,11 +21,11 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::config::{Dns, Git, Settings};
+use crate::connections::{self, Places, Times};
 use crate::database::{Database, DatabaseError};
-use crate::login::{Accounts, Directory, DirectoryError, LocalError, Login, Watch};
+use crate::login::{Accounts, Directory, DirectoryError, LocalError, Refused, Watch};
 use crate::web::{self, Web};
-use crate::{pages, sessions, surroundings};
-
+use crate::{sessions, surroundings};
 /// How long requests and the steps of jobs may still take once the server is told to end.
 const GRACE: Duration = Duration::from_secs(10);
 /// How long it still takes connections then, while `/readyz` says 503: the time that a proxy
@@ -94,8 +94,10 @@ pub struct Server {
     /// Held as long as the server lives.
     claim: Option<File>,
     stopping: CancellationToken,
+    places: Places,
     git: Option<GitServer>,
     mailer: Option<Mailer>,
+    refused: Refused,
     /// Asks the directory about members, so often; none without a directory.
     watch: Option<(Watch, Duration)>,
     /// The password of the administrator if it was made just now.
@@ -106,33 +108,45 @@ impl Server {
     /// Builds everything: what is missing stops the start before anything is served.
     pub async fn start(settings: Settings) -> Result<Self, StartError> {
         let address = settings.listen;
+        let limits = connections::limits(connections::raise());
+        tracing::info!(connections = limits.all, of_one_address = limits.of_one, "the limits of browsers' connections");
+        let places = Places::new(limits, settings.trusted_proxies.clone());
         let listening = TcpListener::bind(address).await;
         let listener = listening.map_err(|source| StartError::Listen { address, source })?;
         std::fs::create_dir_all(&settings.data_folder).map_err(StartError::DataFolder)?;
         let claim = settings.database_url.is_none().then(|| claimed(&settings.data_folder)).transpose()?;
         let directory = settings.ldap.clone().map(Directory::new).transpose()?;
         let database = Database::open(&settings).await?;
-        let accounts = Accounts::new(database.pool.clone());
+        let accounts = Accounts::new(database.db.clone());
         let new_admin = accounts.ensure_admin().await?;
         let config = EngineConfig::default();
         tracing::info!(instance = %config.instance, "this server, in the leases of jobs");
-        let (controller, engine) = Controller::start(parts(&settings, &database)?, &config).await?;
+        let parts = parts(&settings, &database, directory.clone())?;
+        let (controller, engine) = Controller::start(parts, &config).await?;
         let git = open_git(&settings, &controller).await?;
         let mailer = settings.mail.as_ref().map(|mail| Mailer::new(&mail.relay, &mail.from, &settings.public_url));
         let mailer = mailer.transpose()?;
         let stopping = CancellationToken::new();
         let every = settings.ldap.as_ref().map(|ldap| ldap.check);
         let watch = directory.clone().map(|directory| Watch::new(directory, controller.clone())).zip(every);
-        let web = Web {
-            controller: controller.clone(),
-            leptos: pages::leptos_options(&settings.site_folder),
-            settings: Arc::new(settings),
-            login: Arc::new(Login::new(accounts, directory)),
-            pool: database.pool.clone(),
-            stopping: stopping.clone(),
-        };
+        let web = Web::new(settings, controller.clone(), accounts, directory, stopping.clone());
+        let refused = web.login.refused.clone();
         let router = web::router(web);
-        Ok(Self { listener, router, controller, engine, database, claim, stopping, git, mailer, watch, new_admin })
+        Ok(Self {
+            listener,
+            router,
+            controller,
+            engine,
+            database,
+            claim,
+            stopping,
+            places,
+            git,
+            mailer,
+            refused,
+            watch,
+            new_admin,
+        })
     }
 
     /// Where its git server listens.
@@ -149,13 +163,15 @@ impl Server {
     /// them elsewhere, and each job goes to another server as soon as its step has ended; a little
     /// later no more connections are taken, and the requests that are there are answered.
     pub async fn run(self, end: impl Future<Output = ()> + Send + 'static) -> std::io::Result<()> {
-        let cleaning = tokio::spawn(sessions::Store::new(self.database.pool.clone()).keep_clean());
+        let cleaning = tokio::spawn(sessions::Store::new(self.database.db.clone()).keep_clean());
         let mut beside = JoinSet::new();
         let (controller, stopping) = (self.controller.clone(), self.stopping.clone());
         beside.spawn(async move { controller.watch_nodes(stopping).await });
         let (controller, stopping) = (self.controller.clone(), self.stopping.clone());
         beside.spawn(async move { controller.discover_deployments(stopping).await });
-        let (controller, stopping, mailer) = (self.controller, self.stopping.clone(), self.mailer);
+        let (controller, stopping, refused) = (self.controller.clone(), self.stopping.clone(), self.refused.clone());
+        beside.spawn(refused.keep(controller, stopping));
+        let (controller, stopping, mailer) = (self.controller.clone(), self.stopping.clone(), self.mailer);
         beside.spawn(async move { controller.send_mail(mailer, stopping).await });
         let pushing = self.git.map(|git| git.run(self.stopping.clone()));
         let asking = self.watch.map(|(watch, every)| tokio::spawn(watch.run(every, self.stopping.clone())));
@@ -176,20 +192,22 @@ impl Server {
                 pushing.await;
             }
         };
-        let (served, (), ()) = tokio::join!(serve(self.listener, self.router, &self.stopping), handing_over, pushing);
+        let serving = serve(self.listener, self.router, self.places, &self.stopping);
+        tokio::join!(serving, handing_over, pushing);
         cleaning.abort();
         beside.abort_all();
         if let Some(asking) = asking {
             asking.abort();
         }
+        self.refused.keep_now(&self.controller).await;
         self.database.close().await;
         drop(self.claim);
-        served
+        Ok(())
     }
 }
 
 /// Serves until a little after `stopping`, and until the requests that are there then are answered.
-async fn serve(listener: TcpListener, router: Router, stopping: &CancellationToken) -> std::io::Result<()> {
+async fn serve(listener: TcpListener, router: Router, places: Places, stopping: &CancellationToken) {
     let noticed = {
         let stopping = stopping.clone();
         async move {
@@ -197,15 +215,13 @@ async fn serve(listener: TcpListener, router: Router, stopping: &CancellationTok
             tokio::time::sleep(NOTICE).await;
         }
     };
-    let service = router.into_make_service_with_connect_info::<SocketAddr>();
-    let serving = axum::serve(listener, service).with_graceful_shutdown(noticed);
     let too_long = async {
         stopping.cancelled().await;
         tokio::time::sleep(NOTICE + GRACE).await;
     };
     tokio::select! {
-        served = serving.into_future() => served,
-        () = too_long => Ok(()),
+        () = connections::serve(listener, router, (places, Times::default()), noticed) => {}
+        () = too_long => {}
     }
 }
 
@@ -227,7 +243,7 @@ async fn open_git(settings: &Settings, controller: &Controller) -> Result<Option
     Ok(Some(server))
 }
 
-fn parts(settings: &Settings, database: &Database) -> Result<Parts, StartError> {
+fn parts(settings: &Settings, database: &Database, directory: Option<Directory>) -> Result<Parts, StartError> {
     let authority = settings.dns.as_ref().map_or(SocketAddr::from(([127, 0, 0, 1], 53)), |dns| dns.server);
     let decided = corpus_controller::Settings {
         name: settings.public_url.host_str().unwrap_or("corpus").to_owned(),
@@ -239,10 +255,12 @@ fn parts(settings: &Settings, database: &Database) -> Result<Parts, StartError> 
         salt_bundle: settings.salt_bundle.clone(),
         git_url: settings.git.as_ref().map(Git::url),
         surroundings: surroundings::of(settings),
+        rules: settings.rules(),
     };
     let dns = settings.dns.as_ref().map(power_dns).transpose()?;
     let seal = SealKeys::load_or_create(&settings.seal_key_file)?;
-    Ok(Parts { db: database.pool.clone(), settings: decided, dns, seal })
+    let groups = directory.map(|directory| Arc::new(directory) as Arc<dyn ProjectGroups>);
+    Ok(Parts { db: database.db.clone(), settings: decided, dns, groups, seal })
 }
 
 fn power_dns(dns: &Dns) -> Result<Arc<dyn DnsProvider>, DnsError> {

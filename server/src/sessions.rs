@@ -1,8 +1,11 @@
 //! Who is signed in: sessions of tower-sessions, kept in PostgreSQL.
 //!
 //! The store is ours because the published one does not fit the versions used here. A session
-//! holds the id of the member and nothing else: roles are read anew for each request. The
+//! holds the id of the member and the member's epoch when it began, and nothing else: roles are
+//! read anew for each request, and a session of an earlier epoch is none. The
 //! cookie says `Secure` and is bound to the host (`__Host-`) whenever browsers come by https.
+
+use std::time::Duration;
 
 use async_trait::async_trait;
 use axum::extract::Request;
@@ -10,9 +13,9 @@ use axum::http::HeaderValue;
 use axum::http::header::SET_COOKIE;
 use axum::middleware::Next;
 use axum::response::Response;
+use corpus_controller::store::{Conn, Db};
 use corpus_domain::UserId;
-use sqlx::PgPool;
-use std::time::Duration;
+use futures::TryFutureExt;
 use time::OffsetDateTime;
 use tower_sessions::cookie::SameSite;
 use tower_sessions::session::{Id, Record};
@@ -22,23 +25,44 @@ use tower_sessions::{Expiry, Session, SessionManagerLayer, SessionStore, session
 use crate::config::Settings;
 
 const MEMBER: &str = "member";
+/// Sessions from before epochs have none, which counts as the first.
+const EPOCH: &str = "epoch";
 
 /// Sessions in the table `tower_sessions`.
 #[derive(Debug, Clone)]
 pub struct Store {
-    pool: PgPool,
+    db: Db,
 }
 
 impl Store {
     /// The sessions of this database.
-    pub fn new(pool: PgPool) -> Self {
-        Self { pool }
+    pub fn new(db: Db) -> Self {
+        Self { db }
+    }
+
+    /// Whether the session is there, has not expired, and is one of the member's epoch.
+    pub async fn holds(&self, id: Id) -> std::result::Result<bool, sqlx::Error> {
+        sqlx::query_scalar!(
+            r#"select exists (
+                select 1 from tower_sessions s join users u on u.id::text = s.data ->> 'member'
+                where s.id = $1 and s.expiry_date > now() and u.disabled_at is null
+                  and u.epoch = coalesce((s.data ->> 'epoch')::integer, 0)) as "any!""#,
+            id.to_string(),
+        )
+        .fetch_one(&mut *self.db.acquire().await?)
+        .await
     }
 
     /// Deletes what has expired; answers how many.
     pub async fn delete_expired(&self) -> std::result::Result<u64, sqlx::Error> {
-        let done = sqlx::query!("delete from tower_sessions where expiry_date <= now()").execute(&self.pool).await?;
+        let deleting = sqlx::query!("delete from tower_sessions where expiry_date <= now()");
+        let done = deleting.execute(&mut *self.db.acquire().await?).await?;
         Ok(done.rows_affected())
+    }
+
+    #[track_caller]
+    fn conn(&self) -> impl Future<Output = Result<Conn>> + Send + use<> {
+        self.db.acquire().map_err(backend)
     }
 
     /// Deletes what has expired every ten minutes, for ever.
@@ -65,7 +89,7 @@ impl SessionStore for Store {
                 json,
                 expires
             )
-            .execute(&self.pool)
+            .execute(&mut *self.conn().await?)
             .await
             .map_err(backend)?;
             if done.rows_affected() == 1 {
@@ -81,7 +105,7 @@ impl SessionStore for Store {
         let (id, json, expires) = columns(record)?;
         let saving =
             sqlx::query!("update tower_sessions set data = $2, expiry_date = $3 where id = $1", id, json, expires);
-        saving.execute(&self.pool).await.map(drop).map_err(backend)
+        saving.execute(&mut *self.conn().await?).await.map(drop).map_err(backend)
     }
 
     async fn load(&self, id: &Id) -> Result<Option<Record>> {
@@ -89,7 +113,9 @@ impl SessionStore for Store {
             "select data, expiry_date from tower_sessions where id = $1 and expiry_date > now()",
             id.to_string()
         );
-        let Some(row) = loading.fetch_optional(&self.pool).await.map_err(backend)? else { return Ok(None) };
+        let Some(row) = loading.fetch_optional(&mut *self.conn().await?).await.map_err(backend)? else {
+            return Ok(None);
+        };
         let data = serde_json::from_value(row.data).map_err(|error| Error::Decode(error.to_string()))?;
         let expiry_date = OffsetDateTime::from_unix_timestamp(row.expiry_date.timestamp())
             .map_err(|error| Error::Decode(error.to_string()))?;
@@ -98,7 +124,7 @@ impl SessionStore for Store {
 
     async fn delete(&self, id: &Id) -> Result<()> {
         let deleting = sqlx::query!("delete from tower_sessions where id = $1", id.to_string());
-        deleting.execute(&self.pool).await.map(drop).map_err(backend)
+        deleting.execute(&mut *self.conn().await?).await.map(drop).map_err(backend)
     }
 }
 
@@ -151,19 +177,23 @@ fn with_secure(cookie: &HeaderValue) -> HeaderValue {
     }
 }
 
-/// The member of a session.
-pub async fn member(session: &Session) -> std::result::Result<Option<UserId>, session::Error> {
-    session.get(MEMBER).await
+/// The member of a session, and the epoch in which it began.
+pub async fn member(session: &Session) -> std::result::Result<Option<(UserId, i32)>, session::Error> {
+    let Some(member) = session.get(MEMBER).await? else { return Ok(None) };
+    Ok(Some((member, session.get(EPOCH).await?.unwrap_or_default())))
 }
 
 /// Signs a member in: the session gets a new id, so that one planted before is worth nothing.
-pub async fn sign_in(session: &Session, member: UserId) -> std::result::Result<(), session::Error> {
+pub async fn sign_in(session: &Session, member: UserId, epoch: i32) -> std::result::Result<(), session::Error> {
     session.cycle_id().await?;
+    session.insert(EPOCH, epoch).await?;
     session.insert(MEMBER, member).await
 }
 
 #[cfg(test)]
 mod tests {
+    use sqlx::PgPool;
+
     use super::*;
 
     fn record(expires_in: i64) -> Record {
@@ -175,7 +205,7 @@ mod tests {
 
     #[sqlx::test(migrations = "../migrations")]
     async fn created_saved_loaded_deleted(pool: PgPool) {
-        let store = Store::new(pool);
+        let store = Store::new(pool.into());
         let mut one = record(60);
         store.create(&mut one).await.unwrap();
         assert_eq!(store.load(&one.id).await.unwrap().as_ref(), Some(&one));
@@ -193,7 +223,7 @@ mod tests {
 
     #[sqlx::test(migrations = "../migrations")]
     async fn expired_ones_are_not_loaded_and_are_deleted(pool: PgPool) {
-        let store = Store::new(pool);
+        let store = Store::new(pool.into());
         let (mut old, mut new) = (record(-1), record(60));
         store.create(&mut old).await.unwrap();
         store.create(&mut new).await.unwrap();

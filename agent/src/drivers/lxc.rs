@@ -7,19 +7,30 @@
 mod config;
 mod disk;
 mod folder;
+mod limits;
 mod loops;
+mod root;
+mod seccomp;
 mod state;
+mod tools;
+mod usage;
+pub mod views;
+
+pub use self::limits::{WORD as LIMITS, hold};
+pub use self::root::{WORD as PREPARE, prepare};
+pub use self::tools::{ensure as ensure_tools, remove as remove_tools};
 
 use std::fs;
 use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use corpus_domain::{GuestName, GuestState, ImageName, SizeProfile};
+use corpus_domain::{Backing, GuestName, GuestState, ImageName, Limits, SizeProfile};
 use corpus_protocol::{AuthorizedKeys, GuestPlan, GuestPort, GuestReading, GuestSetup};
 
 use self::config::Made;
 pub use self::config::interface;
+use self::limits::Held;
 use super::Driver;
 use crate::failure::Failure;
 use crate::files;
@@ -48,13 +59,16 @@ impl Driver for Lxc {
                 let grown = made.backing.has_size() && grow(task, &plan.name, plan.size)?;
                 Ok(files::ensure(&config_path(task.host, &plan.name), &wanted, 0o644)? || grown)
             }
-            None => folder::make(task, plan, &wanted).map(|()| true),
+            None => {
+                tools::ensure(task.host)?;
+                folder::make(task, plan, &wanted).map(|()| true)
+            }
         }
     }
 
     fn set_up(&self, task: &Task<'_>, name: &GuestName, setup: &GuestSetup) -> Result<bool, Failure> {
         let changed = setup::apply(&root(task, name)?, setup)?;
-        if changed.host_key && state::init(name).is_some() {
+        if changed.host_key && state::init(task.host, name).is_some() {
             let argv = Argv::new("lxc-attach").args(["-n", name.as_str(), "--clear-env", "--"]);
             argv.args(["/bin/systemctl", "--no-block", "try-reload-or-restart", "ssh.service"]).run(task)?;
         }
@@ -76,13 +90,25 @@ impl Driver for Lxc {
         Ok(files::ensure(&path, &config::resized(&config, size), 0o644)? || grown)
     }
 
+    fn ensure_limits(&self, task: &Task<'_>, name: &GuestName, limits: Limits) -> Result<bool, Failure> {
+        require(task.host, name)?;
+        let held = Held::of(task.host);
+        let path = config_path(task.host, name);
+        let config = files::read(&path)?.unwrap_or_default();
+        let applied = state::init(task.host, name).is_some() && held.apply(&config, name, limits)?;
+        Ok(files::ensure(&path, &held.limited(&config, name, limits), 0o644)? || applied)
+    }
+
     fn ensure_running(&self, task: &Task<'_>, name: &GuestName) -> Result<bool, Failure> {
         require(task.host, name)?;
-        if state::init(name).is_some() {
+        if state::init(task.host, name).is_some() {
             return Ok(false);
         }
-        // What a killed agent may have left attached.
+        // What a killed agent may have left attached, and a killed guest its groups.
         disk::release(task, &disk::file(&task.host.lxc_guest(name)))?;
+        state::sweep(name);
+        tools::ensure(task.host)?;
+        as_the_host_is_now(task.host, name)?;
         if let Some((bridge, port)) = port(task.host, name)? {
             node::admit(task, &bridge, &port)?;
         }
@@ -91,7 +117,7 @@ impl Driver for Lxc {
     }
 
     fn ensure_stopped(&self, task: &Task<'_>, name: &GuestName, grace: Duration) -> Result<bool, Failure> {
-        if made(task.host, name)?.is_none() || state::init(name).is_none() {
+        if made(task.host, name)?.is_none() || state::init(task.host, name).is_none() {
             return Ok(false);
         }
         stop(task, name, grace)?;
@@ -99,7 +125,7 @@ impl Driver for Lxc {
     }
 
     fn ensure_absent(&self, task: &Task<'_>, name: &GuestName) -> Result<bool, Failure> {
-        if made(task.host, name)?.is_some() && state::init(name).is_some() {
+        if made(task.host, name)?.is_some() && state::init(task.host, name).is_some() {
             stop(task, name, Duration::ZERO)?;
         }
         if let Some((bridge, port)) = port(task.host, name)? {
@@ -111,7 +137,9 @@ impl Driver for Lxc {
     }
 
     fn readings(&self, host: &Host) -> Vec<GuestReading> {
-        folder::names(host).iter().filter(|name| matches!(made(host, name), Ok(Some(_)))).map(reading).collect()
+        let names = folder::names(host);
+        usage::forget_others(&names);
+        names.iter().filter(|name| matches!(made(host, name), Ok(Some(_)))).map(|name| reading(host, name)).collect()
     }
 
     fn cables(&self, host: &Host) -> Vec<String> {
@@ -128,9 +156,13 @@ impl Driver for Lxc {
         folder::containers(host).into_iter().filter(not_ours).collect()
     }
 
+    fn not_held(&self, host: &Host) -> Vec<String> {
+        Held::of(host).missing()
+    }
+
     fn running_root(&self, host: &Host, name: &GuestName) -> Result<Option<GuestRoot>, Failure> {
         match made(host, name)? {
-            Some(_) => state::init(name).map(GuestRoot::of_process).transpose(),
+            Some(made) => state::init(host, name).map(|init| of_process(init, &made)).transpose(),
             None => Ok(None),
         }
     }
@@ -166,13 +198,19 @@ fn require(host: &Host, name: &GuestName) -> Result<Made, Failure> {
     made(host, name)?.ok_or_else(|| Failure::Missing(format!("there is no guest {name} on the node")))
 }
 
-/// The guest's files: those that its processes see if it runs.
+/// The guest's files: those that its processes see if it runs. Where the kernel maps the ids of
+/// what is mounted in the guest itself, root may make nothing there: its disk is mounted once more.
 fn root(task: &Task<'_>, name: &GuestName) -> Result<GuestRoot, Failure> {
     let made = require(task.host, name)?;
-    match state::init(name) {
-        Some(init) => GuestRoot::of_process(init),
-        None => folder::open(task, name, &made),
+    let mapped = made.backing == Backing::Loop && made.ids.is_some();
+    match state::init(task.host, name) {
+        Some(init) if !mapped => of_process(init, &made),
+        _ => folder::open(task, name, &made),
     }
+}
+
+fn of_process(init: i32, made: &Made) -> Result<GuestRoot, Failure> {
+    Ok(GuestRoot::of_process(init)?.with_ids(made.ids))
 }
 
 fn grow(task: &Task<'_>, name: &GuestName, size: SizeProfile) -> Result<bool, Failure> {
@@ -180,7 +218,7 @@ fn grow(task: &Task<'_>, name: &GuestName, size: SizeProfile) -> Result<bool, Fa
 }
 
 fn start(task: &Task<'_>, name: &GuestName) -> Result<(), Failure> {
-    let log = task.host.lxc_guest(name).join("lxc.log");
+    let log = root::log(&task.host.lxc_guest(name));
     files::remove(&log)?;
     match Argv::new("lxc-start").args(["-n", name.as_str(), "-d"]).limit(START).run(task) {
         Ok(_) => Ok(()),
@@ -204,7 +242,7 @@ fn stop(task: &Task<'_>, name: &GuestName, grace: Duration) -> Result<(), Failur
     let argv = if grace.is_zero() { argv.arg("-k") } else { argv.arg("-t").arg(grace.as_secs().to_string()) };
     argv.run(task)?;
     let end = Instant::now() + GONE;
-    while state::init(name).is_some() {
+    while state::init(task.host, name).is_some() {
         if Instant::now() > end {
             return Err(Failure::TimedOut { program: "lxc-stop", limit: GONE, tail: vec![] });
         }
@@ -213,12 +251,26 @@ fn stop(task: &Task<'_>, name: &GuestName, grace: Duration) -> Result<(), Failur
     disk::release(task, &disk::file(&task.host.lxc_guest(name)))
 }
 
-fn reading(name: &GuestName) -> GuestReading {
-    let init = state::init(name);
+/// What the configuration says that may change with the node: groups and AppArmor; and a kernel with
+/// other controllers or fewer processors than it was rendered for would not start the guest.
+fn as_the_host_is_now(host: &Host, name: &GuestName) -> Result<(), Failure> {
+    let path = config_path(host, name);
+    let mut config = config::refreshed(host, name, &files::read(&path)?.unwrap_or_default());
+    if let Some(limits) = limits::of_config(&config) {
+        config = Held::of(host).limited(&config, name, limits);
+    }
+    files::ensure(&path, &config, 0o644).map(drop)
+}
+
+fn reading(host: &Host, name: &GuestName) -> GuestReading {
+    let init = state::init(host, name);
+    let usage = init.map(|_| usage::of(host, name)).unwrap_or_default();
     GuestReading {
         name: name.clone(),
         state: if init.is_some() { GuestState::Running } else { GuestState::Stopped },
         uptime_s: init.and_then(state::uptime),
-        memory_used: init.and_then(|_| state::memory(name)),
+        memory_used: usage.memory,
+        cpu_millis: usage.cpu_millis,
+        processes: usage.processes,
     }
 }

@@ -4,11 +4,13 @@
 //! in `tests/lab.rs` holds each driver to that on a real node. A driver keeps no state of its
 //! own: what it knows of its guests, it reads from the host.
 
-mod lxc;
+pub mod lxc;
+
+pub use self::lxc::{PREPARE, ensure_tools, prepare, remove_tools};
 
 use std::time::Duration;
 
-use corpus_domain::{Driver as Kind, GuestName, SizeProfile};
+use corpus_domain::{Driver as Kind, GuestName, Limits, SizeProfile};
 use corpus_protocol::{AuthorizedKeys, GuestPlan, GuestReading, GuestSetup};
 
 use crate::failure::Failure;
@@ -26,6 +28,8 @@ pub trait Driver {
     fn ensure_keys(&self, task: &Task<'_>, name: &GuestName, keys: &AuthorizedKeys) -> Result<bool, Failure>;
     /// The guest's storage has the size of this profile.
     fn ensure_size(&self, task: &Task<'_>, name: &GuestName, size: SizeProfile) -> Result<bool, Failure>;
+    /// The guest is held to these limits.
+    fn ensure_limits(&self, task: &Task<'_>, name: &GuestName, limits: Limits) -> Result<bool, Failure>;
     /// The guest runs.
     fn ensure_running(&self, task: &Task<'_>, name: &GuestName) -> Result<bool, Failure>;
     /// The guest does not run; after `grace` it is killed.
@@ -38,6 +42,8 @@ pub trait Driver {
     fn cables(&self, host: &Host) -> Vec<String>;
     /// The names of containers that are not ours.
     fn foreign(&self, host: &Host) -> Vec<String>;
+    /// The limits that guests can't be held to on this host, and why.
+    fn not_held(&self, host: &Host) -> Vec<String>;
     /// The files that the processes of a running guest see; nothing when it does not run.
     fn running_root(&self, host: &Host, name: &GuestName) -> Result<Option<GuestRoot>, Failure>;
     /// Whether a guest of ours was made from this image.

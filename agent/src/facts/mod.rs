@@ -11,9 +11,9 @@ use std::path::Path;
 use corpus_domain::Bytes;
 use corpus_protocol::{Facts, Reading, Storage};
 
-use crate::drivers;
 use crate::failure::{At, Failure};
 use crate::host::Host;
+use crate::{confinement, drivers};
 
 pub use self::listener::listeners;
 pub use self::parse::package_versions;
@@ -33,6 +33,8 @@ pub fn facts(host: &Host) -> Result<Facts, Failure> {
         addresses: addresses(host),
         drivers: driver::facts(host),
         listeners: listeners(host),
+        confinement: confinement::facts(host),
+        not_held: drivers::all().iter().flat_map(|driver| driver.not_held(host)).collect(),
     })
 }
 

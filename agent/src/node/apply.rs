@@ -30,6 +30,7 @@ pub fn apply(task: &Task<'_>, plan: &NodePlan) -> Result<bool, Failure> {
     let applied = applied(task.host)?;
     require_successor(task.host, applied.as_ref(), plan)?;
     ensure_certificate(task)?;
+    drivers::ensure_tools(task.host)?;
     let changes = changes(task.host, plan)?;
     let inactive = inactive_units(task)?;
     let interrupted = mark(task.host).exists();

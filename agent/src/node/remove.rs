@@ -6,10 +6,12 @@ use super::apply::applied;
 use super::live::inactive_units;
 use super::{UNITS, resolver, unit_path, units};
 use crate::drivers;
+use crate::drivers::lxc::views;
 use crate::failure::Failure;
 use crate::files;
 use crate::packages;
 use crate::runner::Argv;
+use crate::subids;
 use crate::task::Task;
 
 /// Units, bridge, firewall, proxy, images and records are gone. Refused while a guest exists.
@@ -39,6 +41,9 @@ pub fn remove(task: &Task<'_>) -> Result<bool, Failure> {
     changed |= files::remove_folder(&task.host.configuration())?;
     changed |= files::remove(&resolver::path(task.host))?;
     changed |= packages::forget_disks(task.host)?;
+    changed |= views::remove(task)?;
+    changed |= drivers::remove_tools(task.host)?;
+    changed |= subids::free(task.host)?;
     for folder in ["images", "upload"] {
         changed |= files::remove_folder(&task.host.corpus().join(folder))?;
     }

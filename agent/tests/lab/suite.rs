@@ -8,6 +8,7 @@ use corpus_protocol::{
     UnixPasswordHash,
 };
 
+use crate::confined;
 use crate::line::Line;
 use crate::world::{World, guest, image, node, port};
 
@@ -32,6 +33,7 @@ pub fn node_is_set_up(world: &World, line: &mut Line) {
     line.twice(&Request::EnsureImage { name: image(), source: ImageSource::Archive { path, sha256: sha256.clone() } });
     assert_eq!(line.ask(Request::ListImages), Ok(Answer::Images { images: vec![(image(), sha256)] }));
     assert_eq!(world.must("ls /var/lib/corpus/upload"), "");
+    confined::list_a_file(world);
 }
 
 /// What an earlier run that failed may have left.
@@ -78,7 +80,6 @@ pub fn drift(line: &mut Line, request: Request) -> Vec<String> {
 
 pub fn setup(world: &World, name: &str) -> GuestSetup {
     let (private, public) = world.key_pair(name);
-    let account = |user: &str| Account { user: user.parse().unwrap(), password: UnixPasswordHash(HASH.into()) };
     let file = |path: &str, text: String| GuestFile { path: path.into(), text, mode: 0o644, yields: false };
     GuestSetup {
         files: vec![
@@ -87,8 +88,13 @@ pub fn setup(world: &World, name: &str) -> GuestSetup {
             file("/srv/deep/er/file", "x\n".into()),
         ],
         host_key: Some(SshHostKey { private: std::fs::read_to_string(private).unwrap(), public }),
-        accounts: vec![account("root"), account("sysadmin")],
+        accounts: accounts(),
     }
+}
+
+pub fn accounts() -> Vec<Account> {
+    let account = |user: &str| Account { user: user.parse().unwrap(), password: UnixPasswordHash(HASH.into()) };
+    vec![account("root"), account("sysadmin")]
 }
 
 pub fn keys(users: &[&str], public: &str) -> AuthorizedKeys {
@@ -194,7 +200,7 @@ fn state(line: &mut Line, plan: &GuestPlan) -> Option<GuestState> {
 /// Everything on the node that could be a guest's: folders, cables, control groups, mounts.
 /// The kernel's loop devices are shared with nodes of other labs: those of this node's disk count.
 pub fn leftovers(world: &World) -> String {
-    world.must("ls -A /var/lib/lxc; ls /sys/class/net; find /sys/fs/cgroup -maxdepth 2 -name 'lxc.*.lab.test*'; grep -c /var/lib/lxc/ /proc/mounts || true; pgrep -fc lxc/.*lab.test || true; losetup --list --noheadings --output BACK-MAJ:MIN,BACK-FILE | grep \"$(stat -c %Hd:%Ld /var/lib/lxc) .*lab.test\" || true")
+    world.must("ls -A /var/lib/lxc; ls /sys/class/net; find /sys/fs/cgroup -maxdepth 3 -name '*.lab.test*'; grep -c /var/lib/lxc/ /proc/mounts || true; pgrep -fc lxc/.*lab.test || true; losetup --list --noheadings --output BACK-MAJ:MIN,BACK-FILE | grep \"$(stat -c %Hd:%Ld /var/lib/lxc) .*lab.test\" || true")
 }
 
 /// The root of a guest lays traps; the agent stays inside the guest and removes it all.
@@ -211,7 +217,7 @@ pub fn hostile_guest(world: &World, line: &mut Line) {
     line.change(&Request::EnsureRunning { name: name.clone() });
     let traps = "rm -rf /etc/corpus && ln -s /tmp/outside /etc/corpus && ln -sf /tmp/outside/file /etc/hosts && \
         ln -s ../../../../../../../../tmp/outside /srv/up && mkfifo /srv/pipe && ln -s /proc/self/root /srv/magic && \
-        ln -s /sys/kernel /srv/sys && touch /root/stays && python3 -c \"import fcntl,array;f=open('/root/stays');fcntl.ioctl(f,0x40086602,array.array('l',[0x10]))\"";
+        ln -s /sys/kernel /srv/sys && touch /root/stays && ! python3 -c \"import fcntl,array;f=open('/root/stays');fcntl.ioctl(f,0x40086602,array.array('l',[0x10]))\"";
     let said = world.enter_soon("root", port(&plan), &key, traps);
     assert!(said.success, "{}", said.text);
     for _ in ["running", "stopped"] {

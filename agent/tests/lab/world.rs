@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use corpus_domain::{Backing, Driver, GuestName, GuestNetwork, ImageName, MacAddress, SizeProfile};
+use corpus_domain::{Backing, Driver, GuestName, GuestNetwork, IdRange, ImageName, MacAddress, SizeProfile};
 use corpus_protocol::{Egress, GuestNet, GuestPlan, GuestPort, HttpRoute, NodePlan, SshRoute};
 
 use crate::line::Line;
@@ -176,8 +176,10 @@ pub fn guest(name: &str, number: u8, backing: Backing) -> GuestPlan {
         image: image(),
         backing,
         size: SizeProfile::Small,
+        limits: SizeProfile::Small.limits(),
         net: GuestNet { bridge: "lxcbr1".into(), network: GuestNetwork::DEFAULT, ip, mac: MacAddress::for_ip(ip) },
         autostart: false,
+        ids: IdRange::all().nth(number.into()),
     }
 }
 

@@ -7,7 +7,7 @@ use corpus_app::layout::Page;
 use corpus_app::pages::deployment_log::{Log, Window};
 use corpus_app::pages::{deployment, deployments, environment, environment_questions, project, projects};
 use corpus_app::place::Place;
-use corpus_domain::{DeploymentState, Environment};
+use corpus_domain::{DeploymentState, Environment, ProjectCreators};
 
 use crate::{deployment_samples, project_samples, samples};
 
@@ -15,13 +15,16 @@ use crate::{deployment_samples, project_samples, samples};
 pub fn page(place: &Place, variant: &str) -> Option<Page> {
     let (who, blank) = (samples::operator(), FormState::default());
     let at = variant.parse::<usize>().unwrap_or(0);
+    let creators = ProjectCreators::Ops;
     let detail = project_samples::project_detail(at.min(4));
     let one = |which: Environment| detail.summary.environments.iter().find(|one| one.environment == which);
     let title = detail.summary.name.to_string();
     Some(match place {
-        Place::Projects if variant == "empty" => Page::new("projects", "Projects", projects::projects_view(&who, &[])),
+        Place::Projects if variant == "empty" => {
+            Page::new("projects", "Projects", projects::projects_view(&who, creators, &[]))
+        }
         Place::Projects => {
-            Page::new("projects", "Projects", projects::projects_view(&who, &project_samples::projects()))
+            Page::new("projects", "Projects", projects::projects_view(&who, creators, &project_samples::projects()))
         }
         Place::NewProject => Page::new("new-project", "New project", projects::new_view(&blank)),
         Place::Project(_) => {

@@ -232,6 +232,7 @@ pub fn project_detail(at: usize) -> ProjectDetail {
             member(2, "dev.two", "<script>alert(2)</script>", ProjectRole::Developer, true),
             member(3, "jenkins", "Jenkins", ProjectRole::Developer, false),
         ],
+        developers_enter_prod: at == 4,
         free_guests: match at {
             3 => vec![(GuestId(id(29)), word("new.carto.example.net"), Environment::Dev)],
             4 => vec![

@@ -4,14 +4,15 @@ use chrono::{Duration, Utc};
 use corpus_controller::authz::Principal;
 use corpus_controller::jobs::{JobDetail, JobRow, LogLine, StepRow};
 use corpus_controller::views::{
-    AuditView, Counts, DriftView, GuestView, KeyView, NameView, NodeView, ProjectView, Time, ZoneView,
+    AuditView, Counts, DriftView, GuestView, KeyClaimView, KeyView, NameView, NodeView, ProjectView, RefusedLoginsView,
+    Time, ZoneAccess, ZoneView,
 };
 use corpus_domain::{
-    Backing, Bytes, DnsNameId, DriftKind, Driver, Environment, GuestId, GuestNetwork, GuestState, JobId, JobKind,
-    JobState, MacAddress, Mode, NameState, NodeId, NodeState, ProjectId, Reachability, SizeProfile, SshKeyId, SshPort,
-    StepState, UserId, ZoneId,
+    Backing, Bytes, DnsNameId, DriftKind, Driver, Environment, GuestId, GuestNetwork, GuestState, IdRange, JobId,
+    JobKind, JobState, MacAddress, Mode, NameState, NodeId, NodeState, Overcommit, ProjectId, Reachability, Room,
+    Safeguard, SizeProfile, SshKeyId, SshPort, StepState, UserId, ZoneId,
 };
-use corpus_protocol::{Cpu, DriverFact, Facts, Reading, Storage, Stream};
+use corpus_protocol::{Cpu, DriverFact, Facts, Reading, SafeguardFact, Storage, Stream};
 use uuid::Uuid;
 
 pub const FINGERPRINT: &str = "SHA256:u4GJ0v1n8mKxkH0xJ3o2m1Lq7Yc9W5rT2eVbZpQdA1s";
@@ -91,7 +92,19 @@ fn facts() -> Facts {
             DriverFact { driver: Driver::Libvirt, version: None, obstacle: Some("no /dev/kvm".into()) },
         ],
         listeners: vec![],
+        confinement: safeguards(),
+        not_held: vec![],
     }
+}
+
+fn safeguards() -> Vec<SafeguardFact> {
+    let fact = |safeguard, in_force, detail: &str| SafeguardFact { safeguard, in_force, detail: detail.into() };
+    vec![
+        fact(Safeguard::Ids, true, "65536 ids a guest, by a user namespace and mounts that map them"),
+        fact(Safeguard::SystemCalls, true, "a list of system calls that guests don't have"),
+        fact(Safeguard::AppArmor, false, "the kernel has none, or it is switched off"),
+        fact(Safeguard::ControlGroups, true, "version 2"),
+    ]
 }
 
 fn drift() -> Vec<DriftView> {
@@ -141,6 +154,9 @@ fn node(
         bridge: "lxcbr1".into(),
         slots: 40,
         guests: 28,
+        capacity: Some(Room { memory: Bytes(64 << 30), cpu_millis: 32_000, storage: Bytes(2_000_000_000_000) }),
+        promised: Room { memory: Bytes(40 << 30), cpu_millis: 31_500, storage: Bytes(300_000_000_000) },
+        overcommit: Overcommit::DEFAULT,
         facts: Some(facts()),
         facts_at: Some(before(7_500)),
         reading: Some(reading(used.0, used.1)),
@@ -148,6 +164,7 @@ fn node(
         drift: if number == 1 { drift() } else { vec![] },
         checked_at: (state == NodeState::Ready).then(|| before(if reachable { 12 } else { 260 })),
         job: (state == NodeState::Initializing).then(|| JobId(id(40))),
+        busy: number == 3,
     }
 }
 
@@ -199,9 +216,13 @@ fn guest(number: u128, text: &str, state: GuestState, environment: Environment) 
         image: word("debian-12"),
         backing: Backing::Overlayfs,
         size: SizeProfile::Medium,
+        limits: SizeProfile::Medium.limits(),
         mode: Mode::Masterless,
         ip: up.then_some(ip),
         mac: up.then(|| MacAddress::for_ip(ip)),
+        ids: IdRange::all().next().filter(|_| up && number != 2),
+        privileged: (number == 2).then(|| word("serves NFS to the others")),
+        confinement: safeguards(),
         ssh_port: up.then(|| SshPort::try_from(40_012).unwrap_or_else(|_| std::process::abort())),
         network: GuestNetwork::DEFAULT,
         bridge: "lxcbr1".into(),
@@ -214,6 +235,9 @@ fn guest(number: u128, text: &str, state: GuestState, environment: Environment) 
         state_since: before(95),
         uptime_s: (state == GuestState::Running).then_some(3_542_400),
         memory_used: Some(Bytes(310 << 20)),
+        cpu_used: (state == GuestState::Running).then_some(420),
+        processes_used: (state == GuestState::Running).then_some(37),
+        not_held: vec!["I/O weight: no disk has a scheduler that looks at it (bfq)".into()],
         observed_at: Some(before(4)),
         created_at: before(3_600_000),
         job: (!up).then(|| JobId(id(40))),
@@ -244,6 +268,11 @@ pub fn zones() -> Vec<ZoneView> {
         id: ZoneId(id(70 + number)),
         name: word(text),
         names,
+        access: if number == 1 {
+            ZoneAccess::Only(vec![word("atlas-web"), word("carto-api")])
+        } else {
+            ZoneAccess::All
+        },
         created_at: before(900_000),
     };
     vec![zone(1, "atlas.example.net", 3), zone(2, "carto.example.net", 0)]
@@ -259,6 +288,18 @@ pub fn keys() -> Vec<KeyView> {
         created_at: before(700_000),
     };
     vec![key(1, "dev.lead@laptop", "ssh-ed25519", 256), key(2, "<img src=x onerror=alert(1)>", "ssh-rsa", 4096)]
+}
+
+pub fn key_claim() -> KeyClaimView {
+    let text = format!(
+        "I move my SSH key {FINGERPRINT} to the account dev.lead of Corpus at corpus.example.net: 9sZpQ2xTn7LbVw4rKc8YdHf3MgJt6AeU"
+    );
+    KeyClaimView {
+        id: corpus_domain::KeyClaimId(id(90)),
+        fingerprint: FINGERPRINT.into(),
+        text,
+        expires_at: before(-540),
+    }
 }
 
 pub fn audit() -> Vec<AuditView> {
@@ -278,6 +319,21 @@ pub fn audit() -> Vec<AuditView> {
             "node-09.lyon.example.net",
             serde_json::json!({ "fingerprint": FINGERPRINT, "user": "root" }),
         ),
+    ]
+}
+
+pub fn refused_logins() -> Vec<RefusedLoginsView> {
+    let row = |login: &str, network: &str, reason: &str, count| RefusedLoginsView {
+        login: login.into(),
+        network: network.into(),
+        reason: reason.into(),
+        first_at: before(3_000),
+        last_at: before(120),
+        count,
+    };
+    vec![
+        row("dev.lead", "192.0.2.44", "wrong login or password", 3),
+        row("", "2001:db8:0:1::", "too many attempts", 9_871),
     ]
 }
 
@@ -306,6 +362,7 @@ fn job(number: u128, title: &str, kind: JobKind, state: JobState) -> JobRow {
         retry_at: None,
         node_unreachable_since: None,
         blocked_by: waits.then(|| JobId(id(40))),
+        blocker_project: waits.then(|| ProjectId(id(5))),
         abandoned_by: None,
         comment: None,
         feed_seq: 12,

@@ -21,6 +21,7 @@ pub struct Field {
     complete: &'static str,
     required: bool,
     mode: Option<&'static str>,
+    placeholder: Option<String>,
 }
 
 impl Field {
@@ -38,6 +39,7 @@ impl Field {
             complete: "off",
             required: false,
             mode: None,
+            placeholder: None,
         }
     }
 
@@ -52,6 +54,12 @@ impl Field {
         if !self.sent {
             self.value = value.into();
         }
+        self
+    }
+
+    /// What it stands for while it is empty.
+    pub fn placeholder(mut self, value: impl Into<String>) -> Self {
+        self.placeholder = Some(value.into());
         self
     }
 
@@ -117,7 +125,7 @@ impl Field {
     pub fn input(self) -> AnyView {
         let control = view! {
             <input id=self.id() name=self.name type=self.kind value=self.value.clone() class=self.class
-                autocomplete=self.complete required=self.required inputmode=self.mode spellcheck="false" autocapitalize="none"
+                autocomplete=self.complete required=self.required inputmode=self.mode placeholder=self.placeholder.clone() spellcheck="false" autocapitalize="none"
                 aria-invalid=self.error.is_some().then_some("true") aria-describedby=self.described()/>
         }
         .into_any();

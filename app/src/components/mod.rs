@@ -1,6 +1,7 @@
 //! The parts that pages are made of. Each renders on the server, from plain values.
 
 mod card;
+mod confinement;
 mod confirm;
 mod drift;
 mod field;
@@ -10,6 +11,7 @@ mod status;
 mod text;
 
 pub use card::{Fact, card, empty, facts, head, notice, pager};
+pub use confinement::{confinement, privileged_mark, safeguards};
 pub use confirm::confirm;
 pub use drift::{drift_card, drift_mark, drift_notice};
 pub use field::{Field, check, checks, picks, sizes};

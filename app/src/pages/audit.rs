@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use corpus_controller::authz::Principal;
-use corpus_controller::views::AuditView;
+use corpus_controller::views::{AuditView, RefusedLoginsView};
 use corpus_controller::{Controller, Result};
 use leptos::prelude::*;
 
-use crate::components::{at, empty, head, pager};
+use crate::components::{at, card, empty, head, pager};
 use crate::layout::Page;
 
 /// What the controller gives at once.
@@ -17,11 +17,12 @@ const ROWS: usize = 50;
 pub async fn load(controller: &Controller, principal: &Principal, query: &BTreeMap<String, String>) -> Result<Page> {
     let page = query.get("page").and_then(|page| page.parse().ok()).unwrap_or(0);
     let rows = controller.audit(principal, page).await?;
-    Ok(Page::new("audit", "Audit", audit_view(page, &rows)))
+    let refused = if page == 0 { controller.refused_logins(principal).await? } else { Vec::new() };
+    Ok(Page::new("audit", "Audit", audit_view(page, &rows, &refused)))
 }
 
 /// The view of plain values.
-pub fn audit_view(page: u32, rows: &[AuditView]) -> AnyView {
+pub fn audit_view(page: u32, rows: &[AuditView], refused: &[RefusedLoginsView]) -> AnyView {
     let below =
         view! { <span class="quiet">"Every change and every revealed secret; nothing here can be changed"</span> };
     let body =
@@ -30,6 +31,7 @@ pub fn audit_view(page: u32, rows: &[AuditView]) -> AnyView {
         {head("Audit".into_any(), below.into_any(), ().into_any())}
         <section class="card">{body}</section>
         {pager("/audit?page=", page, rows.len() == ROWS)}
+        {(!refused.is_empty()).then(|| card("refused-logins", "Refused logins", ().into_any(), refused_table(refused)))}
     }
     .into_any()
 }
@@ -52,6 +54,34 @@ fn table(rows: &[AuditView]) -> AnyView {
     view! {
         <table class="rows" aria-label="Audit">
             <thead><tr><th>"When"</th><th>"Who"</th><th>"What"</th><th>"To what"</th><th>"More"</th></tr></thead>
+            <tbody>{rows}</tbody>
+        </table>
+    }
+    .into_any()
+}
+
+/// Counted by the hour; what was typed that is no login of an account here is not kept.
+fn refused_table(rows: &[RefusedLoginsView]) -> AnyView {
+    let rows = rows
+        .iter()
+        .map(|row| {
+            let login = if row.login.is_empty() { "no account here".to_owned() } else { row.login.clone() };
+            let network = if row.network.is_empty() { "several".to_owned() } else { row.network.clone() };
+            view! {
+                <tr>
+                    <td data-label="Login">{login}</td>
+                    <td data-label="From"><code>{network}</code></td>
+                    <td data-label="Why">{row.reason.clone()}</td>
+                    <td data-label="How often">{row.count}</td>
+                    <td data-label="First" class="quiet">{at(row.first_at)}</td>
+                    <td data-label="Last" class="quiet">{at(row.last_at)}</td>
+                </tr>
+            }
+        })
+        .collect_view();
+    view! {
+        <table class="rows" aria-label="Refused logins">
+            <thead><tr><th>"Login"</th><th>"From"</th><th>"Why"</th><th>"How often"</th><th>"First"</th><th>"Last"</th></tr></thead>
             <tbody>{rows}</tbody>
         </table>
     }

@@ -5,13 +5,15 @@ use corpus_controller::views::{NameView, ZoneView};
 use corpus_controller::{Controller, Result};
 use leptos::prelude::*;
 
+use super::zone::{access_fields, access_words};
 use crate::components::{Field, age, card, code, confirm, count, empty, error_summary, head, name_status};
 use crate::form::FormState;
 use crate::layout::Page;
 
 /// Reads and shows them.
 pub async fn load(controller: &Controller, principal: &Principal, form: &FormState) -> Result<Page> {
-    let (zones, names) = tokio::try_join!(controller.zones(principal), controller.names(principal))?;
+    let zones = controller.zones(principal).await?;
+    let names = controller.names(principal).await?;
     Ok(Page::new("dns", "DNS", dns_view(principal, &zones, &names, form)))
 }
 
@@ -62,27 +64,32 @@ fn name_row(name: &NameView) -> AnyView {
 }
 
 fn zone_list(principal: &Principal, zones: &[ZoneView], form: &FormState) -> AnyView {
-    let may_remove = principal.may(Operation::ZoneRemove, None);
-    let items = zones.iter().map(|zone| zone_item(zone, may_remove)).collect_view();
+    let items = zones.iter().map(|zone| zone_item(principal, zone)).collect_view();
     let list = if zones.is_empty() {
         empty("No zone yet", "A zone is the part of DNS that names are attached in, such as example.org.".into_any())
     } else {
         view! { <ul class="items">{items}</ul> }.into_any()
     };
+    let form = form.of("zone");
     let create = principal.may(Operation::ZoneCreate, None).then(|| {
         view! {
-            <form method="post" action="/dns" class="body row foot">
-                {Field::new(&form.of("zone"), "name", "Zone name").required().mono().hint("Held by the DNS server of this installation").input()}
-                <button class="btn">"Create the zone"</button>
+            <form method="post" action="/dns" class="form body foot">
+                {Field::new(&form, "name", "Zone name").required().mono().hint("Held by the DNS server of this installation").input()}
+                {access_fields(&form, None)}
+                <div><button class="btn">"Create the zone"</button></div>
             </form>
         }
     });
     view! { {list}{create} }.into_any()
 }
 
-fn zone_item(zone: &ZoneView, may_remove: bool) -> AnyView {
+fn zone_item(principal: &Principal, zone: &ZoneView) -> AnyView {
     let names = count(zone.names as usize, "name");
-    let remove = (may_remove && zone.names == 0).then(|| {
+    let change = principal.may(Operation::ZoneGovern, None).then(|| {
+        let label = format!("Change who may take names in {}", zone.name);
+        view! { <a class="btn small" href=format!("/dns/zones/{}", zone.id) aria-label=label>"Change"</a> }
+    });
+    let remove = (principal.may(Operation::ZoneRemove, None) && zone.names == 0).then(|| {
         confirm(
             "Remove",
             zone.name.as_str(),
@@ -92,8 +99,8 @@ fn zone_item(zone: &ZoneView, may_remove: bool) -> AnyView {
     });
     view! {
         <li>
-            <div><span class="strong">{zone.name.to_string()}</span><div class="quiet">{names}", created "{age(zone.created_at)}</div></div>
-            {remove}
+            <div><span class="strong">{zone.name.to_string()}</span><div class="quiet">{access_words(&zone.access)}", "{names}", created "{age(zone.created_at)}</div></div>
+            <span class="actions">{change}{remove}</span>
         </li>
     }
     .into_any()

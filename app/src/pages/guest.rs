@@ -8,6 +8,7 @@ use corpus_domain::{EnvironmentState, GuestId, GuestState};
 use leptos::prelude::*;
 
 use super::Asked;
+use super::guest_limits::limits;
 use super::guest_parts::{about, connect, enlarge, names, settings};
 use super::guests::last_known;
 use super::jobs::{guest_jobs, history, progress};
@@ -18,12 +19,10 @@ use crate::layout::Page;
 
 /// Reads and shows it.
 pub async fn load(controller: &Controller, principal: &Principal, id: GuestId, asked: &Asked) -> Result<Page> {
-    let (guest, zones, jobs, environment) = tokio::try_join!(
-        controller.guest(principal, id),
-        controller.zones(principal),
-        guest_jobs(controller, principal, id),
-        controller.environment_on_guest(principal, id)
-    )?;
+    let guest = controller.guest(principal, id).await?;
+    let zones = controller.zones(principal).await?;
+    let jobs = guest_jobs(controller, principal, id).await?;
+    let environment = controller.environment_on_guest(principal, id).await?;
     let shown = Shown {
         guest: &guest,
         environment,
@@ -69,6 +68,7 @@ pub fn guest_view(principal: &Principal, shown: &Shown<'_>) -> AnyView {
             </div>
             <div class="stack">
                 {about(guest, shown.environment)}
+                {limits(principal, guest, &shown.form.of("limits"))}
                 {enlarge(principal, guest, &shown.form.of("enlarge"))}
                 <div id="live-history" data-live="">{card("history", "History", ().into_any(), history(shown.jobs))}</div>
             </div>

@@ -2,12 +2,12 @@
 
 use corpus_controller::authz::{Operation, Principal};
 use corpus_controller::views::{GuestView, NameView, ZoneView};
-use corpus_domain::{EnvironmentState, GuestState, NameState};
+use corpus_domain::{Environment, EnvironmentState, GuestState, NameState};
 use leptos::prelude::*;
 
 use super::project_environments::environment_path;
 use super::projects::project_path;
-use crate::components::{Fact, Field, age, card, code, confirm, copied, empty, facts, name_status, sizes};
+use crate::components::{Fact, Field, age, card, code, confinement, confirm, copied, empty, facts, name_status, sizes};
 use crate::form::{FormState, Revealed};
 
 /// How to enter it.
@@ -25,7 +25,11 @@ pub fn connect(principal: &Principal, guest: &GuestView, revealed: Option<&Revea
         ("Shell", shell),
         ("Address", address),
         ("MAC", guest.mac.map_or_else(pending, |mac| copied("mac", "the MAC", mac.to_string()))),
-        ("Users", view! { <code>"sysadmin"</code>" with sudo, "<code>"root"</code> }.into_any()),
+        (
+            "Users",
+            view! { <code>"sysadmin"</code>" with sudo, "<code>"root"</code>{entered_by(guest.environment)} }
+                .into_any(),
+        ),
         ("Root password", password(principal, guest, revealed)),
         (
             "Host key",
@@ -39,6 +43,14 @@ pub fn connect(principal: &Principal, guest: &GuestView, revealed: Option<&Revea
         return card("connect", "Connect", ().into_any(), body);
     }
     view! { <div id="live-connect" data-live="">{card("connect", "Connect", ().into_any(), body)}</div> }.into_any()
+}
+
+/// Whose keys open it, where that is not plain.
+fn entered_by(of: Environment) -> Option<AnyView> {
+    (of == Environment::Prod).then(|| {
+        view! { <span class="quiet">"; keys of maintainers, and of developers where the project lets them into prod"</span> }
+            .into_any()
+    })
 }
 
 fn password(principal: &Principal, guest: &GuestView, revealed: Option<&Revealed>) -> AnyView {
@@ -120,9 +132,6 @@ fn attach(guest: &GuestView, zones: &[ZoneView], form: &FormState) -> AnyView {
 
 /// What it is, and which environment stands on it.
 pub fn about(guest: &GuestView, environment: Option<(EnvironmentState, bool)>) -> AnyView {
-    let memory = guest
-        .memory_used
-        .map_or_else(|| view! { <span class="quiet">"not read"</span> }.into_any(), |used| used.gib().into_any());
     let body = facts(vec![
         (
             "Project",
@@ -132,7 +141,7 @@ pub fn about(guest: &GuestView, environment: Option<(EnvironmentState, bool)>) -
         ("Driver", format!("{}, clone of {}", guest.driver, guest.image).into_any()),
         ("Backing", guest.backing.as_str().into_any()),
         ("Size", format!("{}, {}", guest.size, guest.size.storage().gb()).into_any()),
-        ("Memory", memory),
+        ("Confinement", confinement(guest)),
         ("Mode", guest.mode.as_str().into_any()),
         ("Autostart", yes(guest.autostart).into_any()),
         ("Requested", age(guest.created_at)),
@@ -199,6 +208,7 @@ pub fn settings(guest: &GuestView) -> AnyView {
         ("gateway (live)", plain(&guest.network.gateway().to_string())),
         ("image", plain(guest.image.as_str())),
         ("origin image", plain(guest.image.as_str())),
+        ("ids", text(guest.ids.map(|ids| ids.to_string()))),
         ("ip (live)", text(guest.ip.map(|ip| ip.to_string()))),
         ("lxc conf set, unset", text(None)),
         ("mac", text(guest.mac.map(|mac| mac.to_string()))),
@@ -208,6 +218,7 @@ pub fn settings(guest: &GuestView) -> AnyView {
         ("netmask", plain(&guest.network.netmask().to_string())),
         ("network", plain(&format!("{}/{}", guest.network.network(), guest.network.prefix()))),
         ("password", plain(if guest.has_password { "sealed" } else { "not set yet" })),
+        ("privileged", text(guest.privileged.as_ref().map(ToString::to_string))),
         ("profile", plain(guest.size.as_str())),
         ("script args", text(None)),
         ("snapshot", text(None)),

@@ -6,7 +6,7 @@ use corpus_controller::{Controller, Result};
 use corpus_domain::{GuestState, Reachability};
 use leptos::prelude::*;
 
-use crate::components::{empty, environment, guest_status, head, since};
+use crate::components::{empty, environment, guest_status, head, privileged_mark, since};
 use crate::layout::Page;
 
 /// Reads and shows them.
@@ -67,7 +67,7 @@ fn row(guest: &GuestView, everywhere: bool) -> AnyView {
     let size = everywhere.then(|| view! { <td data-label="Size">{guest.size.as_str()}</td> });
     view! {
         <tr>
-            <td data-label="Guest"><a href=format!("/guests/{}", guest.id)>{guest.name.to_string()}</a></td>
+            <td data-label="Guest"><a href=format!("/guests/{}", guest.id)>{guest.name.to_string()}</a>{privileged_mark(guest)}</td>
             <td data-label="State">{guest_status(guest)}" "{last_known(guest)}</td>
             <td data-label="Project">{guest.project.to_string()}</td>
             <td data-label="Environment">{environment(guest.environment)}</td>

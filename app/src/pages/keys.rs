@@ -21,7 +21,7 @@ pub fn keys_view(keys: &[KeyView], form: &FormState) -> AnyView {
     let add = view! {
         <form method="post" action="/keys" class="body form">
             {Field::new(form, "line", "Public key").required().mono()
-                .hint("The line of a .pub file, such as ~/.ssh/id_ed25519.pub: ed25519, ecdsa, or rsa of 3072 bits and more. Never the private key.").lines(4)}
+                .hint("The line of a .pub file, such as ~/.ssh/id_ed25519.pub: ed25519, ecdsa, or rsa of 3072 bits and more. Never the private key. One that another account holds can be yours by a signature.").lines(4)}
             <div><button class="btn primary">"Add the key"</button></div>
         </form>
     };

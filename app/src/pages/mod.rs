@@ -17,25 +17,30 @@ pub mod environment_guests;
 pub mod environment_questions;
 pub mod error;
 pub mod guest;
+pub mod guest_limits;
 pub mod guest_parts;
 pub mod guests;
 pub mod job;
 pub mod jobs;
+pub mod key_claim;
 pub mod keys;
 pub mod link;
 pub mod login;
 pub mod mail;
 pub mod node;
+pub mod node_promises;
 pub mod nodes;
 pub mod overview;
 pub mod project;
 pub mod project_environments;
 pub mod project_members;
+pub mod project_prod_entry;
 mod project_set_up;
 pub mod projects;
 pub mod request;
 mod settings_text;
 pub mod unlink;
+pub mod zone;
 
 use std::collections::BTreeMap;
 
@@ -71,7 +76,7 @@ pub async fn load(place: Place, controller: &Controller, principal: &Principal, 
         Place::Guest(id) => guest::load(controller, principal, id, &asked).await,
         Place::DestroyGuest(id) => destroy::load(controller, principal, id, &asked.form).await,
         Place::Projects => projects::load(controller, principal).await,
-        Place::NewProject => projects::load_new(principal, &asked.form),
+        Place::NewProject => projects::load_new(controller, principal, &asked.form),
         Place::Project(name) => project::load(controller, principal, &name, &asked.form).await,
         Place::RemoveProject(name) => project::load_remove(controller, principal, &name, &asked.form).await,
         Place::ProjectEnvironment(name, which) => {
@@ -92,9 +97,11 @@ pub async fn load(place: Place, controller: &Controller, principal: &Principal, 
         Place::Deployments => deployments::load(controller, principal, &asked.query).await,
         Place::Deployment(name, number) => deployment::load(controller, principal, (&name, number), &asked).await,
         Place::Dns => dns::load(controller, principal, &asked.form).await,
+        Place::Zone(id) => zone::load(controller, principal, id, &asked.form).await,
         Place::Jobs => jobs::load(controller, principal, &asked.query).await,
         Place::Job(id) => job::load(controller, principal, id, &asked.form).await,
         Place::Keys => keys::load(controller, principal, &asked.form).await,
+        Place::ClaimKey(id) => key_claim::load(controller, principal, id, &asked.form).await,
         Place::Mail => mail::load(controller, principal, &asked.form).await,
         Place::Audit => audit::load(controller, principal, &asked.query).await,
         Place::Unknown => Ok(error::page(&nowhere())),

@@ -9,22 +9,21 @@ use corpus_protocol::{Facts, Reading};
 use leptos::prelude::*;
 
 use super::jobs::{history, node_jobs, progress};
+use super::node_promises::promises;
 use super::overview::node_notice;
 use crate::age::span;
 use crate::components::{
     Fact, Tone, action, age, card, code, copied, drift_card, empty, environments, error_summary, facts, head, meter,
-    node_status, notice, since,
+    node_status, notice, safeguards, since,
 };
 use crate::form::{FormState, sentence};
 use crate::layout::Page;
 
 /// Reads and shows it.
 pub async fn load(controller: &Controller, principal: &Principal, id: NodeId, form: &FormState) -> Result<Page> {
-    let (node, guests, jobs) = tokio::try_join!(
-        controller.node(principal, id),
-        controller.node_guests(principal, id),
-        node_jobs(controller, principal, id)
-    )?;
+    let node = controller.node(principal, id).await?;
+    let guests = controller.node_guests(principal, id).await?;
+    let jobs = node_jobs(controller, principal, id).await?;
     let title = node.address.to_string();
     Ok(Page::new("node", title, node_view(principal, &node, &guests, &jobs, form)).under("Compute nodes", "/nodes"))
 }
@@ -37,7 +36,11 @@ pub fn node_view(
     jobs: &[JobRow],
     form: &FormState,
 ) -> AnyView {
-    let busy = node.job.is_some().then_some("");
+    let busy = (node.job.is_some() || node.busy).then_some("");
+    let another = node.busy.then(|| {
+        let more = view! { <span class="quiet">"Another job on this node: what you start on it may wait."</span> };
+        notice(Tone::Busy, "Busy", more.into_any())
+    });
     let below = view! {
         <span id="live-state" data-live="">
             {node_status(node)}" "
@@ -54,6 +57,7 @@ pub fn node_view(
             {reason(node)}
             {(node.reachability == Reachability::Unreachable).then(|| node_notice(node))}
             {progress(jobs)}
+            {another}
         </div>
         {(node.reachability == Reachability::HostKeyChanged).then(|| host_key(principal, node, form))}
         <div class="cols">
@@ -62,11 +66,14 @@ pub fn node_view(
                 {card("guests", "Guests", view! { <span class="quiet">{format!("{} of {} slots used", node.guests, node.slots)}</span> }.into_any(), guests_card)}
                 {card("history", "History", ().into_any(), history(jobs))}
             </div>
+            <div class="stack">
+            {promises(principal, node, &form.of("overcommit"))}
             <div class="stack" id="live-right" data-live="">
                 {card("now", "Now", view! { <span class="quiet">{node.reading_at.map(age)}</span> }.into_any(), now(node))}
                 {(!differs).then(drift)}
                 {card("access", "Access", ().into_any(), access(node))}
                 {card("facts", "Facts", view! { <span class="quiet">{node.facts_at.map(age)}</span> }.into_any(), host(node))}
+            </div>
             </div>
         </div>
     }
@@ -88,7 +95,7 @@ fn reason(node: &NodeView) -> Option<AnyView> {
 }
 
 fn actions(principal: &Principal, node: &NodeView) -> AnyView {
-    let why_not = match (node.job.is_some(), node.reachability) {
+    let why_not = match (node.job.is_some() || node.busy, node.reachability) {
         (true, _) => Some("A job is on this node".to_owned()),
         (_, Reachability::HostKeyChanged) => Some("Its host key changed".to_owned()),
         _ => None,
@@ -189,9 +196,29 @@ fn access(node: &NodeView) -> AnyView {
     ])
 }
 
+/// Whether guests can be held to all their limits here.
+fn held(not_held: Vec<String>) -> AnyView {
+    if not_held.is_empty() {
+        return "all are held".into_any();
+    }
+    not_held.into_iter().map(|text| view! { <div>"not held: "{text}</div> }).collect_view().into_any()
+}
+
 fn host(node: &NodeView) -> AnyView {
-    let Some(Facts { hostname, os, kernel, architecture, cpu, memory, storage, addresses, drivers, .. }) =
-        node.facts.clone()
+    let Some(Facts {
+        hostname,
+        os,
+        kernel,
+        architecture,
+        cpu,
+        memory,
+        storage,
+        addresses,
+        drivers,
+        confinement,
+        not_held,
+        ..
+    }) = node.facts.clone()
     else {
         return empty("Not gathered yet", "They come with the first connection.".into_any());
     };
@@ -216,5 +243,7 @@ fn host(node: &NodeView) -> AnyView {
         ("Storage", storage.total.gb().into_any()),
         ("Addresses", view! { <code class="wrap">{addresses.join(" ")}</code> }.into_any()),
         ("Drivers", drivers.into_any()),
+        ("Confinement", safeguards(&confinement)),
+        ("Limits", held(not_held).into_any()),
     ])
 }

@@ -22,7 +22,7 @@ pub fn nodes_view(principal: &Principal, nodes: &[NodeView]) -> AnyView {
     let slots: u32 = nodes.iter().map(|node| node.slots).sum();
     let free: u32 = nodes.iter().map(NodeView::free_slots).sum();
     let below = view! { <span class="quiet">{format!("{} linked, {slots} slots, {free} free", nodes.len())}</span> };
-    let busy = nodes.iter().any(|node| node.job.is_some()).then_some("");
+    let busy = nodes.iter().any(|node| node.job.is_some() || node.busy).then_some("");
     view! {
         {head("Compute nodes".into_any(), below.into_any(), link.into_any())}
         <section class="card" id="live-nodes" data-live="" data-busy=busy>{table(principal, may_link, nodes)}</section>

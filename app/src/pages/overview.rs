@@ -16,14 +16,12 @@ use crate::layout::Page;
 
 /// Reads and shows it.
 pub async fn load(controller: &Controller, principal: &Principal) -> Result<Page> {
-    let (counts, nodes, guests, jobs, latest, deployed) = tokio::try_join!(
-        controller.counts(principal),
-        controller.nodes(principal),
-        controller.guests(principal),
-        open_jobs(controller, principal),
-        latest_jobs(controller, principal),
-        deployments::latest(controller, principal)
-    )?;
+    let counts = controller.counts(principal).await?;
+    let nodes = controller.nodes(principal).await?;
+    let guests = controller.guests(principal).await?;
+    let jobs = open_jobs(controller, principal).await?;
+    let latest = latest_jobs(controller, principal).await?;
+    let deployed = deployments::latest(controller, principal).await?;
     let done = Done { open: &jobs, latest: &latest, deployments: &deployed };
     Ok(Page::new("overview", "Overview", overview_view(principal, &counts, &nodes, &guests, &done)))
 }

@@ -11,6 +11,7 @@ use super::deployments::{Shown, table};
 use super::environment::is_busy;
 use super::project_environments::environment_card;
 use super::project_members::members_card;
+use super::project_prod_entry::prod_entry_card;
 use super::project_set_up::set_up;
 use super::projects::{project_path, role_word};
 use crate::components::{Field, Tone, age, card, count, error_summary, head, notice};
@@ -68,7 +69,10 @@ pub fn project_view(principal: &Principal, detail: &ProjectDetail, form: &FormSt
                 {card("deployments", "Recent deployments", view! { <a class="quiet" href=all>"All deployments"</a> }.into_any(), latest)}
                 {delivery::card_of(&detail.delivery)}
             </div>
-            <div class="stack">{members_card(principal, detail, &form.of("members"))}</div>
+            <div class="stack">
+                {members_card(principal, detail, &form.of("members"))}
+                {prod_entry_card(principal, detail, &form.of("prod-entry"))}
+            </div>
         </div>
     }
     .into_any()

@@ -3,7 +3,7 @@
 use corpus_controller::authz::{Operation, Principal};
 use corpus_controller::project_views::{DeploymentSummary, EnvironmentView, ProjectSummary};
 use corpus_controller::{Controller, Result};
-use corpus_domain::{ProjectName, ProjectRole};
+use corpus_domain::{ProjectCreators, ProjectName, ProjectRole};
 use leptos::prelude::*;
 
 use super::deployment_paths::deployment_path;
@@ -16,26 +16,29 @@ use crate::layout::Page;
 /// Reads and shows them.
 pub async fn load(controller: &Controller, principal: &Principal) -> Result<Page> {
     let projects = controller.project_list(principal).await?;
-    Ok(Page::new("projects", "Projects", projects_view(principal, &projects)))
+    Ok(Page::new("projects", "Projects", projects_view(principal, controller.project_creators(), &projects)))
 }
 
 /// Asks for a new one.
-pub fn load_new(principal: &Principal, form: &FormState) -> Result<Page> {
-    let _permit = principal.permit(Operation::ProjectCreate)?;
+pub fn load_new(controller: &Controller, principal: &Principal, form: &FormState) -> Result<Page> {
+    let _permit = principal.permit(Operation::ProjectCreate(controller.project_creators()))?;
     Ok(Page::new("new-project", "New project", new_view(form)).under("Projects", "/projects"))
 }
 
 /// The view of plain values.
-pub fn projects_view(principal: &Principal, projects: &[ProjectSummary]) -> AnyView {
-    let new = principal
-        .may(Operation::ProjectCreate, None)
-        .then(|| view! { <a class="btn primary" href="/projects/new">"New project"</a> });
+pub fn projects_view(principal: &Principal, creators: ProjectCreators, projects: &[ProjectSummary]) -> AnyView {
+    let may_create = principal.may(Operation::ProjectCreate(creators), None);
+    let new = if may_create {
+        view! { <a class="btn primary" href="/projects/new">"New project"</a> }.into_any()
+    } else {
+        view! { <span class="quiet">"Operators make new projects"</span> }.into_any()
+    };
     let environments: usize = projects.iter().map(|project| project.environments.len()).sum();
     let below = view! { <span class="quiet">{format!("{}, {}", count(projects.len(), "project"), count(environments, "environment"))}</span> };
     let busy = projects.iter().any(is_busy).then_some("");
-    let body = if projects.is_empty() { none(principal) } else { table(projects) };
+    let body = if projects.is_empty() { none(may_create) } else { table(projects) };
     view! {
-        {head("Projects".into_any(), below.into_any(), new.into_any())}
+        {head("Projects".into_any(), below.into_any(), new)}
         <section class="card" id="live-projects" data-live="" data-busy=busy>{body}</section>
     }
     .into_any()
@@ -46,11 +49,12 @@ fn is_busy(project: &ProjectSummary) -> bool {
         || project.last.as_ref().is_some_and(|last| !last.state.is_over())
 }
 
-fn none(principal: &Principal) -> AnyView {
-    let next = if principal.may(Operation::ProjectCreate, None) {
+fn none(may_create: bool) -> AnyView {
+    let next = if may_create {
         view! { "A project is code with members, deployed to guests by git push. "<a class="link" href="/projects/new">"Make the first one"</a> }.into_any()
     } else {
-        "Whoever makes you a member of one, here or in the directory, makes it show.".into_any()
+        "Whoever makes you a member of one, here or in the directory, makes it show. An operator makes new ones."
+            .into_any()
     };
     empty("No project yet", next)
 }

@@ -4,27 +4,31 @@ use corpus_controller::authz::Denied;
 use corpus_controller::authz::{Operation, Principal};
 use corpus_controller::views::{NodeView, ProjectView};
 use corpus_controller::{Controller, Error, Result};
-use corpus_domain::{Environment, SizeProfile};
+use corpus_domain::{Environment, Limits, SizeProfile};
 use leptos::prelude::*;
 
 use super::guests::may_request;
-use crate::components::{Field, card, check, empty, error_summary, head, picks, sizes};
+use crate::components::{Field, card, check, empty, error_summary, head, picks};
 use crate::form::FormState;
 use crate::layout::Page;
 
 /// The optional fields: when one of them is wrong, they are shown open.
-const OPTIONAL: [&str; 10] =
-    ["node", "image", "driver", "backing", "mode", "ip", "mac", "password", "names", "autostart"];
+const OPTIONAL: [&str; 11] =
+    ["node", "image", "driver", "backing", "mode", "ip", "mac", "password", "names", "autostart", "privileged"];
+
+/// The limits: shown open when one of them is wrong.
+const LIMITS: [&str; 4] = ["memory", "cpu", "processes", "io_weight"];
 
 /// Reads what there is to choose from, and asks.
 pub async fn load(controller: &Controller, principal: &Principal, form: &FormState) -> Result<Page> {
     if !may_request(principal) {
         return Err(Error::Denied(Denied::Forbidden));
     }
-    let (nodes, mut projects) = tokio::try_join!(controller.nodes(principal), controller.projects(principal))?;
+    let nodes = controller.nodes(principal).await?;
+    let mut projects = controller.projects(principal).await?;
     projects.retain(|project| principal.may(Operation::GuestRequest, Some(project.id)));
     let form_id = form.value("form_id").map_or_else(form_id, str::to_owned);
-    Ok(Page::new("request-guest", "Request a guest", request_view(&nodes, &projects, form, &form_id))
+    Ok(Page::new("request-guest", "Request a guest", request_view(principal, &nodes, &projects, form, &form_id))
         .under("Guests", "/guests"))
 }
 
@@ -34,7 +38,13 @@ fn form_id() -> String {
 }
 
 /// The view of plain values.
-pub fn request_view(nodes: &[NodeView], projects: &[ProjectView], form: &FormState, form_id: &str) -> AnyView {
+pub fn request_view(
+    principal: &Principal,
+    nodes: &[NodeView],
+    projects: &[ProjectView],
+    form: &FormState,
+    form_id: &str,
+) -> AnyView {
     let free: u32 = nodes.iter().filter(|node| node.takes_guests()).map(NodeView::free_slots).sum();
     let below = view! { <span class="quiet">{format!("{free} slots free")}</span> };
     let body = match (projects.is_empty(), free) {
@@ -46,7 +56,7 @@ pub fn request_view(nodes: &[NodeView], projects: &[ProjectView], form: &FormSta
             "No compute node takes guests now",
             view! { "Initialize one, or free a slot. "<a class="link" href="/nodes">"Compute nodes"</a> }.into_any(),
         ),
-        _ => fields(nodes, projects, form, form_id),
+        _ => fields(principal, nodes, projects, form, form_id),
     };
     view! {
         {head("Request a guest".into_any(), below.into_any(), ().into_any())}
@@ -56,9 +66,15 @@ pub fn request_view(nodes: &[NodeView], projects: &[ProjectView], form: &FormSta
     .into_any()
 }
 
-fn fields(nodes: &[NodeView], projects: &[ProjectView], form: &FormState, form_id: &str) -> AnyView {
+fn fields(
+    principal: &Principal,
+    nodes: &[NodeView],
+    projects: &[ProjectView],
+    form: &FormState,
+    form_id: &str,
+) -> AnyView {
     let projects = projects.iter().map(|project| (project.id.to_string(), project.name.to_string())).collect();
-    let wrong = OPTIONAL.iter().any(|field| form.error_at(field).is_some());
+    let is_wrong = |fields: &[&str]| fields.iter().any(|field| form.error_at(field).is_some());
     view! {
         <form method="post" action="/guests/new" class="form body">
             <input type="hidden" name="form_id" value=form_id.to_owned()/>
@@ -66,11 +82,15 @@ fn fields(nodes: &[NodeView], projects: &[ProjectView], form: &FormState, form_i
                 {Field::new(form, "name", "Name").required().mono().hint("A full host name, such as www.example.org; also the guest's own host name").input()}
                 {Field::new(form, "project", "Project").required().select(projects)}
                 {Field::new(form, "environment", "Environment").suggest("dev").required().select(picks(Environment::ALL.iter().map(|one| one.as_str())))}
-                {Field::new(form, "size", "Size").suggest("small").required().hint("How much storage it may fill; held to it with backing loop").select(sizes(SizeProfile::ALL.iter().copied()))}
+                {Field::new(form, "size", "Size").suggest("small").required().hint("How much storage it may fill; held to it with backing loop").select(profiles())}
             </div>
-            <details class="more" open=wrong>
+            <details class="more" open=is_wrong(&LIMITS)>
+                <summary>"Limits; what is left empty is as the size says"</summary>
+                {limits(form)}
+            </details>
+            <details class="more" open=is_wrong(&OPTIONAL)>
                 <summary>"Optional values; what is left empty is chosen"</summary>
-                {optional(nodes, form)}
+                {optional(principal, nodes, form)}
             </details>
             <div class="submit"><button class="btn primary">"Request the guest"</button><span class="quiet">"Ready to enter in seconds"</span></div>
         </form>
@@ -78,7 +98,30 @@ fn fields(nodes: &[NodeView], projects: &[ProjectView], form: &FormState, form_i
     .into_any()
 }
 
-fn optional(nodes: &[NodeView], form: &FormState) -> AnyView {
+/// The size profiles, each with its storage and its first limits.
+fn profiles() -> Vec<(String, String)> {
+    let text = |size: &SizeProfile| {
+        let Limits { memory, cpu, .. } = size.limits();
+        (size.to_string(), format!("{size}, {}, {memory} memory, {cpu} CPU", size.storage().gb()))
+    };
+    SizeProfile::ALL.iter().map(text).collect()
+}
+
+fn limits(form: &FormState) -> AnyView {
+    let size = form.value("size").and_then(|size| size.parse().ok()).unwrap_or(SizeProfile::Small);
+    let Limits { memory, cpu, processes, io_weight } = size.limits();
+    view! {
+        <div class="grid two">
+            {Field::new(form, "memory", "Memory").placeholder(memory.to_string()).hint("Such as 512 MiB or 1.5 GiB; no swap comes on top").input()}
+            {Field::new(form, "cpu", "CPU").placeholder(cpu.to_string()).hint("Processors, such as 0.5 or 2").input()}
+            {Field::new(form, "processes", "Processes").placeholder(processes.to_string()).number().hint("Threads count too").input()}
+            {Field::new(form, "io_weight", "I/O weight").placeholder(io_weight.to_string()).number().hint("1 to 1000: the share of the disk's time beside others").input()}
+        </div>
+    }
+    .into_any()
+}
+
+fn optional(principal: &Principal, nodes: &[NodeView], form: &FormState) -> AnyView {
     let any = (String::new(), "any".to_owned());
     let named = nodes
         .iter()
@@ -96,8 +139,16 @@ fn optional(nodes: &[NodeView], form: &FormState) -> AnyView {
             {Field::new(form, "mac", "MAC").mono().hint("00:16:3e:xx:xx:xx").input()}
             {Field::new(form, "password", "Root password").password("new-password").hint("12 to 128 characters; empty: a generated one").input()}
             {Field::new(form, "names", "DNS names").mono().hint("One a line, attached when it runs").lines(2)}
+            {privileged(principal, form)}
             {check(form, "autostart", "Autostart", "Starts when its node boots", true)}
         </div>
     }
     .into_any()
+}
+
+/// Only operators are asked.
+fn privileged(principal: &Principal, form: &FormState) -> Option<AnyView> {
+    let hint = "Leave it empty: root in a privileged guest is root on its node, and on all guests there";
+    let field = || Field::new(form, "privileged", "Privileged, because").hint(hint).input();
+    principal.may(Operation::GuestPrivilege, None).then(field)
 }

@@ -13,7 +13,8 @@ use crate::layout::Page;
 /// Reads the node and asks.
 pub async fn load(controller: &Controller, principal: &Principal, id: NodeId, form: &FormState) -> Result<Page> {
     let _permit = principal.permit(Operation::NodeUnlink)?;
-    let (node, guests) = tokio::try_join!(controller.node(principal, id), controller.node_guests(principal, id))?;
+    let node = controller.node(principal, id).await?;
+    let guests = controller.node_guests(principal, id).await?;
     let title = format!("Unlink {}", node.address);
     Ok(Page::new("unlink-node", title, unlink_view(&node, &guests, form)).under("Compute nodes", "/nodes"))
 }

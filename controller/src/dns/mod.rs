@@ -13,7 +13,7 @@ mod error;
 mod powerdns;
 
 #[cfg(test)]
-mod powerdns_server;
+pub(crate) mod powerdns_server;
 #[cfg(test)]
 mod tests;
 
@@ -74,6 +74,11 @@ pub trait DnsProvider: Send + Sync {
     /// The server does not hold the zone, if it was ours. A zone of ours in which others
     /// keep records is refused with [`DnsError::NotEmpty`].
     async fn remove_zone(&self, zone: &DnsName) -> Result<Removal, DnsError>;
+
+    /// What others made that decides where the name leads: a record of the name itself, a wildcard
+    /// that covers it, or that it is in a part of the zone that is held elsewhere. None when there
+    /// is nothing of the kind.
+    async fn made_by_others(&self, zone: &DnsName, name: &DnsName) -> Result<Option<String>, DnsError>;
 
     /// The name leads to this address and no other. A record that is not ours is
     /// [`DnsError::Foreign`], unless it says the same already.

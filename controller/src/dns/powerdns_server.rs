@@ -13,15 +13,15 @@ use super::{PowerDns, PowerDnsSettings};
 
 const SCHEMA: &str = "/usr/share/pdns-backend-sqlite3/schema/schema.sqlite3.sql";
 
-pub(super) struct PowerDnsServer {
+pub(crate) struct PowerDnsServer {
     process: Child,
-    pub(super) dns: SocketAddr,
-    pub(super) api: SocketAddr,
+    pub(crate) dns: SocketAddr,
+    pub(crate) api: SocketAddr,
     _folder: TempDir,
 }
 
 impl PowerDnsServer {
-    pub(super) fn start() -> Self {
+    pub(crate) fn start() -> Self {
         let folder = TempDir::new().unwrap();
         let database = folder.path().join("pdns.sqlite3");
         let schema = std::fs::File::open(SCHEMA).expect("the package pdns-backend-sqlite3 is installed");
@@ -59,11 +59,11 @@ impl PowerDnsServer {
         }
     }
 
-    pub(super) fn provider(&self) -> PowerDns {
+    pub(crate) fn provider(&self) -> PowerDns {
         self.provider_with_key("testkey")
     }
 
-    pub(super) fn provider_with_key(&self, key: &str) -> PowerDns {
+    pub(crate) fn provider_with_key(&self, key: &str) -> PowerDns {
         PowerDns::new(PowerDnsSettings {
             api_url: format!("http://{}/", self.api).parse().unwrap(),
             api_key: SecretString::from(key.to_owned()),
@@ -74,7 +74,7 @@ impl PowerDnsServer {
     }
 
     /// A request as somebody else than Corpus would make it; returns the status.
-    pub(super) async fn by_hand(&self, method: reqwest::Method, path: &str, body: serde_json::Value) -> u16 {
+    pub(crate) async fn by_hand(&self, method: reqwest::Method, path: &str, body: serde_json::Value) -> u16 {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let url = format!("http://{}/api/v1/servers/localhost/{path}", self.api);
         let client = reqwest::Client::builder().no_proxy().build().unwrap();
@@ -82,7 +82,7 @@ impl PowerDnsServer {
         answer.status().as_u16()
     }
 
-    pub(super) fn stop(&mut self) {
+    pub(crate) fn stop(&mut self) {
         let _ = self.process.kill();
         let _ = self.process.wait();
     }

@@ -148,3 +148,31 @@ async fn a_wait_that_ends_tells_what_it_saw() {
     let error = authority::wait_until_gone(server.dns, &www, ip("10.0.0.1"), limit).await.unwrap_err();
     assert!(matches!(error, AuthorityError::NotYet { .. }), "{error}");
 }
+
+#[tokio::test]
+async fn what_others_made_around_a_name_is_told() {
+    let server = PowerDnsServer::start();
+    let dns = server.provider();
+    let zone = name("example.org");
+    dns.ensure_zone(&zone).await.unwrap();
+    dns.ensure_record(&record("ours.example.org", "10.0.0.1")).await.unwrap();
+    let set = |name: &str, kind: &str, content: &str| {
+        json!({ "name": format!("{name}."), "type": kind, "ttl": 60, "changetype": "REPLACE",
+                "records": [{ "content": content, "disabled": false }] })
+    };
+    let sets = json!({ "rrsets": [
+        set("known.example.org", "TXT", "\"v=spf1 -all\""),
+        set("*.wild.example.org", "A", "192.0.2.1"),
+        set("away.example.org", "NS", "ns1.example.net."),
+    ] });
+    assert_eq!(server.by_hand(Method::PATCH, "zones/example.org.", sets).await, 204);
+    let told = async |of: &str| dns.made_by_others(&zone, &name(of)).await.unwrap();
+    assert_eq!(told("known.example.org").await.as_deref(), Some("known.example.org TXT"));
+    assert_eq!(told("shop.wild.example.org").await.as_deref(), Some("*.wild.example.org A"));
+    assert_eq!(told("a.shop.wild.example.org").await.as_deref(), Some("*.wild.example.org A"));
+    assert_eq!(told("www.away.example.org").await.as_deref(), Some("away.example.org NS"));
+    for free in ["ours.example.org", "new.example.org", "a.b.example.org"] {
+        assert_eq!(told(free).await, None, "{free}");
+    }
+    assert!(matches!(dns.made_by_others(&name("x.org"), &name("a.x.org")).await, Err(DnsError::ZoneMissing(_))));
+}

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use corpus_domain::{DeploymentId, Environment, ProjectName};
+use corpus_domain::{DeploymentId, Environment};
 use russh::server::Msg;
 use russh::{Channel, ChannelMsg, ChannelReadHalf, ChannelWriteHalf};
 use tokio::time::{sleep, timeout};
@@ -14,33 +14,42 @@ use uuid::Uuid;
 use super::door::Shared;
 use super::pipe::{End, STDERR, pipe};
 use super::serve::Service;
-use super::visit::Member;
+use super::visit::{Member, Visit};
 use super::words::{Repository, Wanted};
 use crate::Error;
-use crate::authz::Denied;
+use crate::authz::{Denied, Principal};
 use crate::nodes::{GitProgram, NodeError, serve_git};
-use crate::ops::{GitService, GitTarget};
+use crate::ops::{GitAccess, GitService, GitTarget};
 
 /// What a client hears of a name that is not there, or not for them.
 const NOTHING: &str = "no such project or environment, or not yours";
 /// How long a deployment is looked for once its push has ended.
 const AFTERWARDS: Duration = Duration::from_secs(5);
+/// How long a client may take to hear how it ended.
+const PARTING: Duration = Duration::from_secs(5);
 
 /// Waits for what the client asks on the channel, does it, and closes the channel.
-pub(super) async fn attend(shared: &Arc<Shared>, member: &Arc<Member>, channel: Channel<Msg>) {
+pub(super) async fn attend(shared: &Arc<Shared>, visit: &Visit, member: &Member, channel: Channel<Msg>) {
     let (mut reader, writer) = channel.split();
     let Ok(Some(request)) = timeout(shared.limits.idle, asked(&mut reader)).await else { return };
-    let status = match request.as_deref().and_then(Wanted::read) {
-        None => say(&writer, &greeting(shared, member)).await,
-        Some(wanted) => match serve(shared, member, &wanted, &mut reader, &writer).await {
-            Ok(status) => status,
-            Err(line) => say(&writer, &line).await,
-        },
+    let ended = match (visit.turned_away.get(), request.as_deref().and_then(Wanted::read)) {
+        (Some(why), _) => Err(why.clone()),
+        (None, None) => Err(greeting(shared, member)),
+        (None, Some(wanted)) => serve(shared, visit, member, &wanted, &mut reader, &writer).await,
     };
-    // The client may be gone, which is as good.
-    drop(writer.eof().await);
-    drop(writer.exit_status(status).await);
-    drop(writer.close().await);
+    // The client may be gone, which is as good, or take nothing.
+    drop(timeout(PARTING, part(&writer, ended)).await);
+}
+
+/// Says how it ended, and closes the channel.
+async fn part(to: &ChannelWriteHalf<Msg>, ended: Result<u32, String>) {
+    let status = match ended {
+        Ok(status) => status,
+        Err(line) => say(to, &line).await,
+    };
+    drop(to.eof().await);
+    drop(to.exit_status(status).await);
+    drop(to.close().await);
 }
 
 /// What the client asks for: a command, or something that has none. None when it leaves.
@@ -62,42 +71,57 @@ async fn say(to: &ChannelWriteHalf<Msg>, line: &str) -> u32 {
 }
 
 fn greeting(shared: &Shared, member: &Member) -> String {
-    let (who, url) = (&member.principal.login, &shared.url);
+    let (who, url) = (&member.holder.principal.login, &shared.url);
     format!("{who}, you are let in to push and fetch only: git push {url}/PROJECT/ENVIRONMENT main")
 }
 
-/// Does what is wanted; the error is the line that says why not.
+/// Does what is wanted; the error is the line that says why not, or not any longer.
 async fn serve(
     shared: &Arc<Shared>,
-    member: &Arc<Member>,
+    visit: &Visit,
+    member: &Member,
     wanted: &Wanted,
     reader: &mut ChannelReadHalf,
     writer: &ChannelWriteHalf<Msg>,
 ) -> Result<u32, String> {
     let (project, environment, repository) = wanted.path.as_ref().ok_or(NOTHING)?;
-    let who = &member.principal;
-    let target = shared.keeper.target(who, project, *environment, wanted.service).await;
-    let target = target.map_err(|error| refusal(error, project, *environment, wanted.service))?;
-    let service = Service {
-        project: project.clone(),
+    let _running = shared.seats.run(member.holder.principal.id).map_err(|full| full.to_string())?;
+    let who = holder_now(shared, member).await?;
+    let target = shared.keeper.target(&who, project, *environment, (wanted.service, *repository)).await;
+    let target = target.map_err(|error| refusal(error, wanted))?;
+    let access = GitAccess {
+        project: target.project_id,
+        name: project.clone(),
+        environment: *environment,
         service: wanted.service,
         repository: *repository,
-        by: who.login.clone(),
-        deployment: DeploymentId(Uuid::now_v7()),
     };
-    let guest = timeout(shared.limits.guest, reach(shared, &target, &service)).await;
-    let guest = guest.map_err(|_| away(&target)).and_then(|reached| {
-        reached.map_err(|error| {
-            tracing::info!(guest = %target.guest, %error, "git: the guest can't be entered");
-            away(&target)
-        })
-    })?;
-    if service.service == GitService::UploadPack {
-        let end = pipe(reader, writer, guest, shared.limits.stalled).await;
-        return ended(&end, &target, None);
+    let grant = visit.grant(access);
+    let began = Arc::new(AtomicBool::new(false));
+    let exchange = Exchange { shared: Arc::clone(shared), who, target, id: DeploymentId(Uuid::now_v7()) };
+    let ended = tokio::select! {
+        biased;
+        why = grant.revoked(&visit.revocation) => Err(parted(why, &began)),
+        ended = exchange.run(&grant.access, &began, reader, writer) => ended,
+    };
+    visit.release(&grant);
+    ended
+}
+
+/// Who the key belongs to at this very request.
+async fn holder_now(shared: &Shared, member: &Member) -> Result<Principal, String> {
+    let found = shared.keeper.holders(std::slice::from_ref(&member.fingerprint)).await;
+    let holder = found.map_err(|error| unavailable(&error))?.remove(&member.fingerprint);
+    let same = holder.filter(|now| (now.principal.id, now.epoch) == (member.holder.principal.id, member.holder.epoch));
+    same.map(|now| now.principal).ok_or_else(|| "your key is not a member's any more".to_owned())
+}
+
+/// What a pusher whose right was taken must know beside the reason.
+fn parted(why: String, began: &AtomicBool) -> String {
+    if began.load(Ordering::Relaxed) {
+        return format!("{why}; the deployment that has begun goes on by itself");
     }
-    let push = Push { shared: Arc::clone(shared), member: Arc::clone(member), target, id: service.deployment };
-    push.run(*repository, guest, reader, writer).await
+    why
 }
 
 async fn reach(shared: &Shared, target: &GitTarget, service: &Service) -> Result<GitProgram, NodeError> {
@@ -105,41 +129,66 @@ async fn reach(shared: &Shared, target: &GitTarget, service: &Service) -> Result
     serve_git(connection, service).await
 }
 
-/// A push that was let through.
-struct Push {
+/// A push or fetch that was let through.
+struct Exchange {
     shared: Arc<Shared>,
-    member: Arc<Member>,
+    who: Principal,
     target: GitTarget,
     id: DeploymentId,
 }
 
-impl Push {
+impl Exchange {
     async fn run(
         self,
-        to: Repository,
-        guest: GitProgram,
+        access: &GitAccess,
+        began: &Arc<AtomicBool>,
         reader: &mut ChannelReadHalf,
         writer: &ChannelWriteHalf<Msg>,
     ) -> Result<u32, String> {
-        let keeper = &self.shared.keeper;
-        keeper.pushing(&self.member.principal, &self.target, to, self.id).await.map_err(|error| unavailable(&error))?;
+        let guest = self.guest(access).await?;
+        let limits = self.shared.limits;
+        if access.service == GitService::UploadPack {
+            if access.repository == Repository::Pillar {
+                let kept = self.shared.keeper.reading_pillar(&self.who, &self.target).await;
+                kept.map_err(|error| unavailable(&error))?;
+            }
+            return ended(&pipe(reader, writer, guest, &limits).await, &self.target, None);
+        }
+        let kept = self.shared.keeper.pushing(&self.who, &self.target, access.repository, self.id).await;
+        kept.map_err(|error| unavailable(&error))?;
         let push = Arc::new(self);
-        let began = Arc::new(AtomicBool::new(false));
-        let watching = Watching(Some(tokio::spawn(Arc::clone(&push).watch(Arc::clone(&began)))));
-        let end = pipe(reader, writer, guest, push.shared.limits.stalled).await;
+        let watching = Watching(Some(tokio::spawn(Arc::clone(&push).watch(Arc::clone(began)))));
+        let end = pipe(reader, writer, guest, &limits).await;
         drop(watching);
         tracing::info!(
-            login = %push.member.principal.login, project = %push.target.project, environment = %push.target.environment,
+            login = %push.who.login, project = %push.target.project, environment = %push.target.environment,
             deployment.id = %push.id, began = began.load(Ordering::Relaxed), ?end, "git: a push has ended"
         );
         ended(&end, &push.target, Some(began.load(Ordering::Relaxed)))
+    }
+
+    /// Git's program on the guest.
+    async fn guest(&self, access: &GitAccess) -> Result<GitProgram, String> {
+        let service = Service {
+            project: access.name.clone(),
+            service: access.service,
+            repository: access.repository,
+            by: self.who.login.clone(),
+            deployment: self.id,
+        };
+        let reached = timeout(self.shared.limits.guest, reach(&self.shared, &self.target, &service)).await;
+        let reached = reached.map_err(|_| away(&self.target))?;
+        reached.map_err(|error| {
+            tracing::info!(guest = %self.target.guest, %error, "git: the guest can't be entered");
+            away(&self.target)
+        })
     }
 
     /// Waits until the deployment is there, and has it followed.
     async fn watch(self: Arc<Self>, began: Arc<AtomicBool>) {
         self.shared.keeper.begun(&self.target, self.id).await;
         began.store(true, Ordering::Relaxed);
-        let followed = self.shared.keeper.follow(&self.member.principal, &self.target, self.id).await;
+        let followed = self.shared.keeper.follow(&self.who, &self.target, self.id).await;
         if let Err(error) = followed {
             let error = &error as &dyn StdError;
             tracing::warn!(deployment.id = %self.id, error, "a push is not followed; it is found later");
@@ -172,6 +221,7 @@ fn ended(end: &End, target: &GitTarget, deploying: Option<bool>) -> Result<u32, 
         (End::ClientGone, _) => Ok(1),
         (End::Killed, _) => Err(format!("git was killed on {guest}")),
         (End::Refused, _) => Err(away(target)),
+        (End::Silent, _) => Err("nothing was sent for minutes; this is given up".to_owned()),
         (End::Stalled, _) => Err("nothing was taken by the other side for minutes; this is given up".to_owned()),
         (End::GuestGone, None) => Err(format!("{guest} does not answer any more; try again")),
         (End::GuestGone, Some(false)) => Err(format!("{guest} does not answer any more; your push was not taken")),
@@ -191,19 +241,20 @@ fn unavailable(error: &Error) -> String {
 }
 
 /// Why not, for the person.
-fn refusal(error: Error, project: &ProjectName, environment: Environment, service: GitService) -> String {
-    match error {
-        Error::Denied(Denied::NotFound) => NOTHING.to_owned(),
-        Error::Denied(Denied::Forbidden) => {
-            let (doing, role) = match (service, environment) {
-                (GitService::UploadPack, _) => ("fetch", "developer"),
-                (GitService::ReceivePack, Environment::Prod) => ("push", "maintainer"),
-                (GitService::ReceivePack, _) => ("push", "developer"),
+fn refusal(error: Error, wanted: &Wanted) -> String {
+    match (error, &wanted.path) {
+        (Error::Denied(Denied::NotFound), _) | (Error::Denied(Denied::Forbidden), None) => NOTHING.to_owned(),
+        (Error::Denied(Denied::Forbidden), Some((project, environment, repository))) => {
+            let (doing, role) = match (wanted.service, environment, repository) {
+                (GitService::UploadPack, Environment::Prod, Repository::Pillar) => ("read the pillar", "maintainer"),
+                (GitService::UploadPack, ..) => ("fetch", "developer"),
+                (GitService::ReceivePack, Environment::Prod, _) => ("push", "maintainer"),
+                (GitService::ReceivePack, ..) => ("push", "developer"),
             };
             format!("to {doing} here you must be {role} of {project}, and you are not; ask a maintainer of it")
         }
-        Error::Conflict(why) => why,
-        Error::Unavailable { message, .. } => message,
-        other => unavailable(&other),
+        (Error::Conflict(why), _) => why,
+        (Error::Unavailable { message, .. }, _) => message,
+        (other, _) => unavailable(&other),
     }
 }

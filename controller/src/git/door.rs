@@ -1,6 +1,8 @@
 //! Taking connections, and ending them: who was not let in, who does nothing, who lost the right.
 
 use std::borrow::Cow;
+use std::future::pending;
+use std::io::Write;
 use std::net::{Shutdown, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -10,6 +12,7 @@ use russh::keys::Algorithm;
 use russh::server::{Config, Handle, RunningSession, run_stream};
 use russh::{Disconnect, MethodKind, MethodSet, Preferred, SshId, cipher, compression};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -17,6 +20,8 @@ use tokio_util::task::TaskTracker;
 use super::Limits;
 use super::keeper::Keeper;
 use super::lobby::{Lobby, Place};
+use super::recheck::{Open, recheck};
+use super::seats::Seats;
 use super::visit::{Visit, Visitor};
 use crate::nodes::ControlKey;
 
@@ -24,6 +29,10 @@ use crate::nodes::ControlKey;
 const GRACE: Duration = Duration::from_secs(10);
 /// How often it is looked at whether a connection does anything.
 const LOOK: Duration = Duration::from_secs(1);
+/// What a client reads, with `ssh -v`, that finds no room to wait.
+const NO_ROOM: &[u8] = b"corpus: too many try to be let in; try again in a moment\r\n";
+/// How long a client for which there is no place may take to ask for something and hear why.
+const TURNED_AWAY: Duration = Duration::from_secs(5);
 /// How long a client may take to hear why its connection is ended.
 const FAREWELL: Duration = Duration::from_millis(300);
 
@@ -34,6 +43,9 @@ pub(super) struct Shared {
     /// What the URLs of repositories begin with.
     pub(super) url: String,
     lobby: Arc<Lobby>,
+    pub(super) seats: Arc<Seats>,
+    /// The connections that were let in.
+    pub(super) open: Open,
     ssh: Arc<Config>,
 }
 
@@ -58,8 +70,9 @@ impl GitServer {
         limits: Limits,
     ) -> std::io::Result<Self> {
         let listener = TcpListener::bind(address).await?;
-        let (lobby, ssh) = (Lobby::new(limits.lobby), Arc::new(config(key)));
-        Ok(Self { listener, shared: Arc::new(Shared { keeper, limits, url: url.to_owned(), lobby, ssh }) })
+        let (lobby, seats, ssh) = (Lobby::new(limits.lobby), Seats::new(limits.seating), Arc::new(config(key)));
+        let (url, open) = (url.to_owned(), Open::default());
+        Ok(Self { listener, shared: Arc::new(Shared { keeper, limits, url, lobby, seats, open, ssh }) })
     }
 
     /// Where it listens.
@@ -70,6 +83,10 @@ impl GitServer {
     /// Serves until `stop`; what is pushed then gets a little time to end.
     pub async fn run(self, stop: CancellationToken) {
         let visits = TaskTracker::new();
+        let shared = Arc::clone(&self.shared);
+        // Ends with this.
+        let mut beside = JoinSet::new();
+        beside.spawn(async move { recheck(&shared.open, &*shared.keeper, &shared.limits).await });
         loop {
             let taken = tokio::select! {
                 () = stop.cancelled() => break,
@@ -121,6 +138,9 @@ impl Shared {
     fn open(self: &Arc<Self>, stream: TcpStream, peer: SocketAddr, visits: &TaskTracker, stop: &CancellationToken) {
         let Some(place) = self.lobby.enter(peer.ip(), Instant::now()) else {
             tracing::debug!(%peer, "git: no room to wait");
+            // Before SSH's first line a server may write others (RFC 4253 section 4.2).
+            let told = stream.into_std().and_then(|mut stream| stream.write(NO_ROOM));
+            drop(told);
             return;
         };
         let (shared, stop) = (Arc::clone(self), stop.clone());
@@ -185,16 +205,20 @@ impl Shared {
             place.failed(Instant::now());
             return ended;
         }
-        drop(place);
         let handle = session.handle();
+        // Who is turned away has their place among those who wait until they have gone.
+        let place = visit.turned_away.get().is_some().then_some(place);
         let why = tokio::select! {
             ended = &mut session => return ended,
-            () = self.idle(visit) => "you asked for nothing for a while",
-            () = self.no_member(visit) => "your key is not a member's any more",
-            () = stopped(visit, stop) => "the server is stopped; push again",
+            why = turned_away(visit) => why,
+            () = self.idle(visit) => "you asked for nothing for a while".to_owned(),
+            why = visit.revocation.revoked() => why,
+            () = stopped(visit, stop) => "the server is stopped; push again".to_owned(),
         };
+        answered(visit, Instant::now() + FAREWELL).await;
         visit.over.cancel();
-        farewell(&handle, why).await;
+        farewell(&handle, &why).await;
+        drop(place);
         Ok(())
     }
 
@@ -208,29 +232,27 @@ impl Shared {
             }
         }
     }
-
-    /// Ends when the key opens nothing any more. While the database does not answer nobody loses
-    /// anything.
-    async fn no_member(&self, visit: &Visit) {
-        loop {
-            sleep(self.limits.check).await;
-            let Some(member) = visit.member.get() else { return };
-            match self.keeper.member(&member.fingerprint).await {
-                Ok(Some(now)) if now.id == member.principal.id => {}
-                Ok(_) => {
-                    tracing::info!(login = %member.principal.login, "git: a key was taken away; its connection ends");
-                    return;
-                }
-                Err(error) => tracing::debug!(%error, "git: a key could not be looked up again"),
-            }
-        }
-    }
 }
 
 /// Ends when the server is to stop and the client has nothing open, or has had its time.
 async fn stopped(visit: &Visit, stop: &CancellationToken) {
     stop.cancelled().await;
-    let until = Instant::now() + GRACE;
+    answered(visit, Instant::now() + GRACE).await;
+}
+
+/// Ends when there is no place for the member, and the reason was said, or not asked for.
+async fn turned_away(visit: &Visit) -> String {
+    let Some(why) = visit.turned_away.get() else { return pending().await };
+    let until = Instant::now() + TURNED_AWAY;
+    while visit.channels.load(Ordering::Relaxed) == 0 && Instant::now() < until {
+        sleep(LOOK / 10).await;
+    }
+    answered(visit, until).await;
+    why.clone()
+}
+
+/// Ends when the client has nothing open, or at a time.
+async fn answered(visit: &Visit, until: Instant) {
     while visit.channels.load(Ordering::Relaxed) > 0 && Instant::now() < until {
         sleep(LOOK / 10).await;
     }

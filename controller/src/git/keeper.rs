@@ -1,9 +1,10 @@
 //! What the git server asks the controller: nothing here decides who may do what.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use corpus_domain::{DeploymentId, Environment, ProjectName, Trigger};
+use corpus_domain::{DeploymentId, Environment, ProjectId, ProjectName, Trigger};
 use corpus_protocol::{Event, Request};
 use serde_json::json;
 use tokio::sync::oneshot;
@@ -12,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use super::words::Repository;
 use crate::authz::Principal;
 use crate::nodes::{Call, Connection, Credential, GuestEndpoint, NodeError, connect};
-use crate::ops::{GitService, GitTarget};
+use crate::ops::{GitService, GitTarget, KeyHolder};
 use crate::store::audit;
 use crate::{Controller, Error};
 
@@ -24,8 +25,11 @@ const FOLLOWED: Duration = Duration::from_hours(24);
 /// Who knows members and environments.
 #[async_trait]
 pub(super) trait Keeper: Send + Sync + 'static {
-    /// The member who has the key of this fingerprint.
-    async fn member(&self, fingerprint: &str) -> Result<Option<Principal>>;
+    /// The members who have the keys of these fingerprints, by fingerprint.
+    async fn holders(&self, fingerprints: &[String]) -> Result<BTreeMap<String, KeyHolder>>;
+
+    /// Those of the projects that are there, and whether their developers may enter prod.
+    async fn projects(&self, ids: &[ProjectId]) -> Result<BTreeMap<ProjectId, bool>>;
 
     /// Where the repositories are, if the member may.
     async fn target(
@@ -33,11 +37,14 @@ pub(super) trait Keeper: Send + Sync + 'static {
         who: &Principal,
         project: &ProjectName,
         environment: Environment,
-        service: GitService,
+        (service, repository): (GitService, Repository),
     ) -> Result<GitTarget>;
 
     /// A connection to the guest, of its own: a slow push delays nobody else.
     async fn enter(&self, target: &GitTarget) -> Result<Connection, NodeError>;
+
+    /// Keeps who reads a pillar.
+    async fn reading_pillar(&self, who: &Principal, target: &GitTarget) -> Result<()>;
 
     /// Keeps who began to push what.
     async fn pushing(&self, who: &Principal, target: &GitTarget, to: Repository, id: DeploymentId) -> Result<()>;
@@ -51,8 +58,12 @@ pub(super) trait Keeper: Send + Sync + 'static {
 
 #[async_trait]
 impl Keeper for Controller {
-    async fn member(&self, fingerprint: &str) -> Result<Option<Principal>> {
-        self.principal_by_key(fingerprint).await
+    async fn holders(&self, fingerprints: &[String]) -> Result<BTreeMap<String, KeyHolder>> {
+        self.key_holders(fingerprints).await
+    }
+
+    async fn projects(&self, ids: &[ProjectId]) -> Result<BTreeMap<ProjectId, bool>> {
+        self.entered_by_developers(ids).await
     }
 
     async fn target(
@@ -60,13 +71,25 @@ impl Keeper for Controller {
         who: &Principal,
         project: &ProjectName,
         environment: Environment,
-        service: GitService,
+        (service, repository): (GitService, Repository),
     ) -> Result<GitTarget> {
-        self.git_target(who, project, environment, service).await
+        self.git_target(who, project, environment, (service, repository)).await
     }
 
     async fn enter(&self, target: &GitTarget) -> Result<Connection, NodeError> {
         connect(&endpoint(target)?, &Credential::Key(self.services.control_key.clone())).await
+    }
+
+    async fn reading_pillar(&self, who: &Principal, target: &GitTarget) -> Result<()> {
+        let subject = format!("{}/{}", target.project, target.environment);
+        let detail = json!({ "guest": target.guest });
+        let entry = audit::Entry {
+            action: "git.fetch_pillar",
+            subject: &subject,
+            subject_id: Some(target.project_id.0),
+            detail,
+        };
+        audit::write(&mut *self.services.db.acquire().await?, who, entry).await.map_err(Error::from)
     }
 
     async fn pushing(&self, who: &Principal, target: &GitTarget, to: Repository, id: DeploymentId) -> Result<()> {

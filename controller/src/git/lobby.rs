@@ -105,7 +105,7 @@ impl Drop for Place {
 }
 
 /// Whoever has one IPv6 address has the whole /64 of it.
-fn network(address: IpAddr) -> IpAddr {
+pub(super) fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(six) => Ipv6Addr::from_bits(six.to_bits() >> 64 << 64).into(),
         four @ IpAddr::V4(_) => four,

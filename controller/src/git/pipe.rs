@@ -7,6 +7,7 @@ use std::time::Duration;
 use russh::{ChannelMsg, ChannelReadHalf, ChannelWriteHalf, client, server};
 use tokio::time::{Instant, sleep};
 
+use super::Limits;
 use crate::nodes::GitProgram;
 
 /// SSH's number of the standard error (RFC 4254 section 5.2).
@@ -27,6 +28,8 @@ pub(super) enum End {
     ClientGone,
     /// One side did not take what the other had sent.
     Stalled,
+    /// Neither side sent anything for a long time.
+    Silent,
 }
 
 /// Moves bytes until one side has ended; what the program wrote last is delivered then.
@@ -34,7 +37,7 @@ pub(super) async fn pipe(
     from_client: &mut ChannelReadHalf,
     to_client: &ChannelWriteHalf<server::Msg>,
     guest: GitProgram,
-    patience: Duration,
+    limits: &Limits,
 ) -> End {
     // The program there ends with the line, if it has not yet.
     let GitProgram { channel, line } = guest;
@@ -44,7 +47,8 @@ pub(super) async fn pipe(
         biased;
         end = down(&mut from_guest, to_client, &meter) => end,
         () = up(from_client, &to_guest, &meter) => End::ClientGone,
-        () = meter.stalled(patience) => End::Stalled,
+        () = meter.stalled(limits.stalled) => End::Stalled,
+        () = meter.silent(limits.silent) => End::Silent,
     };
     drop(line);
     end
@@ -106,6 +110,19 @@ impl Meter {
         self.waiting.fetch_sub(1, Ordering::Relaxed);
         self.moved.fetch_add(1, Ordering::Relaxed);
         written
+    }
+
+    /// Ends when nothing has moved for so long. Git sends something every five seconds while it
+    /// works for a client or waits for its hooks; a client may count its objects for a while.
+    async fn silent(&self, patience: Duration) {
+        let (mut seen, mut since) = (0, Instant::now());
+        while since.elapsed() < patience {
+            sleep(patience / 10).await;
+            let moved = self.moved.load(Ordering::Relaxed);
+            if moved != seen {
+                (seen, since) = (moved, Instant::now());
+            }
+        }
     }
 
     /// Ends when something waited to be taken for so long, and nothing was.

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use russh::keys::{Algorithm, HashAlg, PublicKey};
 use russh::server::{Auth, ChannelOpenHandle, Handler, Msg, PublicKeyOffer, Session, VerifiedPublicKey};
@@ -11,7 +11,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::answer::attend;
 use super::door::Shared;
-use crate::authz::Principal;
+use super::grant::{Grant, Revocation};
+use super::seats::Seat;
+use crate::ops::{GitAccess, KeyHolder};
 
 /// The only user there is.
 const USER: &str = "git";
@@ -19,8 +21,8 @@ const USER: &str = "git";
 /// A connection that was let in.
 #[derive(Debug)]
 pub(super) struct Member {
-    /// Whose.
-    pub(super) principal: Principal,
+    /// Whose, as it was when it was let in: what is asked for later is decided anew.
+    pub(super) holder: KeyHolder,
     /// The key that opened it.
     pub(super) fingerprint: String,
 }
@@ -38,6 +40,12 @@ pub(super) struct Visit {
     pub(super) over: CancellationToken,
     /// The channels that are open.
     pub(super) channels: AtomicUsize,
+    /// Why it is not served, if so; each channel is told.
+    pub(super) turned_away: OnceLock<String>,
+    /// Taken when the key is no member's any more, and with it all that its channels do.
+    pub(super) revocation: Revocation,
+    grants: Mutex<Vec<Arc<Grant>>>,
+    seat: OnceLock<Seat>,
     offers: AtomicU32,
 }
 
@@ -49,8 +57,29 @@ impl Visit {
             entered: CancellationToken::new(),
             over: CancellationToken::new(),
             channels: AtomicUsize::new(0),
+            turned_away: OnceLock::new(),
+            revocation: Revocation::default(),
+            grants: Mutex::default(),
+            seat: OnceLock::new(),
             offers: AtomicU32::new(0),
         })
+    }
+
+    /// What its channels do now.
+    pub(super) fn grants(&self) -> Vec<Arc<Grant>> {
+        self.grants.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// One more that a channel does, until it is [released](Self::release).
+    pub(super) fn grant(&self, access: GitAccess) -> Arc<Grant> {
+        let grant = Arc::new(Grant::new(access));
+        self.grants.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&grant));
+        grant
+    }
+
+    /// One less.
+    pub(super) fn release(&self, grant: &Arc<Grant>) {
+        self.grants.lock().unwrap_or_else(PoisonError::into_inner).retain(|one| !Arc::ptr_eq(one, grant));
     }
 }
 
@@ -68,8 +97,8 @@ impl Visitor {
             return None;
         }
         let fingerprint = key.fingerprint(HashAlg::Sha256).to_string();
-        match self.shared.keeper.member(&fingerprint).await {
-            Ok(found) => found.map(|principal| Member { principal, fingerprint }),
+        match self.shared.keeper.holders(std::slice::from_ref(&fingerprint)).await {
+            Ok(mut found) => found.remove(&fingerprint).map(|holder| Member { holder, fingerprint }),
             Err(error) => {
                 tracing::warn!(error = &error as &dyn std::error::Error, "a key could not be looked up");
                 None
@@ -91,8 +120,13 @@ impl Handler for Visitor {
 
     async fn auth_publickey(&mut self, user: &str, key: VerifiedPublicKey<'_>) -> Result<Auth, Self::Error> {
         let Some(member) = self.member(user, key.public_key, key.algorithm).await else { return Ok(Auth::reject()) };
-        tracing::debug!(peer = %self.visit.peer, login = %member.principal.login, "git: let in");
+        tracing::debug!(peer = %self.visit.peer, login = %member.holder.principal.login, "git: let in");
+        match self.shared.seats.sit(member.holder.principal.id, self.visit.peer.ip()) {
+            Ok(seat) => drop(self.visit.seat.set(seat)),
+            Err(full) => drop(self.visit.turned_away.set(full.to_string())),
+        }
         drop(self.visit.member.set(Arc::new(member)));
+        self.shared.open.add(&self.visit);
         self.visit.entered.cancel();
         Ok(Auth::Accept)
     }
@@ -115,7 +149,7 @@ impl Handler for Visitor {
             tokio::select! {
                 biased;
                 () = visit.over.cancelled() => {}
-                () = attend(&shared, &member, channel) => {}
+                () = attend(&shared, &visit, &member, channel) => {}
             }
             visit.channels.fetch_sub(1, Ordering::Relaxed);
         });

@@ -7,7 +7,7 @@ use corpus_domain::JobState;
 use corpus_protocol::Stream;
 use serde::Serialize;
 use serde_json::Value;
-use sqlx::PgPool;
+use sqlx::PgConnection;
 
 use super::rows::StepRow;
 use super::writer::{Lease, clean};
@@ -83,7 +83,7 @@ pub(super) struct Batch {
 
 impl Batch {
     /// Writes it all, if the lease is still ours; tells whether it was.
-    pub async fn write(&self, pool: &PgPool, lease: Lease) -> sqlx::Result<bool> {
+    pub async fn write(&self, conn: &mut PgConnection, lease: Lease) -> sqlx::Result<bool> {
         let over = self.state.is_some_and(JobState::is_over);
         let ended = over && self.state != Some(JobState::Stuck);
         let written = sqlx::query!(
@@ -147,7 +147,7 @@ impl Batch {
             self.steps,
             self.wait.until(),
         )
-        .fetch_optional(pool)
+        .fetch_optional(conn)
         .await?;
         Ok(written.is_some())
     }

@@ -5,13 +5,13 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use corpus_domain::{JobId, JobKind, UserId};
 use serde_json::Value;
-use sqlx::{PgConnection, PgPool};
+use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::error::JobsError;
 use super::queue::{Entry, Lock, LockMode, Verdict, decide};
 use super::writer::Lease;
-use crate::store::begin;
+use crate::store::Db;
 
 /// Serializes the decision on the queue among all servers of one database.
 const QUEUE_KEY: i64 = 0x636f_7270_7573;
@@ -37,7 +37,7 @@ pub(super) struct Found {
 /// Who takes jobs, and which.
 #[derive(Debug, Clone)]
 pub(super) struct Claimant {
-    pub pool: PgPool,
+    pub db: Db,
     pub owner: Uuid,
     pub lease: Duration,
     pub kinds: Vec<String>,
@@ -85,7 +85,7 @@ impl Claimant {
             "#,
             &self.kinds,
         )
-        .fetch_one(&self.pool)
+        .fetch_one(&mut *self.db.acquire().await?)
         .await?;
         Ok(found)
     }
@@ -93,9 +93,9 @@ impl Claimant {
     /// Takes up to `room` waiting jobs that may run, with all their locks, and notes on the
     /// others what they wait for.
     pub async fn claim(&self, room: usize) -> Result<Vec<Claimed>, JobsError> {
-        let mut transaction = begin(&self.pool).await?;
+        let mut transaction = self.db.begin().await?;
         sqlx::query!("select pg_advisory_xact_lock($1)::text as locked", QUEUE_KEY)
-            .fetch_one(&mut *transaction)
+            .fetch_one(&mut **transaction)
             .await?;
         let queue = load(&mut transaction).await?;
         let entries: Vec<Entry> = queue.iter().map(|queued| queued.entry.clone()).collect();

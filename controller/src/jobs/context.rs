@@ -7,12 +7,12 @@ use std::time::Duration;
 use corpus_domain::UserId;
 use corpus_protocol::{Event, JobRef, Stream};
 use serde::de::DeserializeOwned;
-use sqlx::PgTransaction;
 
 use super::define::JobParams;
 use super::error::StepError;
 use super::queue::Lock;
 use super::run::Run;
+use crate::store::Transaction;
 
 /// The context of one try of a step, before the parameters' type is known.
 pub(super) struct RawContext<S> {
@@ -78,7 +78,7 @@ impl<S, P> StepContext<S, P> {
     /// Begins to change rows. Returns only while this server has the job, which nobody can take
     /// from it before the transaction ends: a server that stood still and lost the job meanwhile
     /// changes nothing when it goes on.
-    pub async fn begin(&self) -> Result<PgTransaction<'static>, StepError> {
+    pub async fn begin(&self) -> Result<Transaction, StepError> {
         match self.raw.run.writer.begin().await? {
             Some(transaction) => Ok(transaction),
             None => self.raw.run.stay_halted().await,

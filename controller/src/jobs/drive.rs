@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use corpus_domain::JobState;
 use serde_json::Value;
-use sqlx::PgPool;
+use sqlx::PgConnection;
 use steno::{ActionRegistry, SagaDag, SagaId, SagaNodeEvent, SagaNodeEventType, SagaResult, SecClient};
 use tokio_util::sync::CancellationToken;
 
@@ -113,9 +113,11 @@ async fn try_load<S: Send + Sync + 'static>(
     claimed: &Claimed,
     signals: &Signals,
 ) -> Result<Recorded, JobsError> {
-    let (id, pool) = (claimed.lease.job, shop.jobs.pool());
-    let (rows, locks) = tokio::try_join!(shop.jobs.steps_after(id, -1, i64::MAX), locks(pool, claimed))?;
-    let events = if claimed.lease.generation > 1 { events(pool, claimed).await? } else { Vec::new() };
+    let rows = shop.jobs.steps_after(claimed.lease.job, -1, i64::MAX).await?;
+    let mut conn = shop.jobs.db().acquire().await?;
+    let locks = locks(&mut conn, claimed).await?;
+    let events = if claimed.lease.generation > 1 { events(&mut conn, claimed).await? } else { Vec::new() };
+    drop(conn);
     let steps: HashMap<String, i32> = rows.iter().map(|row| (row.name.clone(), row.index)).collect();
     let nodes = match serde_json::from_value::<SagaDag>(claimed.dag.clone()) {
         Ok(dag) => plan::nodes(&dag, rows.iter().map(|row| (row.index, row.name.as_str()))),
@@ -132,7 +134,7 @@ async fn try_load<S: Send + Sync + 'static>(
             outputs.insert((*name).to_owned(), Value::clone(output));
         }
     }
-    let writer = Arc::new(Writer::new(pool.clone(), claimed.lease, rows, signals.halt.clone()));
+    let writer = Arc::new(Writer::new(shop.jobs.db().clone(), claimed.lease, rows, signals.halt.clone()));
     let run = Run {
         kind: claimed.kind,
         created_by: claimed.created_by,
@@ -156,17 +158,17 @@ async fn try_load<S: Send + Sync + 'static>(
     Ok(Recorded { run: Arc::new(run), events })
 }
 
-async fn events(pool: &PgPool, claimed: &Claimed) -> Result<Vec<SagaNodeEvent>, JobsError> {
+async fn events(conn: &mut PgConnection, claimed: &Claimed) -> Result<Vec<SagaNodeEvent>, JobsError> {
     let rows = sqlx::query_scalar!("select event from job_events where job_id = $1", claimed.lease.job.0)
-        .fetch_all(pool)
+        .fetch_all(conn)
         .await?;
     rows.into_iter().map(|event| serde_json::from_value(event).map_err(JobsError::Params)).collect()
 }
 
-async fn locks(pool: &PgPool, claimed: &Claimed) -> Result<Vec<Lock>, JobsError> {
+async fn locks(conn: &mut PgConnection, claimed: &Claimed) -> Result<Vec<Lock>, JobsError> {
     let rows =
         sqlx::query!("select resource, mode from job_locks where job_id = $1 order by resource", claimed.lease.job.0)
-            .fetch_all(pool)
+            .fetch_all(conn)
             .await?;
     let mode = |word: &str| if word == "shared" { LockMode::Shared } else { LockMode::Exclusive };
     Ok(rows.into_iter().map(|row| Lock { mode: mode(&row.mode), resource: row.resource }).collect())

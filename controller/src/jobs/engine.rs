@@ -74,7 +74,7 @@ impl Engine {
         config: &EngineConfig,
     ) -> Self {
         let claimant = Claimant {
-            pool: jobs.pool().clone(),
+            db: jobs.db().clone(),
             owner: config.instance,
             lease: config.lease,
             kinds: registry.jobs.keys().map(|kind| kind.as_str().to_owned()).collect(),

@@ -79,7 +79,9 @@ impl Reader {
 
     /// Reads what is new; tells whether there was anything.
     async fn read(&mut self) -> Result<bool, JobsError> {
-        let (job, state_seq) = self.jobs.row_with_state_seq(self.id).await?;
+        let mut conn = self.jobs.db().acquire().await?;
+        let (job, state_seq) = Jobs::row_with_state_seq(&mut conn, self.id).await?;
+        drop(conn);
         if job.feed_seq <= self.after {
             self.over = job.state.is_over();
             return Ok(false);

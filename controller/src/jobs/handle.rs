@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use corpus_domain::JobKind;
-use sqlx::PgPool;
 use tokio::sync::broadcast;
 
 use super::define::{Outlines, StepOutline};
 use super::error::JobsError;
 use super::listen::{Listener, Notice};
+use crate::store::Db;
 
 /// Submits, reads, follows and decides on jobs. Cheap to clone; knows nothing of the services,
 /// so that they can hold it. The jobs are run by [`super::Engine`].
@@ -17,20 +17,20 @@ pub struct Jobs(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    pool: PgPool,
+    db: Db,
     outlines: Outlines,
     listener: Listener,
 }
 
 impl Jobs {
     /// Opens the one `LISTEN` connection of this server.
-    pub async fn open(pool: PgPool, outlines: Outlines) -> Result<Self, JobsError> {
-        let listener = Listener::open(&pool).await?;
-        Ok(Self(Arc::new(Inner { pool, outlines, listener })))
+    pub async fn open(db: Db, outlines: Outlines) -> Result<Self, JobsError> {
+        let listener = Listener::open(&db).await?;
+        Ok(Self(Arc::new(Inner { db, outlines, listener })))
     }
 
-    pub(super) fn pool(&self) -> &PgPool {
-        &self.0.pool
+    pub(super) fn db(&self) -> &Db {
+        &self.0.db
     }
 
     pub(super) fn outline(&self, kind: JobKind) -> Result<&[StepOutline], JobsError> {

@@ -27,7 +27,7 @@ impl Claimant {
             &self.kinds,
             i64::try_from(room).unwrap_or(i64::MAX),
         )
-        .fetch_all(&self.pool)
+        .fetch_all(&mut *self.db.acquire().await?)
         .await?;
         claimed!(self, rows)
     }
@@ -46,7 +46,7 @@ impl Claimant {
             &ids,
             self.lease.as_secs_f64(),
         )
-        .fetch_all(&self.pool)
+        .fetch_all(&mut *self.db.acquire().await?)
         .await?;
         let lease = |id, generation| Lease { job: JobId(id), owner: self.owner, generation };
         Ok(rows.into_iter().map(|row| (lease(row.id, row.generation), row.cancel)).collect())
@@ -66,7 +66,7 @@ impl Claimant {
             self.owner,
             &ids,
         )
-        .fetch_optional(&self.pool)
+        .fetch_optional(&mut *self.db.acquire().await?)
         .await?;
         Ok(())
     }

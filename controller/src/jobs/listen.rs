@@ -6,10 +6,11 @@
 use std::time::Duration;
 
 use corpus_domain::JobId;
-use sqlx::PgPool;
 use sqlx::postgres::PgListener;
 use tokio::sync::broadcast;
 use tokio_util::sync::{CancellationToken, DropGuard};
+
+use crate::store::Db;
 
 const CHANNEL: &str = "corpus_jobs";
 
@@ -45,12 +46,17 @@ pub(super) struct Listener {
 }
 
 impl Listener {
-    pub async fn open(pool: &PgPool) -> sqlx::Result<Self> {
-        let mut connection = PgListener::connect_with(pool).await?;
-        connection.listen(CHANNEL).await?;
+    pub async fn open(db: &Db) -> sqlx::Result<Self> {
+        let connection = db.listen(CHANNEL).await?;
         let (notices, _) = broadcast::channel(1024);
         let end = CancellationToken::new();
-        tokio::spawn(end.clone().run_until_cancelled_owned(listen(connection, notices.clone())));
+        let (closed, listening) = (db.closed(), listen(connection, notices.clone()));
+        tokio::spawn(end.clone().run_until_cancelled_owned(async move {
+            tokio::select! {
+                () = closed => {}
+                () = listening => {}
+            }
+        }));
         Ok(Self { notices, _end: end.drop_guard() })
     }
 
@@ -64,8 +70,6 @@ async fn listen(mut connection: PgListener, notices: broadcast::Sender<Notice>) 
         let notice = match connection.try_recv().await {
             Ok(Some(notification)) => Notice::parse(notification.payload()),
             Ok(None) => Some(Notice::Look),
-            // The server shuts down.
-            Err(sqlx::Error::PoolClosed) => return,
             Err(error) => {
                 tracing::warn!(error = &error as &dyn std::error::Error, "can't listen for jobs, trying again");
                 tokio::time::sleep(Duration::from_secs(1)).await;

@@ -2,6 +2,7 @@
 
 use corpus_domain::{GuestId, JobId, JobKind, NodeId, ProjectId, UserId};
 use corpus_protocol::Stream;
+use sqlx::PgConnection;
 
 use super::error::JobsError;
 use super::handle::Jobs;
@@ -31,6 +32,7 @@ macro_rules! job_row {
             retry_at: $row.retry_at,
             node_unreachable_since: $row.node_unreachable_since,
             blocked_by: $row.blocked_by.map(JobId),
+            blocker_project: $row.blocker_project.map(ProjectId),
             abandoned_by: $row.abandoned_by.map(UserId),
             comment: $row.comment,
             feed_seq: $row.feed_seq,
@@ -49,6 +51,16 @@ fn stream(word: &str) -> Stream {
 impl Jobs {
     /// The jobs that match, the newest first.
     pub async fn list(&self, filter: &JobFilter, limit: i64, offset: i64) -> Result<Page<JobRow>, JobsError> {
+        Self::list_on(&mut *self.db().acquire().await?, filter, limit, offset).await
+    }
+
+    /// The same, for who has a connection.
+    pub(crate) async fn list_on(
+        conn: &mut PgConnection,
+        filter: &JobFilter,
+        limit: i64,
+        offset: i64,
+    ) -> Result<Page<JobRow>, JobsError> {
         let projects = filter.visible_to.as_ref();
         let projects = projects.map(|visible| visible.projects.iter().map(|id| id.0).collect::<Vec<_>>());
         let states: Vec<String> = filter.states.iter().map(|state| state.as_str().to_owned()).collect();
@@ -58,6 +70,7 @@ impl Jobs {
                 generation, cancel_requested_at, cancel_requested_by, error, waiting_for, waiting_since, retry_at, blocked_by,
                 abandoned_by, comment, feed_seq,
                 (select n.reachability_since from nodes n where n.id = jobs.node_id and n.reachability = 'unreachable') as node_unreachable_since,
+                (select b.project_id from jobs b where b.id = jobs.blocked_by) as blocker_project,
                 count(*) over () as "total!"
             from jobs
             where (cardinality($1::text[]) = 0 or state = any($1))
@@ -65,7 +78,7 @@ impl Jobs {
                 and ($3::uuid is null or node_id = $3)
                 and ($4::uuid is null or guest_id = $4)
                 and ($5::uuid is null or created_by = $5)
-                and ($8::uuid[] is null or project_id is null or project_id = any($8) or created_by = $9)
+                and ($8::uuid[] is null or project_id = any($8))
             order by queue_order desc
             limit $6 offset $7
             "#,
@@ -77,9 +90,8 @@ impl Jobs {
             limit,
             offset,
             projects.as_deref(),
-            filter.visible_to.as_ref().map(|visible| visible.user.0),
         )
-        .fetch_all(self.pool())
+        .fetch_all(conn)
         .await?;
         let total = rows.first().map_or(0, |row| row.total);
         let items = rows.into_iter().map(|row| Ok(job_row!(row))).collect::<Result<_, JobsError>>()?;
@@ -89,30 +101,37 @@ impl Jobs {
     /// The job that was submitted with this key, if there is one.
     pub async fn by_idempotency_key(&self, key: &str) -> Result<Option<JobRow>, JobsError> {
         let id = sqlx::query_scalar!("select id from jobs where idempotency_key = $1", key);
-        match id.fetch_optional(self.pool()).await? {
-            Some(id) => self.row(JobId(id)).await.map(Some),
+        let mut conn = self.db().acquire().await?;
+        match id.fetch_optional(&mut *conn).await? {
+            Some(id) => Ok(Some(Self::row_on(&mut conn, JobId(id)).await?)),
             None => Ok(None),
         }
     }
 
     /// A job without its steps.
     pub async fn row(&self, id: JobId) -> Result<JobRow, JobsError> {
-        Ok(self.row_with_state_seq(id).await?.0)
+        Self::row_on(&mut *self.db().acquire().await?, id).await
+    }
+
+    /// The same, for who has a connection.
+    pub(crate) async fn row_on(conn: &mut PgConnection, id: JobId) -> Result<JobRow, JobsError> {
+        Ok(Self::row_with_state_seq(conn, id).await?.0)
     }
 
     /// A job without its steps, and the number of the last change of its own row.
-    pub(super) async fn row_with_state_seq(&self, id: JobId) -> Result<(JobRow, i64), JobsError> {
+    pub(super) async fn row_with_state_seq(conn: &mut PgConnection, id: JobId) -> Result<(JobRow, i64), JobsError> {
         let row = sqlx::query!(
             r#"
             select id, kind, title, params, state, node_id, guest_id, project_id, created_by, created_at, started_at, ended_at,
                 generation, cancel_requested_at, cancel_requested_by, error, waiting_for, waiting_since, retry_at, blocked_by,
                 abandoned_by, comment, feed_seq, state_seq,
-                (select n.reachability_since from nodes n where n.id = jobs.node_id and n.reachability = 'unreachable') as node_unreachable_since
+                (select n.reachability_since from nodes n where n.id = jobs.node_id and n.reachability = 'unreachable') as node_unreachable_since,
+                (select b.project_id from jobs b where b.id = jobs.blocked_by) as blocker_project
             from jobs where id = $1
             "#,
             id.0,
         )
-        .fetch_optional(self.pool())
+        .fetch_optional(conn)
         .await?
         .ok_or(JobsError::Missing(id))?;
         let state_seq = row.state_seq;
@@ -136,7 +155,7 @@ impl Jobs {
             after,
             until,
         )
-        .fetch_all(self.pool())
+        .fetch_all(&mut *self.db().acquire().await?)
         .await?;
         rows.into_iter()
             .map(|row| {
@@ -167,7 +186,7 @@ impl Jobs {
             after,
             limit,
         )
-        .fetch_all(self.pool())
+        .fetch_all(&mut *self.db().acquire().await?)
         .await?;
 
         Ok(rows
@@ -197,7 +216,7 @@ impl Jobs {
             "#,
             id.0,
         )
-        .fetch_one(self.pool())
+        .fetch_one(&mut *self.db().acquire().await?)
         .await?;
         Ok(ahead)
     }

@@ -51,6 +51,9 @@ pub struct JobRow {
     pub node_unreachable_since: Option<DateTime<Utc>>,
     /// The job that it waits for, when it is one.
     pub blocked_by: Option<JobId>,
+    /// That job's project; none for a job of a node. It decides who may know of that job.
+    #[serde(skip)]
+    pub blocker_project: Option<ProjectId>,
     /// Who abandoned it.
     pub abandoned_by: Option<UserId>,
     /// Why it was abandoned.
@@ -131,13 +134,11 @@ pub struct JobFilter {
     pub visible_to: Option<Visibility>,
 }
 
-/// What a member may see of jobs: those of these projects, those of no project, and their own.
+/// What a member may see of jobs: those of these projects. Those of a node tell of every guest on it.
 #[derive(Debug, Clone)]
 pub struct Visibility {
     /// The member's projects.
     pub projects: Vec<ProjectId>,
-    /// The member.
-    pub user: UserId,
 }
 
 /// A part of a list.

@@ -13,7 +13,7 @@ use sqlx::PgPool;
 use super::claim::Claimant;
 use super::writer::Lease;
 use super::{Engine, EngineConfig, JobDetail, JobParams, Jobs, JobsError, NewJob, Registry};
-use crate::store::begin;
+use crate::store::Db;
 
 /// What goes wrong, once.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -231,8 +231,8 @@ impl<S: Send + Sync + 'static> Trial<S> {
     /// what is recorded of it, without another fault. No lease runs out by itself, however slow
     /// the machine is.
     pub async fn run<P: JobParams>(&self, job: NewJob<P>, fault: Fault) -> Result<Outcome, JobsError> {
-        let jobs = Jobs::open(self.pool.clone(), self.registry.outlines()).await?;
-        let mut transaction = begin(&self.pool).await?;
+        let jobs = Jobs::open(self.pool.clone().into(), self.registry.outlines()).await?;
+        let mut transaction = Db::from(self.pool.clone()).begin().await?;
         let id = jobs.submit(&mut transaction, job).await?.id();
         transaction.commit().await?;
         let faults = Arc::new(Faults::new(fault));
@@ -241,8 +241,8 @@ impl<S: Send + Sync + 'static> Trial<S> {
             heartbeat: Duration::from_secs(1),
             ..Self::config(Arc::clone(&faults))
         };
-        let (pool, owner) = (self.pool.clone(), config.instance);
-        let dead = Claimant { pool, owner, lease: config.lease, kinds: Vec::new() };
+        let (db, owner) = (self.pool.clone().into(), config.instance);
+        let dead = Claimant { db, owner, lease: config.lease, kinds: Vec::new() };
         let engine = Engine::start(jobs.clone(), &self.registry, Arc::clone(&self.services), &config);
         let over = async {
             loop {

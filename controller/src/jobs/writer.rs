@@ -15,13 +15,12 @@ use chrono::{DateTime, Utc};
 use corpus_domain::{JobId, JobState};
 use corpus_protocol::Stream;
 use serde_json::Value;
-use sqlx::{PgPool, PgTransaction};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::batch::{Batch, EventRow, Item, Line, Wait, number, to_json};
 use super::rows::StepRow;
-use crate::store::begin;
+use crate::store::{Db, Transaction};
 
 /// How long a log line may wait for others.
 const LINE_DELAY: Duration = Duration::from_millis(100);
@@ -61,7 +60,7 @@ struct Pending {
 /// Collects and writes what one run of a job has to say.
 #[derive(Debug)]
 pub(super) struct Writer {
-    pool: PgPool,
+    db: Db,
     lease: Lease,
     rows: Mutex<BTreeMap<i32, StepRow>>,
     pending: Mutex<Pending>,
@@ -80,9 +79,9 @@ pub(super) fn clean(text: &str) -> String {
 }
 
 impl Writer {
-    pub fn new(pool: PgPool, lease: Lease, rows: Vec<StepRow>, halt: CancellationToken) -> Self {
+    pub fn new(db: Db, lease: Lease, rows: Vec<StepRow>, halt: CancellationToken) -> Self {
         Self {
-            pool,
+            db,
             lease,
             rows: Mutex::new(rows.into_iter().map(|row| (row.index, row)).collect()),
             pending: Mutex::default(),
@@ -217,9 +216,9 @@ impl Writer {
     }
 
     /// A transaction in which this server has the job and keeps it; none once it lost it.
-    pub async fn begin(&self) -> sqlx::Result<Option<PgTransaction<'static>>> {
+    pub async fn begin(&self) -> sqlx::Result<Option<Transaction>> {
         let Lease { job, owner, generation } = self.lease;
-        let mut transaction = begin(&self.pool).await?;
+        let mut transaction = self.db.begin().await?;
         // Held against adoption, not against the renewal of the lease.
         let ours = sqlx::query_scalar!(
             r#"select true as "ours!" from jobs where id = $1 and owner = $2 and generation = $3 for key share"#,
@@ -227,7 +226,7 @@ impl Writer {
             owner,
             generation,
         );
-        Ok(ours.fetch_optional(&mut *transaction).await?.map(|_| transaction))
+        Ok(ours.fetch_optional(&mut **transaction).await?.map(|_| transaction))
     }
 
     /// Writes what is pending once, though the run is halted. The lease decides whether it counts.
@@ -242,7 +241,7 @@ impl Writer {
 
     async fn write(&self, batch: &Batch) -> sqlx::Result<bool> {
         self.statements.fetch_add(1, Ordering::Relaxed);
-        batch.write(&self.pool, self.lease).await
+        batch.write(&mut *self.db.acquire().await?, self.lease).await
     }
 
     fn take(&self) -> Option<Batch> {

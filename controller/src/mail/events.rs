@@ -80,7 +80,7 @@ pub async fn platform_ready(
 ) -> sqlx::Result<()> {
     let Some(row) = mail::platform(tx, project, environment).await? else { return Ok(()) };
     let event = format!("platform:{project}:{environment}:{}", row.guest_id);
-    let to = mail::of_platform(tx, row.by_id.map(UserId)).await?;
+    let to = mail::of_platform(tx, project, row.by_id.map(UserId)).await?;
     let git_url = git_url.map(|begin| format!("{begin}/{}/{environment}", row.project));
     let letter = Letter::PlatformReady(PlatformLetter {
         project: word(&row.project)?,

@@ -17,6 +17,17 @@ pub enum Letter {
     Failed(DeploymentLetter),
     /// The first deployment that went live after one that failed.
     Recovered(DeploymentLetter),
+    /// Another account has proved to have a key that was the addressee's.
+    KeyMoved(KeyLetter),
+}
+
+/// A key that is another account's now.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeyLetter {
+    /// `SHA256:…`
+    pub fingerprint: String,
+    /// The word that `ssh-keygen -l` prints in brackets.
+    pub algorithm: String,
 }
 
 /// A platform.
@@ -88,6 +99,7 @@ impl Letter {
             Self::PlatformReady(letter) => platform_ready(letter, pages),
             Self::Failed(letter) => failed(letter, pages),
             Self::Recovered(letter) => recovered(letter, pages),
+            Self::KeyMoved(letter) => key_moved(letter, pages),
         }
     }
 }
@@ -169,6 +181,21 @@ fn recovered(letter: &DeploymentLetter, pages: &Url) -> Mail {
     text.gap();
     text.line(&page(pages, &format!("projects/{project}/deployments/{number}")));
     text.mail(&format!("[{project} {environment}] #{number} is live: it works again"), pages)
+}
+
+fn key_moved(letter: &KeyLetter, pages: &Url) -> Mail {
+    let mut text = Text::default();
+    text.line("An SSH key that was yours at Corpus is another account's now:");
+    text.gap();
+    text.line(&format!("  {} {}", letter.algorithm, letter.fingerprint));
+    text.gap();
+    text.line("Whoever has that account proved to have the private key, by a signature. If that is you, with an");
+    text.line("account of another name, all is well. If not, somebody else has your private key: make a new one,");
+    text.line("take the old one from every place that knows it, and tell the operators; the audit says who it was.");
+    text.line("The old key does not let you in any more, neither at Corpus nor at your guests.");
+    text.gap();
+    text.line(&page(pages, "keys"));
+    text.mail("An SSH key of yours is another account's now", pages)
 }
 
 fn page(pages: &Url, path: &str) -> String {

@@ -1,4 +1,4 @@
-//! Mail: of a platform that is ready, of a deployment that failed, of what works again.
+//! Mail: of a platform that is ready, of a deployment that failed, of what works again, of a key that moved.
 //!
 //! A letter is enqueued in the transaction of the event that it is about, so that it is sent if
 //! and only if the event happened, and once: its key names event and addressee. It is sent by
@@ -18,5 +18,5 @@ mod sending;
 mod tests;
 
 pub use events::{deployment_ended, platform_ready};
-pub use letter::{DeploymentLetter, Letter, Mail, PlatformLetter};
+pub use letter::{DeploymentLetter, KeyLetter, Letter, Mail, PlatformLetter};
 pub use mailer::{MailError, Mailer, is_address};

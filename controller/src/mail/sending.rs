@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use sqlx::PgPool;
 use tokio_util::sync::CancellationToken;
 
 use super::mailer::Mailer;
 use crate::Controller;
+use crate::store::Db;
 use crate::store::mail::{self, Due};
 
 /// How often it is looked for letters.
@@ -33,7 +33,7 @@ impl Controller {
 }
 
 /// Sends some of what is due; tells whether that was all.
-pub(super) async fn send_due(db: &PgPool, mailer: Option<&Mailer>) -> sqlx::Result<bool> {
+pub(super) async fn send_due(db: &Db, mailer: Option<&Mailer>) -> sqlx::Result<bool> {
     let mut conn = db.acquire().await?;
     for (letter, error) in mail::give_up(&mut conn).await? {
         tracing::warn!(letter, error, "a letter could not be sent for a day and is given up");
@@ -48,7 +48,7 @@ pub(super) async fn send_due(db: &PgPool, mailer: Option<&Mailer>) -> sqlx::Resu
     Ok(all)
 }
 
-async fn send_one(db: &PgPool, mailer: &Mailer, due: &Due) -> sqlx::Result<()> {
+async fn send_one(db: &Db, mailer: &Mailer, due: &Due) -> sqlx::Result<()> {
     let sent = mailer.send(due.id, &due.to, &due.letter).await;
     let mut conn = db.acquire().await?;
     let Err(error) = sent else {

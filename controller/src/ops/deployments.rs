@@ -12,7 +12,7 @@ use super::environments::is_ready;
 use super::jobs_error;
 use super::projects::audit_project;
 use crate::authz::{Denied, Operation, Principal};
-use crate::jobs::NewJob;
+use crate::jobs::{Jobs, NewJob};
 use crate::project_views::{DeploymentDetail, DeploymentFilter, DeploymentSummary, LogLine, OnGuestView};
 use crate::sagas::deploy;
 use crate::store::deployments::{NewDeployment, Ordered, Query};
@@ -37,7 +37,7 @@ impl Controller {
         source: Source,
         only: Vec<Phase>,
     ) -> Result<(DeploymentId, JobId)> {
-        let _permit = principal.permit_in(may_deploy(environment), project)?;
+        let _permit = principal.permit_in(Operation::deploy_to(environment), project)?;
         if only.contains(&Phase::Rollback) {
             return Err(Error::field("only", "A rollback runs by itself when something fails; restore an archive."));
         }
@@ -236,7 +236,7 @@ impl Controller {
             return Err(Denied::NotFound.into());
         }
         if let Some(job) = course.job
-            && (course.is_final || !self.jobs.row(job).await.map_err(jobs_error)?.state.is_over())
+            && (course.is_final || !Jobs::row_on(tx, job).await.map_err(jobs_error)?.state.is_over())
         {
             return Ok(job);
         }
@@ -253,13 +253,6 @@ impl Controller {
         deployments::set_job(tx, id, job).await?;
         Ok(job)
     }
-
-    /// How many deployments that the principal may see run or wait.
-    pub(super) async fn deployments_open(&self, principal: &Principal) -> Result<u32> {
-        let visible = principal.visible_projects();
-        let mut conn = self.services.db.acquire().await?;
-        Ok(deployments::count_open(&mut conn, visible.as_deref()).await?)
-    }
 }
 
 fn on_guest(one: DeploymentSummary) -> OnGuestView {
@@ -274,14 +267,6 @@ pub(super) fn others_run(others: &[Stands]) -> Result<()> {
         "{}, a guest of {}'s {}, is {}; start it, or take it from the environment.",
         down.guest_name, down.name, down.environment, down.guest_state
     )))
-}
-
-/// What it takes to deploy to an environment.
-pub(super) const fn may_deploy(environment: Environment) -> Operation {
-    match environment {
-        Environment::Prod => Operation::DeployProd,
-        Environment::Dev | Environment::Staging => Operation::Deploy,
-    }
 }
 
 /// The guest of an environment must run for what is asked of it now.

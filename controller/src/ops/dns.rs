@@ -6,19 +6,27 @@ use corpus_domain::{DnsName, DnsNameId, GuestId, GuestState, JobId, NameState, Z
 use serde_json::json;
 use sqlx::PgTransaction;
 
+use super::jobs::{fill_name_jobs, open_rows};
 use crate::authz::{Denied, Operation, Principal};
 use crate::dns::{DnsError, DnsProvider};
 use crate::sagas::{name_attach, name_detach};
 use crate::store::{audit, names, zones};
-use crate::views::{GuestView, NameView, ZoneView};
+use crate::views::{GuestView, NameView, ZoneAccess, ZoneView};
 use crate::{Controller, Error, Result};
 
 impl Controller {
-    /// All zones.
+    /// The zones in which the principal's projects may take names; all of them for operators.
     pub async fn zones(&self, principal: &Principal) -> Result<Vec<ZoneView>> {
         let _permit = principal.permit(Operation::ZoneSee)?;
         let mut conn = self.services.db.acquire().await?;
-        Ok(zones::list(&mut conn).await?)
+        Ok(zones::list(&mut conn, principal.visible_projects().as_deref()).await?)
+    }
+
+    /// One zone, for who says which projects may take names in it.
+    pub async fn zone(&self, principal: &Principal, id: ZoneId) -> Result<ZoneView> {
+        let _permit = principal.permit(Operation::ZoneGovern)?;
+        let mut conn = self.services.db.acquire().await?;
+        Ok(zones::list(&mut conn, None).await?.into_iter().find(|zone| zone.id == id).ok_or(Denied::NotFound)?)
     }
 
     /// The names that lead to guests which the principal may see.
@@ -27,26 +35,38 @@ impl Controller {
         let mut conn = self.services.db.acquire().await?;
         let visible = principal.visible_projects();
         let mut names = names::list(&mut conn, names::Of::Projects(visible.as_deref())).await?;
-        drop(conn);
-        self.fill_name_jobs(&mut names).await?;
+        fill_name_jobs(&mut names, &open_rows(&mut conn, None).await?);
         Ok(names)
     }
 
     /// Makes a zone at the DNS server and here.
-    pub async fn create_zone(&self, principal: &Principal, name: DnsName) -> Result<ZoneId> {
+    pub async fn create_zone(&self, principal: &Principal, name: DnsName, access: ZoneAccess) -> Result<ZoneId> {
         let _permit = principal.permit(Operation::ZoneCreate)?;
         let provider = self.dns()?;
         let mut tx = self.services.begin().await?;
         let id = zones::insert(&mut tx, &name, principal.id)
             .await
             .map_err(|error| Error::taken(error, "name", format!("The zone {name} is there already.")))?;
-        let entry =
-            audit::Entry { action: "zone.create", subject: name.as_str(), subject_id: Some(id.0), detail: json!({}) };
+        open_to(&mut tx, id, &access).await?;
+        let detail = json!({ "access": access });
+        let entry = audit::Entry { action: "zone.create", subject: name.as_str(), subject_id: Some(id.0), detail };
         audit::write(&mut tx, principal, entry).await?;
         provider.ensure_zone(&name).await.map_err(dns_error)?;
         tx.commit().await?;
         self.services.surroundings_changed.notify_one();
         Ok(id)
+    }
+
+    /// Says which projects may take names in a zone. Names that are attached stay.
+    pub async fn set_zone_access(&self, principal: &Principal, id: ZoneId, access: ZoneAccess) -> Result<()> {
+        let before = self.zone(principal, id).await?;
+        let mut tx = self.services.begin().await?;
+        open_to(&mut tx, id, &access).await?;
+        let detail = json!({ "access": access, "before": before.access });
+        let entry =
+            audit::Entry { action: "zone.access", subject: before.name.as_str(), subject_id: Some(id.0), detail };
+        audit::write(&mut tx, principal, entry).await?;
+        Ok(tx.commit().await?)
     }
 
     /// Removes a zone without names, here and at the DNS server.
@@ -76,6 +96,7 @@ impl Controller {
                 guest.name, guest.state
             )));
         }
+        self.is_nobody_elses(principal, guest.project_id, &name).await?;
         let mut tx = self.services.begin().await?;
         let job = self.want_name(&mut tx, principal, &guest, &name).await?;
         self.environment_follows(&mut tx, principal, guest.id).await?;
@@ -91,11 +112,9 @@ impl Controller {
         guest: &GuestView,
         name: &DnsName,
     ) -> Result<JobId> {
-        let Some((zone, _)) = zones::holding(tx, name).await? else {
-            let message = format!("No zone holds {name}. Ask an operator to create its zone under DNS first.");
-            return Err(Error::field("name", message));
-        };
-        let id = names::insert(tx, name, zone, guest.id, principal.id)
+        let zone = self.zone_for(tx, principal, guest.project_id, name).await?;
+        // Others' names are refused by now: this is one of the project itself.
+        let id = names::insert(tx, name, zone.id, guest.id, principal.id)
             .await
             .map_err(|error| Error::taken(error, "name", format!("{name} is attached to a guest already.")))?;
         let entry = audit::Entry {
@@ -105,16 +124,16 @@ impl Controller {
             detail: json!({ "guest": guest.name }),
         };
         audit::write(tx, principal, entry).await?;
-        self.submit(tx, principal, name_attach::job(id, name, guest)).await
+        self.submit(tx, principal, name_attach::job(id, name, guest, !principal.ops)).await
     }
 
     /// Detaches a name from its guest.
     pub async fn detach_name(&self, principal: &Principal, id: DnsNameId) -> Result<JobId> {
-        self.dns()?;
         let mut tx = self.services.begin().await?;
         let name = names::list(&mut tx, names::Of::Name(id)).await?.pop().ok_or(Denied::NotFound)?;
         let guest = crate::store::guests::get(&mut tx, name.guest_id).await?.ok_or(Denied::NotFound)?;
         let _permit = principal.permit_in(Operation::NameDetach, guest.project_id)?;
+        self.dns()?;
         if name.state == NameState::Detaching {
             return Err(Error::Conflict(format!("{} is being detached already.", name.name)));
         }
@@ -136,6 +155,16 @@ impl Controller {
         self.services.dns.clone().ok_or_else(|| {
             Error::Conflict("No DNS server is configured: set [dns] in Corpus' configuration.".to_owned())
         })
+    }
+}
+
+async fn open_to(tx: &mut PgTransaction<'_>, id: ZoneId, access: &ZoneAccess) -> Result<()> {
+    if matches!(access, ZoneAccess::Only(projects) if projects.is_empty()) {
+        return Err(Error::field("projects", "Name at least one project, or open the zone to all."));
+    }
+    match zones::set_access(tx, id, access).await? {
+        Some(missing) => Err(Error::field("projects", format!("There is no project {missing}."))),
+        None => Ok(()),
     }
 }
 

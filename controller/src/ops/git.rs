@@ -2,15 +2,16 @@
 
 use corpus_domain::{DeploymentId, Environment, GuestId, GuestName, NodeAddress, ProjectId, ProjectName, SshPort};
 use corpus_protocol::{Answer, Request};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::deployments::{may_deploy, others_run, runs};
+use super::deployments::{others_run, runs};
 use super::environments::is_ready;
-use crate::authz::{Denied, Operation, Principal};
+use crate::authz::{Denied, Operation, Permit, Principal};
+use crate::git::Repository;
 use crate::nodes::{Call, GuestEndpoint, HostKey};
-use crate::ssh_keys::MemberKey;
 use crate::store::environments::{self, Stands, Told};
-use crate::store::{deployments, keys, projects, users};
+use crate::store::{deployments, keys, projects};
 use crate::{Controller, Error, Result};
 
 /// How long a guest may take to tell of its project.
@@ -23,6 +24,51 @@ pub enum GitService {
     ReceivePack,
     /// A fetch or clone.
     UploadPack,
+}
+
+/// What is done by git, where: what it takes is asked before it begins, and again while it goes on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GitAccess {
+    /// The project.
+    pub project: ProjectId,
+    /// Its name.
+    pub name: ProjectName,
+    /// Its environment.
+    pub environment: Environment,
+    /// Which way.
+    pub service: GitService,
+    /// Which repository.
+    pub repository: Repository,
+}
+
+impl GitAccess {
+    /// Whether the principal may; `open` is whether the project's developers may enter prod. Who
+    /// may not enter it doesn't read its pillar either, which holds what prod runs with.
+    pub fn permit(&self, who: &Principal, open: bool) -> std::result::Result<Permit, Denied> {
+        let operation = match (self.service, self.repository, self.environment) {
+            (GitService::ReceivePack, _, environment) => Operation::deploy_to(environment),
+            (GitService::UploadPack, Repository::Pillar, Environment::Prod) if !open => Operation::PillarReadProd,
+            (GitService::UploadPack, _, _) => Operation::GitRead,
+        };
+        who.permit_in(operation, self.project)
+    }
+
+    /// What is done, as a word between `you may not` and the place.
+    pub const fn doing(&self) -> &'static str {
+        match self.service {
+            GitService::ReceivePack => "push to",
+            GitService::UploadPack => "fetch from",
+        }
+    }
+}
+
+/// Who has a key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeyHolder {
+    /// The member.
+    pub principal: Principal,
+    /// What began in an earlier epoch of the member is over.
+    pub epoch: i32,
 }
 
 /// Where the repositories of an environment are; entered as root with the control key.
@@ -79,15 +125,14 @@ impl Controller {
         principal: &Principal,
         project: &ProjectName,
         environment: Environment,
-        service: GitService,
+        (service, repository): (GitService, Repository),
     ) -> Result<GitTarget> {
         let mut conn = self.services.db.acquire().await?;
         let id = projects::by_name(&mut conn, project).await?.ok_or(Denied::NotFound)?;
-        let operation = match service {
-            GitService::ReceivePack => may_deploy(environment),
-            GitService::UploadPack => Operation::GitRead,
-        };
-        let _permit = principal.permit_in(operation, id)?;
+        let open = projects::entered_by_developers(&mut conn, &[id]).await?;
+        let open = *open.get(&id).ok_or(Denied::NotFound)?;
+        let access = GitAccess { project: id, name: project.clone(), environment, service, repository };
+        let _permit = access.permit(principal, open)?;
         let stands = environments::get(&mut conn, id, environment).await?.ok_or_else(|| {
             Error::Conflict(format!("{project} has no {environment}; a maintainer sets it up on the project's page."))
         })?;
@@ -98,17 +143,17 @@ impl Controller {
         GitTarget::of(stands).ok_or_else(|| Error::Conflict(format!("{guest} can't be entered by SSH yet.")))
     }
 
-    /// The member who has the key, given as a line of a `.pub` file or as its `SHA256:`
-    /// fingerprint; none when it is nobody's, or of a disabled member.
-    pub async fn principal_by_key(&self, key: &str) -> Result<Option<Principal>> {
-        let fingerprint = match key.parse::<MemberKey>() {
-            Ok(key) => key.fingerprint().to_owned(),
-            Err(_) if key.starts_with("SHA256:") => key.to_owned(),
-            Err(_) => return Ok(None),
-        };
+    /// The members who have the keys of these `SHA256:` fingerprints, by fingerprint; nobody for
+    /// those that are nobody's, or of a disabled member.
+    pub async fn key_holders(&self, fingerprints: &[String]) -> Result<BTreeMap<String, KeyHolder>> {
         let mut conn = self.services.db.acquire().await?;
-        let Some(user) = keys::owner(&mut conn, &fingerprint).await? else { return Ok(None) };
-        Ok(users::principal(&mut conn, user).await?)
+        Ok(keys::holders(&mut conn, fingerprints).await?)
+    }
+
+    /// Those of the projects that are there, and whether their developers may enter prod.
+    pub(crate) async fn entered_by_developers(&self, ids: &[ProjectId]) -> Result<BTreeMap<ProjectId, bool>> {
+        let mut conn = self.services.db.acquire().await?;
+        Ok(projects::entered_by_developers(&mut conn, ids).await?)
     }
 
     /// All environments that can be pushed to, for who reads them now and then.

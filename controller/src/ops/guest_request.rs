@@ -3,20 +3,22 @@
 use std::net::Ipv4Addr;
 
 use corpus_domain::{
-    Backing, DnsName, Driver, Environment, GuestId, GuestName, ImageName, JobId, MacAddress, Mode, NodeId, NodeState,
-    ProjectId, Reachability, SizeProfile,
+    Backing, ChosenLimits, DnsName, Driver, Environment, GuestId, GuestName, ImageName, JobId, MacAddress, Mode,
+    NodeId, NodeState, ProjectId, Reachability, Reason, Room, SizeProfile,
 };
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::json;
-use sqlx::PgTransaction;
 use uuid::Uuid;
 
 use super::jobs_error;
 use crate::authz::{Denied, Operation, Principal};
 use crate::sagas::guest_create;
-use crate::store::{guests, nodes};
+use crate::store::{Transaction, guests, nodes, room};
 use crate::views::NodeView;
 use crate::{Controller, Error, Result};
+
+/// How often a node is chosen anew when others take its room meanwhile.
+const TRIES: u32 = 8;
 
 /// A guest as a member asks for it.
 #[derive(Debug, Clone)]
@@ -31,6 +33,8 @@ pub struct RequestGuest {
     pub node: Option<NodeId>,
     /// How much storage it may fill.
     pub size: SizeProfile,
+    /// What it may take of its node; what is not chosen is the size profile's.
+    pub limits: ChosenLimits,
     /// Where its root file system lives.
     pub backing: Backing,
     /// What makes it.
@@ -49,6 +53,8 @@ pub struct RequestGuest {
     pub names: Vec<DnsName>,
     /// Whether the node starts it at boot.
     pub autostart: bool,
+    /// Why its root is to be root on the node, if it is: only operators may ask for that.
+    pub privileged: Option<Reason>,
     /// Of the form: the same form sent twice is one request.
     pub form_id: Option<Uuid>,
 }
@@ -57,12 +63,19 @@ impl Controller {
     /// Requests a guest. Everything that can be refused is refused here, at the form.
     pub async fn request_guest(&self, principal: &Principal, wanted: RequestGuest) -> Result<(GuestId, JobId)> {
         let _permit = principal.permit_in(Operation::GuestRequest, wanted.project)?;
+        if wanted.privileged.is_some() {
+            let _permit = principal.permit_in(Operation::GuestPrivilege, wanted.project)?;
+        }
         if let Some(twin) = self.sent_before(principal, wanted.form_id).await? {
             return Ok(twin);
         }
         supported(&wanted)?;
-        let mut tx = self.services.begin().await?;
-        let node = pick_node(&mut tx, &wanted).await?;
+        for name in &wanted.names {
+            let free = self.is_nobody_elses(principal, wanted.project, name).await;
+            free.map_err(|error| at_field(error, "names"))?;
+        }
+        let (mut tx, node) = self.pick_node(&wanted).await?;
+        self.can_be_called(&mut tx, principal, wanted.project, &wanted.name).await?;
         let id = GuestId(Uuid::now_v7());
         let sealed = wanted.password.as_ref().map(|password| self.seal_password(id, password)).transpose()?;
         let row = guests::NewGuest {
@@ -75,11 +88,13 @@ impl Controller {
             image: &wanted.image,
             backing: wanted.backing,
             size: wanted.size,
+            limits: wanted.limits.over(wanted.size.limits()),
             mode: wanted.mode,
             ip: wanted.ip,
             mac: wanted.mac,
             password_sealed: sealed.as_deref(),
             autostart: wanted.autostart,
+            privileged: wanted.privileged.as_ref(),
         };
         if let Err(error) = guests::insert(&mut tx, &row, principal.id).await {
             drop(tx);
@@ -88,6 +103,10 @@ impl Controller {
         }
         self.audit_guest(&mut tx, principal, "guest.request", id, &wanted.name, json!({ "node": node.address }))
             .await?;
+        if let Some(reason) = &wanted.privileged {
+            let detail = json!({ "node": node.address, "reason": reason });
+            self.audit_guest(&mut tx, principal, "guest.privilege", id, &wanted.name, detail).await?;
+        }
         let guest = guests::get(&mut tx, id).await?.ok_or(Denied::NotFound)?;
         let mut new = guest_create::job(&guest);
         if let Some(form) = wanted.form_id {
@@ -107,6 +126,31 @@ impl Controller {
         let Some(form) = form else { return Ok(None) };
         let found = self.jobs.by_idempotency_key(&form_key(principal, form)).await.map_err(jobs_error)?;
         Ok(found.and_then(|job| Some((job.guest_id?, job.id))))
+    }
+
+    /// A transaction that holds the node asked for, or of those that take guests of the environment
+    /// the one with the most room, and that node. Between the choice and the lock another request may
+    /// have taken the room: then the choice is made again.
+    async fn pick_node(&self, wanted: &RequestGuest) -> Result<(Transaction, NodeView)> {
+        let needed = Room::of_guest(wanted.limits.over(wanted.size.limits()), wanted.backing, wanted.size);
+        for _ in 0..TRIES {
+            let mut tx = self.services.begin().await?;
+            let Some(id) = room::pick(&mut tx, wanted.environment, wanted.node, needed).await? else {
+                return Err(no_node(&nodes::list(&mut tx, wanted.node).await?, wanted, needed));
+            };
+            nodes::lock(&mut tx, id).await?;
+            if room::pick(&mut tx, wanted.environment, Some(id), needed).await?.is_none() {
+                tx.rollback().await?;
+                continue;
+            }
+            let node = nodes::get(&mut tx, id).await?.ok_or(Denied::NotFound)?;
+            if let Some(ip) = wanted.ip.filter(|ip| !node.network.takes(*ip)) {
+                let message = format!("{ip} is not an address for guests in {}.", node.network);
+                return Err(Error::field("ip", message));
+            }
+            return Ok((tx, node));
+        }
+        Err(Error::Conflict("Many guests are being requested at once. Try again.".to_owned()))
     }
 
     fn seal_password(&self, id: GuestId, password: &SecretString) -> Result<Vec<u8>> {
@@ -138,44 +182,40 @@ fn supported(wanted: &RequestGuest) -> Result<()> {
     Ok(())
 }
 
-/// The node asked for, or of those that take guests of the environment the one with the most
-/// free slots; its row stays locked, so that the last slot is given once.
-async fn pick_node(tx: &mut PgTransaction<'_>, wanted: &RequestGuest) -> Result<NodeView> {
-    let mut all = nodes::list(tx, wanted.node).await?;
-    if let Some(id) = wanted.node {
-        let node = all.first().filter(|node| node.id == id).ok_or(Denied::NotFound)?;
-        if let Some(obstacle) = obstacle(node, wanted.environment) {
-            return Err(Error::field("node", obstacle));
+/// Why no node takes the guest: what is the matter with the one asked for, or what the one with the most room lacks.
+fn no_node(nodes: &[NodeView], wanted: &RequestGuest, needed: Room) -> Error {
+    let obstacle = |node: &NodeView| obstacle(node, wanted.environment);
+    let message = match (wanted.node, nodes) {
+        (Some(_), [node]) => obstacle(node).unwrap_or_else(|| lacks(node, needed)),
+        (Some(_), _) => return Denied::NotFound.into(),
+        (None, _) => {
+            let able = nodes.iter().filter(|node| obstacle(node).is_none());
+            let best = able.max_by_key(|node| node.free().map(|free| (free.holds(needed), free.memory)));
+            match best {
+                Some(node) => format!("{} Choose less, link another node, or destroy a guest.", lacks(node, needed)),
+                None => format!("No node takes guests of {} now. Link or initialize one.", wanted.environment),
+            }
         }
-    }
-    all.retain(|node| obstacle(node, wanted.environment).is_none());
-    let Some(chosen) = all.into_iter().max_by_key(NodeView::free_slots) else {
-        let message =
-            format!("No node has a free slot for {} now. Link another node, or destroy a guest.", wanted.environment);
-        return Err(Error::field("node", message));
     };
-    nodes::lock(tx, chosen.id).await?;
-    let node = nodes::get(tx, chosen.id).await?.ok_or(Denied::NotFound)?;
-    if let Some(obstacle) = obstacle(&node, wanted.environment) {
-        return Err(Error::field("node", obstacle));
-    }
-    if let Some(ip) = wanted.ip.filter(|ip| !node.network.takes(*ip)) {
-        let message = format!("{ip} is not an address for guests in {}.", node.network);
-        return Err(Error::field("ip", message));
-    }
-    Ok(node)
+    Error::field("node", message)
 }
 
-/// Why a node can't take a guest of an environment now.
+fn lacks(node: &NodeView, needed: Room) -> String {
+    match node.free() {
+        Some(free) if free.holds(needed) == 0 => {
+            format!("{} has {free} free, and {needed} are needed: it has no slot for this guest.", node.address)
+        }
+        _ => format!("{} has no free slot: all {} are in use.", node.address, node.slots),
+    }
+}
+
+/// Why a node takes no guests of an environment now, whatever they need.
 fn obstacle(node: &NodeView, environment: Environment) -> Option<String> {
     if node.state != NodeState::Ready {
         return Some(format!("{} is {}, not ready.", node.address, node.state));
     }
     if !node.environments.contains(&environment) {
         return Some(format!("{} takes no guests of {environment}.", node.address));
-    }
-    if node.free_slots() == 0 {
-        return Some(format!("{} has no free slot: all {} are in use.", node.address, node.slots));
     }
     match node.reachability {
         Reachability::Reachable => None,
@@ -193,9 +233,13 @@ fn taken(error: sqlx::Error, wanted: &RequestGuest) -> Error {
         _ => String::new(),
     };
     match rule.as_str() {
-        "guests_node_id_ip_key" => Error::taken(error, "ip", "This address is taken by another guest of the node."),
-        "guests_node_id_mac_key" => Error::taken(error, "mac", "This MAC is taken by another guest of the node."),
-        _ => Error::taken(error, "name", format!("A guest named {} is there already.", wanted.name)),
+        "guests_node_id_ip_key" => {
+            Error::taken(error, "ip", "This address is in use on the node; leave it empty for a free one.")
+        }
+        "guests_node_id_mac_key" => {
+            Error::taken(error, "mac", "This MAC is in use on the node; leave it empty for a free one.")
+        }
+        _ => Error::taken(error, "name", format!("{} is taken already; choose another name.", wanted.name)),
     }
 }
 

@@ -1,15 +1,18 @@
 //! Guests: to see, power and destroy them, and to reveal their passwords.
 
-use corpus_domain::{GuestId, GuestName, GuestState, JobId, NodeId, SizeProfile};
+use corpus_domain::{
+    ChosenLimits, GuestId, GuestName, GuestState, JobId, Limits, NodeId, Room, SizeProfile, processors,
+};
 use secrecy::SecretString;
 use serde_json::json;
 use sqlx::PgTransaction;
 
+use super::jobs::{fill_guest_jobs, fill_name_jobs, open_rows};
 use crate::authz::{Denied, Operation, Principal};
 use crate::jobs::{JobParams, NewJob};
-use crate::sagas::{guest_destroy, guest_enlarge, guest_power};
-use crate::store::{audit, drift, environments, guests, names};
-use crate::views::GuestView;
+use crate::sagas::{guest_destroy, guest_enlarge, guest_limit, guest_power};
+use crate::store::{audit, drift, environments, guests, names, nodes};
+use crate::views::{GuestView, NodeView};
 use crate::{Controller, Error, Result};
 
 impl Controller {
@@ -44,14 +47,14 @@ impl Controller {
             _ => names::Of::Projects(None),
         };
         let mut all = names::list(&mut conn, of_names).await?;
-        drop(conn);
-        self.fill_name_jobs(&mut all).await?;
+        let open = open_rows(&mut conn, None).await?;
+        fill_name_jobs(&mut all, &open);
         for name in all {
             if let Some(guest) = found.iter_mut().find(|guest| guest.id == name.guest_id) {
                 guest.names.push(name);
             }
         }
-        self.fill_guest_jobs(&mut found).await?;
+        fill_guest_jobs(&mut found, &open);
         Ok(found)
     }
 
@@ -104,6 +107,31 @@ impl Controller {
         let detail = json!({ "from": guest.size, "to": size });
         self.audit_guest(&mut tx, principal, "guest.enlarge", id, &guest.name, detail).await?;
         let job = self.submit(&mut tx, principal, guest_enlarge::job(&guest, size)).await?;
+        tx.commit().await?;
+        Ok(job)
+    }
+
+    /// Changes what a guest may take of its node, whether it runs or not.
+    pub async fn limit_guest(&self, principal: &Principal, id: GuestId, chosen: ChosenLimits) -> Result<JobId> {
+        let guest = self.guest(principal, id).await?;
+        let _permit = principal.permit_in(Operation::GuestLimit, guest.project_id)?;
+        let mut tx = self.services.begin().await?;
+        nodes::lock(&mut tx, guest.node_id).await?;
+        guests::hold(&mut tx, id).await?;
+        let guest = guests::get(&mut tx, id).await?.ok_or(Denied::NotFound)?;
+        let to = chosen.over(guest.limits);
+        limitable(&guest, to)?;
+        if guests::is_being_limited(&mut tx, id).await? {
+            let message = format!("The limits of {} are just being changed. Try again when that is done.", guest.name);
+            return Err(Error::Conflict(message));
+        }
+        let node = nodes::get(&mut tx, guest.node_id).await?.ok_or(Denied::NotFound)?;
+        let most = guest.limits.most(to);
+        promisable(&guest, &node, most)?;
+        guests::set_limits(&mut tx, id, most).await?;
+        let detail = json!({ "from": guest.limits, "to": to });
+        self.audit_guest(&mut tx, principal, "guest.limit", id, &guest.name, detail).await?;
+        let job = self.submit(&mut tx, principal, guest_limit::job(&guest, to)).await?;
         tx.commit().await?;
         Ok(job)
     }
@@ -165,6 +193,37 @@ async fn move_guest(tx: &mut PgTransaction<'_>, guest: &GuestView, from: &[Guest
         return Ok(());
     }
     Err(Error::Conflict(format!("{} is {} now; this can't be done in that state.", guest.name, guest.state)))
+}
+
+fn limitable(guest: &GuestView, to: Limits) -> Result<()> {
+    if !matches!(guest.state, GuestState::Running | GuestState::Stopped) {
+        return Err(Error::Conflict(format!(
+            "{} is {} now; this can't be done in that state.",
+            guest.name, guest.state
+        )));
+    }
+    if to == guest.limits {
+        return Err(Error::field("memory", "These are its limits already: change one of them."));
+    }
+    Ok(())
+}
+
+/// What the guest gets more must be free on its node; what it gets less needs no room.
+fn promisable(guest: &GuestView, node: &NodeView, most: Limits) -> Result<()> {
+    let room = |limits| Room::of_guest(limits, guest.backing, guest.size);
+    let more = room(most).without(room(guest.limits));
+    let Some(free) = node.free() else { return Ok(()) };
+    let refused = |field, has: String, needed: String| {
+        let message = format!("{} has {has} free, and {needed} more are needed. Choose less.", node.address);
+        Err(Error::field(field, message))
+    };
+    if more.memory > free.memory {
+        return refused("memory", free.memory.gib(), more.memory.gib());
+    }
+    if more.cpu_millis > free.cpu_millis {
+        return refused("cpu", processors(free.cpu_millis), processors(more.cpu_millis));
+    }
+    Ok(())
 }
 
 fn enlargeable(guest: &GuestView, size: SizeProfile) -> Result<()> {

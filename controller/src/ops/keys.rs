@@ -10,7 +10,7 @@ use crate::authz::{Denied, Operation, Principal};
 use crate::sagas::keys_sync;
 use crate::ssh_keys::{KeyRefused, MemberKey};
 use crate::store::{audit, keys};
-use crate::views::KeyView;
+use crate::views::{KeyAdded, KeyView};
 use crate::{Controller, Error, Result};
 
 impl Controller {
@@ -21,17 +21,27 @@ impl Controller {
         Ok(keys::of_user(&mut conn, principal.id).await?)
     }
 
-    /// Adds a public key, given as a line of a `.pub` file.
-    pub async fn add_key(&self, principal: &Principal, line: &str) -> Result<SshKeyId> {
+    /// Adds a public key, given as a line of a `.pub` file. One that another account holds is not
+    /// added: the principal may claim it, and is not told whose it is.
+    pub async fn add_key(&self, principal: &Principal, line: &str) -> Result<KeyAdded> {
         let _permit = principal.permit(Operation::KeyOwn)?;
         let key: MemberKey = line.parse().map_err(|error: KeyRefused| Error::field("line", error.to_string()))?;
         let mut tx = self.services.begin().await?;
-        let id = keys::insert(&mut tx, principal.id, &key).await.map_err(|error| {
-            Error::taken(error, "line", "This key has been added already, by you or another member.")
-        })?;
-        self.key_changed(&mut tx, principal, "key.add", id, key.fingerprint()).await?;
+        let added = match keys::owner(&mut tx, key.fingerprint()).await? {
+            Some(owner) if owner == principal.id => {
+                return Err(Error::field("line", "You have added this key already."));
+            }
+            Some(_) => KeyAdded::Claim(self.claim_key(&mut tx, principal, &key).await?),
+            None => {
+                let inserted = keys::insert(&mut tx, principal.id, &key).await;
+                let again = "This key was added by somebody at the same moment; try again.";
+                let id = inserted.map_err(|error| Error::taken(error, "line", again))?;
+                self.key_changed(&mut tx, principal, "key.add", id, key.fingerprint()).await?;
+                KeyAdded::Added(id)
+            }
+        };
         tx.commit().await?;
-        Ok(id)
+        Ok(added)
     }
 
     /// Removes one of the principal's keys.

@@ -8,18 +8,23 @@ mod git;
 mod guest_request;
 mod guests;
 mod jobs;
+mod key_claims;
 mod keys;
+mod logins;
 mod mail;
+mod name_rules;
 mod nodes;
 mod overview;
 mod people;
+mod prod_entry;
 mod project_reads;
 mod projects;
 
 pub use deployments::DEPLOYMENTS_PAGE;
-pub use git::{GitService, GitTarget};
+pub use git::{GitAccess, GitService, GitTarget, KeyHolder};
 pub use guest_request::RequestGuest;
 pub use nodes::LinkNode;
 
 pub(crate) use jobs::jobs_error;
 pub use jobs::{JOBS_PAGE, may_decide};
+pub(crate) use name_rules::made_by_others;

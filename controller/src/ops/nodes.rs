@@ -2,16 +2,17 @@
 
 use std::time::Duration;
 
-use corpus_domain::{Environment, GuestNetwork, JobId, NodeAddress, NodeId, NodeState, UnixUser};
+use corpus_domain::{Environment, GuestNetwork, JobId, NodeAddress, NodeId, NodeState, Overcommit, UnixUser};
 use secrecy::SecretString;
 use serde_json::json;
 use sqlx::PgTransaction;
 use uuid::Uuid;
 
+use super::jobs::{fill_node_jobs, open_rows};
 use crate::authz::{Denied, Operation, Principal};
 use crate::nodes::{Credential, HostKey, NodeEndpoint, NodeError, SeenHostKey, authorize, connect, probe_host_key};
 use crate::sagas::{node_initialize, node_link, node_repair, node_unlink};
-use crate::store::{audit, nodes};
+use crate::store::{audit, guests, nodes};
 use crate::views::NodeView;
 use crate::{Controller, Error, Result};
 
@@ -41,20 +42,26 @@ impl Controller {
     /// All nodes.
     pub async fn nodes(&self, principal: &Principal) -> Result<Vec<NodeView>> {
         let _permit = principal.permit(Operation::NodeSee)?;
-        Ok(visible(principal, self.nodes_of(None).await?))
+        self.nodes_of(principal, None).await
     }
 
     /// One node.
     pub async fn node(&self, principal: &Principal, id: NodeId) -> Result<NodeView> {
         let _permit = principal.permit(Operation::NodeSee)?;
-        Ok(visible(principal, self.nodes_of(Some(id)).await?).pop().ok_or(Denied::NotFound)?)
+        Ok(self.nodes_of(principal, Some(id)).await?.pop().ok_or(Denied::NotFound)?)
     }
 
-    async fn nodes_of(&self, only: Option<NodeId>) -> Result<Vec<NodeView>> {
+    async fn nodes_of(&self, principal: &Principal, only: Option<NodeId>) -> Result<Vec<NodeView>> {
         let mut conn = self.services.db.acquire().await?;
         let mut found = nodes::list(&mut conn, only).await?;
-        drop(conn);
-        self.fill_node_jobs(&mut found).await?;
+        if !principal.may(Operation::NodeRepair, None) {
+            let visible = principal.visible_projects().unwrap_or_default();
+            let own = guests::count_on_nodes(&mut conn, &visible).await?;
+            for node in &mut found {
+                tell_only_of(node, own.get(&node.id).copied().unwrap_or_default());
+            }
+        }
+        fill_node_jobs(principal, &mut found, &open_rows(&mut conn, None).await?);
         Ok(found)
     }
 
@@ -114,7 +121,8 @@ impl Controller {
     }
 
     async fn not_linked_yet(&self, wanted: &LinkNode) -> Result<()> {
-        let known = self.nodes_of(None).await?;
+        let mut conn = self.services.db.acquire().await?;
+        let known = nodes::list(&mut conn, None).await?;
         if known.iter().any(|node| node.address == wanted.address && node.ssh_port == wanted.port) {
             return Err(linked_message(wanted));
         }
@@ -170,6 +178,17 @@ impl Controller {
         Ok(job)
     }
 
+    /// Sets how much more than a node has may be promised to its guests.
+    pub async fn overcommit_node(&self, principal: &Principal, id: NodeId, to: Overcommit) -> Result<()> {
+        let _permit = principal.permit(Operation::NodeOvercommit)?;
+        let node = self.node(principal, id).await?;
+        let mut tx = self.services.begin().await?;
+        nodes::set_overcommit(&mut tx, id, to).await?;
+        let detail = json!({ "from": node.overcommit, "to": to });
+        audit_node(&mut tx, principal, "node.overcommit", id, &node.address, detail).await?;
+        Ok(tx.commit().await?)
+    }
+
     /// Takes everything of ours from a node without guests and forgets it. With `force` it is
     /// forgotten even when it can't be reached.
     pub async fn unlink_node(&self, principal: &Principal, id: NodeId, force: bool) -> Result<JobId> {
@@ -206,14 +225,19 @@ impl Controller {
     }
 }
 
-/// What differs on a node names guests and routes of every project: it is for those who repair.
-fn visible(principal: &Principal, mut found: Vec<NodeView>) -> Vec<NodeView> {
-    if !principal.may(Operation::NodeRepair, None) {
-        for node in &mut found {
-            node.drift.clear();
-        }
+/// A node as members may know it: the room that is left, and the slots of their own guests. What
+/// differs, what was read and why it failed names guests and routes of every project: that is for
+/// those who repair.
+fn tell_only_of(node: &mut NodeView, own: u32) {
+    let left = node.slots.saturating_sub(node.guests);
+    node.slots = left.saturating_add(own);
+    node.guests = own;
+    node.drift.clear();
+    node.state_reason = None;
+    node.reachability_reason = None;
+    if let Some(reading) = &mut node.reading {
+        reading.guests.clear();
     }
-    found
 }
 
 async fn move_node(tx: &mut PgTransaction<'_>, node: &NodeView, from: &[NodeState], to: NodeState) -> Result<()> {

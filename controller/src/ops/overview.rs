@@ -1,34 +1,26 @@
 //! The numbers at a glance, and the audit.
 
-use corpus_domain::{GuestState, NameState};
-
+use super::jobs::open_jobs;
 use crate::authz::{Operation, Principal};
-use crate::store::{audit, users};
+use crate::store::{audit, counts, nodes, users};
 use crate::views::{AuditView, Counts, NodeView, ProjectView};
 use crate::{Controller, Result};
 
 impl Controller {
     /// The numbers beside the navigation and on the overview.
     pub async fn counts(&self, principal: &Principal) -> Result<Counts> {
-        let guests = self.guests(principal).await?;
-        let nodes = self.nodes(principal).await?;
-        let names = self.names(principal).await?;
-        let (jobs, jobs_stuck) = self.open_jobs(principal).await?;
-        let count = |state| small(guests.iter().filter(|guest| guest.state == state).count());
+        let _permit = principal.permit(Operation::OverviewSee)?;
+        let mut conn = self.services.db.acquire().await?;
+        let of_projects = counts::of_projects(&mut conn, principal.visible_projects().as_deref()).await?;
+        let nodes = nodes::list(&mut conn, None).await?;
+        let (jobs, jobs_stuck) = open_jobs(&mut conn, principal).await?;
         Ok(Counts {
-            guests: small(guests.len()),
-            guests_running: count(GuestState::Running),
-            guests_failed: count(GuestState::Failed),
-            guests_stopped: count(GuestState::Stopped),
             nodes: small(nodes.len()),
             slots: nodes.iter().map(|node| node.slots).sum(),
             slots_free: nodes.iter().map(NodeView::free_slots).sum(),
-            names: small(names.len()),
-            names_attached: small(names.iter().filter(|name| name.state == NameState::Attached).count()),
-            projects: small(self.projects(principal).await?.len()),
-            deployments_running: self.deployments_open(principal).await?,
             jobs,
             jobs_stuck,
+            ..of_projects
         })
     }
 

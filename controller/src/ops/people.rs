@@ -25,6 +25,20 @@ impl Controller {
         Ok(users::principal(&mut conn, id).await?)
     }
 
+    /// The member of a session that began in this epoch; none when the account is gone or
+    /// disabled, or its sessions were ended since.
+    pub async fn principal_since(&self, id: UserId, epoch: i32) -> Result<Option<Principal>> {
+        let mut conn = self.services.db.acquire().await?;
+        let found = users::principal_now(&mut conn, id).await?;
+        Ok(found.filter(|(_, now)| *now == epoch).map(|(principal, _)| principal))
+    }
+
+    /// The epoch that a session of the member begins in now; none when the account is disabled.
+    pub async fn epoch(&self, id: UserId) -> Result<Option<i32>> {
+        let mut conn = self.services.db.acquire().await?;
+        Ok(users::principal_now(&mut conn, id).await?.map(|(_, epoch)| epoch))
+    }
+
     /// Takes over what the directory said of a member who just proved to be that member.
     pub async fn sign_in(&self, who: SignIn, from: &str) -> Result<UserId> {
         let mut tx = self.services.begin().await?;
@@ -86,14 +100,6 @@ impl Controller {
         let gained = after.difference(before).filter(|_| gained);
         let nodes = before.difference(&after).chain(gained).map(|(node, _)| *node).collect();
         self.queue_keys_sync(tx, nodes, None).await
-    }
-
-    /// Notes a refused login.
-    pub async fn sign_in_failed(&self, login: &UserName, from: &str, reason: &str) -> Result<()> {
-        let mut conn = self.services.db.acquire().await?;
-        let detail = json!({ "from": from, "reason": reason });
-        let entry = audit::Entry { action: "login.refused", subject: login.as_str(), subject_id: None, detail };
-        Ok(audit::write_as(&mut conn, None, login.as_str(), entry).await?)
     }
 
     /// Notes a logout.

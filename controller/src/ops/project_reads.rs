@@ -12,9 +12,8 @@ impl Controller {
     pub async fn project_summary(&self, principal: &Principal, name: &ProjectName) -> Result<ProjectSummary> {
         let mut conn = self.services.db.acquire().await?;
         let id = projects::by_name(&mut conn, name).await?.ok_or(Denied::NotFound)?;
-        drop(conn);
         let _permit = principal.permit_in(Operation::ProjectSee, id)?;
-        Ok(self.summaries(principal, Some(id)).await?.pop().ok_or(Denied::NotFound)?)
+        Ok(self.summaries(&mut conn, principal, Some(id)).await?.pop().ok_or(Denied::NotFound)?)
     }
 
     /// How the environment stands on a guest, if one does and the principal may see it, and whether

@@ -5,25 +5,58 @@ mod tests;
 
 use std::collections::HashMap;
 
-use corpus_domain::{GuestId, JobId, JobKind, ProjectId, ProjectName, ProjectRole, UserId, UserName};
+use corpus_domain::{GuestId, JobId, JobKind, ProjectCreators, ProjectId, ProjectName, ProjectRole, UserId, UserName};
 use serde_json::json;
 use sqlx::{PgConnection, PgTransaction};
 use uuid::Uuid;
 
 use super::deployments::DEPLOYMENTS_PAGE;
+use super::jobs::open_rows;
 use crate::authz::{Denied, Operation, Principal};
 use crate::project_views::{DeploymentFilter, ProjectDetail, ProjectSummary};
 use crate::store::{audit, delivery, deployments, environment_views, keys, names, projects};
 use crate::{Controller, Error, Result};
 
-/// Names that are paths of ours below `/projects`.
-const RESERVED: [&str; 1] = ["new"];
+/// Names that are paths of ours below `/projects`: nobody's.
+const PATHS: [&str; 1] = ["new"];
+
+/// Words that people take for Corpus itself, in the address of a repository or on a page.
+const WORDS: [&str; 28] = [
+    "admin",
+    "api",
+    "audit",
+    "corpus",
+    "corpus-ops",
+    "deployments",
+    "dns",
+    "dns-names",
+    "git",
+    "guests",
+    "health",
+    "jobs",
+    "keys",
+    "login",
+    "logout",
+    "mail",
+    "members",
+    "metrics",
+    "nodes",
+    "ops",
+    "pillar",
+    "pkg",
+    "projects",
+    "root",
+    "settings",
+    "static",
+    "system",
+    "www",
+];
 
 impl Controller {
     /// The projects that the principal may see, by name.
     pub async fn project_list(&self, principal: &Principal) -> Result<Vec<ProjectSummary>> {
         let _permit = principal.permit(Operation::OverviewSee)?;
-        self.summaries(principal, None).await
+        self.summaries(&mut *self.services.db.acquire().await?, principal, None).await
     }
 
     /// One project with all that belongs to it.
@@ -31,7 +64,7 @@ impl Controller {
         let mut conn = self.services.db.acquire().await?;
         let id = projects::by_name(&mut conn, name).await?.ok_or(Denied::NotFound)?;
         let _permit = principal.permit_in(Operation::ProjectSee, id)?;
-        let summary = self.summaries(principal, Some(id)).await?.pop().ok_or(Denied::NotFound)?;
+        let summary = self.summaries(&mut conn, principal, Some(id)).await?.pop().ok_or(Denied::NotFound)?;
         let filter = DeploymentFilter { project: Some(id), ..DeploymentFilter::default() };
         let newest = deployments::Query { filter, limit: DEPLOYMENTS_PAGE, ..deployments::Query::default() };
         Ok(ProjectDetail {
@@ -40,22 +73,23 @@ impl Controller {
             free_guests: environment_views::free_guests(&mut conn, id).await?,
             deployments: deployments::list(&mut conn, &newest).await?,
             delivery: delivery::of_project(&mut conn, id).await?,
+            developers_enter_prod: projects::entered_by_developers(&mut conn, &[id]).await?.get(&id) == Some(&true),
             summary,
         })
     }
 
     pub(super) async fn summaries(
         &self,
+        conn: &mut PgConnection,
         principal: &Principal,
         only: Option<ProjectId>,
     ) -> Result<Vec<ProjectSummary>> {
-        let mut conn = self.services.db.acquire().await?;
-        let mut found = projects::list(&mut conn, principal, only).await?;
+        let mut found = projects::list(conn, principal, only).await?;
         let ids: Vec<_> = found.iter().map(|project| project.id).collect();
-        self.fill_environments(&mut conn, &mut found, &ids).await?;
+        self.fill_environments(conn, &mut found, &ids).await?;
         let newest =
             deployments::Query { projects: Some(&ids), newest: true, limit: i64::MAX, ..deployments::Query::default() };
-        for last in deployments::list(&mut conn, &newest).await? {
+        for last in deployments::list(conn, &newest).await? {
             if let Some(project) = found.iter_mut().find(|project| project.id == last.project_id) {
                 project.last = Some(last);
             }
@@ -70,7 +104,7 @@ impl Controller {
         ids: &[ProjectId],
     ) -> Result<()> {
         let hosts = names::hosts(conn, ids).await?;
-        let jobs = self.environment_jobs().await?;
+        let jobs = environment_jobs(conn).await?;
         for (project, mut view) in
             environment_views::views(conn, ids, self.services.settings.git_url.as_deref()).await?
         {
@@ -94,37 +128,54 @@ impl Controller {
         Ok(())
     }
 
-    /// The first job, of those on environments, that is not over, by the environment's guest.
-    async fn environment_jobs(&self) -> Result<HashMap<GuestId, JobId>> {
-        let of_environments = |kind| {
-            matches!(
-                kind,
-                JobKind::EnvironmentSetUp
-                    | JobKind::EnvironmentConfigure
-                    | JobKind::EnvironmentRemove
-                    | JobKind::Deploy
-            )
-        };
-        let open = self.open_rows(None).await?;
-        let on = open.iter().rev().filter(|job| of_environments(job.kind));
-        Ok(on.filter_map(|job| Some((job.guest_id?, job.id))).collect())
-    }
-
     /// Makes a project; who makes it becomes its maintainer.
     pub async fn create_project(&self, principal: &Principal, name: ProjectName) -> Result<ProjectId> {
-        let _permit = principal.permit(Operation::ProjectCreate)?;
-        if RESERVED.contains(&name.as_str()) {
+        let _permit = principal.permit(Operation::ProjectCreate(self.project_creators()))?;
+        if PATHS.contains(&name.as_str()) {
             return Err(Error::field("name", format!("{name} is a word of Corpus itself, choose another")));
+        }
+        if !principal.ops {
+            self.is_for_members(&name).await?;
         }
         let id = ProjectId(Uuid::now_v7());
         let mut tx = self.services.begin().await?;
-        projects::insert(&mut tx, id, &name)
-            .await
-            .map_err(|error| Error::taken(error, "name", format!("A project named {name} is there already.")))?;
+        let message = if principal.ops { format!("A project named {name} is there already.") } else { taken(&name) };
+        projects::insert(&mut tx, id, &name).await.map_err(|error| Error::taken(error, "name", message))?;
         projects::set_role(&mut tx, id, principal.id, Some(ProjectRole::Maintainer)).await?;
         audit_project(&mut tx, principal, "project.create", id, &name, json!({})).await?;
         tx.commit().await?;
         Ok(id)
+    }
+
+    /// Who makes projects.
+    pub fn project_creators(&self) -> ProjectCreators {
+        self.services.settings.rules.project_creators
+    }
+
+    /// Refuses a name that only operators may give to a project: one that the directory's groups
+    /// are for would give and get roles that nobody meant, and to one that a destroyed project had
+    /// people still push their code.
+    async fn is_for_members(&self, name: &ProjectName) -> Result<()> {
+        if WORDS.contains(&name.as_str()) {
+            return Err(Error::field("name", format!("{name} is a word of Corpus itself, choose another")));
+        }
+        let mut conn = self.services.db.acquire().await?;
+        let former = projects::is_former(&mut conn, name).await?;
+        drop(conn);
+        let Some(groups) = self.services.groups.as_ref().filter(|_| !former) else {
+            return if former { Err(Error::field("name", taken(name))) } else { Ok(()) };
+        };
+        match groups.has_groups(name).await {
+            Ok(false) => Ok(()),
+            Ok(true) => Err(Error::field("name", taken(name))),
+            Err(source) => {
+                let message = format!(
+                    "The directory does not answer, so it is not known whether its groups are for {name}. \
+                     Try again in a moment, or ask an operator to make the project."
+                );
+                Err(Error::Unavailable { message, source })
+            }
+        }
     }
 
     /// Destroys a project that has neither guests nor environments, with its members' roles and
@@ -170,6 +221,24 @@ impl Controller {
         audit_project(&mut tx, principal, "project.member", project, &name, detail).await?;
         Ok(tx.commit().await?)
     }
+}
+
+/// The first job, of those on environments, that is not over, by the environment's guest.
+async fn environment_jobs(conn: &mut PgConnection) -> Result<HashMap<GuestId, JobId>> {
+    let of_environments = |kind| {
+        matches!(
+            kind,
+            JobKind::EnvironmentSetUp | JobKind::EnvironmentConfigure | JobKind::EnvironmentRemove | JobKind::Deploy
+        )
+    };
+    let open = open_rows(conn, None).await?;
+    let on = open.iter().rev().filter(|job| of_environments(job.kind));
+    Ok(on.filter_map(|job| Some((job.guest_id?, job.id))).collect())
+}
+
+/// The same whatever the reason, since a project that is there is nothing for strangers to know of.
+fn taken(name: &ProjectName) -> String {
+    format!("{name} is taken or reserved already: choose another name, or ask an operator to make the project.")
 }
 
 /// A role that is given here must be more than the directory's, which counts anyway.

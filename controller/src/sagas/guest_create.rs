@@ -1,9 +1,8 @@
 //! Making a guest: from the row that the request left to a real SSH login through the node's port.
 
-use std::net::Ipv4Addr;
 use std::time::Duration;
 
-use corpus_domain::{GuestId, GuestName, GuestState, JobKind, MacAddress, NodeId, SshPort};
+use corpus_domain::{GuestId, GuestName, GuestState, JobKind, NodeId, SshPort};
 use corpus_protocol::{Account, GuestFile, GuestNet, GuestPlan, GuestSetup, Request, SshHostKey};
 use serde::{Deserialize, Serialize};
 
@@ -12,7 +11,7 @@ use crate::controller::Services;
 use crate::jobs::{Job, JobParams, Lock, NewJob, Retry, Step, StepContext, StepError};
 use crate::nodes::{LoginCheck, NodeError, check_login};
 use crate::ssh_keys;
-use crate::store::guests;
+use crate::store::guests::{self, Place};
 use crate::views::GuestView;
 
 /// The one image of this release.
@@ -35,14 +34,6 @@ impl JobParams for Params {
 
 type Ctx = StepContext<Services, Params>;
 
-/// What `allocate` chose.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-struct Place {
-    ip: Ipv4Addr,
-    mac: MacAddress,
-    ssh_port: SshPort,
-}
-
 /// The job for a guest whose row is there.
 pub fn job(guest: &GuestView) -> NewJob<Params> {
     let params = Params { guest: guest.id, name: guest.name.clone(), node: guest.node_id };
@@ -57,7 +48,7 @@ pub fn job(guest: &GuestView) -> NewJob<Params> {
 pub fn steps() -> Job<Services, Params> {
     Job::new()
         .step(Step::new("ids", "Choose ids", ids).undo(forget))
-        .step(Step::new("allocate", "Allocate address, MAC and SSH port", allocate))
+        .step(Step::new("allocate", "Allocate address, MAC, SSH port and ids", allocate))
         .step(Step::new("spawn", "Spawn", spawn).undo(remove).undo_retry(Retry::times(30)))
         .step(Step::new("hostsfile", "Write hosts file", hosts_file))
         .step(Step::new("sshkeys", "Bring SSH keys", bring_ssh_keys))
@@ -92,10 +83,11 @@ async fn allocate(ctx: Ctx) -> Result<Place, StepError> {
     let mut tx = ctx.begin().await?;
     let chosen = guests::allocate(&mut tx, ctx.params().guest, ctx.params().node, network).await?;
     tx.commit().await?;
-    let (ip, mac, ssh_port) =
-        chosen.ok_or_else(|| StepError::permanent(format!("no address or SSH port is free in {network}")))?;
-    ctx.log(format!("{ip}, {mac}, SSH port {ssh_port}"));
-    Ok(Place { ip, mac, ssh_port })
+    let place = chosen
+        .ok_or_else(|| StepError::permanent(format!("no address, SSH port or range of ids is free in {network}")))?;
+    let ids = place.ids.map_or("privileged".to_owned(), |ids| format!("ids from {ids}"));
+    ctx.log(format!("{}, {}, SSH port {}, {ids}", place.ip, place.mac, place.ssh_port));
+    Ok(place)
 }
 
 async fn spawn(ctx: Ctx) -> Result<(), StepError> {
@@ -108,8 +100,10 @@ async fn spawn(ctx: Ctx) -> Result<(), StepError> {
         image: row.image,
         backing: row.backing,
         size: row.size,
+        limits: row.limits,
         net,
         autostart: row.autostart,
+        ids: place.ids,
     };
     ask(&ctx, ctx.params().node, Request::EnsureGuest { plan: Box::new(plan) }, Duration::from_mins(10)).await.map(drop)
 }

@@ -90,6 +90,13 @@ type Ctx<P> = StepContext<Services, P>;
 
 async fn run<P: JobParams + AsRef<Guest>>(ctx: Ctx<P>) -> Result<(), StepError> {
     let guest = ctx.params().as_ref().clone();
+    // A guest of before there were limits is held to them from its next start on.
+    let mut conn = ctx.services().db.acquire().await?;
+    let row = guests::get(&mut conn, guest.id).await?;
+    drop(conn);
+    if let Some(row) = row {
+        ask(&ctx, guest.node, Request::EnsureLimits { name: row.name, limits: row.limits }, SHORT).await?;
+    }
     ask(&ctx, guest.node, Request::EnsureRunning { name: guest.name }, SHORT).await.map(drop)
 }
 

@@ -11,6 +11,7 @@ pub mod environment_set_up;
 pub mod guest_create;
 pub mod guest_destroy;
 pub mod guest_enlarge;
+pub mod guest_limit;
 pub mod guest_power;
 pub mod keys_sync;
 pub mod name_attach;
@@ -35,6 +36,7 @@ pub fn registry() -> Registry<Services> {
         .with(guest_power::stop_steps())
         .with(guest_power::restart_steps())
         .with(guest_enlarge::steps())
+        .with(guest_limit::steps())
         .with(guest_destroy::steps())
         .with(name_attach::steps())
         .with(name_detach::steps())

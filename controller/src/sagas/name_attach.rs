@@ -13,6 +13,7 @@ use crate::controller::Services;
 use crate::dns::authority::{AuthorityError, wait_until_answered};
 use crate::dns::{AddressRecord, DnsError, DnsProvider};
 use crate::jobs::{Job, JobParams, Lock, NewJob, Retry, Step, StepContext, StepError};
+use crate::ops::made_by_others;
 use crate::store::names;
 use crate::views::{GuestView, NameView};
 
@@ -28,6 +29,9 @@ pub struct Params {
     id: DnsNameId,
     name: DnsName,
     node: NodeId,
+    /// Whether what others' records are about is refused: not for operators.
+    #[serde(default)]
+    only_free: bool,
 }
 
 impl JobParams for Params {
@@ -37,8 +41,8 @@ impl JobParams for Params {
 type Ctx = StepContext<Services, Params>;
 
 /// The job for a name whose row is there.
-pub fn job(id: DnsNameId, name: &DnsName, guest: &GuestView) -> NewJob<Params> {
-    let params = Params { id, name: name.clone(), node: guest.node_id };
+pub fn job(id: DnsNameId, name: &DnsName, guest: &GuestView, only_free: bool) -> NewJob<Params> {
+    let params = Params { id, name: name.clone(), node: guest.node_id, only_free };
     NewJob::new(format!("Attach {name} to {}", guest.name), params)
         .guest(guest.id)
         .project(guest.project_id)
@@ -82,7 +86,13 @@ async fn record(ctx: Ctx) -> Result<(), StepError> {
     let zone = row(&ctx).await?.zone;
     let record = AddressRecord { zone, name: ctx.params().name.clone(), address, ttl_s: TTL_S };
     ctx.still_ours().await?;
-    provider(ctx.services())?.ensure_record(&record).await.map_err(dns_failed)?;
+    let provider = provider(ctx.services())?;
+    if ctx.params().only_free
+        && let Some(other) = provider.made_by_others(&record.zone, &record.name).await.map_err(dns_failed)?
+    {
+        return Err(StepError::permanent(made_by_others(&record.name, &other)));
+    }
+    provider.ensure_record(&record).await.map_err(dns_failed)?;
     ctx.log(format!("{} is {address}", ctx.params().name));
     Ok(())
 }

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use corpus_domain::{Bytes, Driver, Invalid, JobKind, NodeId, NodeState};
+use corpus_domain::{Driver, Invalid, JobKind, NodeId, NodeState};
 use corpus_protocol::{Answer, ImageSource, Request};
 use serde::{Deserialize, Serialize};
 
@@ -18,10 +18,8 @@ use crate::nodes::UploadName;
 use crate::store::nodes;
 use crate::views::NodeView;
 
-/// Memory that a slot stands for: what a small web application with its database needs.
-const MEMORY_PER_SLOT: Bytes = Bytes(512 << 20);
-/// Storage that a slot stands for, on top of the shared image.
-const STORAGE_PER_SLOT: Bytes = Bytes(2_000_000_000);
+/// How many guests a node takes at most, however small they are.
+const MOST: u32 = 4096;
 
 /// How long packages or an image may take.
 pub(super) const LONG: Duration = Duration::from_mins(20);
@@ -132,15 +130,18 @@ async fn slots(ctx: Ctx) -> Result<(), StepError> {
     let Answer::Reading(reading) = ask(&ctx, ctx.params().node, Request::Read, SHORT).await? else {
         return Err(StepError::permanent("the agent answered something else than a reading"));
     };
-    let by_memory = reading.memory_total.0 / MEMORY_PER_SLOT.0;
-    let by_storage = reading.storage.total.0 / STORAGE_PER_SLOT.0;
-    let in_use = u64::from(node(&ctx, ctx.params().node).await?.guests);
-    let slots = u32::try_from(by_memory.min(by_storage).clamp(1, 4096).max(in_use)).unwrap_or(1);
-    ctx.log(format!("{slots} slots: memory gives {by_memory}, storage gives {by_storage}"));
     let mut tx = ctx.begin().await?;
     nodes::set_reading(&mut tx, ctx.params().node, &reading).await?;
-    nodes::set_slots(&mut tx, ctx.params().node, slots).await?;
-    Ok(tx.commit().await?)
+    nodes::set_slots(&mut tx, ctx.params().node, MOST).await?;
+    tx.commit().await?;
+    let node = node(&ctx, ctx.params().node).await?;
+    if let Some(free) = node.free() {
+        ctx.log(format!(
+            "{free} can be promised: {} more guests of size small",
+            node.slots.saturating_sub(node.guests)
+        ));
+    }
+    Ok(())
 }
 
 async fn ready(ctx: Ctx) -> Result<(), StepError> {

@@ -14,7 +14,7 @@ use super::node_calls::{SHORT, apply, ask, bring_keys, endpoint, failed, resolv_
 use super::node_initialize::{LONG, bring_image};
 use crate::controller::Services;
 use crate::drift::{Expected, certain, differences};
-use crate::jobs::{Job, JobParams, Lock, NewJob, Retry, Step, StepContext, StepError};
+use crate::jobs::{Job, JobParams, Lock, NewJob, Retry, Step, StepContext, StepError, StepErrorKind};
 use crate::store::drift::{self, Wanted};
 use crate::store::guests;
 use crate::views::NodeView;
@@ -80,7 +80,12 @@ async fn image(ctx: Ctx) -> Result<(), StepError> {
 
 /// A node that was set up by an older release may lack a package.
 async fn network(ctx: Ctx) -> Result<(), StepError> {
-    ask(&ctx, ctx.params().node, Request::EnsureDriver { driver: Driver::Lxc }, LONG).await?;
+    let driver = ask(&ctx, ctx.params().node, Request::EnsureDriver { driver: Driver::Lxc }, LONG).await;
+    match driver {
+        // A node without a source of packages can still have everything else repaired.
+        Err(error) if error.kind == StepErrorKind::Permanent => ctx.log(format!("the driver stays as it is: {error}")),
+        other => drop(other?),
+    }
     apply(&ctx, ctx.params().node).await
 }
 
@@ -108,6 +113,9 @@ async fn settle(ctx: &Ctx, guest: &Wanted, seen: Option<GuestState>) -> Result<(
         return Ok(());
     }
     let (node, name) = (ctx.params().node, guest.name.clone());
+    if seen.is_some() {
+        ask(ctx, node, Request::EnsureLimits { name: name.clone(), limits: guest.limits }, SHORT).await?;
+    }
     match seen {
         None => mark(ctx, guest, GuestState::Failed, Some(guests::GONE)).await,
         Some(GuestState::Stopped) if guest.should_run => {

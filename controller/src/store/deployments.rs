@@ -251,19 +251,6 @@ pub async fn unfinished(conn: &mut PgConnection, ids: &[DeploymentId]) -> sqlx::
     Ok(found.into_iter().map(DeploymentId).collect())
 }
 
-/// How many deployments of these projects (of all when none are given) run or wait.
-pub async fn count_open(conn: &mut PgConnection, projects: Option<&[ProjectId]>) -> sqlx::Result<u32> {
-    let projects = projects.map(|ids| ids.iter().map(|id| id.0).collect::<Vec<_>>());
-    let count = sqlx::query_scalar!(
-        "select count(*) as \"count!\" from deployments
-         where ended_at is null and leader_id is null and ($1::uuid[] is null or project_id = any($1))",
-        projects.as_deref(),
-    )
-    .fetch_one(conn)
-    .await?;
-    number(count)
-}
-
 /// Which deployments to list.
 #[derive(Debug, Default)]
 pub struct Query<'a> {

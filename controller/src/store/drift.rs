@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 
-use corpus_domain::{Backing, GuestId, GuestName, GuestState, ImageName, NodeId};
+use corpus_domain::{Backing, GuestId, GuestName, GuestState, ImageName, Limits, NodeId};
 use corpus_protocol::NodePlan;
 use sqlx::PgConnection;
 
-use super::{json_opt, keys, plan, word};
+use super::{guests, json_opt, keys, plan, word};
 use crate::surroundings::Surroundings;
 use crate::views::DriftView;
 
@@ -61,6 +61,8 @@ pub struct Wanted {
     pub state: GuestState,
     /// Whether it should run, as the last job left it.
     pub should_run: bool,
+    /// What it may take of its node.
+    pub limits: Limits,
     /// What it is a clone of, if it can't be without that.
     pub stands_on: Option<ImageName>,
     /// The keys of the members who may enter it.
@@ -74,7 +76,8 @@ pub async fn wanted(conn: &mut PgConnection, node: NodeId) -> sqlx::Result<Vec<W
         lines.entry(guest).or_default().push(line);
     }
     let rows = sqlx::query!(
-        "select id, name, state, should_run, image, backing from guests where node_id = $1 order by name",
+        "select id, name, state, should_run, image, backing, memory, cpu_millis, processes, io_weight
+         from guests where node_id = $1 order by name",
         node.0
     )
     .fetch_all(conn)
@@ -88,6 +91,7 @@ pub async fn wanted(conn: &mut PgConnection, node: NodeId) -> sqlx::Result<Vec<W
                 name: word(&row.name)?,
                 state: word(&row.state)?,
                 should_run: row.should_run,
+                limits: guests::limits(row.memory, row.cpu_millis, row.processes, row.io_weight)?,
                 stands_on: (word::<Backing>(&row.backing)? == Backing::Overlayfs).then_some(image),
                 keys: lines.remove(&id).unwrap_or_default(),
             })

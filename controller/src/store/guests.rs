@@ -1,13 +1,14 @@
 //! Guests: what was requested, what was allocated, and the state they are in.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::net::Ipv4Addr;
 
 use corpus_domain::{
-    Backing, Driver, Environment, GuestId, GuestName, GuestNetwork, GuestState, ImageName, MacAddress, Mode, NodeId,
-    ProjectId, SSH_PORTS, SizeProfile, SshPort, UserId,
+    Backing, Bytes, Driver, Environment, GuestId, GuestName, GuestNetwork, GuestState, IdRange, ImageName, Invalid,
+    Limits, MacAddress, Mode, NodeId, ProjectId, Reason, Room, SSH_PORTS, SizeProfile, SshPort, UserId,
 };
 use corpus_protocol::{GuestReading, Reading};
+use serde::{Deserialize, Serialize};
 use sqlx::PgConnection;
 
 use super::{fingerprint, json_opt, number, word, word_opt};
@@ -35,6 +36,8 @@ pub struct NewGuest<'a> {
     pub backing: Backing,
     /// Its size profile.
     pub size: SizeProfile,
+    /// What it may take of its node.
+    pub limits: Limits,
     /// How its configuration is managed.
     pub mode: Mode,
     /// The address asked for.
@@ -45,14 +48,19 @@ pub struct NewGuest<'a> {
     pub password_sealed: Option<&'a [u8]>,
     /// Whether the node starts it at boot.
     pub autostart: bool,
+    /// Why it is privileged, if it is to be.
+    pub privileged: Option<&'a Reason>,
 }
 
 /// Keeps a requested guest; a name, address or MAC that is there already breaks a unique rule.
 pub async fn insert(conn: &mut PgConnection, guest: &NewGuest<'_>, by: UserId) -> sqlx::Result<()> {
+    let limits = Columns::from(guest.limits);
     sqlx::query!(
         "insert into guests (id, name, node_id, project_id, environment, driver, image, backing, size, mode, ip, mac,
-             password_sealed, autostart, state, created_by)
-         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, 'creating', $15)",
+             password_sealed, autostart, state, created_by, privileged_reason, memory, cpu_millis, processes, io_weight,
+             storage)
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, 'creating', $15, $16, $17, $18, $19, $20,
+             $21)",
         guest.id.0,
         guest.name.as_str(),
         guest.node.0,
@@ -68,6 +76,12 @@ pub async fn insert(conn: &mut PgConnection, guest: &NewGuest<'_>, by: UserId) -
         guest.password_sealed,
         guest.autostart,
         by.0,
+        guest.privileged.map(Reason::as_str),
+        limits.memory,
+        limits.cpu_millis,
+        limits.processes,
+        limits.io_weight,
+        bytes(Room::of_guest(guest.limits, guest.backing, guest.size).storage),
     )
     .execute(conn)
     .await
@@ -96,7 +110,9 @@ pub async fn list(conn: &mut PgConnection, of: Of<'_>) -> sqlx::Result<Vec<Guest
         "select g.id, g.name, g.node_id, n.address, n.reachability, n.reading, n.reading_at, n.network, n.bridge,
                 g.project_id, p.name as project, g.environment, g.driver, g.image, g.backing, g.size, g.mode, g.ip,
                 g.mac, g.ssh_port, g.autostart, g.password_sealed is not null as \"has_password!\", g.host_key,
-                g.state, g.state_reason, g.state_since, g.created_at
+                g.id_range, g.privileged_reason, n.facts -> 'confinement' as confinement, g.state, g.state_reason,
+                g.state_since, g.created_at, g.memory, g.cpu_millis, g.processes, g.io_weight,
+                n.facts -> 'not_held' as not_held
          from guests g join nodes n on n.id = g.node_id join projects p on p.id = g.project_id
          where ($1::uuid[] is null or g.project_id = any($1)) and ($2::uuid is null or g.node_id = $2)
            and ($3::uuid is null or g.id = $3)
@@ -123,6 +139,7 @@ pub async fn list(conn: &mut PgConnection, of: Of<'_>) -> sqlx::Result<Vec<Guest
                 image: word(&row.image)?,
                 backing: word(&row.backing)?,
                 size: word(&row.size)?,
+                limits: limits(row.memory, row.cpu_millis, row.processes, row.io_weight)?,
                 mode: word(&row.mode)?,
                 ip: word_opt(row.ip.as_deref())?,
                 mac: word_opt(row.mac.as_deref())?,
@@ -131,12 +148,18 @@ pub async fn list(conn: &mut PgConnection, of: Of<'_>) -> sqlx::Result<Vec<Guest
                 bridge: row.bridge,
                 autostart: row.autostart,
                 has_password: row.has_password,
+                ids: id_range(row.id_range)?,
+                privileged: word_opt(row.privileged_reason.as_deref())?,
+                confinement: json_opt(row.confinement)?.unwrap_or_default(),
                 host_fingerprint: row.host_key.as_deref().map(fingerprint).transpose()?,
                 state: word(&row.state)?,
                 state_reason: row.state_reason,
                 state_since: row.state_since,
                 uptime_s: observed.as_ref().and_then(|guest| guest.uptime_s),
                 memory_used: observed.as_ref().and_then(|guest| guest.memory_used),
+                cpu_used: observed.as_ref().and_then(|guest| guest.cpu_millis),
+                processes_used: observed.as_ref().and_then(|guest| guest.processes),
+                not_held: json_opt(row.not_held)?.unwrap_or_default(),
                 observed_at: observed.is_some().then_some(row.reading_at).flatten(),
                 created_at: row.created_at,
                 job: None,
@@ -148,8 +171,59 @@ pub async fn list(conn: &mut PgConnection, of: Of<'_>) -> sqlx::Result<Vec<Guest
         .collect()
 }
 
+/// How many guests of these projects are on each node.
+pub async fn count_on_nodes(conn: &mut PgConnection, projects: &[ProjectId]) -> sqlx::Result<HashMap<NodeId, u32>> {
+    let projects: Vec<_> = projects.iter().map(|id| id.0).collect();
+    let rows = sqlx::query!(
+        "select node_id, count(*) as \"guests!\" from guests where project_id = any($1) group by node_id",
+        &projects,
+    )
+    .fetch_all(conn)
+    .await?;
+    rows.into_iter().map(|row| Ok((NodeId(row.node_id), number(row.guests)?))).collect()
+}
+
 fn observed(reading: Reading, name: &GuestName) -> Option<GuestReading> {
     reading.guests.into_iter().find(|guest| guest.name == *name)
+}
+
+fn id_range(first: Option<i64>) -> sqlx::Result<Option<IdRange>> {
+    let range = |first| number::<u32>(first)?.try_into().map_err(|error| sqlx::Error::Decode(Box::new(error)));
+    first.map(range).transpose()
+}
+
+/// Limits as the database has them.
+struct Columns {
+    memory: i64,
+    cpu_millis: i32,
+    processes: i32,
+    io_weight: i16,
+}
+
+impl From<Limits> for Columns {
+    fn from(limits: Limits) -> Self {
+        Self {
+            memory: bytes(limits.memory.bytes()),
+            cpu_millis: limits.cpu.get().try_into().unwrap_or(i32::MAX),
+            processes: limits.processes.get().try_into().unwrap_or(i32::MAX),
+            io_weight: limits.io_weight.get().try_into().unwrap_or(i16::MAX),
+        }
+    }
+}
+
+/// Limits from their columns.
+pub(super) fn limits(memory: i64, cpu_millis: i32, processes: i32, io_weight: i16) -> sqlx::Result<Limits> {
+    let invalid = |error: Invalid| sqlx::Error::Decode(Box::new(error));
+    Ok(Limits {
+        memory: number::<u64>(memory)?.try_into().map_err(invalid)?,
+        cpu: number::<u64>(cpu_millis)?.try_into().map_err(invalid)?,
+        processes: number::<u64>(processes)?.try_into().map_err(invalid)?,
+        io_weight: number::<u64>(io_weight)?.try_into().map_err(invalid)?,
+    })
+}
+
+fn bytes(amount: Bytes) -> i64 {
+    amount.0.try_into().unwrap_or(i64::MAX)
 }
 
 fn ssh_port(port: i32) -> sqlx::Result<SshPort> {
@@ -161,38 +235,66 @@ pub async fn get(conn: &mut PgConnection, id: GuestId) -> sqlx::Result<Option<Gu
     Ok(list(conn, Of::Guest(id)).await?.pop())
 }
 
-/// Gives the guest the lowest free address and SSH port of its node, and the MAC of the address,
-/// where it has none yet. The node's row is locked meanwhile; the unique rules hold it in any case.
+/// A guest's place on its node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Place {
+    /// Its address.
+    pub ip: Ipv4Addr,
+    /// Its MAC.
+    pub mac: MacAddress,
+    /// The node's port that leads to its SSH.
+    pub ssh_port: SshPort,
+    /// What its users are on the node; none for a privileged guest, and for one that an older release placed.
+    #[serde(default)]
+    pub ids: Option<IdRange>,
+}
+
+/// Gives the guest the lowest free address, SSH port and ids of its node, and the MAC of the address,
+/// where it has none yet; none of it when something is used up. The node's row is locked meanwhile; the
+/// unique rules hold it in any case.
 pub async fn allocate(
     conn: &mut PgConnection,
     id: GuestId,
     node: NodeId,
     network: GuestNetwork,
-) -> sqlx::Result<Option<(Ipv4Addr, MacAddress, SshPort)>> {
+) -> sqlx::Result<Option<Place>> {
     super::nodes::lock(conn, node).await?;
-    let rows = sqlx::query!("select id, ip, mac, ssh_port from guests where node_id = $1", node.0)
-        .fetch_all(&mut *conn)
-        .await?;
+    let rows = sqlx::query!(
+        "select id, ip, mac, ssh_port, id_range, privileged_reason is not null as \"privileged!\"
+         from guests where node_id = $1",
+        node.0
+    )
+    .fetch_all(&mut *conn)
+    .await?;
     let Some(own) = rows.iter().find(|row| row.id == id.0) else { return Ok(None) };
     let ips: HashSet<&str> = rows.iter().filter_map(|row| row.ip.as_deref()).collect();
     let ports: HashSet<i32> = rows.iter().filter_map(|row| row.ssh_port).collect();
+    let ranges: HashSet<i64> = rows.iter().filter_map(|row| row.id_range).collect();
     let ip = match word_opt(own.ip.as_deref())? {
         Some(ip) => Some(ip),
         None => network.guest_addresses().find(|ip| !ips.contains(ip.to_string().as_str())),
     };
     let port = own.ssh_port.or_else(|| SSH_PORTS.map(i32::from).find(|port| !ports.contains(port)));
+    let ids = match id_range(own.id_range)? {
+        None if !own.privileged => IdRange::all().find(|range| !ranges.contains(&i64::from(range.first()))),
+        given => given,
+    };
     let (Some(ip), Some(port)) = (ip, port) else { return Ok(None) };
+    if ids.is_none() && !own.privileged {
+        return Ok(None);
+    }
     let mac = word_opt(own.mac.as_deref())?.unwrap_or_else(|| MacAddress::for_ip(ip));
     sqlx::query!(
-        "update guests set ip = $2, mac = $3, ssh_port = $4 where id = $1",
+        "update guests set ip = $2, mac = $3, ssh_port = $4, id_range = $5 where id = $1",
         id.0,
         ip.to_string(),
         mac.to_string(),
         port,
+        ids.map(|ids| i64::from(ids.first())),
     )
     .execute(conn)
     .await?;
-    Ok(Some((ip, mac, ssh_port(port)?)))
+    Ok(Some(Place { ip, mac, ssh_port: ssh_port(port)?, ids }))
 }
 
 /// Holds the guest's row until the transaction ends, so that its state stays as it is read.
@@ -276,10 +378,41 @@ pub async fn observe(conn: &mut PgConnection, observations: impl Iterator<Item =
 pub async fn set_size(conn: &mut PgConnection, id: GuestId, size: SizeProfile) -> sqlx::Result<bool> {
     let smaller = SizeProfile::ALL.iter().filter(|one| one.storage() < size.storage());
     let smaller: Vec<String> = smaller.map(ToString::to_string).collect();
-    sqlx::query!("update guests set size = $2 where id = $1 and size = any($3)", id.0, size.as_str(), &smaller)
-        .execute(conn)
-        .await
-        .map(|done| done.rows_affected() == 1)
+    // Only storage that is held to its size grows, so all of it is promised.
+    let update = sqlx::query!(
+        "update guests set size = $2, storage = $4 where id = $1 and size = any($3)",
+        id.0,
+        size.as_str(),
+        &smaller,
+        bytes(size.storage()),
+    );
+    update.execute(conn).await.map(|done| done.rows_affected() == 1)
+}
+
+/// Sets what the guest may take of its node; what it was promised goes with it.
+pub async fn set_limits(conn: &mut PgConnection, id: GuestId, to: Limits) -> sqlx::Result<()> {
+    let to = Columns::from(to);
+    sqlx::query!(
+        "update guests set memory = $2, cpu_millis = $3, processes = $4, io_weight = $5 where id = $1",
+        id.0,
+        to.memory,
+        to.cpu_millis,
+        to.processes,
+        to.io_weight,
+    )
+    .execute(conn)
+    .await
+    .map(drop)
+}
+
+/// Whether a job is changing the guest's limits.
+pub async fn is_being_limited(conn: &mut PgConnection, id: GuestId) -> sqlx::Result<bool> {
+    let found = sqlx::query_scalar!(
+        "select exists (select from jobs where guest_id = $1 and kind = 'guest_limit'
+             and state in ('waiting', 'running', 'undoing', 'stuck')) as \"found!\"",
+        id.0,
+    );
+    found.fetch_one(conn).await
 }
 
 /// Sets whether the node should route the guest's SSH port.

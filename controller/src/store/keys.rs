@@ -1,12 +1,14 @@
 //! Members' SSH keys, and which of them enter which guest.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use corpus_domain::{GuestId, NodeId, SshKeyId, UserId};
+use corpus_domain::{GuestId, NodeId, ProjectId, SshKeyId, UserId};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use super::number;
+use super::{number, users, word};
+use crate::authz::Principal;
+use crate::ops::KeyHolder;
 use crate::ssh_keys::MemberKey;
 use crate::views::KeyView;
 
@@ -57,16 +59,13 @@ pub async fn delete(conn: &mut PgConnection, user: UserId, id: SshKeyId) -> sqlx
         .await
 }
 
-/// The lines of all members who may enter a guest: developers and maintainers of its project, and ops.
+/// The lines of all members who may enter a guest: ops, maintainers of its project, and developers
+/// of it unless it is one of prod that is closed to them. The view `guest_entrants` is the rule.
 pub async fn lines_for_guest(conn: &mut PgConnection, guest: GuestId) -> sqlx::Result<Vec<String>> {
     sqlx::query_scalar!(
         r#"select concat_ws(' ', split_part(k.line, ' ', 1), split_part(k.line, ' ', 2), u.login) as "line!"
-         from ssh_keys k
-         join users u on u.id = k.user_id and u.disabled_at is null
-         where u.ops or exists (
-             select 1 from guests g join memberships m on m.project_id = g.project_id
-             where g.id = $1 and m.user_id = u.id and m.role in ('developer', 'maintainer'))
-         order by k.line"#,
+         from guest_entrants e join ssh_keys k on k.user_id = e.user_id join users u on u.id = e.user_id
+         where e.guest_id = $1 order by k.line"#,
         guest.0,
     )
     .fetch_all(conn)
@@ -76,13 +75,9 @@ pub async fn lines_for_guest(conn: &mut PgConnection, guest: GuestId) -> sqlx::R
 /// The same for each guest of a node, in the same order.
 pub async fn lines_on_node(conn: &mut PgConnection, node: NodeId) -> sqlx::Result<Vec<(GuestId, String)>> {
     let rows = sqlx::query!(
-        r#"select g.id, concat_ws(' ', split_part(k.line, ' ', 1), split_part(k.line, ' ', 2), u.login) as "line!"
-         from guests g cross join ssh_keys k
-         join users u on u.id = k.user_id and u.disabled_at is null
-         where g.node_id = $1 and (u.ops or exists (
-             select 1 from memberships m where m.project_id = g.project_id and m.user_id = u.id
-                 and m.role in ('developer', 'maintainer')))
-         order by k.line"#,
+        r#"select e.guest_id as "id!", concat_ws(' ', split_part(k.line, ' ', 1), split_part(k.line, ' ', 2), u.login) as "line!"
+         from guest_entrants e join ssh_keys k on k.user_id = e.user_id join users u on u.id = e.user_id
+         where e.node_id = $1 order by k.line"#,
         node.0,
     )
     .fetch_all(conn)
@@ -93,14 +88,50 @@ pub async fn lines_on_node(conn: &mut PgConnection, node: NodeId) -> sqlx::Resul
 /// The guests that the member may enter, each with its node.
 pub async fn guests_of_user(conn: &mut PgConnection, user: UserId) -> sqlx::Result<BTreeSet<(NodeId, GuestId)>> {
     let rows = sqlx::query!(
-        "select g.node_id, g.id from guests g join users u on u.id = $1 and u.disabled_at is null
-         where u.ops or exists (select 1 from memberships m where m.user_id = u.id and m.project_id = g.project_id
-                                and m.role in ('developer', 'maintainer'))",
+        r#"select node_id as "node_id!", guest_id as "guest_id!" from guest_entrants where user_id = $1"#,
         user.0,
     )
     .fetch_all(conn)
     .await?;
-    Ok(rows.into_iter().map(|row| (NodeId(row.node_id), GuestId(row.id))).collect())
+    Ok(rows.into_iter().map(|row| (NodeId(row.node_id), GuestId(row.guest_id))).collect())
+}
+
+/// Whether the member may enter the guest.
+pub async fn may_enter(conn: &mut PgConnection, user: UserId, guest: GuestId) -> sqlx::Result<bool> {
+    sqlx::query_scalar!(
+        r#"select exists (select 1 from guest_entrants where user_id = $1 and guest_id = $2) as "any!""#,
+        user.0,
+        guest.0,
+    )
+    .fetch_one(conn)
+    .await
+}
+
+/// The nodes with guests of prod of a project.
+pub async fn nodes_of_prod(conn: &mut PgConnection, project: ProjectId) -> sqlx::Result<BTreeSet<NodeId>> {
+    let nodes = sqlx::query_scalar!(
+        "select distinct node_id from guests where project_id = $1 and environment = 'prod'",
+        project.0,
+    )
+    .fetch_all(conn)
+    .await?;
+    Ok(nodes.into_iter().map(NodeId).collect())
+}
+
+/// Takes a key from whoever holds it; tells who that was.
+pub async fn delete_held(conn: &mut PgConnection, fingerprint: &str) -> sqlx::Result<Option<UserId>> {
+    sqlx::query_scalar!("delete from ssh_keys where fingerprint = $1 returning user_id", fingerprint)
+        .fetch_optional(conn)
+        .await
+        .map(|found| found.map(UserId))
+}
+
+/// Whose key has this fingerprint.
+pub async fn owner(conn: &mut PgConnection, fingerprint: &str) -> sqlx::Result<Option<UserId>> {
+    sqlx::query_scalar!("select user_id from ssh_keys where fingerprint = $1", fingerprint)
+        .fetch_optional(conn)
+        .await
+        .map(|found| found.map(UserId))
 }
 
 /// Whether the member has any key.
@@ -110,10 +141,23 @@ pub async fn has_any(conn: &mut PgConnection, user: UserId) -> sqlx::Result<bool
         .await
 }
 
-/// Whose key has this fingerprint.
-pub async fn owner(conn: &mut PgConnection, fingerprint: &str) -> sqlx::Result<Option<UserId>> {
-    sqlx::query_scalar!("select user_id from ssh_keys where fingerprint = $1", fingerprint)
-        .fetch_optional(conn)
-        .await
-        .map(|found| found.map(UserId))
+/// Who has the keys of these fingerprints and is not disabled, by fingerprint: in two queries for any number.
+pub async fn holders(conn: &mut PgConnection, fingerprints: &[String]) -> sqlx::Result<BTreeMap<String, KeyHolder>> {
+    let rows = sqlx::query!(
+        "select k.fingerprint, u.id, u.login, u.display_name, u.ops, u.epoch
+         from ssh_keys k join users u on u.id = k.user_id and u.disabled_at is null where k.fingerprint = any($1)",
+        fingerprints,
+    )
+    .fetch_all(&mut *conn)
+    .await?;
+    let members: Vec<Uuid> = rows.iter().map(|row| row.id).collect();
+    let roles = users::roles(conn, &members).await?;
+    let holder = |id, login: &str, display_name, ops, epoch| -> sqlx::Result<KeyHolder> {
+        let roles = roles.get(&UserId(id)).cloned().unwrap_or_default();
+        let principal = Principal { id: UserId(id), login: word(login)?, display_name, ops, roles };
+        Ok(KeyHolder { principal, epoch })
+    };
+    rows.into_iter()
+        .map(|row| Ok((row.fingerprint, holder(row.id, &row.login, row.display_name, row.ops, row.epoch)?)))
+        .collect()
 }

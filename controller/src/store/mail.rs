@@ -120,8 +120,9 @@ pub async fn of_deployment(conn: &mut PgConnection, project: ProjectId, own: &[U
     let own: Vec<Uuid> = own.iter().map(|id| id.0).collect();
     let rows = sqlx::query_scalar!(
         "select u.id from users u left join mail_preferences p on p.user_id = u.id
-         where (coalesce(p.wants, 'own') <> 'none' and u.id = any($2))
-            or (p.wants = 'all' and exists (select 1 from memberships m where m.user_id = u.id and m.project_id = $1))
+         where (u.ops or exists (select 1 from memberships m where m.user_id = u.id and m.project_id = $1))
+           and ((coalesce(p.wants, 'own') <> 'none' and u.id = any($2))
+             or (p.wants = 'all' and exists (select 1 from memberships m where m.user_id = u.id and m.project_id = $1)))
          order by u.id",
         project.0,
         &own,
@@ -132,11 +133,14 @@ pub async fn of_deployment(conn: &mut PgConnection, project: ProjectId, own: &[U
 }
 
 /// Who is told of a new platform: who asked for it, and the operators.
-pub async fn of_platform(conn: &mut PgConnection, by: Option<UserId>) -> sqlx::Result<Vec<UserId>> {
+pub async fn of_platform(conn: &mut PgConnection, project: ProjectId, by: Option<UserId>) -> sqlx::Result<Vec<UserId>> {
     let rows = sqlx::query_scalar!(
         "select u.id from users u left join mail_preferences p on p.user_id = u.id
-         where coalesce(p.wants, 'own') <> 'none' and (u.ops or u.id = $1) order by u.id",
+         where coalesce(p.wants, 'own') <> 'none'
+           and (u.ops or (u.id = $1 and exists (select 1 from memberships m where m.user_id = u.id and m.project_id = $2)))
+         order by u.id",
         by.map(|id| id.0),
+        project.0,
     )
     .fetch_all(conn)
     .await?;

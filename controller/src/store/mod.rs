@@ -6,6 +6,8 @@
 
 pub mod audit;
 pub mod control_key;
+pub mod counts;
+pub mod db;
 pub mod delivery;
 pub mod deployment_log;
 pub mod deployments;
@@ -15,48 +17,24 @@ pub mod environments;
 pub mod git_host_key;
 pub mod guests;
 pub mod infrastructure;
+pub mod key_claims;
 pub mod keys;
 pub mod leases;
 pub mod led;
+pub mod logins;
 pub mod mail;
 pub mod names;
 pub mod nodes;
 pub mod observer;
 pub mod plan;
 pub mod projects;
+pub mod room;
 pub mod users;
 pub mod zones;
 
 use std::str::FromStr;
 
-use sqlx::PgPool;
-use sqlx::postgres::{PgConnectOptions, PgTransaction};
-
-/// How a server connects. One that stands still, or whose machine went away, must not keep the
-/// rows that it was working on locked: a transaction that is left alone is rolled back. The
-/// longest that one of ours waits for something else is a DNS server's answer, 5 s.
-pub fn as_server(options: PgConnectOptions) -> PgConnectOptions {
-    options.application_name("corpus-server").options([
-        ("idle_in_transaction_session_timeout", "10s"),
-        ("tcp_keepalives_idle", "10"),
-        ("tcp_keepalives_interval", "5"),
-        ("tcp_keepalives_count", "3"),
-    ])
-}
-
-/// Begins a transaction; the only way in which one begins.
-///
-/// sqlx 0.9.0 forgets a `BEGIN` whose future is dropped before its answer came, and gives the
-/// connection to the next one with the transaction open: what that one writes then holds its locks
-/// and is lost in the end ([transact-rs/sqlx#4393]). In a task of its own it always comes to its
-/// answer, and a transaction that nobody waits for any more is rolled back.
-///
-/// [transact-rs/sqlx#4393]: https://github.com/transact-rs/sqlx/issues/4393
-#[expect(clippy::disallowed_methods, reason = "this is what is to be called instead")]
-pub async fn begin(pool: &PgPool) -> sqlx::Result<PgTransaction<'static>> {
-    let pool = pool.clone();
-    tokio::spawn(async move { pool.begin().await }).await.unwrap_or(Err(sqlx::Error::WorkerCrashed))
-}
+pub use db::{Conn, Db, Transaction, as_server, as_shipped, beside};
 
 /// Turns a stored word into its domain type.
 pub(crate) fn word<T>(text: &str) -> Result<T, sqlx::Error>
@@ -99,47 +77,4 @@ pub(crate) fn json<T: serde::de::DeserializeOwned>(value: serde_json::Value) -> 
 /// The fingerprint of a stored public key.
 pub(crate) fn fingerprint(public_key: &str) -> Result<String, sqlx::Error> {
     word::<crate::nodes::HostKey>(public_key).map(|key| key.seen().fingerprint)
-}
-
-#[cfg(test)]
-mod tests {
-    use std::pin::pin;
-
-    use sqlx::PgPool;
-    use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
-
-    use super::begin;
-
-    /// Whether it came to its end within so many looks.
-    async fn look(at: impl Future, times: usize) -> bool {
-        let mut at = pin!(at);
-        for _ in 0..times {
-            if futures::poll!(&mut at).is_ready() {
-                return true;
-            }
-            tokio::task::yield_now().await;
-        }
-        false
-    }
-
-    /// Of one connection only, so that the next to ask gets that of whoever gave up.
-    #[sqlx::test(migrations = false)]
-    async fn whoever_gives_up_while_a_transaction_begins_leaves_none_open(
-        _: PgPoolOptions,
-        options: PgConnectOptions,
-    ) -> sqlx::Result<()> {
-        let pool = PgPoolOptions::new().max_connections(1).connect_with(options).await?;
-        sqlx::query("create table kept (number int)").execute(&pool).await?;
-        let mut given_up = 0;
-        for number in 0..100 {
-            given_up += i64::from(!look(begin(&pool), number % 10).await);
-            sqlx::query("insert into kept values (1)").execute(&pool).await?;
-        }
-        assert!(given_up > 20, "{given_up}");
-        pool.close().await;
-        let other = PgPool::connect_with((*pool.connect_options()).clone()).await?;
-        let kept: i64 = sqlx::query_scalar("select count(*) from kept").fetch_one(&other).await?;
-        assert_eq!(kept, 100, "some was written in a transaction that nobody knew of");
-        Ok(())
-    }
 }

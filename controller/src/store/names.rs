@@ -79,6 +79,55 @@ pub async fn insert(
     Ok(id)
 }
 
+/// Serializes who takes which name: whether one is free depends on those around it.
+const TAKING_KEY: i64 = 0x636f_7270_6e61;
+
+/// Holds the giving of names until the transaction ends.
+pub async fn hold_all(conn: &mut PgConnection) -> sqlx::Result<()> {
+    sqlx::query!("select pg_advisory_xact_lock($1)::text as held", TAKING_KEY).fetch_one(conn).await.map(drop)
+}
+
+/// How near to a name another one is too near.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Near<'a> {
+    /// Only the same one.
+    Same,
+    /// Also those above it and below it, up to the zone that holds it: they share cookies.
+    Around(&'a DnsName),
+}
+
+/// Whether another project has the name, one near it, or had it a week ago, or has a guest that is
+/// called so.
+pub async fn is_of_others(
+    conn: &mut PgConnection,
+    name: &DnsName,
+    project: ProjectId,
+    near: Near<'_>,
+) -> sqlx::Result<bool> {
+    let zone = match near {
+        Near::Same => None,
+        Near::Around(zone) => Some(zone.as_str()),
+    };
+    sqlx::query_scalar!(
+        "select exists (
+             select from (
+                 select n.name, g.project_id from dns_names n join guests g on g.id = n.guest_id
+                 union all
+                 select name, project_id from freed_names where freed_at > now() - interval '7 days'
+             ) taken
+             where project_id <> $2
+               and (name = $1
+                    or ($3::text is not null and length(name) > length($3)
+                        and (right($1, length(name) + 1) = '.' || name or right(name, length($1) + 1) = '.' || $1)))
+         ) or exists (select from guests where name = $1 and project_id <> $2) as \"of_others!\"",
+        name.as_str(),
+        project.0,
+        zone,
+    )
+    .fetch_one(conn)
+    .await
+}
+
 /// Sets the state, and the reason of it.
 pub async fn set_state(
     conn: &mut PgConnection,

@@ -1,11 +1,13 @@
 //! Compute nodes: what is wanted of them and what was last observed.
 
-use corpus_domain::{Environment, GuestNetwork, NodeAddress, NodeId, NodeState, Reachability, UnixUser, UserId};
+use corpus_domain::{
+    Environment, Factor, GuestNetwork, NodeAddress, NodeId, NodeState, Overcommit, Reachability, UnixUser, UserId,
+};
 use corpus_protocol::{Facts, Reading};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use super::{fingerprint, json_opt, number, word};
+use super::{fingerprint, json_opt, number, room, word};
 use crate::nodes::NodeEndpoint;
 use crate::views::NodeView;
 
@@ -54,14 +56,28 @@ pub async fn insert(conn: &mut PgConnection, node: &NewNode<'_>, by: UserId) -> 
 /// All nodes, or the one; by address.
 pub async fn list(conn: &mut PgConnection, only: Option<NodeId>) -> sqlx::Result<Vec<NodeView>> {
     let rows = sqlx::query!(
-        "select n.*, (select count(*) from guests g where g.node_id = n.id) as \"guests!\"
-         from nodes n where $1::uuid is null or n.id = $1 order by n.address, n.ssh_port",
+        "select n.*, p.guests as \"guests!\", p.memory as \"promised_memory!\", p.cpu_millis as \"promised_cpu!\",
+                p.storage as \"promised_storage!\"
+         from nodes n cross join lateral (
+             select count(*) as guests, coalesce(sum(g.memory), 0)::bigint as memory,
+                 coalesce(sum(g.cpu_millis), 0)::bigint as cpu_millis, coalesce(sum(g.storage), 0)::bigint as storage
+             from guests g where g.node_id = n.id) p
+         where $1::uuid is null or n.id = $1 order by n.address, n.ssh_port",
         only.map(|id| id.0),
     )
     .fetch_all(conn)
     .await?;
     rows.into_iter()
         .map(|row| {
+            let capacity = room::of(row.memory, row.cpu_millis, row.storage)?;
+            let overcommit = Overcommit {
+                memory: room::factor(row.memory_overcommit)?,
+                cpu: room::factor(row.cpu_overcommit)?,
+                storage: room::factor(row.storage_overcommit)?,
+            };
+            let promised = room::of(Some(row.promised_memory), Some(row.promised_cpu), Some(row.promised_storage))?;
+            let promised = promised.unwrap_or_default();
+            let free = capacity.map(|has| has.overcommitted(overcommit).without(promised));
             Ok(NodeView {
                 id: NodeId(row.id),
                 address: word(&row.address)?,
@@ -78,8 +94,11 @@ pub async fn list(conn: &mut PgConnection, only: Option<NodeId>) -> sqlx::Result
                 reachability_reason: row.reachability_reason,
                 network: word(&row.network)?,
                 bridge: row.bridge,
-                slots: number(row.slots)?,
+                slots: room::slots(number(row.slots)?, number(row.guests)?, free),
                 guests: number(row.guests)?,
+                capacity,
+                promised,
+                overcommit,
                 facts: json_opt(row.facts)?,
                 facts_at: row.facts_at,
                 reading: json_opt(row.reading)?,
@@ -87,6 +106,7 @@ pub async fn list(conn: &mut PgConnection, only: Option<NodeId>) -> sqlx::Result
                 drift: json_opt(Some(row.drift))?.unwrap_or_default(),
                 checked_at: row.checked_at,
                 job: None,
+                busy: false,
             })
         })
         .collect()
@@ -207,7 +227,22 @@ pub async fn set_host_key(conn: &mut PgConnection, id: NodeId, host_key: &str) -
     .map(drop)
 }
 
-/// Sets how many guests the node has room for.
+/// Sets how much more than the node has may be promised.
+pub async fn set_overcommit(conn: &mut PgConnection, id: NodeId, overcommit: Overcommit) -> sqlx::Result<()> {
+    let percent = |factor: Factor| i32::try_from(factor.percent()).unwrap_or(i32::MAX);
+    sqlx::query!(
+        "update nodes set memory_overcommit = $2, cpu_overcommit = $3, storage_overcommit = $4 where id = $1",
+        id.0,
+        percent(overcommit.memory),
+        percent(overcommit.cpu),
+        percent(overcommit.storage),
+    )
+    .execute(conn)
+    .await
+    .map(drop)
+}
+
+/// Sets how many guests the node takes at most.
 pub async fn set_slots(conn: &mut PgConnection, id: NodeId, slots: u32) -> sqlx::Result<()> {
     sqlx::query!("update nodes set slots = $2 where id = $1", id.0, i32::try_from(slots).unwrap_or(i32::MAX))
         .execute(conn)

@@ -1,6 +1,8 @@
 //! Projects and their members. A role is given by the directory or here, and of several the
 //! strongest counts: the view `member_roles` says which.
 
+use std::collections::BTreeMap;
+
 use corpus_domain::{ProjectId, ProjectName, ProjectRole, UserId, UserName};
 use sqlx::PgConnection;
 
@@ -32,6 +34,13 @@ pub async fn by_name(conn: &mut PgConnection, name: &ProjectName) -> sqlx::Resul
         .fetch_optional(conn)
         .await
         .map(|found| found.map(ProjectId))
+}
+
+/// Whether a project of that name was destroyed.
+pub async fn is_former(conn: &mut PgConnection, name: &ProjectName) -> sqlx::Result<bool> {
+    sqlx::query_scalar!("select exists (select from former_projects where name = $1) as \"former!\"", name.as_str(),)
+        .fetch_one(conn)
+        .await
 }
 
 /// The project's name.
@@ -167,4 +176,25 @@ pub async fn has_maintainer(conn: &mut PgConnection, id: ProjectId) -> sqlx::Res
     )
     .fetch_one(conn)
     .await
+}
+
+/// Those of the projects that are there, and whether their developers may enter prod.
+pub async fn entered_by_developers(
+    conn: &mut PgConnection,
+    ids: &[ProjectId],
+) -> sqlx::Result<BTreeMap<ProjectId, bool>> {
+    let ids: Vec<_> = ids.iter().map(|id| id.0).collect();
+    let rows = sqlx::query!("select id, developers_enter_prod from projects where id = any($1)", &ids);
+    let rows = rows.fetch_all(conn).await?;
+    Ok(rows.into_iter().map(|row| (ProjectId(row.id), row.developers_enter_prod)).collect())
+}
+
+/// Sets whether the project's developers may enter prod; tells whether that is a change.
+pub async fn set_entered_by_developers(conn: &mut PgConnection, id: ProjectId, open: bool) -> sqlx::Result<bool> {
+    let changed = sqlx::query!(
+        "update projects set developers_enter_prod = $2 where id = $1 and developers_enter_prod <> $2",
+        id.0,
+        open,
+    );
+    Ok(changed.execute(conn).await?.rows_affected() == 1)
 }

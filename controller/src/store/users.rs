@@ -146,6 +146,13 @@ pub async fn update(conn: &mut PgConnection, id: UserId, who: &SignIn) -> sqlx::
 pub async fn disable(conn: &mut PgConnection, id: UserId) -> sqlx::Result<u64> {
     sqlx::query!("update users set disabled_at = now() where id = $1", id.0).execute(&mut *conn).await?;
     set_roles(conn, id, &Roles::new()).await?;
+    end_sessions(conn, id).await
+}
+
+/// Ends what a member has open: sessions are gone, and what else began in this epoch is over
+/// within seconds. Answers how many sessions there were.
+pub async fn end_sessions(conn: &mut PgConnection, id: UserId) -> sqlx::Result<u64> {
+    sqlx::query!("update users set epoch = epoch + 1 where id = $1", id.0).execute(&mut *conn).await?;
     // The server keeps the member's id in its sessions under this name.
     let ended = sqlx::query!("delete from tower_sessions where data ->> 'member' = $1", id.to_string());
     Ok(ended.execute(conn).await?.rows_affected())
@@ -163,27 +170,48 @@ pub async fn ensure_project(conn: &mut PgConnection, name: &ProjectName) -> sqlx
     .map(ProjectId)
 }
 
+/// The member's login name.
+pub async fn login(conn: &mut PgConnection, id: UserId) -> sqlx::Result<Option<UserName>> {
+    let login = sqlx::query_scalar!("select login from users where id = $1", id.0).fetch_optional(conn).await?;
+    word_opt(login.as_deref())
+}
+
 /// The member as principal; none when unknown or disabled.
 pub async fn principal(conn: &mut PgConnection, id: UserId) -> sqlx::Result<Option<Principal>> {
+    Ok(principal_now(conn, id).await?.map(|(principal, _)| principal))
+}
+
+/// The same with the epoch: what the member began in an earlier one is over.
+pub async fn principal_now(conn: &mut PgConnection, id: UserId) -> sqlx::Result<Option<(Principal, i32)>> {
     let Some(row) =
-        sqlx::query!("select login, display_name, ops from users where id = $1 and disabled_at is null", id.0)
+        sqlx::query!("select login, display_name, ops, epoch from users where id = $1 and disabled_at is null", id.0)
             .fetch_optional(&mut *conn)
             .await?
     else {
         return Ok(None);
     };
+    let roles = roles(conn, &[id.0]).await?.remove(&id).unwrap_or_default();
+    let login: UserName = word(&row.login)?;
+    Ok(Some((Principal { id, login, display_name: row.display_name, ops: row.ops, roles }, row.epoch)))
+}
+
+/// The one role that each of the members has in each project.
+pub async fn roles(
+    conn: &mut PgConnection,
+    members: &[Uuid],
+) -> sqlx::Result<BTreeMap<UserId, BTreeMap<ProjectId, ProjectRole>>> {
     let memberships = sqlx::query!(
-        "select project_id as \"project_id!\", role as \"role!\" from member_roles where user_id = $1",
-        id.0
+        r#"select user_id as "user_id!", project_id as "project_id!", role as "role!" from member_roles
+         where user_id = any($1)"#,
+        members,
     )
     .fetch_all(conn)
     .await?;
-    let mut roles = BTreeMap::new();
-    for membership in memberships {
-        roles.insert(ProjectId(membership.project_id), word(&membership.role)?);
+    let mut roles: BTreeMap<UserId, BTreeMap<_, _>> = BTreeMap::new();
+    for of in memberships {
+        roles.entry(UserId(of.user_id)).or_default().insert(ProjectId(of.project_id), word(&of.role)?);
     }
-    let login: UserName = word(&row.login)?;
-    Ok(Some(Principal { id, login, display_name: row.display_name, ops: row.ops, roles }))
+    Ok(roles)
 }
 
 /// The projects that the principal may see.

@@ -2,17 +2,21 @@
 
 use anyhow::{Context, Result, bail};
 use corpus_controller::jobs::JobFilter;
-use corpus_domain::{GuestId, JobId, JobKind};
+use corpus_domain::{ChosenLimits, GuestId, JobId, JobKind};
 use corpus_protocol::Source;
 
 use crate::lane::{ENVIRONMENT, Lane, Level};
 
+/// What guests get by a change of their limits, or lose by it.
+const MEMORY: &str = "1.5 GiB";
+
 /// In the order in which a lane tries them, so that little has to be rebuilt in between.
-pub const KINDS: [JobKind; 16] = [
+pub const KINDS: [JobKind; 17] = [
     JobKind::GuestCreate,
     JobKind::GuestStart,
     JobKind::GuestStop,
     JobKind::GuestRestart,
+    JobKind::GuestLimit,
     JobKind::KeysSync,
     JobKind::NodeRepair,
     JobKind::NameAttach,
@@ -58,6 +62,13 @@ pub async fn ask(lane: &Lane, kind: JobKind) -> Result<JobId> {
         JobKind::GuestStop => controller.stop_guest(member, guest(lane).await?).await?,
         JobKind::GuestRestart => controller.restart_guest(member, guest(lane).await?).await?,
         JobKind::GuestEnlarge => bail!("the storage of these guests has no size"),
+        JobKind::GuestLimit => {
+            let id = guest(lane).await?;
+            // Another one than it has, each time.
+            let has = controller.guest(member, id).await?.limits.memory;
+            let memory = if has == MEMORY.parse()? { "768 MiB" } else { MEMORY }.parse()?;
+            controller.limit_guest(member, id, ChosenLimits { memory: Some(memory), ..ChosenLimits::default() }).await?
+        }
         JobKind::GuestDestroy => controller.destroy_guest(member, guest(lane).await?).await?,
         JobKind::NameAttach => controller.attach_name(member, guest(lane).await?, lane.dns_name().parse()?).await?,
         JobKind::NameDetach => {

@@ -9,6 +9,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use corpus_controller::authz::Principal;
 use corpus_controller::jobs::testing::Faults;
+use corpus_controller::views::ZoneAccess;
 use corpus_controller::{Controller, LinkNode, RequestGuest, SignIn};
 use corpus_domain::{
     Backing, Driver, Environment, EnvironmentState, GuestId, GuestState, JobId, JobState, Mode, NameState, NodeId,
@@ -80,7 +81,7 @@ impl Lane {
         lane.node.prepare().await?;
         lane.reset().await?;
         if !lane.has_zone().await? {
-            lane.controller.create_zone(&lane.ops, lane.zone.parse()?).await?;
+            lane.controller.create_zone(&lane.ops, lane.zone.parse()?, ZoneAccess::All).await?;
         }
         Ok(lane)
     }
@@ -137,7 +138,7 @@ impl Lane {
             "for guest in $(ls -A /var/lib/lxc); do lxc-stop -k -n $guest; rm -rf /var/lib/lxc/$guest; done 2>/dev/null
              systemctl disable --now corpus-proxy corpus-firewall corpus-network 2>/dev/null
              ip link del lxcbr1 2>/dev/null; nft delete table inet corpus 2>/dev/null; nft delete table bridge corpus 2>/dev/null
-             rm -rf /etc/corpus /etc/systemd/system/corpus-* /var/lib/corpus/images /var/lib/corpus/upload /var/lib/corpus/jobs /var/lib/corpus/locks
+             rm -rf /etc/corpus /etc/systemd/system/corpus-* /var/lib/corpus/images /var/lib/corpus/lxc /var/lib/corpus/upload /var/lib/corpus/jobs /var/lib/corpus/locks
              systemctl daemon-reload\n",
         );
         if all {
@@ -225,6 +226,7 @@ impl Lane {
             environment: Environment::Dev,
             node: Some(self.node_id().await?),
             size: SizeProfile::Small,
+            limits: corpus_domain::ChosenLimits::default(),
             backing: Backing::Overlayfs,
             driver: Driver::Lxc,
             image: "debian-12".parse()?,
@@ -234,6 +236,7 @@ impl Lane {
             password: None,
             names: Vec::new(),
             autostart: true,
+            privileged: None,
             form_id: None,
         };
         Ok(self.controller.request_guest(&self.member, wanted).await?.1)

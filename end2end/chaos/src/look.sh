@@ -20,7 +20,8 @@ done
 nft list set bridge corpus ports 2>/dev/null | grep -o '"cg[0-9a-f]*" [^,}]*' | sed 's/ *$//;s/^/port /'
 ip -4 neigh show nud permanent 2>/dev/null | sed -n 's/^\([0-9.]*\) .* lladdr \([0-9a-f:]*\) .*/neighbour \1 \2/p'
 ls /sys/class/net | grep -v -x -e lo -e eth0 -e lxcbr1 | sed 's/^/interface /'
-find /sys/fs/cgroup -maxdepth 4 -type d -name 'lxc.payload.*' 2>/dev/null | sed 's/.*lxc.payload./cgroup /' | sort -u
+find /sys/fs/cgroup -maxdepth 4 -type d -path '*/corpus/*/payload' 2>/dev/null | sed 's|.*/corpus/\(.*\)/payload$|cgroup \1|' | sort -u
+grep -o ' /var/lib/lxc/[^ ]*' /proc/mounts | sed 's/^ /mount /'
 for process in /proc/[0-9]*; do
   case $(tr '\0' ' ' <"$process/cmdline" 2>/dev/null) in
     tar\ * | cp\ * | debootstrap* | apt-get* | dpkg* | lxc-start* | lxc-stop* | zstd*)

@@ -10,7 +10,7 @@ use corpus_controller::jobs::EngineConfig;
 use corpus_controller::jobs::testing::Faults;
 use corpus_controller::seal::SealKeys;
 use corpus_controller::store::as_server;
-use corpus_controller::{Controller, Parts, Settings};
+use corpus_controller::{Controller, Parts, Rules, Settings};
 use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 use sqlx::postgres::PgPoolOptions;
@@ -47,11 +47,13 @@ impl Setting {
             salt_bundle: None,
             git_url: Some("ssh://git@corpus.test:2222".to_owned()),
             surroundings: corpus_controller::Surroundings::default(),
+            rules: Rules::default(),
         };
         let parts = Parts {
-            db: options.connect_with(as_server(self.database_url.parse()?)).await?,
+            db: options.connect_with(as_server(self.database_url.parse()?)).await?.into(),
             settings,
             dns: Some(Arc::new(dns)),
+            groups: None,
             seal: SealKeys::load_or_create(&self.seal_key_file)?,
         };
         Ok(Controller::open(parts).await?)

@@ -20,6 +20,8 @@ pub(crate) fn facts(hostname: String, initialized: bool) -> Facts {
         addresses: Vec::new(),
         drivers: vec![lxc],
         listeners: Vec::new(),
+        confinement: Vec::new(),
+        not_held: Vec::new(),
     }
 }
 

@@ -9,8 +9,8 @@ use corpus_controller::dns::DnsProvider;
 use corpus_controller::jobs::{Engine, EngineConfig};
 use corpus_controller::seal::{SealError, SealKeys};
 use corpus_controller::ssh_keys::GenerateError;
-use corpus_controller::store::begin;
-use corpus_controller::{Controller, LinkNode, Parts, RequestGuest, Settings, SignIn};
+use corpus_controller::store::Db;
+use corpus_controller::{Controller, LinkNode, Parts, RequestGuest, Rules, Settings, SignIn};
 use corpus_domain::{
     Backing, Driver, Environment, GuestId, GuestName, GuestNetwork, ImageName, Invalid, JobId, JobState, Mode,
     NodeAddress, NodeId, ProjectId, ProjectRole, SizeProfile,
@@ -109,9 +109,10 @@ impl Fleet {
             salt_bundle: None,
             git_url: Some("ssh://git@corpus.test:2222".to_owned()),
             surroundings: corpus_controller::Surroundings::default(),
+            rules: Rules::default(),
         };
         let seal = SealKeys::load_or_create(&files.path().join("seal.key"))?;
-        let parts = Parts { db: db.clone(), settings, dns: config.dns, seal };
+        let parts = Parts { db: db.clone().into(), settings, dns: config.dns, groups: None, seal };
         let (controller, engine) = Controller::start(parts, &config.engine).await?;
         let who = SignIn {
             realm: "ldap",
@@ -132,7 +133,7 @@ impl Fleet {
     pub async fn seed(&self, place: &Place, guests: u8) -> Result<Vec<NodeId>, FleetError> {
         let ids: Vec<Uuid> = place.addresses.iter().map(|_| Uuid::now_v7()).collect();
         let addresses: Vec<String> = place.addresses.iter().map(ToString::to_string).collect();
-        let mut tx = begin(&self.db).await?;
+        let mut tx = Db::from(self.db.clone()).begin().await?;
         sqlx::query(
             "insert into nodes (id, address, ssh_port, ssh_user, host_key, public_ip, environments, state, network,
                  bridge, slots, created_by)
@@ -144,21 +145,22 @@ impl Fleet {
         .bind(i32::from(place.port))
         .bind(&place.host_key)
         .bind(self.principal.id.0)
-        .execute(&mut *tx)
+        .execute(&mut **tx)
         .await?;
         sqlx::query(
             "insert into guests (id, name, node_id, project_id, environment, driver, image, backing, size, mode, ip,
-                 mac, ssh_port, routed, state, created_by)
+                 mac, ssh_port, id_range, routed, state, created_by)
              select gen_random_uuid(), format('g%s.%s.sim.test', k, replace(n.address, '.', '-')), n.id, $2, 'dev',
                  'lxc', 'debian-12', 'overlayfs', 'small', 'masterless', format('10.5.0.%s', 9 + k),
-                 format('00:16:3e:05:00:%s', lpad(to_hex(9 + k), 2, '0')), 39999 + k, true, 'running', $3
+                 format('00:16:3e:05:00:%s', lpad(to_hex(9 + k), 2, '0')), 39999 + k,
+                 1073741824 + k * 65536::bigint, true, 'running', $3
              from nodes n, generate_series(1, $4) as k where n.id = any($1)",
         )
         .bind(&ids)
         .bind(self.project.0)
         .bind(self.principal.id.0)
         .bind(i32::from(guests.min(MOST_GUESTS)))
-        .execute(&mut *tx)
+        .execute(&mut **tx)
         .await?;
         tx.commit().await?;
         sqlx::query("analyze").execute(&self.db).await?;
@@ -198,6 +200,7 @@ impl Fleet {
             environment: Environment::Dev,
             node,
             size: SizeProfile::Small,
+            limits: corpus_domain::ChosenLimits::default(),
             backing: Backing::Overlayfs,
             driver: Driver::Lxc,
             image,
@@ -207,6 +210,7 @@ impl Fleet {
             password: None,
             names: Vec::new(),
             autostart: true,
+            privileged: None,
             form_id: None,
         };
         Ok(self.controller.request_guest(&self.principal, wanted).await?)

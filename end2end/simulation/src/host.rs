@@ -161,7 +161,9 @@ impl Host {
                 self.guest(name).map(|guest| done(std::mem::replace(&mut guest.keys, keys.clone()) != *keys))
             }
             // A simulated guest has no storage.
-            Request::EnsureSize { name, .. } => self.guest(name).map(|_| done(false)),
+            Request::EnsureLimits { name, .. } | Request::EnsureSize { name, .. } => {
+                self.guest(name).map(|_| done(false))
+            }
             Request::EnsureRunning { name } => {
                 self.guest(name).map(|guest| done(!std::mem::replace(&mut guest.running, true)))
             }
@@ -193,6 +195,8 @@ impl Host {
             state: if guest.running { GuestState::Running } else { GuestState::Stopped },
             uptime_s: guest.running.then_some(86_400),
             memory_used: guest.running.then_some(Bytes(200 << 20)),
+            cpu_millis: guest.running.then_some(20),
+            processes: guest.running.then_some(30),
         });
         let guests: Vec<_> = guests.collect();
         let used = u64::try_from(guests.len()).unwrap_or_default() * (200 << 20);

@@ -63,14 +63,15 @@ replayed!(
     name_attach_undone: "name_attach.undone",
 );
 
-/// Kinds whose agent is a guest's own, or that change a guest's storage: simulated hosts have neither, so
+/// Kinds whose agent is a guest's own, or that change a guest's storage or limits: simulated hosts have neither, so
 /// they are not recorded.
-const ON_GUESTS: [JobKind; 5] = [
+const ON_GUESTS: [JobKind; 6] = [
     JobKind::EnvironmentSetUp,
     JobKind::EnvironmentConfigure,
     JobKind::EnvironmentRemove,
     JobKind::Deploy,
     JobKind::GuestEnlarge,
+    JobKind::GuestLimit,
 ];
 
 #[test]

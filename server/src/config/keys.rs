@@ -78,6 +78,7 @@ pub const KEYS: &[Key] = &[
     key("git.public_port", Kind::Number, "a TCP port, 1 to 65535"),
     secret("mail.relay", "smtp://HOST[:PORT], or smtps://USER:PASSWORD@HOST[:PORT]"),
     key("mail.from", Kind::Text, "a mail address, such as corpus@example.org"),
+    key("projects.create", Kind::Text, "\"ops\" or \"members\""),
     key("guests.network", Kind::Text, "the gateway's address and a prefix of 8 to 28, such as 10.5.0.1/16"),
     key("guests.bridge", Kind::Text, "an interface name: letters, digits and hyphens, 15 characters at most"),
     key("network.egress", Kind::List, "destinations such as [\"10.1.2.3:5432\", \"10.1.2.3:53/udp\", \"10.4.0.0/24\"]"),

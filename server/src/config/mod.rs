@@ -12,8 +12,9 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use corpus_domain::{EgressRule, GuestNetwork, HostName, ProjectName, ProjectRole};
-use secrecy::SecretString;
+use corpus_controller::Rules;
+use corpus_domain::{EgressRule, GuestNetwork, HostName, ProjectCreators, ProjectName, ProjectRole};
+use secrecy::{ExposeSecret, SecretString};
 use thiserror::Error;
 use tracing_subscriber::EnvFilter;
 use url::Url;
@@ -55,6 +56,8 @@ pub struct Settings {
     pub git: Option<Git>,
     /// How mail is sent, if it is.
     pub mail: Option<Mail>,
+    /// Who makes projects.
+    pub project_creators: ProjectCreators,
     /// What guests get when a node says nothing else.
     pub guests: Guests,
     /// Where guests may go although it is closed to them otherwise.
@@ -123,6 +126,12 @@ impl GroupPattern {
             Some((project.parse().ok()?, *role))
         })
     }
+
+    /// The groups that would give roles in a project.
+    pub fn groups(&self, project: &ProjectName) -> Vec<String> {
+        let of = |role: &ProjectRole| self.0.replace("{role}", role.as_str()).replace("{project}", project.as_str());
+        ProjectRole::ALL.iter().map(of).collect()
+    }
 }
 
 /// The DNS server.
@@ -168,6 +177,16 @@ pub struct Mail {
     pub relay: SecretString,
     /// The sender's address.
     pub from: String,
+}
+
+impl Mail {
+    /// The domain that letters come from, and the relay's host.
+    fn hosts(&self) -> Vec<String> {
+        let relay = Url::parse(self.relay.expose_secret()).ok();
+        let relay = relay.as_ref().and_then(Url::host_str).map(str::to_owned);
+        let domain = self.from.rsplit_once('@').map(|(_, domain)| domain.trim_end_matches('>').to_owned());
+        relay.into_iter().chain(domain).collect()
+    }
 }
 
 /// What guests get by default.
@@ -232,6 +251,20 @@ impl Settings {
         }
     }
 
+    /// Who makes projects, and which names are nobody's guest's.
+    pub fn rules(&self) -> Rules {
+        let git = self.git.as_ref().map(|git| git.public_host.as_str());
+        let own = self.public_url.host_str().into_iter().chain(git);
+        let mail = self.mail.iter().flat_map(Mail::hosts);
+        let name_servers = self.dns.iter().flat_map(|dns| &dns.nameservers).map(ToString::to_string);
+        Rules {
+            project_creators: self.project_creators,
+            // What is an address or a single label can't be in a zone.
+            own_hosts: own.filter_map(|host| host.parse().ok()).collect(),
+            service_hosts: mail.chain(name_servers).filter_map(|host| host.parse().ok()).collect(),
+        }
+    }
+
     /// Whether browsers come by https.
     pub fn is_https(&self) -> bool {
         self.public_url.scheme() == "https"
@@ -273,6 +306,7 @@ fn read_all(r: &mut Reader) -> Option<Settings> {
         dns: dns.flatten(),
         git,
         mail: mail.flatten(),
+        project_creators: r.optional("projects.create").unwrap_or_default(),
         guests: read_guests(r)?,
         egress: r.list("network.egress"),
         data_folder,

@@ -17,6 +17,7 @@ fn an_empty_file_is_enough() {
     let settings = load("", &[]).unwrap();
     assert_eq!(settings.listen.to_string(), "127.0.0.1:8080");
     assert_eq!(settings.public_url.as_str(), "http://127.0.0.1:8080/");
+    assert_eq!(settings.project_creators, ProjectCreators::Ops);
     assert!(settings.ldap.is_none() && settings.dns.is_none() && settings.database_url.is_none());
 }
 
@@ -72,6 +73,7 @@ fn faults_say_what_to_do() {
         ("[dns]\napi_url = 'http://h'", &[], &["dns.api_key", "dns.server is missing", "dns.nameservers is missing"]),
         ("[dns]\nnameservers = ['-x']", &[], &["dns.nameservers", "host names"]),
         ("[guests]\nnetwork = '10.5.0.0/16'", &[], &["guests.network = \"10.5.0.0/16\"", "10.5.0.1/16"]),
+        ("[projects]\ncreate = 'all'", &[], &["projects.create = \"all\"", "\"ops\" or \"members\""]),
         ("[guests]\nbridge = 'a b'", &[], &["guests.bridge = \"a b\"", "interface name"]),
     ];
     for (text, variables, parts) in table {
@@ -90,6 +92,20 @@ fn all_faults_are_told_at_once() {
 }
 
 #[test]
+fn hosts_that_guests_must_not_have() {
+    let text = "public_url = 'https://Corpus.example.org'\n[git]\npublic_host = 'git.example.org'\n\
+                [mail]\nrelay = 'smtps://u:p@relay.example.org'\nfrom = 'corpus@mail.example.org'\n\
+                [dns]\napi_url = 'http://h'\napi_key = 'k'\nserver = '127.0.0.1:53'\nnameservers = ['dns1.example.org']\n\
+                [projects]\ncreate = 'members'";
+    let rules = load(text, &[]).unwrap().rules();
+    let words = |hosts: &[corpus_domain::DnsName]| hosts.iter().map(ToString::to_string).collect::<Vec<_>>();
+    assert_eq!(rules.project_creators, ProjectCreators::Members);
+    assert_eq!(words(&rules.own_hosts), ["corpus.example.org", "git.example.org"]);
+    assert_eq!(words(&rules.service_hosts), ["relay.example.org", "mail.example.org", "dns1.example.org"]);
+    assert!(load("", &[]).unwrap().rules().own_hosts.is_empty(), "an address is in no zone");
+}
+
+#[test]
 fn secrets_are_not_printed() {
     let settings = load(LDAP, &[]).unwrap();
     assert!(!format!("{settings:?}").contains("hush"));
@@ -103,6 +119,11 @@ fn groups_give_roles() {
     assert_eq!(pattern.role("project-shop-owners"), None);
     assert_eq!(pattern.role("project--viewers"), None);
     assert_eq!(pattern.role("shop-viewers"), None);
+    let groups = pattern.groups(&"shop-front".parse().unwrap());
+    assert_eq!(groups.len(), ProjectRole::ALL.len());
+    assert!(
+        groups.iter().all(|group| pattern.role(group).is_some_and(|(project, _)| project.as_str() == "shop-front"))
+    );
 }
 
 /// The example names every key, and with every line of it uncommented it loads.

@@ -1,10 +1,12 @@
 //! Forms about zones and the names of guests.
 
 use axum::response::Response;
-use corpus_domain::{DnsName, GuestId};
+use corpus_controller::views::ZoneAccess;
+use corpus_domain::{DnsName, GuestId, ZoneId};
 
 use super::Sent;
-use super::sent::Done;
+use super::read::Reading;
+use super::sent::{Done, Fault};
 
 /// Attaches a name to a guest.
 pub async fn attach(sent: Sent) -> Response {
@@ -33,13 +35,46 @@ async fn detach_name(sent: &Sent) -> Done {
 
 /// Creates a zone.
 pub async fn create_zone(sent: Sent) -> Response {
+    let done = create(&sent).await;
+    sent.answer("/dns", "zone", done).await
+}
+
+async fn create(sent: &Sent) -> Done {
+    let mut reading = sent.read();
+    let name: Option<DnsName> = reading.required("name");
+    let access = access(&mut reading);
+    reading.finish()?;
+    let (Some(name), Some(access)) = (name, access) else { return Err(Fault::Fields(Vec::new())) };
+    sent.posted.web.controller.create_zone(&sent.who, name, access).await?;
+    Ok("/dns".to_owned())
+}
+
+/// Says which projects may take names in a zone.
+pub async fn zone_access(sent: Sent) -> Response {
     let done = async {
-        let name: DnsName = sent.only("name")?;
-        sent.posted.web.controller.create_zone(&sent.who, name).await?;
+        let id: ZoneId = sent.id("id")?;
+        let mut reading = sent.read();
+        let access = access(&mut reading);
+        reading.finish()?;
+        let Some(access) = access else { return Err(Fault::Fields(Vec::new())) };
+        sent.posted.web.controller.set_zone_access(&sent.who, id, access).await?;
         Ok("/dns".to_owned())
     };
     let done = done.await;
-    sent.answer("/dns", "zone", done).await
+    sent.answer(&format!("/dns/zones/{}", sent.param("id")), "", done).await
+}
+
+/// Which projects: chosen explicitly, `all` or `only` those that are named.
+fn access(reading: &mut Reading<'_>) -> Option<ZoneAccess> {
+    let projects = reading.listed("projects");
+    match reading.optional::<String>("access").as_deref() {
+        Some("all") => Some(ZoneAccess::All),
+        Some("only") => Some(ZoneAccess::Only(projects)),
+        _ => {
+            reading.error("access", "Choose which projects may take names in it.");
+            None
+        }
+    }
 }
 
 /// Removes a zone.

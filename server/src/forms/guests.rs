@@ -2,10 +2,13 @@
 
 use axum::response::Response;
 use corpus_controller::RequestGuest;
-use corpus_domain::{Backing, Driver, Environment, GuestId, GuestName, ImageName, Mode, ProjectId, SizeProfile};
+use corpus_domain::{
+    Backing, ChosenLimits, Driver, Environment, GuestId, GuestName, ImageName, Mode, ProjectId, SizeProfile,
+};
 use secrecy::ExposeSecret;
 
 use super::Sent;
+use super::read::Reading;
 use super::sent::{Done, Fault};
 use crate::pages::Extra;
 
@@ -27,12 +30,14 @@ fn wanted(sent: &Sent) -> Result<RequestGuest, Fault> {
     let project: Option<ProjectId> = r.required("project");
     let environment: Option<Environment> = r.required("environment");
     let size: Option<SizeProfile> = r.required("size");
+    let limits = limits(&mut r);
     let backing: Option<Backing> = r.required("backing");
     let driver: Option<Driver> = r.required("driver");
     let image: Option<ImageName> = r.required("image");
     let mode: Option<Mode> = r.required("mode");
     let (node, ip, mac, form_id) = (r.optional("node"), r.optional("ip"), r.optional("mac"), r.optional("form_id"));
     let names = r.listed("names");
+    let privileged = r.optional("privileged");
     r.finish()?;
     let fields = &sent.posted.fields;
     match (name, project, environment, size, backing, driver, image, mode) {
@@ -51,6 +56,7 @@ fn wanted(sent: &Sent) -> Result<RequestGuest, Fault> {
             environment,
             node,
             size,
+            limits,
             backing,
             driver,
             image,
@@ -60,9 +66,19 @@ fn wanted(sent: &Sent) -> Result<RequestGuest, Fault> {
             password: fields.secret("password"),
             names,
             autostart: fields.text("autostart").is_some(),
+            privileged,
             form_id,
         }),
         _ => Err(Fault::Fields(Vec::new())),
+    }
+}
+
+fn limits(r: &mut Reading<'_>) -> ChosenLimits {
+    ChosenLimits {
+        memory: r.optional("memory"),
+        cpu: r.optional("cpu"),
+        processes: r.optional("processes"),
+        io_weight: r.optional("io_weight"),
     }
 }
 
@@ -117,6 +133,21 @@ pub async fn enlarge(sent: Sent) -> Response {
 async fn enlarge_guest(sent: &Sent) -> Done {
     let (id, size): (GuestId, SizeProfile) = (sent.id("id")?, sent.only("size")?);
     sent.posted.web.controller.enlarge_guest(&sent.who, id, size).await?;
+    back(id)
+}
+
+/// Changes what a guest may take of its node.
+pub async fn limit(sent: Sent) -> Response {
+    let done = limit_guest(&sent).await;
+    sent.answer(&format!("/guests/{}", sent.param("id")), "limits", done).await
+}
+
+async fn limit_guest(sent: &Sent) -> Done {
+    let id: GuestId = sent.id("id")?;
+    let mut r = sent.read();
+    let chosen = limits(&mut r);
+    r.finish()?;
+    sent.posted.web.controller.limit_guest(&sent.who, id, chosen).await?;
     back(id)
 }
 

@@ -3,6 +3,7 @@
 use axum::http::HeaderValue;
 use axum::http::header::RETRY_AFTER;
 use axum::response::Response;
+use secrecy::SecretString;
 use tower_sessions::Session;
 
 use super::Posted;
@@ -24,12 +25,13 @@ pub async fn sign_in(session: Session, posted: Posted) -> Response {
         _ => None,
     };
     match posted.web.login.sign_in(login, &password, realm, posted.address).await {
-        Ok(person) => enter(&session, &posted, person).await,
-        Err(refusal) => refuse(&posted, login, &refusal).await,
+        Ok(person) => enter(&session, &posted, person, &password).await,
+        Err(refusal) => refuse(&posted, &refusal).await,
     }
 }
 
-async fn enter(session: &Session, posted: &Posted, person: Person) -> Response {
+async fn enter(session: &Session, posted: &Posted, person: Person, password: &SecretString) -> Response {
+    let (login, realm) = (person.login.clone(), person.realm);
     let id = match posted.web.controller.sign_in(person.into(), &posted.address.to_string()).await {
         Ok(id) => id,
         Err(error) => {
@@ -37,7 +39,16 @@ async fn enter(session: &Session, posted: &Posted, person: Person) -> Response {
             return posted.show("/login", posted.state("").with_error(&error)).await;
         }
     };
-    if let Err(error) = sessions::sign_in(session, id).await {
+    // The epoch is read before the password is seen to be right still: one that is reset meanwhile
+    // leaves a session of an epoch that is over.
+    let epoch = posted.web.controller.epoch(id).await;
+    let epoch = match (epoch, posted.web.login.is_still(realm, &login, password).await) {
+        (Ok(Some(epoch)), Ok(())) => epoch,
+        (Ok(None), _) => return refuse(posted, &Refusal::Disabled).await,
+        (_, Err(refusal)) => return refuse(posted, &refusal).await,
+        (Err(error), _) => return posted.show("/login", posted.state("").with_error(&error)).await,
+    };
+    if let Err(error) = sessions::sign_in(session, id, epoch).await {
         tracing::error!(%error, "a session could not be kept");
         return posted.show("/login", posted.state("").message("The database does not answer.").status(503)).await;
     }
@@ -54,21 +65,13 @@ async fn incomplete(posted: &Posted) -> Response {
     posted.show("/login", state).await
 }
 
-async fn refuse(posted: &Posted, login: &str, refusal: &Refusal) -> Response {
-    log(posted, login, refusal);
-    if let Ok(name) = login.parse() {
-        let address = posted.address.to_string();
-        if let Err(error) = posted.web.controller.sign_in_failed(&name, &address, refusal.reason()).await {
-            tracing::error!(error = &error as &dyn std::error::Error, "a refused login could not be recorded");
-        }
+async fn refuse(posted: &Posted, refusal: &Refusal) -> Response {
+    if status_of(refusal) == 503 {
+        let cause = std::error::Error::source(refusal);
+        tracing::warn!(reason = refusal.reason(), cause, "a login could not be checked");
     }
     let state = posted.state("").message(refusal.to_string()).status(status_of(refusal));
     with_patience(posted.show("/login", state).await, refusal)
-}
-
-fn log(posted: &Posted, login: &str, refusal: &Refusal) {
-    let cause = std::error::Error::source(refusal);
-    tracing::warn!(login, address = %posted.address, reason = refusal.reason(), cause, "refused a login");
 }
 
 const fn status_of(refusal: &Refusal) -> u16 {
@@ -76,15 +79,18 @@ const fn status_of(refusal: &Refusal) -> u16 {
         Refusal::WrongPassword => 401,
         Refusal::Disabled | Refusal::Ambiguous => 403,
         Refusal::TooMany(_) => 429,
-        Refusal::DirectoryDown(_) | Refusal::Misconfigured(_) | Refusal::Local(_) => 503,
+        Refusal::Busy | Refusal::DirectoryDown(_) | Refusal::Misconfigured(_) | Refusal::Local(_) => 503,
     }
 }
 
 /// Says how long to wait when there were too many attempts.
 fn with_patience(mut response: Response, refusal: &Refusal) -> Response {
-    if let Refusal::TooMany(wait) = refusal {
-        response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(wait.as_secs() + 1));
-    }
+    let wait = match refusal {
+        Refusal::TooMany(wait) => wait.as_secs() + 1,
+        Refusal::Busy => 5,
+        _ => return response,
+    };
+    response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(wait));
     response
 }
 

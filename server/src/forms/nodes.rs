@@ -7,7 +7,7 @@ use axum::response::Response;
 use corpus_app::FormState;
 use corpus_controller::LinkNode;
 use corpus_controller::nodes::SeenHostKey;
-use corpus_domain::{NodeAddress, NodeId};
+use corpus_domain::{NodeAddress, NodeId, Overcommit};
 
 use super::sent::{Done, Fault};
 use super::{Posted, Sent};
@@ -129,6 +129,24 @@ async fn confirm_key(sent: &Sent) -> Done {
     let id: NodeId = sent.id("id")?;
     let key: String = sent.only("host_key")?;
     sent.posted.web.controller.confirm_host_key(&sent.who, id, &key).await?;
+    Ok(format!("/nodes/{id}"))
+}
+
+/// Sets how much more than a node has may be promised.
+pub async fn overcommit(sent: Sent) -> Response {
+    let done = overcommit_node(&sent).await;
+    sent.answer(&format!("/nodes/{}", sent.param("id")), "overcommit", done).await
+}
+
+async fn overcommit_node(sent: &Sent) -> Done {
+    let id: NodeId = sent.id("id")?;
+    let mut r = sent.read();
+    let (memory, cpu, storage) = (r.required("memory"), r.required("cpu"), r.required("storage"));
+    r.finish()?;
+    let (Some(memory), Some(cpu), Some(storage)) = (memory, cpu, storage) else {
+        return Err(Fault::Fields(Vec::new()));
+    };
+    sent.posted.web.controller.overcommit_node(&sent.who, id, Overcommit { memory, cpu, storage }).await?;
     Ok(format!("/nodes/{id}"))
 }
 

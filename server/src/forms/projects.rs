@@ -61,6 +61,18 @@ pub async fn remove_member(sent: Sent) -> Response {
     sent.answer(&page(&sent), "member-remove", done).await
 }
 
+/// Lets developers into the guests of prod, or not any more.
+pub async fn prod_entry(sent: Sent) -> Response {
+    let done = async {
+        let project = project(&sent).await?;
+        let open = sent.posted.fields.text("developers") == Some("yes");
+        sent.posted.web.controller.set_prod_entry(&sent.who, project.id, open).await?;
+        Ok(format!("/projects/{}", project.name))
+    };
+    let done = done.await;
+    sent.answer(&page(&sent), "prod-entry", done).await
+}
+
 /// Makes a guest one of an environment, the first or a further one; the field holds both, `staging:ID`.
 pub async fn set_up(sent: Sent) -> Response {
     let done = async {

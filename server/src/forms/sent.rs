@@ -4,20 +4,26 @@
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::str::FromStr;
+use std::time::Duration;
 
+use axum::RequestExt;
 use axum::body::Bytes;
 use axum::extract::{FromRequest, Path, Request};
+use axum::http::header::CONNECTION;
 use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::{IntoResponse, Redirect, Response};
-use axum::{RequestExt, extract::rejection::BytesRejection};
 use corpus_app::{Failure, FormState};
 use corpus_controller::Error;
 use corpus_controller::authz::{Denied, Principal};
+use tokio::time::timeout;
 
 use super::read::{Fields, Reading};
 use crate::member::{self, Who};
 use crate::pages::{self, Extra};
 use crate::web::Web;
+
+/// How long a form may take to arrive: no form is larger than 256 KiB.
+const BODY_WITHIN: Duration = Duration::from_secs(30);
 
 /// A form from anyone.
 pub struct Posted {
@@ -61,15 +67,16 @@ impl<E: Into<Error>> From<E> for Fault {
 pub type Done = Result<String, Fault>;
 
 impl FromRequest<Web> for Posted {
-    type Rejection = BytesRejection;
+    type Rejection = Response;
 
-    async fn from_request(mut request: Request, web: &Web) -> Result<Self, BytesRejection> {
+    async fn from_request(mut request: Request, web: &Web) -> Result<Self, Response> {
         let headers = request.headers().clone();
         let address = member::address(&web.settings, request.extensions(), &headers);
         let who = Who::of(request.extensions());
         let params = request.extract_parts::<Path<HashMap<String, String>>>().await;
         let params = params.map(|Path(params)| params).unwrap_or_default();
-        let fields = Fields::parse(&Bytes::from_request(request, web).await?);
+        let body = timeout(BODY_WITHIN, Bytes::from_request(request, web)).await.map_err(|_| too_slow())?;
+        let fields = Fields::parse(&body.map_err(IntoResponse::into_response)?);
         Ok(Self { web: web.clone(), headers, fields, address, who, params })
     }
 }
@@ -78,7 +85,7 @@ impl FromRequest<Web> for Sent {
     type Rejection = Response;
 
     async fn from_request(request: Request, web: &Web) -> Result<Self, Response> {
-        let posted = Posted::from_request(request, web).await.map_err(IntoResponse::into_response)?;
+        let posted = Posted::from_request(request, web).await?;
         match posted.who.clone() {
             Some(who) => Ok(Self { posted, who }),
             None => Err(Redirect::to("/login").into_response()),
@@ -162,6 +169,12 @@ impl Sent {
             }
         }
     }
+}
+
+/// What is still to come of the form is not waited for.
+fn too_slow() -> Response {
+    let why = "The form did not arrive within half a minute. Send it again.";
+    (StatusCode::REQUEST_TIMEOUT, [(CONNECTION, "close")], why).into_response()
 }
 
 /// Sends the browser to a page.

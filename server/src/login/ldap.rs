@@ -9,7 +9,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use corpus_domain::UserName;
+use async_trait::async_trait;
+use corpus_controller::{GroupsError, ProjectGroups};
+use corpus_domain::{ProjectName, UserName};
 use ldap3::{Ldap, LdapConnAsync, LdapConnSettings, LdapError, LdapResult, Scope, SearchEntry, ldap_escape};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
@@ -165,6 +167,19 @@ impl Directory {
             }
         });
         Ok(ldap)
+    }
+}
+
+#[async_trait]
+impl ProjectGroups for Directory {
+    async fn has_groups(&self, project: &ProjectName) -> Result<bool, GroupsError> {
+        let mut asking = self.ask().await?;
+        let names = self.settings.project_group_pattern.groups(project);
+        let filter: String = names.iter().map(|name| format!("(cn={})", ldap_escape(name.as_str()))).collect();
+        let filter = format!("(|{filter})");
+        let found = search(&mut asking.ldap, &self.settings.groups_base, Scope::Subtree, &filter, &["1.1"]).await;
+        asking.end().await;
+        Ok(!found?.is_empty())
     }
 }
 

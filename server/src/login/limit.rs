@@ -1,21 +1,29 @@
-//! The limit of login attempts, per account and per address.
+//! The limit of login attempts: of an account from an address, of an address, and of an account.
 //!
 //! A generic cell rate algorithm: a burst of attempts, then one per period. An attempt is
 //! taken before the password is tried, so that many at once don't slip through, and given
 //! back unless the login or password was wrong, so that only those count.
+//!
+//! What is tried from one address keeps nobody out elsewhere. What is tried from many slows the
+//! account down, for addresses only from which it never signed in. The cells are as many as they
+//! are, whatever is tried: a key has one of each row by a hash that nobody outside can compute,
+//! and only who finds both cells full waits.
 
-use std::collections::HashMap;
-use std::hash::Hash;
-use std::net::{IpAddr, Ipv6Addr};
+use std::hash::{BuildHasher, Hash, RandomState};
+use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// A login gets 5 attempts at once, then one per 12 seconds.
-const PER_ACCOUNT: Rate = Rate { burst: 5, period: Duration::from_secs(12) };
+use crate::member::network;
+
+/// An account gets 5 attempts at once from an address, then one per 12 seconds.
+const PER_PAIR: Rate = Rate { burst: 5, period: Duration::from_secs(12) };
 /// An address may be that of an office: 20 at once, then one per 3 seconds.
 const PER_ADDRESS: Rate = Rate { burst: 20, period: Duration::from_secs(3) };
-/// Above this many keys those that are at rest are forgotten.
-const KEYS_KEPT: usize = 10_000;
+/// An account gets 50 at once from all addresses that it has not signed in from, then one per 6 seconds.
+const PER_ACCOUNT: Rate = Rate { burst: 50, period: Duration::from_secs(6) };
+/// Cells of a row: with 16 bytes each, 3 MiB for all.
+const CELLS: usize = 1 << 15;
 
 #[derive(Debug, Clone, Copy)]
 struct Rate {
@@ -23,73 +31,83 @@ struct Rate {
     period: Duration,
 }
 
-/// The limit over accounts and addresses.
+/// The limits together.
 #[derive(Debug)]
 pub struct Limit {
-    accounts: Cells<String>,
-    addresses: Cells<IpAddr>,
+    pairs: Cells,
+    addresses: Cells,
+    accounts: Cells,
 }
 
 impl Default for Limit {
     fn default() -> Self {
-        Self { accounts: Cells::new(PER_ACCOUNT), addresses: Cells::new(PER_ADDRESS) }
+        Self { pairs: Cells::new(PER_PAIR), addresses: Cells::new(PER_ADDRESS), accounts: Cells::new(PER_ACCOUNT) }
     }
 }
 
 impl Limit {
-    /// Takes an attempt; the error is how long to wait for the next.
+    /// Takes an attempt from an address; the error is how long to wait for the next.
     pub fn take(&self, login: &str, address: IpAddr) -> Result<(), Duration> {
         let now = Instant::now();
         self.addresses.take(network(address), now)?;
-        self.accounts.take(login.to_ascii_lowercase(), now)
+        self.pairs.take((login, network(address)), now)
+    }
+
+    /// Takes an attempt on an account, for an address that it has not signed in from.
+    pub fn take_account(&self, login: &str) -> Result<(), Duration> {
+        self.accounts.take(login, Instant::now())
     }
 
     /// Gives the attempt back: it was right.
     pub fn give_back(&self, login: &str, address: IpAddr) {
-        self.accounts.give_back(&login.to_ascii_lowercase());
-        self.addresses.give_back(&network(address));
+        self.pairs.give_back((login, network(address)));
+        self.addresses.give_back(network(address));
+        self.accounts.give_back(login);
     }
 }
 
-/// Whoever has one IPv6 address has the whole /64 of it.
-fn network(address: IpAddr) -> IpAddr {
-    match address.to_canonical() {
-        IpAddr::V6(six) => Ipv6Addr::from_bits(six.to_bits() >> 64 << 64).into(),
-        four @ IpAddr::V4(_) => four,
-    }
-}
-
-/// When each key's attempts will all be there again.
+/// When the attempts of each cell will all be there again.
 #[derive(Debug)]
-struct Cells<K> {
+struct Cells {
     rate: Rate,
-    full_at: Mutex<HashMap<K, Instant>>,
+    hashers: [RandomState; 2],
+    full_at: Mutex<[Vec<Option<Instant>>; 2]>,
 }
 
-impl<K: Hash + Eq> Cells<K> {
+impl Cells {
     fn new(rate: Rate) -> Self {
-        Self { rate, full_at: Mutex::new(HashMap::new()) }
+        let rows = Mutex::new([vec![None; CELLS], vec![None; CELLS]]);
+        Self { rate, hashers: [RandomState::new(), RandomState::new()], full_at: rows }
     }
 
-    fn take(&self, key: K, now: Instant) -> Result<(), Duration> {
-        let mut cells = self.full_at.lock().unwrap_or_else(PoisonError::into_inner);
-        if cells.len() >= KEYS_KEPT {
-            cells.retain(|_, full_at| *full_at > now);
+    /// Changes the two cells of a key, given when all its attempts are there again.
+    fn change<K: Hash, T>(&self, key: K, change: impl FnOnce(Option<Instant>) -> (Option<Instant>, T)) -> T {
+        let mut rows = self.full_at.lock().unwrap_or_else(PoisonError::into_inner);
+        let place = |hasher: &RandomState| usize::try_from(hasher.hash_one(&key) % CELLS as u64).unwrap_or_default();
+        let mut cells: Vec<&mut Option<Instant>> =
+            rows.iter_mut().zip(&self.hashers).filter_map(|(row, hasher)| row.get_mut(place(hasher))).collect();
+        let mine = cells.iter().map(|cell| **cell).min().flatten();
+        let (new, result) = change(mine);
+        for cell in &mut cells {
+            // The cell of another key too, if that one has tried more.
+            if **cell == mine || **cell < new {
+                **cell = new;
+            }
         }
-        let full_at = cells.get(&key).copied().unwrap_or(now).max(now) + self.rate.period;
-        let room = now + self.rate.period * self.rate.burst;
-        if full_at > room {
-            return Err(full_at - room);
-        }
-        cells.insert(key, full_at);
-        Ok(())
+        result
     }
 
-    fn give_back(&self, key: &K) {
-        let mut cells = self.full_at.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(full_at) = cells.get_mut(key) {
-            *full_at = full_at.checked_sub(self.rate.period).unwrap_or(*full_at);
-        }
+    fn take<K: Hash>(&self, key: K, now: Instant) -> Result<(), Duration> {
+        let Rate { burst, period } = self.rate;
+        self.change(key, |full_at| {
+            let new = full_at.unwrap_or(now).max(now) + period;
+            let room = now + period * burst;
+            if new > room { (full_at, Err(new - room)) } else { (Some(new), Ok(())) }
+        })
+    }
+
+    fn give_back<K: Hash>(&self, key: K) {
+        self.change(key, |full_at| (full_at.map(|at| at.checked_sub(self.rate.period).unwrap_or(at)), ()));
     }
 }
 
@@ -97,9 +115,13 @@ impl<K: Hash + Eq> Cells<K> {
 mod tests {
     use super::*;
 
+    fn address(text: &str) -> IpAddr {
+        text.parse().unwrap()
+    }
+
     #[test]
     fn a_burst_then_one_per_period() {
-        let cells = Cells::new(PER_ACCOUNT);
+        let cells = Cells::new(PER_PAIR);
         let start = Instant::now();
         for _ in 0..5 {
             cells.take("a", start).unwrap();
@@ -115,7 +137,8 @@ mod tests {
         let limit = Limit::default();
         let address = IpAddr::from([127, 0, 0, 1]);
         for _ in 0..100 {
-            limit.take("Alice", address).unwrap();
+            limit.take("alice", address).unwrap();
+            limit.take_account("alice").unwrap();
             limit.give_back("alice", address);
         }
     }
@@ -123,11 +146,41 @@ mod tests {
     #[test]
     fn an_address_is_limited_over_many_accounts() {
         let limit = Limit::default();
-        let address = |text: &str| text.parse::<IpAddr>().unwrap();
         for n in 0..20 {
             limit.take(&format!("user{n}"), address(&format!("2001:db8::{n}"))).unwrap();
         }
         assert!(limit.take("other", address("2001:db8::ffff")).is_err());
         assert!(limit.take("other", address("2001:db8:0:1::1")).is_ok());
+    }
+
+    #[test]
+    fn one_address_does_not_lock_an_account_elsewhere() {
+        let limit = Limit::default();
+        while limit.take("alice", address("192.0.2.1")).is_ok() {}
+        limit.take("alice", address("192.0.2.2")).unwrap();
+    }
+
+    #[test]
+    fn an_account_is_limited_over_many_addresses() {
+        let limit = Limit::default();
+        for _ in 0..50 {
+            limit.take_account("alice").unwrap();
+        }
+        assert!(limit.take_account("alice").is_err());
+        assert!(limit.take_account("bob").is_ok());
+    }
+
+    /// However many keys are tried, the cells are no more, and hardly anybody else waits.
+    #[test]
+    fn many_keys_keep_nobody_out() {
+        let cells = Cells::new(PER_PAIR);
+        let now = Instant::now();
+        for n in 0..10_000 {
+            cells.take(n, now).ok();
+        }
+        let kept_out = (0..1_000).filter(|n| (0..5).any(|_| cells.take(("other", n), now).is_err())).count();
+        assert!(kept_out < 200, "{kept_out} of 1000 get less than their burst");
+        let refused = (1_000..2_000).filter(|n| cells.take(("other", n), now).is_err()).count();
+        assert_eq!(refused, 0, "nobody is refused the first attempt");
     }
 }

@@ -7,11 +7,11 @@ use std::sync::{Arc, LazyLock};
 
 use argon2::password_hash::{PasswordHasher, PasswordVerifier};
 use argon2::{Argon2, PasswordHash};
+use corpus_controller::store::{self, Db};
 use corpus_domain::UserName;
 use rand::RngExt;
 use rand::distr::Alphanumeric;
 use secrecy::{ExposeSecret, SecretString};
-use sqlx::PgPool;
 use thiserror::Error;
 use tokio::sync::{OnceCell, Semaphore};
 
@@ -41,13 +41,18 @@ static NOBODYS: OnceCell<String> = OnceCell::const_new();
 /// The local accounts.
 #[derive(Debug, Clone)]
 pub struct Accounts {
-    pool: PgPool,
+    db: Db,
 }
 
 impl Accounts {
     /// The accounts of this database.
-    pub fn new(pool: PgPool) -> Self {
-        Self { pool }
+    pub fn new(db: Db) -> Self {
+        Self { db }
+    }
+
+    /// The database.
+    pub const fn db(&self) -> &Db {
+        &self.db
     }
 
     /// Makes the administrator unless there is one; answers the password if it did.
@@ -61,22 +66,34 @@ impl Accounts {
             ADMIN,
             hash
         )
-        .execute(&self.pool)
+        .execute(&mut *self.db.acquire().await?)
         .await?;
         Ok((done.rows_affected() == 1).then_some(password))
     }
 
-    /// Gives the administrator a new password, and answers it.
+    /// Gives the administrator a new password, and answers it. Whoever was signed in by the old
+    /// one is so no longer: it is reset because somebody else may know it.
     pub async fn reset_admin(&self) -> Result<SecretString, LocalError> {
         let (password, hash) = new_password().await?;
+        let mut tx = self.db.begin().await?;
         sqlx::query!(
             "insert into local_accounts (login, password_hash) values ($1, $2)
              on conflict (login) do update set password_hash = excluded.password_hash, changed_at = now()",
             ADMIN,
             hash
         )
-        .execute(&self.pool)
+        .execute(&mut **tx)
         .await?;
+        let id = sqlx::query_scalar!("select id from users where realm = 'local' and login = $1", ADMIN);
+        let id = id.fetch_optional(&mut **tx).await?;
+        let ended = match id {
+            Some(id) => store::users::end_sessions(&mut tx, id.into()).await?,
+            None => 0,
+        };
+        let detail = serde_json::json!({ "sessions": ended });
+        let entry = store::audit::Entry { action: "password.reset", subject: ADMIN, subject_id: id, detail };
+        store::audit::write_as(&mut tx, None, "command line", entry).await?;
+        tx.commit().await?;
         Ok(password)
     }
 
@@ -104,7 +121,7 @@ impl Accounts {
 
     async fn hash_of(&self, login: &str) -> Result<Option<String>, LocalError> {
         let row = sqlx::query_scalar!("select password_hash from local_accounts where login = $1", login);
-        Ok(row.fetch_optional(&self.pool).await?)
+        Ok(row.fetch_optional(&mut *self.db.acquire().await?).await?)
     }
 }
 
@@ -141,11 +158,13 @@ async fn hashing<T: Send + 'static>(
 
 #[cfg(test)]
 mod tests {
+    use sqlx::PgPool;
+
     use super::*;
 
     #[sqlx::test(migrations = "../migrations")]
     async fn the_administrator_is_made_once_and_can_be_reset(pool: PgPool) {
-        let accounts = Accounts::new(pool);
+        let accounts = Accounts::new(pool.into());
         let admin: UserName = ADMIN.parse().unwrap();
         let first = accounts.ensure_admin().await.unwrap().unwrap();
         assert!(accounts.ensure_admin().await.unwrap().is_none());

@@ -6,6 +6,7 @@
 mod ldap;
 mod limit;
 mod local;
+mod refused;
 mod watch;
 
 use std::net::IpAddr;
@@ -13,15 +14,27 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ::ldap3::LdapError;
-use corpus_controller::SignIn;
+use corpus_controller::{Controller, SignIn};
 use corpus_domain::{ProjectName, ProjectRole, UserName};
-use secrecy::SecretString;
+use secrecy::{ExposeSecret, SecretString};
 use thiserror::Error;
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
 
 pub use ldap::{Directory, DirectoryError};
 use limit::Limit;
 pub use local::{Accounts, LocalError};
+pub use refused::Refused;
 pub use watch::Watch;
+
+use crate::member::network;
+
+/// Passwords that are tried at the same time; the directory has other work too.
+const AT_ONCE: usize = 16;
+/// How long one waits for its turn.
+const PATIENCE: Duration = Duration::from_secs(8);
+/// The longest password: nobody types more, and each byte is hashed.
+const LONGEST_PASSWORD: usize = 1024;
 
 /// Where an account is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,6 +94,9 @@ pub enum Refusal {
     /// Too many attempts.
     #[error("Too many attempts to sign in. Wait {} seconds and try again.", .0.as_secs() + 1)]
     TooMany(Duration),
+    /// Too many passwords are being tried, by all together.
+    #[error("Many people sign in at this moment. Try again in a few seconds.")]
+    Busy,
     /// The directory does not answer, or its certificate is not trusted.
     #[error("The directory does not answer; local accounts still work. Try again in a moment.")]
     DirectoryDown(#[source] Arc<LdapError>),
@@ -102,6 +118,7 @@ impl Refusal {
             Self::Disabled => "account disabled",
             Self::Ambiguous => "more than one match",
             Self::TooMany(_) => "too many attempts",
+            Self::Busy => "too many at once",
             Self::DirectoryDown(_) => "directory down",
             Self::Misconfigured(_) => "directory misconfigured",
             Self::Local(_) => "database down",
@@ -116,17 +133,21 @@ impl From<LocalError> for Refusal {
 }
 
 /// The realms together, and the limit of attempts over both.
-#[derive(Debug)]
 pub struct Login {
     accounts: Accounts,
     directory: Option<Directory>,
+    controller: Controller,
     limit: Limit,
+    turns: Semaphore,
+    /// Those that were refused.
+    pub refused: Refused,
 }
 
 impl Login {
     /// The realms of this installation.
-    pub fn new(accounts: Accounts, directory: Option<Directory>) -> Self {
-        Self { accounts, directory, limit: Limit::default() }
+    pub fn new(accounts: Accounts, directory: Option<Directory>, controller: Controller) -> Self {
+        let (limit, turns, refused) = (Limit::default(), Semaphore::new(AT_ONCE), Refused::default());
+        Self { accounts, directory, controller, limit, turns, refused }
     }
 
     /// Whether there is a directory.
@@ -142,13 +163,62 @@ impl Login {
         realm: Option<Realm>,
         address: IpAddr,
     ) -> Result<Person, Refusal> {
-        self.limit.take(login, address).map_err(Refusal::TooMany)?;
-        let name: UserName = login.parse().map_err(|_| Refusal::WrongPassword)?;
-        let checked = self.check(name, password, realm).await;
-        if !matches!(checked, Err(Refusal::WrongPassword | Refusal::Disabled | Refusal::Ambiguous)) {
-            self.limit.give_back(login, address);
+        let checked = self.limited(login, password, realm, address).await;
+        match &checked {
+            Ok(person) => self.remember(&person.login, address).await,
+            Err(refusal) => self.refused.count(login, address, refusal),
         }
         checked
+    }
+
+    async fn limited(
+        &self,
+        login: &str,
+        password: &SecretString,
+        realm: Option<Realm>,
+        address: IpAddr,
+    ) -> Result<Person, Refusal> {
+        let parsed: Result<UserName, _> = login.parse();
+        // What is no login costs the address an attempt, and nobody else.
+        self.limit.take(parsed.as_ref().map_or("", UserName::as_str), address).map_err(Refusal::TooMany)?;
+        let name = parsed.map_err(|_| Refusal::WrongPassword)?;
+        if password.expose_secret().len() > LONGEST_PASSWORD {
+            return Err(Refusal::WrongPassword);
+        }
+        if let Err(wait) = self.limit.take_account(name.as_str())
+            && !self.knows(&name, address).await
+        {
+            return Err(Refusal::TooMany(wait));
+        }
+        let turn = timeout(PATIENCE, self.turns.acquire()).await.ok().and_then(Result::ok);
+        let checked = match turn {
+            Some(_turn) => self.check(name.clone(), password, realm).await,
+            None => Err(Refusal::Busy),
+        };
+        if !matches!(checked, Err(Refusal::WrongPassword | Refusal::Disabled | Refusal::Ambiguous)) {
+            self.limit.give_back(name.as_str(), address);
+        }
+        checked
+    }
+
+    /// Whether the account signed in from there before.
+    async fn knows(&self, login: &UserName, address: IpAddr) -> bool {
+        let known = self.controller.knows_place(login, &network(address).to_string()).await;
+        known.inspect_err(crate::pages::log_failure).unwrap_or(false)
+    }
+
+    /// Keeps that it signed in from there. When that fails, only a favour is lost.
+    async fn remember(&self, login: &UserName, address: IpAddr) {
+        let kept = self.controller.signed_in_from(login, &network(address).to_string()).await;
+        kept.unwrap_or_else(|error| crate::pages::log_failure(&error));
+    }
+
+    /// Whether a local password is right at this moment too. The directory is asked all the time.
+    pub async fn is_still(&self, realm: Realm, login: &UserName, password: &SecretString) -> Result<(), Refusal> {
+        if realm == Realm::Ldap || self.accounts.verify(login, password).await? {
+            return Ok(());
+        }
+        Err(Refusal::WrongPassword)
     }
 
     async fn check(&self, name: UserName, password: &SecretString, realm: Option<Realm>) -> Result<Person, Refusal> {

@@ -53,6 +53,21 @@ async fn refusals_are_told_apart() {
 }
 
 #[tokio::test]
+async fn the_groups_of_a_project_are_found_by_its_name() {
+    use corpus_controller::ProjectGroups;
+    let slapd = Slapd::start();
+    support::install_crypto();
+    let directory = Directory::new(slapd.settings()).unwrap();
+    for (project, there) in [("blog", true), ("shop", true), ("sho", false), ("shop-front", false), ("nothing", false)]
+    {
+        assert_eq!(directory.has_groups(&project.parse().unwrap()).await.unwrap(), there, "{project}");
+    }
+    let url = format!("ldaps://127.0.0.1:{}", free_port()).parse().unwrap();
+    let down = Directory::new(Ldap { url, ..slapd.settings() }).unwrap();
+    assert!(down.has_groups(&"nothing".parse().unwrap()).await.is_err(), "down is not the same as none");
+}
+
+#[tokio::test]
 async fn start_tls_works_too() {
     let slapd = Slapd::start();
     let mut settings = slapd.settings();

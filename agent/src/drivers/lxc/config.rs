@@ -3,19 +3,34 @@
 //! Debian's `common.conf` is not included: what an operator (or the lxcfs package, whose stop
 //! hook sleeps for half a second) puts beside it would change every guest. What it says is
 //! said here instead, minus what a guest of ours does not need.
+//!
+//! A guest with ids of its own ([`GuestPlan::ids`]) is unprivileged: its root is nobody on the node.
+//! What holds it is said here in full ([`confinement`]); what can't be had makes the start fail.
 
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
 
-use corpus_domain::{Backing, GuestName, ImageName, SizeProfile};
+use corpus_domain::{Backing, GuestName, IdRange, ImageName, SizeProfile};
 use corpus_protocol::{GuestPlan, GuestPort};
 
-use super::disk;
+use super::limits::Held;
+use super::{disk, root, state, tools};
+use crate::confinement::has_apparmor;
 use crate::failure::Failure;
 use crate::host::Host;
 
 const MARKER: &str = "# corpus guest";
 const SIZE: &str = "# size ";
+/// The folder that an overlay writes to, as LXC would name it.
+pub const UPPER: &str = "delta0";
+const IDS: &str = "# ids ";
+const APPARMOR: &str = "lxc.apparmor.profile = ";
+
+/// What root in an unprivileged guest has no use for: it counts in its own user namespace only.
+const DROPPED: &str = "audit_control audit_read block_suspend linux_immutable mac_admin mac_override sys_module \
+                       sys_pacct sys_rawio sys_time syslog wake_alarm";
+/// What root in a privileged guest, who is root on the node, must not have.
+const DROPPED_PRIVILEGED: &str = "mac_admin mac_override sys_time sys_module sys_rawio";
 
 /// Devices that a guest may use: null, zero, full, tty, console, ptmx, random, urandom, pts.
 const DEVICES: [&str; 11] = [
@@ -37,6 +52,8 @@ const DEVICES: [&str; 11] = [
 pub struct Made {
     pub image: ImageName,
     pub backing: Backing,
+    /// None for a privileged guest.
+    pub ids: Option<IdRange>,
 }
 
 impl Made {
@@ -44,15 +61,31 @@ impl Made {
     pub fn read(config: &str) -> Option<Self> {
         let field = |key: &str| config.lines().find_map(|line| line.strip_prefix(key)).map(str::trim);
         config.starts_with(MARKER).then_some(())?;
-        Some(Self { image: field("# image")?.parse().ok()?, backing: field("# backing")?.parse().ok()? })
+        // Ids that can't be read must not make a guest privileged.
+        let ids = field(IDS).map(|ids| ids.parse().ok());
+        Some(Self {
+            image: field("# image")?.parse().ok()?,
+            backing: field("# backing")?.parse().ok()?,
+            ids: ids.map_or(Some(None), |ids| ids.map(Some))?,
+        })
     }
 
     pub fn uses(&self, image: &ImageName) -> bool {
         self.backing == Backing::Overlayfs && self.image == *image
     }
 
-    /// An existing guest can't be moved to another image or backing.
+    /// An existing guest can't be moved to another image or backing, nor its files to other ids.
     pub fn require_same_origin(&self, plan: &GuestPlan) -> Result<(), Failure> {
+        if self.ids != plan.ids {
+            let ids =
+                |ids: Option<IdRange>| ids.map_or("no ids of its own".to_owned(), |ids| format!("the ids from {ids}"));
+            return Err(Failure::Invalid(format!(
+                "{} was made with {}; destroy it before it is made with {}",
+                plan.name,
+                ids(self.ids),
+                ids(plan.ids)
+            )));
+        }
         if (&self.image, self.backing) == (&plan.image, plan.backing) {
             return Ok(());
         }
@@ -79,9 +112,18 @@ pub fn resized(config: &str, size: SizeProfile) -> String {
     config.lines().map(line).collect()
 }
 
+/// The same configuration as this agent would have it where that may change with the node: what was
+/// written by an older one has no groups of its own, and AppArmor may have come or gone.
+pub fn refreshed(host: &Host, name: &GuestName, config: &str) -> String {
+    let groups = state::lines(name);
+    let missing = groups.into_iter().filter(|group| !config.lines().any(|line| line == group));
+    let said = config.lines().map(|line| if line.starts_with(APPARMOR) { apparmor(host) } else { line.to_owned() });
+    said.chain(missing).map(|line| line + "\n").collect()
+}
+
 /// The guest's folder and, in it, what an overlay writes to.
 pub fn upper(host: &Host, name: &GuestName) -> PathBuf {
-    host.lxc_guest(name).join("delta0")
+    host.lxc_guest(name).join(UPPER)
 }
 
 /// The host's end of the guest's cable: fixed, so that a leftover is found, and 15 bytes at most.
@@ -102,9 +144,6 @@ pub fn render(host: &Host, plan: &GuestPlan) -> Result<String, Failure> {
     }
     crate::node::require_interface_name(&net.bridge)?;
     let folder = host.lxc_guest(name);
-    let root = root_path(host, plan)?;
-    let apparmor =
-        if host.path("/sys/kernel/security/apparmor/profiles").exists() { "generated" } else { "unconfined" };
     let mut lines = vec![
         MARKER.to_owned(),
         "# Written by corpus-agent; changes are overwritten.".to_owned(),
@@ -113,7 +152,6 @@ pub fn render(host: &Host, plan: &GuestPlan) -> Result<String, Failure> {
         format!("{SIZE}{}", plan.size),
         format!("lxc.arch = {}", if cfg!(target_arch = "x86_64") { "linux64" } else { std::env::consts::ARCH }),
         format!("lxc.uts.name = {name}"),
-        format!("lxc.rootfs.path = {root}"),
         format!("lxc.start.auto = {}", u8::from(plan.autostart)),
         "lxc.net.0.type = veth".to_owned(),
         format!("lxc.net.0.link = {}", net.bridge),
@@ -123,43 +161,72 @@ pub fn render(host: &Host, plan: &GuestPlan) -> Result<String, Failure> {
         format!("lxc.net.0.hwaddr = {}", net.mac),
         format!("lxc.net.0.ipv4.address = {}/{}", net.ip, net.network.prefix()),
         format!("lxc.net.0.ipv4.gateway = {}", net.network.gateway()),
-        format!("lxc.apparmor.profile = {apparmor}"),
-        "lxc.seccomp.profile = /usr/share/lxc/config/common.seccomp".to_owned(),
-        "lxc.cap.drop = mac_admin mac_override sys_time sys_module sys_rawio".to_owned(),
-        "lxc.mount.auto = cgroup:mixed proc:mixed sys:mixed".to_owned(),
         "lxc.pty.max = 1024".to_owned(),
         "lxc.tty.max = 0".to_owned(),
         "lxc.tty.dir = lxc".to_owned(),
         "lxc.console.path = none".to_owned(),
-        format!("lxc.log.file = {}", folder.join("lxc.log").display()),
+        format!("lxc.log.file = {}", root::log(&folder).display()),
         "lxc.log.level = ERROR".to_owned(),
     ];
-    if plan.backing == Backing::Loop {
-        // What is deleted in the guest is given back to the node's disk.
-        lines.push("lxc.rootfs.options = discard=async".to_owned());
-        // Whoever starts the guest waits until no agent has its disk open.
-        let file = disk::file(&folder);
-        lines.push(format!("lxc.hook.pre-start = /usr/bin/flock --wait 30 {} /bin/true", file.display()));
-    }
+    lines.extend(root_lines(host, plan)?);
+    lines.extend(confinement(host, plan.ids));
     for group in ["cgroup", "cgroup2"] {
         lines.push(format!("lxc.{group}.devices.deny = a"));
         lines.extend(DEVICES.iter().map(|device| format!("lxc.{group}.devices.allow = {device}")));
     }
+    let loops = plan.backing == Backing::Loop && plan.ids.is_none();
+    lines.extend(Held::of(host).lines(name, !loops, plan.limits, net.ip));
     Ok(lines.join("\n") + "\n")
 }
 
-fn root_path(host: &Host, plan: &GuestPlan) -> Result<String, Failure> {
+/// What holds the guest's processes.
+fn confinement(host: &Host, ids: Option<IdRange>) -> Vec<String> {
+    let mut lines = vec![apparmor(host), "lxc.mount.auto = cgroup:mixed proc:mixed sys:mixed".to_owned()];
+    let Some(ids) = ids else {
+        lines.push("lxc.seccomp.profile = /usr/share/lxc/config/common.seccomp".to_owned());
+        lines.push(format!("lxc.cap.drop = {DROPPED_PRIVILEGED}"));
+        return lines;
+    };
+    lines.push(format!("{IDS}{ids}"));
+    lines.extend(["u", "g"].map(|kind| format!("lxc.idmap = {kind} 0 {ids} {}", IdRange::LEN)));
+    lines.push(format!("lxc.seccomp.profile = {}", tools::system_calls(host).display()));
+    lines.push(format!("lxc.cap.drop = {DROPPED}"));
+    lines
+}
+
+/// Where the kernel has AppArmor, LXC refuses to start a guest whose profile it can't make.
+fn apparmor(host: &Host) -> String {
+    format!("{APPARMOR}{}", if has_apparmor(host) { "generated" } else { "unconfined" })
+}
+
+fn root_lines(host: &Host, plan: &GuestPlan) -> Result<Vec<String>, Failure> {
     let folder = host.lxc_guest(&plan.name);
-    match plan.backing {
-        Backing::Overlayfs => Ok(format!(
-            "overlay:{}:{}",
-            host.image(&plan.image).join("rootfs").display(),
-            upper(host, &plan.name).display()
-        )),
-        Backing::Dir => Ok(format!("dir:{}", folder.join("rootfs").display())),
-        Backing::Loop => Ok(format!("loop:{}", disk::file(&folder).display())),
-        other => Err(Failure::Invalid(format!("the lxc driver has no backing {other}; use overlayfs, loop or dir"))),
-    }
+    let (tree, file) = (folder.join("rootfs"), disk::file(&folder));
+    let path = |kind: &str, path: &std::path::Path| format!("lxc.rootfs.path = {kind}:{}", path.display());
+    Ok(match (plan.backing, plan.ids) {
+        (Backing::Dir, _) => vec![path("dir", &tree)],
+        (Backing::Overlayfs | Backing::Loop, Some(_)) => vec![
+            path("dir", &root::place(&folder)),
+            // The hook's mounts are this guest's only, and go with it.
+            "lxc.monitor.unshare = 1".to_owned(),
+            format!("lxc.hook.pre-start = {} {}", tools::agent(host).display(), root::WORD),
+        ],
+        (Backing::Overlayfs, None) => {
+            let image = host.image(&plan.image).join("rootfs");
+            vec![format!("{}:{}", path("overlay", &image), upper(host, &plan.name).display())]
+        }
+        (Backing::Loop, None) => vec![
+            path("loop", &file),
+            // What is deleted in the guest is given back to the node's disk.
+            "lxc.rootfs.options = discard=async".to_owned(),
+            // Whoever starts the guest waits until no agent has its disk open.
+            format!("lxc.hook.pre-start = /usr/bin/flock --wait 30 {} /bin/true", file.display()),
+        ],
+        (other, _) => {
+            let message = format!("the lxc driver has no backing {other}; use overlayfs, loop or dir");
+            return Err(Failure::Invalid(message));
+        }
+    })
 }
 
 #[cfg(test)]
@@ -176,6 +243,7 @@ pub(super) mod tests {
             image: "debian-12".parse().unwrap(),
             backing,
             size: SizeProfile::Small,
+            limits: SizeProfile::Small.limits(),
             net: GuestNet {
                 bridge: "lxcbr1".into(),
                 network: corpus_domain::GuestNetwork::DEFAULT,
@@ -183,6 +251,7 @@ pub(super) mod tests {
                 mac: MacAddress::for_ip(ip),
             },
             autostart: true,
+            ids: Some(IdRange::try_from(IdRange::LOWEST).unwrap()),
         }
     }
 
@@ -197,7 +266,7 @@ pub(super) mod tests {
     fn a_guest_with_a_disk_of_its_own() {
         let host = Host::default();
         let config = render(&host, &plan(Backing::Loop)).unwrap();
-        assert!(config.contains("lxc.rootfs.path = loop:/var/lib/lxc/www.example.org/rootfs.img\n"));
+        assert!(config.contains("lxc.rootfs.path = dir:/var/lib/lxc/www.example.org/root\n"));
         let larger = GuestPlan { size: SizeProfile::Medium, ..plan(Backing::Loop) };
         assert_eq!(resized(&config, SizeProfile::Medium), render(&host, &larger).unwrap());
     }
@@ -218,6 +287,43 @@ pub(super) mod tests {
         made.require_same_origin(&plan(Backing::Dir)).unwrap();
         assert!(made.require_same_origin(&plan(Backing::Overlayfs)).is_err());
         assert!(Made::read("lxc.arch = linux64\n# corpus guest\n# image x\n# backing dir\n").is_none());
+    }
+
+    #[test]
+    fn a_privileged_guest_has_no_ids_and_lxc_mounts_its_root() {
+        let host = Host::default();
+        let plan = GuestPlan { ids: None, ..plan(Backing::Loop) };
+        let config = render(&host, &plan).unwrap();
+        assert!(!config.contains("idmap") && !config.contains("monitor.unshare"), "{config}");
+        assert!(config.contains("lxc.rootfs.path = loop:/var/lib/lxc/www.example.org/rootfs.img\n"));
+        assert_eq!(Made::read(&config).unwrap().ids, None);
+    }
+
+    #[test]
+    fn ids_stay_and_are_never_lost() {
+        let mut plan = plan(Backing::Overlayfs);
+        let config = render(&Host::default(), &plan).unwrap();
+        let made = Made::read(&config).unwrap();
+        assert_eq!(made.ids, plan.ids);
+        plan.ids = IdRange::all().nth(1);
+        assert!(made.require_same_origin(&plan).is_err());
+        plan.ids = None;
+        assert!(made.require_same_origin(&plan).is_err());
+        for garbled in ["# ids 1073741825", "# ids ", "# ids x"] {
+            assert!(Made::read(&config.replace("# ids 1073741824", garbled)).is_none(), "{garbled}");
+        }
+    }
+
+    #[test]
+    fn an_older_configuration_gets_groups_of_its_own_once() {
+        let (host, plan) = (Host::default(), plan(Backing::Overlayfs));
+        let config = render(&host, &plan).unwrap();
+        assert_eq!(refreshed(&host, &plan.name, &config), config);
+        let older: String =
+            config.lines().filter(|line| !line.contains("cgroup.dir")).map(|line| format!("{line}\n")).collect();
+        let again = refreshed(&host, &plan.name, &older);
+        assert!(state::lines(&plan.name).iter().all(|group| again.lines().filter(|line| line == group).count() == 1));
+        assert_eq!(refreshed(&host, &plan.name, &again), again);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The disk of a guest whose storage has a size: a sparse file with a btrfs in it.
 //!
-//! LXC itself attaches the file to a loop device when the guest starts, also when the node boots,
-//! and the kernel lets go of both with the guest's last process. So the node has no mount and no
+//! The file is attached to a loop device when the guest starts, also when the node boots, and the
+//! kernel lets go of both with the guest's last process. So the node has no mount and no
 //! state of ours, and a killed agent can leave no more than an attached device, which the next
 //! request finds by its file. An image becomes a disk once ([`base`]); a guest's disk is a copy of
 //! it with an identity of its own, since the kernel mounts no two file systems of the same identity.
@@ -30,6 +30,8 @@ const FILE: &str = "rootfs.img";
 const MAKE: Duration = Duration::from_mins(10);
 /// How long the kernel may take to let go of a disk.
 const GONE: Duration = Duration::from_secs(10);
+/// How long a guest's start waits for an agent that has its disk open.
+const START: Duration = Duration::from_secs(30);
 const GLANCE: Duration = Duration::from_millis(5);
 /// A device that was just let go of may be someone else's by the time it is mounted.
 const TRIES: u32 = 5;
@@ -88,11 +90,26 @@ fn fill(task: &Task<'_>, root: &Path, disk: &Path) -> Result<(), Failure> {
 /// starting the guest until the result is dropped: the newest kernels mount two loop devices of one
 /// file as if they were two disks, and spoil it.
 pub fn open(task: &Task<'_>, file: &Path) -> Result<GuestRoot, Failure> {
-    let lock = lock(task, file)?;
+    let begun = || file.parent().is_some_and(state::is_begun);
+    open_unless(task, file, GONE, &begun)
+}
+
+/// The same for the one who starts the guest, who waits until no agent has the disk open.
+pub fn open_to_start(task: &Task<'_>, file: &Path) -> Result<GuestRoot, Failure> {
+    open_unless(task, file, START, &|| false)
+}
+
+fn open_unless(
+    task: &Task<'_>,
+    file: &Path,
+    patience: Duration,
+    is_begun: &dyn Fn() -> bool,
+) -> Result<GuestRoot, Failure> {
+    let lock = lock(task, file, patience)?;
     let mut tries = TRIES;
     loop {
         tries -= 1;
-        let device = device(task, file)?;
+        let device = device(task, file, is_begun)?;
         let mounted = GuestRoot::btrfs(&device);
         loops::detach(task, &device)?;
         match mounted {
@@ -105,10 +122,10 @@ pub fn open(task: &Task<'_>, file: &Path) -> Result<GuestRoot, Failure> {
     }
 }
 
-/// What the configuration's hook waits for.
-fn lock(task: &Task<'_>, file: &Path) -> Result<File, Failure> {
+/// What the guest's start waits for.
+fn lock(task: &Task<'_>, file: &Path, patience: Duration) -> Result<File, Failure> {
     let lock = File::open(file).at("open", file)?;
-    let end = Instant::now() + GONE;
+    let end = Instant::now() + patience;
     loop {
         match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => return Ok(lock),
@@ -121,14 +138,14 @@ fn lock(task: &Task<'_>, file: &Path) -> Result<File, Failure> {
 }
 
 /// The device that the running guest's disk is mounted from, or else a fresh one.
-fn device(task: &Task<'_>, file: &Path) -> Result<PathBuf, Failure> {
+fn device(task: &Task<'_>, file: &Path, is_begun: &dyn Fn() -> bool) -> Result<PathBuf, Failure> {
     // Of those, only what is in use stays.
     for device in loops::of(task, file)? {
         loops::detach(task, &device)?;
     }
     match loops::of(task, file)?.into_iter().next() {
         Some(device) => Ok(device),
-        None if file.parent().is_some_and(state::is_begun) => Err(busy(file)),
+        None if is_begun() => Err(busy(file)),
         None => loops::attach(task, file),
     }
 }

@@ -1,19 +1,19 @@
 //! A container's folder: made whole, opened, removed whole.
 
 use std::fs;
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use corpus_domain::{Backing, GuestName};
+use corpus_domain::{Backing, GuestName, IdRange};
 use corpus_protocol::GuestPlan;
 use rustix::fs::{IFlags, Mode, OFlags};
 
-use super::config::{Made, upper};
-use super::disk;
+use super::config::{Made, UPPER, upper};
+use super::{disk, root};
 use crate::failure::{At, Failure};
 use crate::files;
-use crate::guest_root::GuestRoot;
+use crate::guest_root::{Durable, GuestRoot, view};
 use crate::host::Host;
 use crate::runner::Argv;
 use crate::task::Task;
@@ -31,28 +31,38 @@ pub fn make(task: &Task<'_>, plan: &GuestPlan, config: &str) -> Result<(), Failu
     // LXC wants to pass through it, nobody wants to read in it.
     fs::DirBuilder::new().recursive(true).mode(0o711).create(&hidden).at("make", &hidden)?;
     match plan.backing {
-        Backing::Dir => copy(task, &image, &hidden.join("rootfs"))?,
+        Backing::Dir => copy(task, &image, &hidden.join("rootfs"), plan.ids)?,
         Backing::Loop => disk::make(task, plan, &hidden)?,
-        _ => layers(&image, &hidden)?,
+        _ => layers(&image, &hidden, plan.ids)?,
+    }
+    if plan.ids.is_some() {
+        let place = root::place(&hidden);
+        fs::create_dir(&place).at("make", &place)?;
     }
     files::write(&hidden.join("config"), config, 0o644)?;
     let folder = task.host.lxc_guest(&plan.name);
     fs::rename(&hidden, &folder).at("make", &folder)
 }
 
-fn copy(task: &Task<'_>, image: &Path, root: &Path) -> Result<(), Failure> {
+/// Owners, access lists and capabilities of files come out as the guest's, since they are read so.
+fn copy(task: &Task<'_>, image: &Path, root: &Path, ids: Option<IdRange>) -> Result<(), Failure> {
     task.note("copying the image");
-    let argv = Argv::new("cp").args(["-a", "--reflink=auto", "--"]).args([image, root]);
+    let image = match ids {
+        Some(ids) => view(image, ids)?,
+        None => GuestRoot::folder(image)?,
+    };
+    let argv = Argv::new("cp").args(["-a", "--reflink=auto", "--"]).arg(image.path().join(".")).arg(root);
     argv.limit(COPY).run(task).map(|_| ())
 }
 
 /// What the overlay writes to; its root shows the permissions of the image's.
-fn layers(image: &Path, folder: &Path) -> Result<(), Failure> {
+fn layers(image: &Path, folder: &Path, ids: Option<IdRange>) -> Result<(), Failure> {
     let mode = fs::metadata(image).at("look at", image)?.permissions().mode() & 0o7777;
-    for name in ["delta0", "olwork"] {
-        let layer = folder.join(name);
+    let owner = ids.map(IdRange::first);
+    for layer in [folder.join(UPPER), root::work(folder)] {
         fs::create_dir(&layer).at("make", &layer)?;
         fs::set_permissions(&layer, fs::Permissions::from_mode(mode)).at("make", &layer)?;
+        chown(&layer, owner, owner).at("give away", &layer)?;
     }
     Ok(())
 }
@@ -62,14 +72,16 @@ pub fn open(task: &Task<'_>, name: &GuestName, made: &Made) -> Result<GuestRoot,
     let host = task.host;
     let folder = host.lxc_guest(name);
     match made.backing {
-        Backing::Dir => return GuestRoot::folder(&folder.join("rootfs")),
+        Backing::Dir => return Ok(GuestRoot::folder(&folder.join("rootfs"))?.with_ids(made.ids)),
+        // On its disk a guest's ids are as it has them.
         Backing::Loop => return disk::open(task, &disk::file(&folder)),
         _ => {}
     }
     let work = folder.join("setup-work");
     files::remove_folder(&work)?;
     fs::create_dir(&work).at("make", &work)?;
-    GuestRoot::overlay(&host.image(&made.image).join("rootfs"), &upper(host, name), &work)
+    let image = host.image(&made.image).join("rootfs");
+    GuestRoot::overlay(&image, &upper(host, name), &work, Durable::No, made.ids)
 }
 
 /// Removes the guest's folder and what an earlier cut left of it. Tells whether there was any.
@@ -151,7 +163,9 @@ mod tests {
     fn made_whole_and_removed_whole() {
         let folder = tempfile::tempdir().unwrap();
         let host = Host::below(folder.path());
-        let plan = plan(Backing::Overlayfs);
+        // Only root may give files away.
+        let ids = plan(Backing::Overlayfs).ids.filter(|_| rustix::process::geteuid().is_root());
+        let plan = GuestPlan { ids, ..plan(Backing::Overlayfs) };
         let config = render(&host, &plan).unwrap();
         let missing = with_task(&host, |task| make(task, &plan, &config)).unwrap_err();
         assert!(matches!(missing, Failure::Missing(_)), "{missing}");

@@ -1,25 +1,78 @@
 //! Whether a container runs, without starting a process.
 //!
-//! LXC puts the processes of a container into a control group `lxc.payload.<name>` of each
-//! hierarchy (one on cgroup v2, several on v1 and hybrid hosts), with `-1`, `-2`… appended when
-//! a leftover of that name was in the way. The container's init is the process in it that is
-//! number 1 in its own PID namespace, one below ours.
+//! LXC puts the processes of a container into a control group of each hierarchy (one on cgroup v2,
+//! several on v1 and hybrid hosts). Left to itself it takes `lxc.payload.<name>`, or appends `-1`,
+//! `-2`… when a leftover is in the way, which is the name of another guest's group: so each guest
+//! has a folder of its own for its groups ([`Group`]), and leftovers go before it starts. A guest
+//! that was started with an older configuration is found by LXC's own name, whole. The container's
+//! init is the process in it that is number 1 in its own PID namespace, one below ours.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use corpus_domain::{Bytes, GuestName};
+use corpus_domain::GuestName;
+
+use crate::host::Host;
 
 const GROUPS: &str = "/sys/fs/cgroup";
+/// The folder, in each hierarchy, with a folder for each guest.
+const OURS: &str = "corpus";
+const CONTAINER: &str = "lxc.cgroup.dir.container = ";
+const MONITOR: &str = "lxc.cgroup.dir.monitor = ";
 /// Where the groups of a container may be, with the one that is searched first in front.
 const HIERARCHIES: [&str; 5] = ["systemd", "", "unified", "pids", "memory"];
 /// Clock ticks a second in /proc, the same on every architecture that Debian runs on.
 const TICKS: u64 = 100;
-const MAX_DEPTH: u32 = 6;
+const MAX_DEPTH: u32 = 8;
+
+/// The two control groups of a guest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Group {
+    /// Of all its processes.
+    Payload,
+    /// Of LXC's own process that waits for its end.
+    Monitor,
+}
+
+impl Group {
+    const ALL: [Self; 2] = [Self::Payload, Self::Monitor];
+
+    const fn word(self) -> &'static str {
+        match self {
+            Self::Payload => "payload",
+            Self::Monitor => "monitor",
+        }
+    }
+
+    /// Its path in each hierarchy: no name of a guest has a slash, so none leads to another's.
+    fn path(self, name: &GuestName) -> String {
+        format!("{OURS}/{name}/{}", self.word())
+    }
+
+    /// Where LXC puts it by itself.
+    fn by_lxc(self, name: &GuestName) -> String {
+        format!("lxc.{}.{name}", self.word())
+    }
+}
 
 /// The guest's init as the host numbers it, if the guest runs.
-pub fn init(name: &GuestName) -> Option<i32> {
-    HIERARCHIES.iter().flat_map(|hierarchy| groups(hierarchy, "payload", name)).find_map(|group| find_init(&group, 0))
+pub fn init(host: &Host, name: &GuestName) -> Option<i32> {
+    let path = payload(host, name);
+    let groups = HIERARCHIES.iter().map(|hierarchy| Path::new(GROUPS).join(hierarchy).join(&path));
+    groups.into_iter().find_map(|group| find_init(&group, 0))
+}
+
+/// The path of the group of the guest's processes in each hierarchy.
+fn payload(host: &Host, name: &GuestName) -> String {
+    let config = fs::read_to_string(host.lxc_guest(name).join("config")).unwrap_or_default();
+    let ours = Group::Payload.path(name);
+    let is_ours = config.lines().any(|line| line.strip_prefix(CONTAINER) == Some(&ours));
+    if is_ours { ours } else { Group::Payload.by_lxc(name) }
+}
+
+/// What the guest's configuration says of its control groups.
+pub fn lines(name: &GuestName) -> [String; 2] {
+    [format!("{CONTAINER}{}", Group::Payload.path(name)), format!("{MONITOR}{}", Group::Monitor.path(name))]
 }
 
 /// Whether LXC has begun to start the guest, or runs it: it then listens on a socket of this name.
@@ -36,38 +89,26 @@ pub fn uptime(pid: i32) -> Option<u64> {
     Some((std::time::Duration::try_from_secs_f64(now).ok()?.as_secs()).saturating_sub(started / TICKS))
 }
 
-/// The memory that the guest's control group holds.
-pub fn memory(name: &GuestName) -> Option<Bytes> {
-    let files = [("memory", "memory.usage_in_bytes"), ("", "memory.current")];
-    files.iter().find_map(|(hierarchy, file)| {
-        let group = groups(hierarchy, "payload", name).into_iter().next()?;
-        fs::read_to_string(group.join(file)).ok()?.trim().parse().ok().map(Bytes)
-    })
-}
-
 /// Removes the empty control groups that a killed guest left behind.
 pub fn sweep(name: &GuestName) {
-    let hierarchies = fs::read_dir(GROUPS).into_iter().flatten().flatten();
-    let hierarchies = hierarchies.filter_map(|entry| entry.file_name().into_string().ok()).chain([String::new()]);
-    for hierarchy in hierarchies {
-        for group in ["payload", "monitor"].iter().flat_map(|kind| groups(&hierarchy, kind, name)) {
-            remove_empty(&group, 0);
+    for hierarchy in hierarchies() {
+        for path in Group::ALL.iter().flat_map(|kind| [kind.path(name), kind.by_lxc(name)]) {
+            remove_empty(&Path::new(GROUPS).join(&hierarchy).join(path), 0);
         }
+        let _ = fs::remove_dir(Path::new(GROUPS).join(&hierarchy).join(OURS).join(name.as_str()));
     }
 }
 
-fn groups(hierarchy: &str, kind: &str, name: &GuestName) -> Vec<PathBuf> {
-    let wanted = format!("lxc.{kind}.{name}");
-    let folder = Path::new(GROUPS).join(hierarchy);
-    let exact = folder.join(&wanted);
-    let entries = fs::read_dir(&folder).into_iter().flatten().flatten();
-    let others = entries.filter(|entry| entry.file_name().to_str().is_some_and(|found| is_numbered(found, &wanted)));
-    [exact].into_iter().filter(|group| group.is_dir()).chain(others.map(|entry| entry.path())).collect()
+/// Removes the folder of all guests' control groups, once the last guest is gone.
+pub fn sweep_all() {
+    for hierarchy in hierarchies() {
+        let _ = fs::remove_dir(Path::new(GROUPS).join(hierarchy).join(OURS));
+    }
 }
 
-fn is_numbered(found: &str, wanted: &str) -> bool {
-    let number = found.strip_prefix(wanted).and_then(|rest| rest.strip_prefix('-'));
-    number.is_some_and(|number| !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()))
+fn hierarchies() -> impl Iterator<Item = String> {
+    let hierarchies = fs::read_dir(GROUPS).into_iter().flatten().flatten();
+    hierarchies.filter_map(|entry| entry.file_name().into_string().ok()).chain([String::new()])
 }
 
 fn find_init(group: &Path, depth: u32) -> Option<i32> {
@@ -115,12 +156,35 @@ fn remove_empty(group: &Path, depth: u32) {
 mod tests {
     use super::*;
 
+    /// Names that are the same but for what LXC, or we, add to one.
+    const ALIKE: [&str; 6] = ["a.org", "a.org-1", "a.org-1-1", "payload.a.org", "b.a.org", "a.organ"];
+
     #[test]
-    fn numbered_leftovers_are_found_and_longer_names_are_not() {
-        assert!(is_numbered("lxc.payload.a.org-1", "lxc.payload.a.org"));
-        for other in ["lxc.payload.a.org", "lxc.payload.a.org-", "lxc.payload.a.org-x1", "lxc.payload.a.organ-1"] {
-            assert!(!is_numbered(other, "lxc.payload.a.org"), "{other}");
-        }
+    fn no_guest_has_the_groups_of_another() {
+        let all = ALIKE.iter().flat_map(|name| {
+            let name: GuestName = name.parse().unwrap();
+            Group::ALL.map(|kind| [kind.path(&name), kind.by_lxc(&name)]).concat()
+        });
+        let mut all: Vec<String> = all.collect();
+        let made = all.len();
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!(all.len(), made);
+        assert!(all.iter().all(|one| !all.iter().any(|other| other.starts_with(&format!("{one}/")))));
+    }
+
+    #[test]
+    fn a_guest_is_looked_for_where_its_configuration_puts_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let host = Host::below(folder.path());
+        let name: GuestName = "a.org-1".parse().unwrap();
+        let has = |config: &str| {
+            crate::files::write(&host.lxc_guest(&name).join("config"), config, 0o644).unwrap();
+            payload(&host, &name)
+        };
+        assert_eq!(has(&lines(&name).join("\n")), "corpus/a.org-1/payload");
+        assert_eq!(has(&lines(&"a.org".parse().unwrap()).join("\n")), "lxc.payload.a.org-1");
+        assert_eq!(has("lxc.arch = linux64\n"), "lxc.payload.a.org-1");
     }
 
     #[test]

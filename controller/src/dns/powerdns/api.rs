@@ -91,7 +91,7 @@ impl Api {
     }
 
     /// The record sets of one name. Servers before 4.7 send the whole zone, so it is sifted here too.
-    pub(super) async fn name(&self, zone: &DnsName, name: &DnsName) -> Result<Found<Vec<RrSet>>, DnsError> {
+    pub(super) async fn name(&self, zone: &DnsName, name: &str) -> Result<Found<Vec<RrSet>>, DnsError> {
         let mut url = self.zone_url(zone);
         url.query_pairs_mut().append_pair("rrset_name", &absolute(name));
         match found(self.send(self.client.get(url)).await?).await? {

@@ -74,12 +74,33 @@ impl DnsProvider for PowerDns {
         self.api.delete_zone(zone).await
     }
 
+    async fn made_by_others(&self, zone: &DnsName, name: &DnsName) -> Result<Option<String>, DnsError> {
+        let sets = self.api.name(zone, name.as_str()).await?.or_missing(zone)?;
+        if let Some(set) = sets.iter().find(|set| set.is_foreign_in(zone)) {
+            return Ok(Some(set.title()));
+        }
+        for above in above(zone, name) {
+            let wildcard = format!("*.{above}");
+            let sets = self.api.name(zone, &wildcard).await?.or_missing(zone)?;
+            if let Some(set) = sets.iter().find(|set| !set.is_ours()) {
+                return Ok(Some(set.title()));
+            }
+            if above != zone.as_str()
+                && let Some(set) =
+                    self.api.name(zone, above).await?.or_missing(zone)?.iter().find(|set| set.leads_away())
+            {
+                return Ok(Some(set.title()));
+            }
+        }
+        Ok(None)
+    }
+
     async fn ensure_record(&self, record: &AddressRecord) -> Result<(), DnsError> {
         let AddressRecord { zone, name, .. } = record;
         if !name.is_in(zone) {
             return Err(DnsError::OutsideZone { name: name.clone(), zone: zone.clone() });
         }
-        let sets = self.api.name(zone, name).await?.or_missing(zone)?;
+        let sets = self.api.name(zone, name.as_str()).await?.or_missing(zone)?;
         if sets.iter().any(|set| !set.is_ours() && set.says(record)) {
             return Ok(());
         }
@@ -90,7 +111,7 @@ impl DnsProvider for PowerDns {
     }
 
     async fn remove_record(&self, zone: &DnsName, name: &DnsName) -> Result<Removal, DnsError> {
-        let Found::Yes(sets) = self.api.name(zone, name).await? else { return Ok(Removal::Absent) };
+        let Found::Yes(sets) = self.api.name(zone, name.as_str()).await? else { return Ok(Removal::Absent) };
         let patch = Patch::delete_ours(&sets);
         if patch.is_empty() {
             let taken = sets.iter().any(RrSet::leads_elsewhere);
@@ -101,4 +122,12 @@ impl DnsProvider for PowerDns {
             Found::No => Removal::Absent,
         })
     }
+}
+
+/// The names above a name, down from the next one to the zone itself.
+fn above<'a>(zone: &DnsName, name: &'a DnsName) -> Vec<&'a str> {
+    let parent = |name: &&'a str| name.split_once('.').map(|(_, parent)| parent);
+    std::iter::successors(parent(&name.as_str()), parent)
+        .take_while(|above| above.len() >= zone.as_str().len())
+        .collect()
 }

@@ -86,8 +86,8 @@ struct Comment {
 }
 
 impl RrSet {
-    pub(super) fn is_named(&self, name: &DnsName) -> bool {
-        self.name.strip_suffix('.').is_some_and(|own| own.eq_ignore_ascii_case(name.as_str()))
+    pub(super) fn is_named(&self, name: &str) -> bool {
+        self.name.strip_suffix('.').is_some_and(|own| own.eq_ignore_ascii_case(name))
     }
 
     pub(super) fn is_ours(&self) -> bool {
@@ -97,6 +97,11 @@ impl RrSet {
     /// Whether the set decides where its name leads.
     pub(super) fn leads_elsewhere(&self) -> bool {
         matches!(self.kind.as_str(), "A" | "AAAA" | "CNAME" | "ALIAS")
+    }
+
+    /// Whether what is below its name is held elsewhere.
+    pub(super) fn leads_away(&self) -> bool {
+        matches!(self.kind.as_str(), "NS" | "DNAME")
     }
 
     /// Whether the set is exactly this address.
@@ -109,7 +114,7 @@ impl RrSet {
 
     /// Whether the set, in a zone of ours, was made by somebody else. SOA and NS came with the zone.
     pub(super) fn is_foreign_in(&self, zone: &DnsName) -> bool {
-        let came_with_zone = self.is_named(zone) && matches!(self.kind.as_str(), "SOA" | "NS");
+        let came_with_zone = self.is_named(zone.as_str()) && matches!(self.kind.as_str(), "SOA" | "NS");
         !came_with_zone && !self.is_ours()
     }
 

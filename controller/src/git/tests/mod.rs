@@ -4,6 +4,7 @@ mod guest;
 mod losses;
 mod pushing;
 mod refusals;
+mod rights;
 mod throughput;
 mod whole;
 pub(crate) mod world;

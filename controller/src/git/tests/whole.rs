@@ -17,7 +17,7 @@ use crate::git::GitServer;
 use crate::nodes::tests::sshd::{new_host_key, start_as_guest, write};
 use crate::seal::SealKeys;
 use crate::store::audit;
-use crate::{Controller, Parts, Settings, SignIn};
+use crate::{Controller, Parts, Rules, Settings, SignIn};
 
 struct Whole {
     controller: Controller,
@@ -40,9 +40,10 @@ async fn open(db: &PgPool, folder: &Path) -> Controller {
         salt_bundle: None,
         git_url: Some("ssh://git@corpus.test:2222".to_owned()),
         surroundings: crate::Surroundings::default(),
+        rules: Rules::default(),
     };
     let seal = SealKeys::load_or_create(&folder.join("seal.key")).unwrap();
-    Controller::open(Parts { db: db.clone(), settings, dns: None, seal }).await.unwrap()
+    Controller::open(Parts { db: db.clone().into(), settings, dns: None, groups: None, seal }).await.unwrap()
 }
 
 impl Whole {
@@ -129,9 +130,9 @@ async fn rows(db: &PgPool, guest: &Guest) {
     .unwrap();
     sqlx::query(
         "insert into guests (id, name, node_id, project_id, environment, driver, image, backing, size, mode, state,
-             ssh_port, host_key, ip)
+             ssh_port, host_key, ip, id_range)
          values ($1, 'www.shop.test', $2, $3, 'prod', 'lxc', 'debian-12', 'dir', 'small', 'masterless', 'running',
-             $4, $5, '10.5.0.2')",
+             $4, $5, '10.5.0.2', 1073741824)",
     )
     .bind(host)
     .bind(node)

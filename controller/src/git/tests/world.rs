@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use corpus_domain::{DeploymentId, Environment, GuestId, ProjectId, ProjectName, UserId};
+use corpus_domain::{DeploymentId, Environment, GuestId, ProjectId, ProjectName, ProjectRole, UserId};
 use russh::keys::ssh_key::LineEnding;
 use russh::keys::{HashAlg, PrivateKey};
 use tempfile::TempDir;
@@ -24,17 +24,23 @@ use crate::git::keeper::Keeper;
 use crate::git::{GitServer, Limits, Repository};
 use crate::nodes::tests::sshd::{localhost, new_host_key, write};
 use crate::nodes::{Connection, ControlKey, Credential, NodeError, connect};
-use crate::ops::{GitService, GitTarget};
+use crate::ops::{GitAccess, GitService, GitTarget, KeyHolder};
 
 type Result<T, E = Error> = std::result::Result<T, E>;
 
+/// The project.
+pub const SHOP: ProjectId = ProjectId(Uuid::nil());
 /// Long enough for two slow processors that others use too.
 pub const PATIENCE: Duration = Duration::from_mins(1);
 
 /// The controller's part: who has which key, and who may what.
 pub struct Book {
-    pub members: Mutex<BTreeMap<String, Principal>>,
-    pub forbidden: Mutex<bool>,
+    pub members: Mutex<BTreeMap<String, KeyHolder>>,
+    /// Whether the project's developers may enter prod; none: it is not there any more.
+    pub open: Mutex<Option<bool>>,
+    /// How often it was asked who has which keys, and about how many the last time.
+    pub asked: Mutex<(usize, usize)>,
+    pub read: Mutex<Vec<(String, String)>>,
     pub pushed: Mutex<Vec<(String, Repository, DeploymentId)>>,
     pub begun: Notify,
     pub followed: Mutex<Vec<DeploymentId>>,
@@ -44,28 +50,36 @@ pub struct Book {
 
 #[async_trait]
 impl Keeper for Book {
-    async fn member(&self, fingerprint: &str) -> Result<Option<Principal>> {
-        Ok(self.members.lock().unwrap().get(fingerprint).cloned())
+    async fn holders(&self, fingerprints: &[String]) -> Result<BTreeMap<String, KeyHolder>> {
+        let mut asked = self.asked.lock().unwrap();
+        *asked = (asked.0 + 1, fingerprints.len());
+        let members = self.members.lock().unwrap();
+        Ok(fingerprints.iter().filter_map(|one| Some((one.clone(), members.get(one)?.clone()))).collect())
+    }
+
+    async fn projects(&self, ids: &[ProjectId]) -> Result<BTreeMap<ProjectId, bool>> {
+        let open = *self.open.lock().unwrap();
+        Ok(ids.iter().filter_map(|id| Some((*id, open?))).collect())
     }
 
     async fn target(
         &self,
-        _: &Principal,
+        who: &Principal,
         project: &ProjectName,
         environment: Environment,
-        service: GitService,
+        (service, repository): (GitService, Repository),
     ) -> Result<GitTarget> {
         if project.as_str() != "shop" || environment == Environment::Dev {
             return Err(Denied::NotFound.into());
         }
-        if *self.forbidden.lock().unwrap() && service == GitService::ReceivePack {
-            return Err(Denied::Forbidden.into());
-        }
+        let open = self.open.lock().unwrap().ok_or(Denied::NotFound)?;
+        let access = GitAccess { project: SHOP, name: project.clone(), environment, service, repository };
+        let _permit = access.permit(who, open)?;
         if let Some(why) = &*self.stopped.lock().unwrap() {
             return Err(Error::Conflict(why.clone()));
         }
         Ok(GitTarget {
-            project_id: ProjectId(Uuid::nil()),
+            project_id: SHOP,
             project: project.clone(),
             environment,
             guest_id: GuestId(Uuid::nil()),
@@ -78,6 +92,12 @@ impl Keeper for Book {
 
     async fn enter(&self, _: &GitTarget) -> Result<Connection, NodeError> {
         connect(&self.guest.1, &Credential::Key(self.guest.0.clone())).await
+    }
+
+    async fn reading_pillar(&self, who: &Principal, target: &GitTarget) -> Result<()> {
+        let place = format!("{}/{}", target.project, target.environment);
+        self.read.lock().unwrap().push((who.login.to_string(), place));
+        Ok(())
     }
 
     async fn pushing(&self, who: &Principal, _: &GitTarget, to: Repository, id: DeploymentId) -> Result<()> {
@@ -119,7 +139,9 @@ impl World {
         let endpoint = guest.sshd.endpoint_at("root", guest.port());
         let book = Arc::new(Book {
             members: Mutex::default(),
-            forbidden: Mutex::default(),
+            open: Mutex::new(Some(false)),
+            asked: Mutex::default(),
+            read: Mutex::default(),
             pushed: Mutex::default(),
             begun: Notify::new(),
             followed: Mutex::default(),
@@ -150,10 +172,17 @@ impl World {
             login: login.parse().unwrap(),
             display_name: login.to_owned(),
             ops: false,
-            roles: BTreeMap::new(),
+            roles: BTreeMap::from([(SHOP, ProjectRole::Maintainer)]),
         };
-        self.book.members.lock().unwrap().insert(fingerprint.clone(), principal);
+        self.book.members.lock().unwrap().insert(fingerprint.clone(), KeyHolder { principal, epoch: 0 });
         fingerprint
+    }
+
+    /// What a member is in the project from now on.
+    pub fn role(&self, login: &str, role: Option<ProjectRole>) {
+        let mut members = self.book.members.lock().unwrap();
+        let holder = members.values_mut().find(|holder| holder.principal.login.as_str() == login).unwrap();
+        holder.principal.roles = role.map(|role| (SHOP, role)).into_iter().collect();
     }
 
     /// A key that is nobody's.

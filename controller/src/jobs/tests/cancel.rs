@@ -5,7 +5,7 @@ use sqlx::PgPool;
 
 use super::*;
 use crate::jobs::{JobsError, Lock};
-use crate::store::begin;
+use crate::store::Db;
 
 #[sqlx::test(migrations = "../migrations")]
 async fn a_running_job_is_undone(pool: PgPool) {
@@ -18,7 +18,7 @@ async fn a_running_job_is_undone(pool: PgPool) {
     assert!(detail.job.cancel_requested_at.is_some());
     assert_eq!(detail.job.error.as_deref(), Some("cancelled"));
     assert_eq!(detail.steps[3].state, StepState::Pending);
-    let mut transaction = begin(&pool).await.unwrap();
+    let mut transaction = Db::from(pool.clone()).begin().await.unwrap();
     let again = server.jobs.cancel(&mut transaction, id, None).await;
     assert!(matches!(again, Err(JobsError::WrongState { state: JobState::Undone, .. })));
 }
@@ -48,7 +48,7 @@ async fn a_step_that_does_not_listen_is_dropped_after_the_grace(pool: PgPool) {
     };
     let step = Step::new("deaf", "Hear nothing", deaf).undo(async |ctx: Ctx| unmake(&ctx, "deaf"));
     let registry = Registry::new().with(Job::new().step(step));
-    let jobs = Jobs::open(pool.clone(), registry.outlines()).await.unwrap();
+    let jobs = Jobs::open(pool.clone().into(), registry.outlines()).await.unwrap();
     let _engine = Engine::start(jobs.clone(), &registry, Arc::clone(&world), &config());
     let id = submit(&jobs, make()).await;
     told(&world, "deaf").await;
@@ -76,7 +76,7 @@ async fn past_the_point_of_no_return_a_cancel_changes_nothing(pool: PgPool) {
     let world = Arc::<World>::default();
     let step = Step::new("middle", "Make the middle", middle).not_cancellable();
     let registry = Registry::new().with(Job::new().step(step));
-    let jobs = Jobs::open(pool.clone(), registry.outlines()).await.unwrap();
+    let jobs = Jobs::open(pool.clone().into(), registry.outlines()).await.unwrap();
     let _engine = Engine::start(jobs.clone(), &registry, Arc::clone(&world), &config());
     let id = submit(&jobs, gated()).await;
     told(&world, "middle").await;

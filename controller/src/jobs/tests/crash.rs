@@ -127,7 +127,7 @@ async fn who_lost_the_lease_changes_no_rows(pool: PgPool) {
     let (stalled_world, world) = (Arc::<World>::default(), Arc::<World>::default());
     let never = Duration::from_hours(1);
     let stalled_config = EngineConfig { heartbeat: never, poll: never, ..config() };
-    let jobs = Jobs::open(pool.clone(), registry().outlines()).await.unwrap();
+    let jobs = Jobs::open(pool.clone().into(), registry().outlines()).await.unwrap();
     let _stalled = Engine::start(jobs.clone(), &registry(), Arc::clone(&stalled_world), &stalled_config);
     let id = submit(&jobs, NewJob::new("Change slowly", Slow)).await;
     told(&stalled_world, "begun").await;

@@ -14,7 +14,7 @@ fn ends(update: &JobUpdate) -> bool {
 #[sqlx::test(migrations = "../migrations")]
 async fn a_reader_on_another_server_sees_it_all_and_resumes(pool: PgPool) {
     let server = server(&pool).await;
-    let other = Jobs::open(pool.clone(), registry().outlines()).await.unwrap();
+    let other = Jobs::open(pool.clone().into(), registry().outlines()).await.unwrap();
     let id = submit(&server.jobs, gated()).await;
     let reading = tokio::spawn(other.follow(id, 0).try_collect::<Vec<_>>());
     told(&server.world, "middle").await;
@@ -46,7 +46,7 @@ async fn a_long_log_comes_whole_and_in_order(pool: PgPool) {
         Ok::<(), StepError>(())
     };
     let registry = Registry::<World>::new().with(Job::new().step(Step::new("talk", "Talk", talk)));
-    let jobs = Jobs::open(pool.clone(), registry.outlines()).await.unwrap();
+    let jobs = Jobs::open(pool.clone().into(), registry.outlines()).await.unwrap();
     let _engine = Engine::start(jobs.clone(), &registry, Arc::default(), &config());
     let id = submit(&jobs, make()).await;
     let all: Vec<_> = jobs.follow(id, 0).try_collect().await.unwrap();

@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use super::*;
 use crate::jobs::{JobFilter, JobsError, Submitted};
-use crate::store::begin;
+use crate::store::{Db, beside};
 
 #[sqlx::test(migrations = "../migrations")]
 async fn steps_run_in_order_and_the_job_is_done(pool: PgPool) {
@@ -33,7 +33,7 @@ async fn steps_run_in_order_and_the_job_is_done(pool: PgPool) {
 #[sqlx::test(migrations = "../migrations")]
 async fn a_job_of_a_rolled_back_transaction_never_was(pool: PgPool) {
     let server = server(&pool).await;
-    let mut transaction = begin(&pool).await.unwrap();
+    let mut transaction = Db::from(pool.clone()).begin().await.unwrap();
     let id = server.jobs.submit(&mut transaction, make()).await.unwrap().id();
     transaction.rollback().await.unwrap();
     assert!(matches!(server.jobs.get(id).await, Err(JobsError::Missing(_))));
@@ -43,12 +43,12 @@ async fn a_job_of_a_rolled_back_transaction_never_was(pool: PgPool) {
 async fn the_same_form_twice_is_one_job(pool: PgPool) {
     let server = server(&pool).await;
     let twice = async |jobs: Jobs| {
-        let mut transaction = begin(jobs.pool()).await.unwrap();
+        let mut transaction = jobs.db().begin().await.unwrap();
         let submitted = jobs.submit(&mut transaction, make().idempotency_key("form-1")).await.unwrap();
         transaction.commit().await.unwrap();
         submitted
     };
-    let (one, other) = tokio::join!(twice(server.jobs.clone()), twice(server.jobs.clone()));
+    let (one, other) = tokio::join!(twice(server.jobs.clone()), beside(twice(server.jobs.clone())));
     assert_eq!(one.id(), other.id());
     let new = [one, other].iter().filter(|submitted| matches!(submitted, Submitted::New(_))).count();
     assert_eq!(new, 1);

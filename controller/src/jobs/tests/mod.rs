@@ -25,7 +25,6 @@ use super::testing::{Faults, Trial};
 use super::{
     Engine, EngineConfig, Job, JobDetail, JobParams, Jobs, NewJob, Registry, Retry, Step, StepContext, StepError,
 };
-use crate::store::begin;
 
 /// What steps work on.
 #[derive(Debug)]
@@ -170,7 +169,7 @@ pub async fn server(pool: &PgPool) -> Server {
 }
 
 pub async fn server_with(pool: &PgPool, world: &Arc<World>, config: &EngineConfig) -> Server {
-    let jobs = Jobs::open(pool.clone(), registry().outlines()).await.unwrap();
+    let jobs = Jobs::open(pool.clone().into(), registry().outlines()).await.unwrap();
     let engine = Engine::start(jobs.clone(), &registry(), Arc::clone(world), config);
     Server { jobs, world: Arc::clone(world), engine }
 }
@@ -184,14 +183,14 @@ pub fn gated() -> NewJob<Make> {
 }
 
 pub async fn submit<P: JobParams>(jobs: &Jobs, job: NewJob<P>) -> JobId {
-    let mut transaction = begin(jobs.pool()).await.unwrap();
+    let mut transaction = jobs.db().begin().await.unwrap();
     let id = jobs.submit(&mut transaction, job).await.unwrap().id();
     transaction.commit().await.unwrap();
     id
 }
 
 pub async fn cancel(jobs: &Jobs, id: JobId) -> JobState {
-    let mut transaction = begin(jobs.pool()).await.unwrap();
+    let mut transaction = jobs.db().begin().await.unwrap();
     let was = jobs.cancel(&mut transaction, id, None).await.unwrap();
     transaction.commit().await.unwrap();
     was

@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use super::*;
 use crate::jobs::{JobsError, Lock};
-use crate::store::begin;
+use crate::store::Db;
 
 async fn stuck(server: &Server) -> JobId {
     server.world.undo_broken.store(true, Ordering::SeqCst);
@@ -29,7 +29,7 @@ async fn a_stuck_job_keeps_its_locks_and_is_tried_again(pool: PgPool) {
     assert!(waiting.job.waiting_for.unwrap().contains("stuck"));
     for broken in [true, false] {
         server.world.undo_broken.store(broken, Ordering::SeqCst);
-        let mut transaction = begin(&pool).await.unwrap();
+        let mut transaction = Db::from(pool.clone()).begin().await.unwrap();
         server.jobs.retry_stuck(&mut transaction, id).await.unwrap();
         transaction.commit().await.unwrap();
         state(&server.jobs, id, if broken { JobState::Stuck } else { JobState::Undone }).await;
@@ -45,7 +45,7 @@ async fn a_stuck_job_is_abandoned_with_a_comment(pool: PgPool) {
     let server = server(&pool).await;
     let id = stuck(&server).await;
     let by = UserId(Uuid::now_v7());
-    let mut transaction = begin(&pool).await.unwrap();
+    let mut transaction = Db::from(pool.clone()).begin().await.unwrap();
     let silent = server.jobs.abandon(&mut transaction, id, Some(by), " ").await;
     assert!(matches!(silent, Err(JobsError::CommentMissing)));
     server.jobs.abandon(&mut transaction, id, Some(by), "removed by hand").await.unwrap();
@@ -57,7 +57,7 @@ async fn a_stuck_job_is_abandoned_with_a_comment(pool: PgPool) {
     );
     let next = submit(&server.jobs, make().locks([Lock::exclusive("guest", 1)])).await;
     state(&server.jobs, next, JobState::Done).await;
-    let mut transaction = begin(&pool).await.unwrap();
+    let mut transaction = Db::from(pool.clone()).begin().await.unwrap();
     let late = server.jobs.retry_stuck(&mut transaction, id).await;
     assert!(matches!(late, Err(JobsError::WrongState { state: JobState::Abandoned, .. })));
 }

@@ -11,7 +11,7 @@ use crate::jobs::writer::{Lease, Writer};
 
 /// A job that no server runs, and what would write for the one that did.
 async fn claimed(pool: &PgPool) -> (Jobs, JobId, Arc<Writer>) {
-    let jobs = Jobs::open(pool.clone(), registry().outlines()).await.unwrap();
+    let jobs = Jobs::open(pool.clone().into(), registry().outlines()).await.unwrap();
     let job = submit(&jobs, make()).await;
     let lease = Lease { job, owner: Uuid::now_v7(), generation: 1 };
     sqlx::query("update jobs set state = 'running', owner = $2, generation = 1 where id = $1")
@@ -21,7 +21,7 @@ async fn claimed(pool: &PgPool) -> (Jobs, JobId, Arc<Writer>) {
         .await
         .unwrap();
     let rows = jobs.get(job).await.unwrap().steps;
-    let writer = Arc::new(Writer::new(pool.clone(), lease, rows, CancellationToken::new()));
+    let writer = Arc::new(Writer::new(pool.clone().into(), lease, rows, CancellationToken::new()));
     (jobs, job, writer)
 }
 

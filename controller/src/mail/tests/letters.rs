@@ -6,7 +6,7 @@ use secrecy::SecretString;
 use url::Url;
 use uuid::Uuid;
 
-use crate::mail::{DeploymentLetter, Letter, Mailer, PlatformLetter};
+use crate::mail::{DeploymentLetter, KeyLetter, Letter, Mailer, PlatformLetter};
 
 fn pages() -> Url {
     "https://corpus.example.org".parse().unwrap()
@@ -141,4 +141,16 @@ proptest! {
         };
         prop_assert_eq!(names(&hostile), names(&plain));
     }
+}
+
+#[test]
+fn a_key_has_moved() {
+    let letter = KeyLetter {
+        fingerprint: "SHA256:uNiVztksCsDhcc0u9e8BrrJXVGDI5N6cSzGCRBXbgSU".to_owned(),
+        algorithm: "ED25519".to_owned(),
+    };
+    let mail = Letter::KeyMoved(letter).mail(&pages());
+    assert_eq!(mail.subject, "An SSH key of yours is another account's now");
+    assert!(mail.text.contains("\n  ED25519 SHA256:uNiVztksCsDhcc0u9e8BrrJXVGDI5N6cSzGCRBXbgSU\n"), "{}", mail.text);
+    assert!(mail.text.contains("https://corpus.example.org/keys\n"), "{}", mail.text);
 }

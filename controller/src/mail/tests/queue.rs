@@ -11,7 +11,7 @@ use uuid::Uuid;
 use super::sink::Sink;
 use crate::mail::sending::send_due;
 use crate::mail::{Mailer, deployment_ended, platform_ready};
-use crate::store::mail;
+use crate::store::{Db, beside, mail};
 
 const PROJECT: Uuid = Uuid::from_u128(1);
 const GUEST: Uuid = Uuid::from_u128(2);
@@ -30,9 +30,10 @@ async fn world(pool: &PgPool) {
             select id, '00000000-0000-0000-0000-000000000001', 'maintainer', 'ldap' from users where not ops;
         insert into nodes (id, address, ssh_port, ssh_user, host_key, environments, state, network, bridge) values
             ('00000000-0000-0000-0000-000000000003', '192.0.2.1', 22, 'root', 'x', '{prod}', 'ready', '10.5.0.1/16', 'br');
-        insert into guests (id, name, node_id, project_id, environment, driver, image, backing, size, mode, ssh_port, state)
-            values ('00000000-0000-0000-0000-000000000002', 'www.shop.test', '00000000-0000-0000-0000-000000000003',
-            '00000000-0000-0000-0000-000000000001', 'prod', 'lxc', 'debian-12', 'dir', 'small', 'salt', 40001, 'running');
+        insert into guests (id, name, node_id, project_id, environment, driver, image, backing, size, mode, ssh_port, id_range,
+            state) values ('00000000-0000-0000-0000-000000000002', 'www.shop.test', '00000000-0000-0000-0000-000000000003',
+            '00000000-0000-0000-0000-000000000001', 'prod', 'lxc', 'debian-12', 'dir', 'small', 'salt', 40001, 1073741824,
+            'running');
         insert into environments (project_id, environment, guest_id, state, created_by) values
             ('00000000-0000-0000-0000-000000000001', 'prod', '00000000-0000-0000-0000-000000000002', 'ready',
              '00000000-0000-0000-0000-00000000000a')";
@@ -160,7 +161,7 @@ async fn a_platform_goes_to_who_asked_and_to_ops(pool: PgPool) {
     }
     assert_eq!(queued(&pool).await, [to("mia", "platform_ready"), to("ops", "platform_ready")]);
     let sink = Sink::start().await;
-    assert!(send_due(&pool, Some(&mailer(&sink))).await.unwrap());
+    assert!(send_due(&pool.clone().into(), Some(&mailer(&sink))).await.unwrap());
     let letter = sink.letters()[0].data.clone();
     for part in
         ["ssh -p 40001 sysadmin@192.0.2.1", "ssh://git@c.test:2222/shop/prod/pillar", "http://c.test/projects/shop"]
@@ -175,9 +176,10 @@ async fn a_letter_is_sent_once_by_one_server(pool: PgPool) {
     ends(&pool, 1, MIA, "push", "rolled_back").await;
     let sink = Sink::start().await;
     let mailer = mailer(&sink);
-    let (one, two) = tokio::join!(send_due(&pool, Some(&mailer)), send_due(&pool, Some(&mailer)));
+    let db = Db::from(pool.clone());
+    let (one, two) = tokio::join!(send_due(&db, Some(&mailer)), beside(send_due(&db, Some(&mailer))));
     assert!(one.unwrap() && two.unwrap());
-    send_due(&pool, Some(&mailer)).await.unwrap();
+    send_due(&pool.clone().into(), Some(&mailer)).await.unwrap();
     let letters = sink.letters();
     assert_eq!(letters.len(), 1);
     assert_eq!(letters[0].from, "MAIL FROM:<corpus@example.org>");
@@ -195,21 +197,21 @@ async fn what_the_relay_refuses_is_tried_again_and_given_up_after_a_day(pool: Pg
     let sink = Sink::start().await;
     let mailer = mailer(&sink);
     *sink.refuses.lock().unwrap() = Some("451 later");
-    send_due(&pool, Some(&mailer)).await.unwrap();
+    send_due(&pool.clone().into(), Some(&mailer)).await.unwrap();
     assert_eq!(sink.letters().len(), 0);
     let error: String = sqlx::query_scalar("select error from mail_queue").fetch_one(&pool).await.unwrap();
     assert!(error.contains("later"), "{error}");
     *sink.refuses.lock().unwrap() = None;
-    send_due(&pool, Some(&mailer)).await.unwrap();
+    send_due(&pool.clone().into(), Some(&mailer)).await.unwrap();
     assert_eq!(sink.letters().len(), 0, "not before its time");
     sqlx::query("update mail_queue set next_try = now()").execute(&pool).await.unwrap();
-    send_due(&pool, Some(&mailer)).await.unwrap();
+    send_due(&pool.clone().into(), Some(&mailer)).await.unwrap();
     assert_eq!(sink.letters().len(), 1);
 
     ends(&pool, 2, MIA, "push", "rolled_back").await;
     let aged = "update mail_queue set created_at = now() - interval '25 h' where sent_at is null";
     sqlx::query(aged).execute(&pool).await.unwrap();
-    send_due(&pool, Some(&mailer)).await.unwrap();
+    send_due(&pool.clone().into(), Some(&mailer)).await.unwrap();
     assert_eq!((sink.letters().len(), queued(&pool).await), (1, vec![]));
     let given_up: i64 = sqlx::query_scalar("select count(*) from mail_queue where given_up_at is not null")
         .fetch_one(&pool)
@@ -226,9 +228,9 @@ async fn a_relay_that_is_away_costs_nothing_but_time(pool: PgPool) {
         let sink = Sink::start().await;
         mailer(&sink)
     };
-    send_due(&pool, Some(&gone)).await.unwrap();
+    send_due(&pool.clone().into(), Some(&gone)).await.unwrap();
     assert_eq!(queued(&pool).await, [to("mia", "failed")]);
-    assert!(send_due(&pool, None).await.unwrap(), "and no relay at all is no error");
+    assert!(send_due(&pool.clone().into(), None).await.unwrap(), "and no relay at all is no error");
 }
 
 #[sqlx::test(migrations = "../migrations")]
@@ -237,7 +239,7 @@ async fn a_relay_may_want_a_login(pool: PgPool) {
     ends(&pool, 1, MIA, "push", "rolled_back").await;
     let sink = Sink::start().await;
     let mailer = mailer_to(format!("smtp://corpus:pass%20word@{}", sink.address));
-    send_due(&pool, Some(&mailer)).await.unwrap();
+    send_due(&pool.clone().into(), Some(&mailer)).await.unwrap();
     // RFC 4616: nobody, the login, the password.
     let plain = STANDARD.encode("\0corpus\0pass word");
     assert_eq!(sink.letters()[0].login.as_deref(), Some(plain.as_str()));

@@ -12,7 +12,7 @@ use uuid::Uuid;
 use crate::nodes::Observation;
 use crate::seal::SealKeys;
 use crate::store::{audit, keys};
-use crate::{Controller, Parts, Settings, SignIn};
+use crate::{Controller, Parts, Rules, Settings, SignIn};
 
 const KEY: &str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAICtZB/UHmRfIQ9w50MXZ1k2rRC9DQIwTl3SL5yoFAIvF mia@laptop";
 const DEVELOPER: (&str, ProjectRole) = ("atlas", ProjectRole::Developer);
@@ -49,9 +49,11 @@ impl World {
             salt_bundle: None,
             git_url: Some("ssh://git@corpus.test:2222".to_owned()),
             surroundings: crate::Surroundings::default(),
+            rules: Rules::default(),
         };
         let seal = SealKeys::load_or_create(&files.path().join("seal.key")).unwrap();
-        let controller = Controller::open(Parts { db: db.clone(), settings, dns: None, seal }).await.unwrap();
+        let controller =
+            Controller::open(Parts { db: db.clone().into(), settings, dns: None, groups: None, seal }).await.unwrap();
         let first = guest(&db, "192.0.2.1", Some("atlas")).await;
         guest(&db, "192.0.2.2", Some("blog")).await;
         guest(&db, "192.0.2.3", None).await;

@@ -24,6 +24,7 @@ use crate::git::Repository;
 use crate::jobs::{StepError, StepErrorKind};
 use crate::nodes::{Call, Carried, Credential, carry, connect};
 use crate::sagas::guest_calls::{On, SHORT, ask, endpoint, failed, read, stands};
+use crate::store::beside;
 use crate::store::deployments::{self, Course, NewDeployment, Ordered};
 use crate::store::environments::{self, Stands};
 use crate::store::led::{self, Led};
@@ -97,7 +98,7 @@ async fn follow_aloud(ctx: &Ctx, part: &Part, other: &Stands) -> Result<Ending, 
             }
         }
     };
-    let (ending, ()) = tokio::join!(following, telling);
+    let (ending, ()) = tokio::join!(following, beside(telling));
     ending
 }
 

@@ -7,6 +7,7 @@ use uuid::Uuid;
 
 use super::world::{World, fact};
 use crate::authz::Denied;
+use crate::store::beside;
 use crate::{Error, LinkNode};
 
 /// The field and message of a refusal.
@@ -100,7 +101,7 @@ async fn bad_requests(db: PgPool) {
     let form = Some(Uuid::now_v7());
     let ip = Some("10.5.7.7".parse().unwrap());
     let twice = |wanted: &mut crate::RequestGuest| (wanted.form_id, wanted.ip) = (form, ip);
-    let (first, second) = tokio::join!(ask(&twice), ask(&twice));
+    let (first, second) = tokio::join!(ask(&twice), beside(ask(&twice)));
     let (first, second) = (first.unwrap(), second.unwrap());
     assert_eq!(first, second, "the same form sent twice is one request");
     assert_eq!(refusal(ask(&|_| ()).await).0, "name");

@@ -6,6 +6,7 @@ use sqlx::PgPool;
 use super::world::World;
 use crate::drift::Checked;
 use crate::jobs::testing::Fault;
+use crate::store::beside;
 
 /// The last one's keys are changed, and later it is taken away.
 const NAMES: [&str; 3] = ["runs.trial.corpus.test", "rests.trial.corpus.test", "lost.trial.corpus.test"];
@@ -193,7 +194,7 @@ async fn a_cancelled_command_is_gone_before_anything_is_undone(db: PgPool) {
         }
         panic!("the image is never copied");
     };
-    let (ended, ()) = tokio::join!(world.run(job, Fault::None), cancel);
+    let (ended, ()) = tokio::join!(world.run(job, Fault::None), beside(cancel));
     assert_eq!(ended.state(), JobState::Undone, "{}", ended.story());
     let log = world.controller.job_log(&world.ops, job, 0, 1000).await.unwrap();
     let at = |text: &str| log.iter().find(|line| line.text.contains(text)).map(|line| line.seq);

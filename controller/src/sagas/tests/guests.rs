@@ -1,11 +1,12 @@
 //! Create, power, destroy.
 
-use corpus_domain::{Backing, GuestState, JobState, SizeProfile};
+use corpus_domain::{Backing, ChosenLimits, GuestState, JobState, SizeProfile};
 use sqlx::PgPool;
 
 use super::world::{World, faults};
 use crate::Error;
 use crate::jobs::testing::Fault;
+use crate::views::KeyAdded;
 
 const CREATE: [&str; 10] =
     ["ids", "allocate", "spawn", "hostsfile", "sshkeys", "initial_setup", "start", "routes", "ping", "ready"];
@@ -97,7 +98,7 @@ async fn power_and_keys(db: PgPool) {
     assert_eq!(state().await, GuestState::Running);
 
     let line = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl mia@trial";
-    let key = world.controller.add_key(&world.member, line).await.unwrap();
+    let Ok(KeyAdded::Added(key)) = world.controller.add_key(&world.member, line).await else { panic!("not added") };
     let keys = "lxc-attach -n www.trial.corpus.test -- cat /etc/corpus/authorized_keys/sysadmin";
     world.run_open_jobs().await;
     // Whose it is, instead of what the key says of itself.
@@ -107,6 +108,49 @@ async fn power_and_keys(db: PgPool) {
     world.run_open_jobs().await;
     assert!(!world.on_node(keys).await.contains(&kept), "the key did not leave");
 
+    let job = world.controller.destroy_guest(&world.member, guest).await.unwrap();
+    world.done(job).await;
+    world.leave(node).await;
+}
+
+#[sqlx::test(migrations = "../migrations")]
+#[ignore = "needs the lab"]
+async fn limits_change_while_the_guest_runs(db: PgPool) {
+    let world = World::new(db).await;
+    let node = world.ready_node().await;
+    let (guest, job) = world.ask_guest(NAME).await;
+    world.done(job).await;
+    let chosen = |memory: &str| ChosenLimits { memory: memory.parse().ok(), ..ChosenLimits::default() };
+    let limit = async |memory| world.controller.limit_guest(&world.member, guest, chosen(memory)).await;
+    // What the row says, and what holds the guest.
+    let has = async || {
+        let row = world.controller.guest(&world.member, guest).await.unwrap().limits.memory.to_string();
+        let free = world.on_node("lxc-attach -n www.trial.corpus.test -- free -m | awk '/Mem/ { print $2 }'").await;
+        (row, free.trim().to_owned())
+    };
+    let is = |row: &str, free: &str| (row.to_owned(), free.to_owned());
+    assert_eq!(has().await, is("1 GiB", "1024"));
+    let (before, after) = (Fault::FailBefore("limit".into()), Fault::FailAfter("limit".into()));
+    for (memory, fault, state, row, free) in [
+        ("2 GiB", before, JobState::Undone, "1 GiB", "1024"),
+        ("2 GiB", after, JobState::Undone, "1 GiB", "1024"),
+        ("512 MiB", Fault::Repeat("limit".into()), JobState::Done, "512 MiB", "512"),
+        ("1.5 GiB", Fault::KillAt(2), JobState::Done, "1.5 GiB", "1536"),
+    ] {
+        let ended = world.run(limit(memory).await.unwrap(), fault.clone()).await;
+        assert_eq!((ended.state(), has().await), (state, is(row, free)), "{fault:?}: {}", ended.story());
+    }
+    assert!(matches!(limit("1.5 GiB").await, Err(Error::Field { field: "memory", .. })), "nothing changes");
+    let refused = limit("4096 GiB").await;
+    let Err(Error::Field { field: "memory", message }) = refused else { panic!("{refused:?}") };
+    assert!(message.contains("free") && message.contains("more are needed"), "{message}");
+    let waits = limit("2 GiB").await.unwrap();
+    assert!(matches!(limit("3 GiB").await, Err(Error::Conflict(_))), "one change at a time");
+    world.done(waits).await;
+
+    let job = world.controller.restart_guest(&world.member, guest).await.unwrap();
+    world.done(job).await;
+    assert_eq!(has().await, is("2 GiB", "2048"), "after a restart");
     let job = world.controller.destroy_guest(&world.member, guest).await.unwrap();
     world.done(job).await;
     world.leave(node).await;

@@ -12,6 +12,7 @@ use super::world::{World, faults};
 use crate::RequestGuest;
 use crate::jobs::testing::Fault;
 use crate::project_views::{EnvironmentView, ProjectDetail};
+use crate::store::beside;
 
 pub const NAME: &str = "shop.trial.corpus.test";
 const SET_UP: [&str; 5] = ["row", "salt", "project", "firewall", "ready"];
@@ -226,7 +227,7 @@ async fn a_cancelled_deployment_is_rolled_back(db: PgPool) {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     };
-    let (ended, ()) = tokio::join!(world.run(job, Fault::None), cancel);
+    let (ended, ()) = tokio::join!(world.run(job, Fault::None), beside(cancel));
     assert_eq!(ended.state(), JobState::Undone, "{}", ended.story());
     assert_eq!(place.state(id).await.0, DeploymentState::RolledBack);
     assert!(place.environment().await.unwrap().live.is_none());

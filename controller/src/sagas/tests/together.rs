@@ -12,6 +12,7 @@ use super::world::faults;
 use crate::git::tests::world::said;
 use crate::jobs::testing::Fault;
 use crate::project_views::{DeploymentDetail, DeploymentFilter};
+use crate::store::beside;
 
 const OTHER: &str = "web.trial.corpus.test";
 const THIRD: &str = "worker.trial.corpus.test";
@@ -95,7 +96,8 @@ impl Two {
     /// Nothing runs any more, and no guest keeps what was brought for a deployment.
     async fn is_settled(&self) {
         let open = "select count(*) from deployments where ended_at is null";
-        let open: i64 = sqlx::query_scalar(open).fetch_one(&self.place.world.controller.services.db).await.unwrap();
+        let open: i64 =
+            sqlx::query_scalar(open).fetch_one(self.place.world.controller.services.db.pool()).await.unwrap();
         assert_eq!(open, 0, "deployments are open");
         let refs = "git --git-dir /srv/projects/atlas/git/project.git for-each-ref refs/corpus/release";
         let left = self.place.world.on_node(&format!("lxc-attach -n {OTHER} -- {refs}")).await;
@@ -178,7 +180,7 @@ async fn what_goes_live_goes_live_on_both_guests(db: PgPool) {
     world.on_node(&format!("lxc-stop -k -n {OTHER}")).await;
     sqlx::query("update guests set state = 'stopped' where name = $1")
         .bind(OTHER)
-        .execute(&world.controller.services.db)
+        .execute(world.controller.services.db.pool())
         .await
         .unwrap();
     let refused = world.controller.deploy(&world.member, two.place.project, DEV, Source::Head, vec![]).await;
@@ -228,7 +230,7 @@ async fn a_push_goes_live_on_both_guests_or_is_refused(db: PgPool) {
             place.world.run(one.job.unwrap(), Fault::None).await;
             one.id
         };
-        tokio::join!(desk.push(), follow)
+        tokio::join!(desk.push(), beside(follow))
     };
     let (output, good) = pushed("echo pushed", last).await;
     assert!(output.status.success(), "{}", said(&output));
@@ -271,7 +273,7 @@ async fn a_guest_that_is_lost_while_it_holds_does_what_the_first_did(db: PgPool)
             tokio::time::sleep(Duration::from_secs(1)).await;
             world.on_node(&format!("lxc-start -n {lost}")).await;
         };
-        let (ended, ()) = tokio::join!(world.run(job, Fault::None), cut);
+        let (ended, ()) = tokio::join!(world.run(job, Fault::None), beside(cut));
         let one = two.detail(id).await;
         let expected = if live { format!("echo {lost} {cancelled}") } else { before };
         assert_eq!(two.both().await, expected, "{lost}: {}\n{one:#?}", ended.story());

@@ -18,7 +18,8 @@ use crate::jobs::JobDetail;
 use crate::jobs::testing::{Fault, Faults, Trial};
 use crate::seal::SealKeys;
 use crate::store::nodes;
-use crate::{Controller, LinkNode, Parts, RequestGuest, Settings, SignIn};
+use crate::views::ZoneAccess;
+use crate::{Controller, LinkNode, Parts, RequestGuest, Rules, Settings, SignIn};
 
 /// The zone and domain of the tests.
 pub const ZONE: &str = "trial.corpus.test";
@@ -80,9 +81,10 @@ impl World {
                 authority: Some(fact("CORPUS_LAB_DNS_OF_NODES").parse().unwrap()),
                 ..crate::Surroundings::default()
             },
+            rules: Rules::default(),
         };
         let seal = SealKeys::load_or_create(&files.path().join("seal.key")).unwrap();
-        let parts = Parts { db, settings, dns: Some(Arc::new(dns.unwrap())), seal };
+        let parts = Parts { db: db.into(), settings, dns: Some(Arc::new(dns.unwrap())), groups: None, seal };
         let controller = Controller::open(parts).await.unwrap();
         let ops = sign_in(&controller, "olga", true, &[]).await;
         let atlas: ProjectName = "atlas".parse().unwrap();
@@ -194,6 +196,7 @@ impl World {
             environment: Environment::Dev,
             node: None,
             size: SizeProfile::Small,
+            limits: corpus_domain::ChosenLimits::default(),
             backing: Backing::Overlayfs,
             driver: Driver::Lxc,
             image: "debian-12".parse().unwrap(),
@@ -203,6 +206,7 @@ impl World {
             password: None,
             names: Vec::new(),
             autostart: true,
+            privileged: None,
             form_id: None,
         }
     }
@@ -216,7 +220,7 @@ impl World {
     /// A zone for the names of a test.
     pub async fn zone(&self) -> DnsName {
         let zone: DnsName = ZONE.parse().unwrap();
-        self.controller.create_zone(&self.ops, zone.clone()).await.unwrap();
+        self.controller.create_zone(&self.ops, zone.clone(), ZoneAccess::All).await.unwrap();
         zone
     }
 
@@ -264,7 +268,7 @@ impl World {
         let left = self
             .on_node(&format!(
                 "ls -d /var/lib/lxc/{name} 2>/dev/null; grep -l {name} /etc/corpus/* 2>/dev/null; lxc-ls -1 | grep -x {name}; \
-                 find /sys/fs/cgroup -maxdepth 2 -name '*{name}*'; ls /sys/class/net | grep -v -e lo -e eth0 -e lxcbr1"
+                 find /sys/fs/cgroup -maxdepth 3 -name '*{name}*'; grep /var/lib/lxc/ /proc/mounts; ls /sys/class/net | grep -v -e lo -e eth0 -e lxcbr1"
             ))
             .await;
         assert_eq!(left, "", "left of {name}");

@@ -14,6 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use corpus_agent::host::Host;
+use corpus_agent::itself;
 use corpus_agent::line::Line;
 use corpus_agent::project;
 use corpus_agent::serve::serve;
@@ -29,7 +30,7 @@ fn main() -> ExitCode {
         // On a guest it is the agent that units and hooks start.
         ["project", words @ ..] if project::cli::main(words) => Ok(()),
         ["project", ..] => Err(io::Error::other("the procedure failed")),
-        _ => Err(io::Error::other("usage: corpus-chaos-agent serve")),
+        words => itself::serve(words).unwrap_or_else(|| Err(io::Error::other("usage: corpus-chaos-agent serve"))),
     };
     match ended {
         Ok(()) => ExitCode::SUCCESS,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use chrono::{DateTime, Utc};
+use corpus_controller::views::ZoneAccess;
 use corpus_domain::{JobId, JobKind, JobState};
 use corpus_simulation::{Fleet, FleetConfig, Pace, Simulation, SimulationConfig};
 use serde_json::Value;
@@ -94,7 +95,7 @@ impl Recorder {
         self.keep(JobKind::GuestRestart, Some(job)).await;
         fleet.change_keys().await.unwrap();
         self.keep(JobKind::KeysSync, None).await;
-        fleet.controller.create_zone(who, "zone.test".parse().unwrap()).await.unwrap();
+        fleet.controller.create_zone(who, "zone.test".parse().unwrap(), ZoneAccess::All).await.unwrap();
         let name = "recorded.zone.test";
         let job = fleet.controller.attach_name(who, guest, name.parse().unwrap()).await.unwrap();
         self.keep_cancelled(JobKind::NameAttach, job, "routes").await;

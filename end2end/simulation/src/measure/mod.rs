@@ -14,6 +14,7 @@ mod work;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
+use corpus_controller::store::{as_server, as_shipped};
 use corpus_simulation::{Fault, Fleet, FleetConfig};
 use sqlx::PgPool;
 use sqlx::postgres::PgPoolOptions;
@@ -37,8 +38,7 @@ pub(crate) async fn scale(nodes: &str, guests: &str, jobs: &str) -> anyhow::Resu
     process::raise_open_files()?;
     let (nodes, guests, jobs): (u16, u8, usize) = (nodes.parse()?, guests.parse()?, jobs.parse()?);
     let url = std::env::var("DATABASE_URL").context("DATABASE_URL is not set")?;
-    // As the server has it.
-    let db = PgPoolOptions::new().max_connections(20).acquire_timeout(Duration::from_secs(5)).connect(&url).await?;
+    let db = as_shipped().connect_with(as_server(url.parse()?)).await?;
     sqlx::migrate!("../../migrations").run(&db).await?;
     let beside = PgPoolOptions::new().max_connections(1).connect(&url).await?;
     sqlx::query("create extension if not exists pg_stat_statements").execute(&beside).await?;

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use corpus_controller::store::beside;
 use corpus_domain::{JobId, JobState, NodeId};
 use corpus_simulation::{Fleet, FleetError};
 use futures::{StreamExt, TryStreamExt};
@@ -40,7 +41,7 @@ pub(crate) async fn run(fleet: &Fleet, nodes: &[NodeId], count: usize) -> Result
     let began = Instant::now();
     let pairs = nodes.iter().cycle().take(count.div_ceil(2)).enumerate();
     // Each round over the nodes ends another of their guests.
-    let asking = pairs.map(|(number, node)| ask(fleet, *node, number, 1 + number / nodes.len()));
+    let asking = pairs.map(|(number, node)| beside(ask(fleet, *node, number, 1 + number / nodes.len())));
     let mut jobs: Vec<JobId> = futures::stream::iter(asking).buffer_unordered(MEMBERS).try_concat().await?;
     jobs.truncate(count);
     let asked = began.elapsed();

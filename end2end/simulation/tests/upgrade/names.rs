@@ -100,6 +100,10 @@ impl DnsProvider for Names {
         Ok(Removal::Removed)
     }
 
+    async fn made_by_others(&self, _: &DnsName, _: &DnsName) -> Result<Option<String>, DnsError> {
+        Ok(None)
+    }
+
     async fn ensure_record(&self, record: &AddressRecord) -> Result<(), DnsError> {
         self.set(&record.name, Some(record.address));
         Ok(())

@@ -4,7 +4,11 @@ use corpus_domain::{Environment, ProjectRole};
 use sqlx::PgPool;
 
 use super::world::{KEY, World, conflict, forbidden, hidden};
-use crate::GitService::{ReceivePack, UploadPack};
+use crate::GitService::{self, ReceivePack, UploadPack};
+use crate::git::Repository;
+use crate::views::KeyAdded;
+
+const PUSH: (GitService, Repository) = (ReceivePack, Repository::Project);
 
 #[sqlx::test(migrations = "../migrations")]
 async fn pushes_and_fetches_find_the_guest_of_who_may(db: PgPool) {
@@ -15,7 +19,7 @@ async fn pushes_and_fetches_find_the_guest_of_who_may(db: PgPool) {
     let eve = world.member("eve", &[("shop", ProjectRole::Viewer)]).await;
     let bob = world.member("bob", &[]).await;
     let find = async |who, environment, service| {
-        world.controller.git_target(who, &"shop".parse().unwrap(), environment, service).await
+        world.controller.git_target(who, &"shop".parse().unwrap(), environment, (service, Repository::Project)).await
     };
     conflict(find(&mia, Environment::Dev, ReceivePack).await, "has no dev");
     let guest = world.environment(&mia, shop, Environment::Dev).await;
@@ -29,7 +33,8 @@ async fn pushes_and_fetches_find_the_guest_of_who_may(db: PgPool) {
     forbidden(find(&eve, Environment::Dev, ReceivePack).await);
     forbidden(find(&eve, Environment::Dev, UploadPack).await);
     hidden(find(&bob, Environment::Dev, UploadPack).await);
-    hidden(world.controller.git_target(&mia, &"nothing".parse().unwrap(), Environment::Dev, ReceivePack).await);
+    let nothing = world.controller.git_target(&mia, &"nothing".parse().unwrap(), Environment::Dev, PUSH).await;
+    hidden(nothing);
     assert_eq!(world.controller.git_targets().await.unwrap().len(), 2);
     world.run("update guests set state = 'stopped' where environment = 'dev'").await;
     conflict(find(&mia, Environment::Dev, ReceivePack).await, "start it first");
@@ -42,15 +47,34 @@ async fn pushes_and_fetches_find_the_guest_of_who_may(db: PgPool) {
 async fn a_key_tells_whose_it_is(db: PgPool) {
     let world = World::new(db).await;
     let mia = world.member("mia", &[]).await;
-    let whose = async |key: &str| world.controller.principal_by_key(key).await.unwrap().map(|who| who.id);
-    assert_eq!(whose(KEY).await, None);
-    let id = world.controller.add_key(&mia, KEY).await.unwrap();
+    let whose = async |fingerprint: &str| {
+        let found = world.controller.key_holders(&[fingerprint.to_owned(), "SHA256:nothing".to_owned()]).await.unwrap();
+        assert!(found.len() <= 1);
+        found.get(fingerprint).map(|holder| holder.principal.clone())
+    };
+    let Ok(KeyAdded::Added(id)) = world.controller.add_key(&mia, KEY).await else { panic!("not added") };
     let fingerprint = world.controller.my_keys(&mia).await.unwrap()[0].fingerprint.clone();
-    assert_eq!(whose(KEY).await, Some(mia.id));
-    assert_eq!(whose(KEY.rsplit_once(' ').unwrap().0).await, Some(mia.id), "without its comment");
-    assert_eq!(whose(&fingerprint).await, Some(mia.id));
-    assert_eq!(whose("SHA256:nothing").await, None);
+    assert_eq!(whose(&fingerprint).await, Some(mia.clone()), "with the roles");
     assert_eq!(whose("rubbish").await, None);
     world.controller.remove_key(&mia, id).await.unwrap();
-    assert_eq!(whose(KEY).await, None);
+    assert_eq!(whose(&fingerprint).await, None);
+}
+
+#[sqlx::test(migrations = "../migrations")]
+async fn the_pillar_of_prod_is_read_by_who_may_enter_prod(db: PgPool) {
+    let world = World::new(db).await;
+    let mut mia = world.member("mia", &[]).await;
+    let shop = world.project(&mut mia, "shop").await;
+    let dev = world.member("dev", &[("shop", ProjectRole::Developer)]).await;
+    world.environment(&mia, shop, Environment::Dev).await;
+    world.environment(&mia, shop, Environment::Prod).await;
+    let read = async |who, environment| {
+        let pillar = (UploadPack, Repository::Pillar);
+        world.controller.git_target(who, &"shop".parse().unwrap(), environment, pillar).await
+    };
+    read(&dev, Environment::Dev).await.unwrap();
+    read(&mia, Environment::Prod).await.unwrap();
+    forbidden(read(&dev, Environment::Prod).await);
+    world.controller.set_prod_entry(&mia, shop, true).await.unwrap();
+    read(&dev, Environment::Prod).await.unwrap();
 }

@@ -99,7 +99,8 @@ async fn a_role_given_here_is_worth_nothing_while_the_account_is_disabled(db: Pg
     world.controller.directory_says(mia.id, None).await.unwrap();
     assert!(keys::lines_for_guest(&mut conn, guest).await.unwrap().is_empty());
     assert!(keys::lines_on_node(&mut conn, world.node_id()).await.unwrap().is_empty());
-    assert!(world.controller.principal_by_key(KEY).await.unwrap().is_none());
+    let key: crate::ssh_keys::MemberKey = KEY.parse().unwrap();
+    assert!(world.controller.key_holders(&[key.fingerprint().to_owned()]).await.unwrap().is_empty());
     let ops = world.ops().await;
     assert_eq!(world.controller.project_list(&ops).await.unwrap()[0].members, 0);
     let mia = world.member("mia", &[]).await;

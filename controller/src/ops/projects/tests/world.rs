@@ -1,12 +1,15 @@
 //! Members, guests and the controller that the tests of projects share.
 
-use corpus_domain::{DeploymentId, Environment, GuestId, ProjectId, ProjectRole, UserId};
+use std::sync::Arc;
+
+use corpus_domain::{DeploymentId, Environment, GuestId, IdRange, ProjectCreators, ProjectId, ProjectRole, UserId};
 use sqlx::PgPool;
 use uuid::Uuid;
 
 use crate::authz::{Denied, Principal};
+use crate::dns::DnsProvider;
 use crate::seal::SealKeys;
-use crate::{Controller, Error, Parts, Settings, SignIn};
+use crate::{Controller, Error, Parts, ProjectGroups, Rules, Settings, SignIn};
 
 pub const KEY: &str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAICtZB/UHmRfIQ9w50MXZ1k2rRC9DQIwTl3SL5yoFAIvF mia@laptop";
 
@@ -17,7 +20,21 @@ pub struct World {
 }
 
 impl World {
+    /// Where every member makes projects.
     pub async fn new(db: PgPool) -> Self {
+        Self::with(db, None, None, Self::rules()).await
+    }
+
+    pub fn rules() -> Rules {
+        Rules { project_creators: ProjectCreators::Members, ..Rules::default() }
+    }
+
+    pub async fn with(
+        db: PgPool,
+        dns: Option<Arc<dyn DnsProvider>>,
+        groups: Option<Arc<dyn ProjectGroups>>,
+        rules: Rules,
+    ) -> Self {
         let files = tempfile::tempdir().unwrap();
         std::fs::write(files.path().join("agent"), "no agent").unwrap();
         let settings = Settings {
@@ -30,9 +47,10 @@ impl World {
             salt_bundle: None,
             git_url: Some("ssh://git@corpus.test:2222".to_owned()),
             surroundings: crate::Surroundings::default(),
+            rules,
         };
         let seal = SealKeys::load_or_create(&files.path().join("seal.key")).unwrap();
-        let controller = Controller::open(Parts { db: db.clone(), settings, dns: None, seal }).await.unwrap();
+        let controller = Controller::open(Parts { db: db.clone().into(), settings, dns, groups, seal }).await.unwrap();
         let node = Uuid::now_v7();
         sqlx::query(
             "insert into nodes (id, address, ssh_port, ssh_user, host_key, environments, state, network, bridge)
@@ -86,8 +104,8 @@ impl World {
         let count: i64 = sqlx::query_scalar("select count(*) from guests").fetch_one(&self.db).await.unwrap();
         sqlx::query(
             "insert into guests (id, name, node_id, project_id, environment, driver, image, backing, size, mode, state,
-                 ip, ssh_port, host_key)
-             values ($1, $2, $3, $4, $5, 'lxc', 'debian', 'dir', 'small', 'masterless', 'running', $6, $7, $8)",
+                 ip, ssh_port, host_key, id_range)
+             values ($1, $2, $3, $4, $5, 'lxc', 'debian', 'dir', 'small', 'masterless', 'running', $6, $7, $8, $9)",
         )
         .bind(id)
         .bind(format!("guest{count}.example.org"))
@@ -97,6 +115,7 @@ impl World {
         .bind(format!("10.5.0.{}", 10 + count))
         .bind(40_000 + i32::try_from(count).unwrap())
         .bind(KEY.rsplit_once(' ').unwrap().0)
+        .bind((count << 16) + i64::from(IdRange::LOWEST))
         .execute(&self.db)
         .await
         .unwrap();

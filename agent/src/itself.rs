@@ -1,0 +1,23 @@
+//! What the agent is started for by others than the controller: by LXC, before a guest starts, by the
+//! unit of lxcfs, and by itself. Whatever program the agent is a part of passes its words on to [`serve`].
+
+use std::io;
+
+use crate::drivers;
+use crate::drivers::lxc::{self, views};
+use crate::host::Host;
+use crate::users;
+
+/// Does what the words ask for, if they are any of these.
+pub fn serve(words: &[&str]) -> Option<io::Result<()>> {
+    match words {
+        [users::WORD] => Some(users::wait()),
+        // LXC adds the guest's name, and which hook it is.
+        [drivers::PREPARE, name, "lxc", "pre-start"] => Some(drivers::prepare(&Host::default(), name)),
+        [lxc::LIMITS, name, "lxc", "start-host"] => Some(lxc::hold(&Host::default(), name)),
+        // The unit of lxcfs, and this for each guest.
+        ["views"] => Some(views::serve(None)),
+        ["views", name] => Some(views::serve(Some(name))),
+        _ => None,
+    }
+}

@@ -1,0 +1,90 @@
+//! What a browser sends, without a network between.
+
+use std::collections::BTreeSet;
+
+use axum::Router;
+use axum::body::{Body, to_bytes};
+use axum::http::{Request, Response, header};
+use tower::ServiceExt;
+
+/// A browser, and the routes that it asked for.
+pub struct Browser {
+    router: Router,
+    cookie: String,
+    pub asked: BTreeSet<&'static str>,
+}
+
+impl Browser {
+    pub const fn new(router: Router) -> Self {
+        Self { router, cookie: String::new(), asked: BTreeSet::new() }
+    }
+
+    async fn send(&self, path: &str, form: Option<&[(&str, &str)]>) -> Response<Body> {
+        let body = form.map(|form| url::form_urlencoded::Serializer::new(String::new()).extend_pairs(form).finish());
+        let request = Request::builder()
+            .method(if form.is_some() { "POST" } else { "GET" })
+            .uri(path)
+            .header(header::COOKIE, &self.cookie)
+            .header("sec-fetch-site", "same-origin")
+            .header(header::CONTENT_TYPE, "application/x-www-form-urlencoded")
+            .body(Body::from(body.unwrap_or_default()))
+            .unwrap();
+        self.router.clone().oneshot(request).await.unwrap()
+    }
+
+    pub async fn get(&self, path: &str) -> Response<Body> {
+        self.send(path, None).await
+    }
+
+    /// Sends a form that must be accepted; answers where it leads.
+    pub async fn form(&mut self, route: &'static str, path: &str, form: &[(&str, &str)]) -> String {
+        let answer = self.send(path, Some(form)).await;
+        let status = answer.status().as_u16();
+        let place = answer.headers().get(header::LOCATION).map(|place| place.to_str().unwrap().to_owned());
+        if path == "/login" {
+            let cookie = answer.headers().get(header::SET_COOKIE).unwrap().to_str().unwrap();
+            self.cookie = cookie.split(';').next().unwrap().to_owned();
+        }
+        assert_eq!(status, 303, "{path}: {}", said(&text(answer).await));
+        self.asked.insert(route);
+        place.unwrap()
+    }
+
+    /// Sends a form that is refused with this status.
+    pub async fn status(&self, path: &str, form: &[(&str, &str)], status: u16) {
+        let answer = self.send(path, Some(form)).await;
+        assert_eq!(answer.status().as_u16(), status, "{path}: {}", said(&text(answer).await));
+    }
+
+    /// Asks for something that is answered itself: what is revealed, a file, events.
+    pub async fn answers(&mut self, route: &'static str, path: &str, form: &[(&str, &str)]) {
+        let posted = route.ends_with("/reveal");
+        let answer = self.send(path, posted.then_some(form)).await;
+        let status = answer.status().as_u16();
+        assert!(status < 400, "{path}: {status} {}", said(&text(answer).await));
+        text(answer).await;
+        self.asked.insert(route);
+    }
+
+    pub async fn page(&self, path: &str) {
+        let answer = self.get(path).await;
+        let status = answer.status().as_u16();
+        let page = text(answer).await;
+        assert_eq!(status, 200, "{path}: {}", said(&page));
+        assert!(page.contains("</html>"), "{path}: {page}");
+    }
+}
+
+async fn text(answer: Response<Body>) -> String {
+    String::from_utf8_lossy(&to_bytes(answer.into_body(), 4 << 20).await.unwrap()).into_owned()
+}
+
+/// What a page says, without its tags and what stands before it.
+fn said(page: &str) -> String {
+    let main = page.split_once("<main").map_or(page, |(_, main)| main);
+    main.split('<')
+        .filter_map(|part| Some(part.split_once('>')?.1.trim()))
+        .filter(|text| !text.is_empty())
+        .collect::<Vec<_>>()
+        .join(" | ")
+}

@@ -1,0 +1,137 @@
+//! A controller and its pages on a pool of one connection, and rows that only jobs make.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use axum::Router;
+use corpus_controller::dns::{AddressRecord, DnsError, DnsProvider, Removal, Zone};
+use corpus_controller::seal::SealKeys;
+use corpus_controller::store::Db;
+use corpus_controller::{Controller, Parts, Rules, Settings, SignIn};
+use corpus_domain::DnsName;
+use corpus_server::login::Accounts;
+use corpus_server::web::{self, Web};
+use secrecy::ExposeSecret;
+use sqlx::postgres::PgPoolOptions;
+use sqlx::{AssertSqlSafe, PgPool};
+use tempfile::TempDir;
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use crate::support::settings;
+
+pub const KEY: &str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAICtZB/UHmRfIQ9w50MXZ1k2rRC9DQIwTl3SL5yoFAIvF mia@laptop";
+
+/// A DNS server that does what it is told.
+struct Willing;
+
+#[async_trait]
+impl DnsProvider for Willing {
+    async fn check(&self) -> Result<(), DnsError> {
+        Ok(())
+    }
+    async fn zones(&self) -> Result<Vec<Zone>, DnsError> {
+        Ok(Vec::new())
+    }
+    async fn ensure_zone(&self, _: &DnsName) -> Result<(), DnsError> {
+        Ok(())
+    }
+    async fn remove_zone(&self, _: &DnsName) -> Result<Removal, DnsError> {
+        Ok(Removal::Removed)
+    }
+    async fn made_by_others(&self, _: &DnsName, _: &DnsName) -> Result<Option<String>, DnsError> {
+        Ok(None)
+    }
+    async fn ensure_record(&self, _: &AddressRecord) -> Result<(), DnsError> {
+        Ok(())
+    }
+    async fn remove_record(&self, _: &DnsName, _: &DnsName) -> Result<Removal, DnsError> {
+        Ok(Removal::Removed)
+    }
+}
+
+pub struct World {
+    pub router: Router,
+    pub admin: String,
+    controller: Controller,
+    /// Another pool, for what no form does.
+    beside: PgPool,
+    _folder: TempDir,
+}
+
+impl World {
+    pub async fn new(beside: PgPool) -> Self {
+        let folder = TempDir::new().unwrap();
+        let settings_of_server = settings(&beside, folder.path(), "");
+        let options = PgPoolOptions::new().max_connections(1).acquire_timeout(Duration::from_secs(3));
+        let pool = options.connect_with((*beside.connect_options()).clone()).await.unwrap();
+        let db = Db::from(pool);
+        let of_controller = Settings {
+            name: "test".to_owned(),
+            network: "10.5.0.1/16".parse().unwrap(),
+            bridge: "lxcbr1".to_owned(),
+            agent_binary: folder.path().join("agent"),
+            image_folder: folder.path().to_owned(),
+            authority: "127.0.0.1:53".parse().unwrap(),
+            salt_bundle: None,
+            git_url: Some("ssh://git@corpus.test:2222".to_owned()),
+            rules: Rules::default(),
+        };
+        let seal = SealKeys::load_or_create(&folder.path().join("seal.key")).unwrap();
+        let parts = Parts { db: db.clone(), settings: of_controller, dns: Some(Arc::new(Willing)), groups: None, seal };
+        let controller = Controller::open(parts).await.unwrap();
+        let accounts = Accounts::new(db);
+        let admin = accounts.ensure_admin().await.unwrap().unwrap().expose_secret().to_owned();
+        let web = Web::new(settings_of_server, controller.clone(), accounts, None, CancellationToken::new());
+        Self { router: web::router(web), admin, controller, beside, _folder: folder }
+    }
+
+    /// A node that takes guests.
+    pub async fn node(&self) -> String {
+        let id = Uuid::now_v7().to_string();
+        self.run(&format!(
+            "insert into nodes (id, address, ssh_port, ssh_user, host_key, environments, state, network, bridge, slots,
+                 reachability)
+             values ('{id}', '192.0.2.1', 22, 'root', '{}', '{{dev}}', 'ready', '10.5.0.1/16', 'lxcbr1', 16, 'reachable')",
+            KEY.rsplit_once(' ').unwrap().0,
+        ))
+        .await;
+        id
+    }
+
+    /// Another guest that runs.
+    pub async fn guest(&self, node: &str) -> String {
+        let id = Uuid::now_v7().to_string();
+        self.run(&format!(
+            "insert into guests (id, name, node_id, project_id, environment, driver, image, backing, size, mode, state,
+                 ip, ssh_port, id_range, host_key)
+             select '{id}', 'other.example.org', '{node}', id, 'dev', 'lxc', 'debian-12', 'dir', 'small', 'masterless',
+                 'running', '10.5.0.10', 40002, 1073807360, '{}' from projects",
+            KEY.rsplit_once(' ').unwrap().0,
+        ))
+        .await;
+        id
+    }
+
+    /// Somebody who has signed in.
+    pub async fn member(&self, login: &str) {
+        let who = SignIn {
+            realm: "ldap",
+            login: login.parse().unwrap(),
+            display_name: login.to_owned(),
+            mail: None,
+            ops: false,
+            roles: Vec::new(),
+        };
+        self.controller.sign_in(who, "127.0.0.1").await.unwrap();
+    }
+
+    pub async fn run(&self, statement: &str) {
+        sqlx::query(AssertSqlSafe(statement.to_owned())).execute(&self.beside).await.unwrap();
+    }
+
+    pub async fn one(&self, query: &'static str) -> String {
+        sqlx::query_scalar(query).fetch_one(&self.beside).await.unwrap()
+    }
+}

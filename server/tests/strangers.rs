@@ -1,0 +1,200 @@
+//! What a member learns of a project that is not theirs: nothing, by any page, form or event.
+//!
+//! Two projects share a node. Everything of `atlas` is named so that it can be found again, and a
+//! maintainer of `borealis` asks for every page and sends every form: once with what there is of
+//! `atlas`, once with ids and names that nobody has. Both answers must be the same, and nothing of
+//! `atlas` may stand in any answer. The routes are the router's own, so that a new one can't be
+//! forgotten.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests may fail loudly")]
+
+#[allow(dead_code, reason = "shared by tests")]
+mod support;
+#[path = "strangers/tenant.rs"]
+mod tenant;
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use corpus_server::web;
+use reqwest::header::COOKIE;
+use sqlx::PgPool;
+use sqlx::types::Uuid;
+
+use support::Running;
+use tenant::{NODE, Tenant};
+
+/// What no page of the router's list is: pages that take no form.
+const PAGES: [&str; 21] = [
+    "/",
+    "/nodes",
+    "/nodes/link",
+    "/nodes/{id}",
+    "/nodes/{id}/unlink",
+    "/guests",
+    "/guests/new",
+    "/guests/{id}",
+    "/guests/{id}/destroy",
+    "/projects",
+    "/projects/new",
+    "/projects/{name}",
+    "/projects/{name}/{environment}",
+    "/deployments",
+    "/dns",
+    "/jobs",
+    "/jobs?state=open",
+    "/jobs/{id}",
+    "/keys",
+    "/mail",
+    "/audit",
+];
+
+/// The routes of the router, and the pages.
+fn routes() -> Vec<String> {
+    let known = web::paths().into_iter().chain(PAGES).collect::<BTreeSet<_>>();
+    let open = ["/healthz", "/readyz", "/logout", "/login"];
+    known.into_iter().filter(|path| !open.contains(path)).map(str::to_owned).collect()
+}
+
+/// What every form is filled in with, all fields at once.
+fn form(of: &Tenant) -> Vec<(&'static str, String)> {
+    let id = |id: Uuid| id.to_string();
+    vec![
+        ("name", format!("new.{}.example.net", of.word)),
+        ("project", id(of.project)),
+        ("environment", "staging".to_owned()),
+        ("node", NODE.to_owned()),
+        ("size", "small".to_owned()),
+        ("backing", "dir".to_owned()),
+        ("driver", "lxc".to_owned()),
+        ("image", "debian-12".to_owned()),
+        ("mode", "masterless".to_owned()),
+        ("guest", format!("staging:{}", of.guest)),
+        ("login", of.member.clone()),
+        ("role", "viewer".to_owned()),
+        ("access", "all".to_owned()),
+        ("confirm", of.word.clone()),
+        ("comment", "why".to_owned()),
+        ("settings", "a: 1".to_owned()),
+        ("wants", "own".to_owned()),
+        ("line", "no key".to_owned()),
+    ]
+}
+
+/// An answer without what differs between two requests anyway: ids, nonces, and the words that were sent.
+async fn answer(response: reqwest::Response, of: &Tenant) -> (u16, String) {
+    let status = response.status().as_u16();
+    let location = support::header(&response, "location").to_owned();
+    let body = response.text().await.unwrap();
+    (status, of.without_itself(&location) + &of.without_itself(&body))
+}
+
+/// What is said of nodes and zones as a whole, the same for everybody who is no operator.
+fn is_of_ops(path: &str) -> bool {
+    path.starts_with("/nodes") || path.starts_with("/dns") || path == "/audit"
+}
+
+#[sqlx::test(migrations = "../migrations")]
+async fn what_is_of_another_project_is_as_if_it_were_not_there(pool: PgPool) {
+    let server = Running::start(&pool, "").await;
+    tenant::node(&pool).await;
+    let (atlas, nobody) = (Tenant::named("atlas"), Tenant::named("qwerty"));
+    let own = Tenant::named("borealis");
+    atlas.insert(&pool).await;
+    own.insert(&pool).await;
+    let dave = tenant::sign_in(&server, &pool, &own).await;
+    // A node is the same one for all.
+    let of_one = |route: &String| route.contains('{') && !route.starts_with("/nodes");
+    for route in routes().into_iter().filter(of_one) {
+        let there = answer(server.get(&atlas.path(&route), &dave).await, &atlas).await;
+        let not_there = answer(server.get(&nobody.path(&route), &dave).await, &nobody).await;
+        assert_eq!(there, not_there, "GET {route}");
+        // What is only posted to shows its page, and everybody has a page of their own keys.
+        if !is_of_ops(&route) && !route.starts_with("/keys") {
+            assert_eq!(there.0, 404, "GET {route}");
+        }
+    }
+    for route in routes().into_iter().filter(|route| route.contains('{') || route == "/guests/new") {
+        let send = async |of: &Tenant| {
+            let fields = form(of);
+            let fields: Vec<_> = fields.iter().map(|(name, value)| (*name, value.as_str())).collect();
+            answer(server.post(&of.path(&route), &dave, &fields).await, of).await
+        };
+        let (there, not_there) = (send(&atlas).await, send(&nobody).await);
+        assert_eq!(there, not_there, "POST {route}");
+        let expected: &[u16] = if is_of_ops(&route) { &[403, 422] } else { &[404] };
+        assert!(expected.contains(&there.0), "POST {route}: {}", there.0);
+    }
+    server.stop().await;
+}
+
+#[sqlx::test(migrations = "../migrations")]
+async fn no_page_form_or_event_names_what_is_of_another_project(pool: PgPool) {
+    let server = Running::start(&pool, "[projects]\ncreate = 'members'\n").await;
+    tenant::node(&pool).await;
+    let (atlas, own) = (Tenant::named("atlas"), Tenant::named("borealis"));
+    atlas.insert(&pool).await;
+    own.insert(&pool).await;
+    let dave = tenant::sign_in(&server, &pool, &own).await;
+    atlas.blocks(&own, &pool).await;
+    for role in ["viewer", "developer", "maintainer"] {
+        sqlx::query("update memberships set role = $1").bind(role).execute(&pool).await.unwrap();
+        // Events have no end: they have a test of their own.
+        for route in routes().into_iter().filter(|route| !route.ends_with("/events")) {
+            let page = server.get(&own.path(&route), &dave).await;
+            let status = page.status().as_u16();
+            assert!(status < 500, "GET {route} as {role}: {status}");
+            let text = page.text().await.unwrap();
+            assert_eq!(atlas.named_in(&text), None, "GET {route} as {role}");
+            if route == "/nodes/{id}" {
+                assert!(text.contains("nother job on this node"), "the node is busy: {text}");
+            }
+        }
+    }
+    // What members may be asked is refused without a word about others.
+    let taken = [
+        (format!("/guests/{}/names", own.guest), vec![("name", format!("shop.{}.example.net", atlas.word))]),
+        (format!("/guests/{}/names", own.guest), vec![("name", format!("x.shop.{}.example.net", atlas.word))]),
+        ("/projects/new".to_owned(), vec![("name", atlas.word.clone())]),
+    ];
+    for (path, fields) in taken {
+        let fields: Vec<_> = fields.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        let refused = server.post(&path, &dave, &fields).await;
+        assert!((400..500).contains(&refused.status().as_u16()), "POST {path}");
+        let text = refused.text().await.unwrap();
+        let sent = fields.iter().fold(text, |text, (_, value)| text.replace(value, ""));
+        assert_eq!(atlas.named_in(&sent), None, "POST {path}");
+    }
+    server.stop().await;
+}
+
+#[sqlx::test(migrations = "../migrations")]
+async fn the_events_of_a_job_that_waits_do_not_name_what_it_waits_for(pool: PgPool) {
+    let server = Running::start(&pool, "").await;
+    tenant::node(&pool).await;
+    let (atlas, own) = (Tenant::named("atlas"), Tenant::named("borealis"));
+    atlas.insert(&pool).await;
+    own.insert(&pool).await;
+    let dave = tenant::sign_in(&server, &pool, &own).await;
+    atlas.blocks(&own, &pool).await;
+    let events = |job: Uuid| format!("{}/jobs/{job}/events", server.url);
+    let ask = async |job| server.client.get(events(job)).header(COOKIE, &dave).send().await.unwrap();
+    assert_eq!(ask(atlas.job).await.status().as_u16(), 404);
+    let mut stream = ask(own.job).await;
+    let mut text = String::new();
+    let read = async {
+        while !text.contains("another job on this node") {
+            let Ok(Some(bytes)) = stream.chunk().await else { break };
+            text.push_str(&String::from_utf8_lossy(&bytes));
+        }
+    };
+    let _ = tokio::time::timeout(Duration::from_secs(20), read).await;
+    assert!(text.contains("\"type\":\"state\"") && text.contains("another job on this node"), "{text}");
+    assert_eq!(atlas.named_in(&text), None, "{text}");
+    drop(stream);
+    // Who is no member any more sees nothing of what they began themselves.
+    sqlx::query("delete from memberships").execute(&pool).await.unwrap();
+    assert_eq!(ask(own.job).await.status().as_u16(), 404);
+    let page = server.get(&format!("/jobs/{}", own.job), &dave).await;
+    assert_eq!(page.status().as_u16(), 404);
+    server.stop().await;
+}
