@@ -49,6 +49,7 @@ function configuration(folder, data, [port, gitPort], changes) {
       api_url: env.CORPUS_LAB_DNS_API,
       api_key: env.CORPUS_LAB_DNS_API_KEY,
       server: env.CORPUS_LAB_DNS,
+      resolver_server: env.CORPUS_LAB_DNS_OF_NODES,
       nameservers: [`ns1.${lab.zone}`],
       server_id: 'localhost',
     },

@@ -72,6 +72,7 @@ project_group_pattern = "project-{project}-{role}s"
 api_url = "$CORPUS_LAB_DNS_API"
 api_key = "$CORPUS_LAB_DNS_API_KEY"
 server = "$CORPUS_LAB_DNS"
+resolver_server = "$CORPUS_LAB_DNS_OF_NODES"
 nameservers = ["ns1.$CORPUS_LAB_DNS_ZONE"]
 server_id = "localhost"
 

@@ -41,6 +41,7 @@ fn serve(request: &Request, task: &Task<'_>) -> Result<Answer, Failure> {
         Request::Read => Ok(Answer::Reading(Box::new(facts::reading(task.host)?))),
         Request::EnsureDriver { driver } => packages::ensure(task, *driver).map(done),
         Request::ApplyNode { plan } => node::apply(task, plan).map(done),
+        Request::RefreshNode { plan } => node::refresh(task, plan).map(done),
         Request::CheckNode { plan } => Ok(Answer::Drift { differences: node::check(task, plan)? }),
         Request::CheckGuests { guests, images } => {
             Ok(Answer::Drift { differences: check::check(task, guests, images)? })

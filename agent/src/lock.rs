@@ -47,7 +47,9 @@ pub fn wanted(request: &Request) -> Vec<Wanted> {
         | Request::ReadProject { .. } => vec![],
         Request::EnsureProject { plan } => vec![self::project(&plan.project)],
         Request::EnsureProjectAbsent { project, .. } => vec![self::project(project)],
-        Request::EnsureDriver { .. } | Request::ApplyNode { .. } => vec![alone("node".into())],
+        Request::EnsureDriver { .. } | Request::ApplyNode { .. } | Request::RefreshNode { .. } => {
+            vec![alone("node".into())]
+        }
         Request::CheckNode { .. } => vec![shared("node".into())],
         Request::CheckGuests { .. } => vec![shared("guests".into())],
         Request::RemoveNode => vec![alone("guests".into()), alone("node".into())],

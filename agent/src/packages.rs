@@ -17,7 +17,10 @@ use crate::{confinement, drivers};
 
 const INSTALL: Duration = Duration::from_mins(15);
 /// openssl makes the proxy's first certificate.
-const NODE: [&str; 8] = ["haproxy", "nftables", "iproute2", "procps", "openssl", "tar", "zstd", "systemd"];
+const NODE: [&str; 9] = ["haproxy", "nftables", "iproute2", "procps", "openssl", "tar", "zstd", "systemd", RESOLVER];
+const RESOLVER: &str = "unbound";
+/// What comes with it would listen on port 53, or become the host's own resolver.
+const RESOLVER_UNITS: [&str; 2] = ["unbound.service", "unbound-resolvconf.service"];
 const LXC: [&str; 3] = ["lxc", "debootstrap", VIEWS];
 /// It makes guests see themselves.
 const VIEWS: &str = "lxcfs";
@@ -38,8 +41,13 @@ pub fn ensure(task: &Task<'_>, driver: Driver) -> Result<bool, Failure> {
     let profiles = if confinement::has_apparmor(task.host) { APPARMOR.as_slice() } else { &[] };
     let missing = missing(task.host, LXC.iter().chain(&NODE).chain(profiles))?;
     if !missing.is_empty() {
+        let brings_resolver = missing.contains(&RESOLVER);
+        if brings_resolver {
+            Argv::new("systemctl").args(["mask", "--runtime", "--quiet"]).args(RESOLVER_UNITS).run(task)?;
+        }
         install(task, &missing)?;
     }
+    keep_resolver_off(task)?;
     if missing.contains(&VIEWS) {
         views::stop_packaged(task)?;
     }
@@ -93,6 +101,18 @@ fn install(task: &Task<'_>, missing: &[&'static str]) -> Result<(), Failure> {
 fn apt(task: &Task<'_>, what: &[&str], packages: &[&str]) -> Result<Output, Failure> {
     let argv = Argv::new("apt-get").args(["-q", "-o", "DPkg::Lock::Timeout=60", "-o", "Acquire::Retries=1"]);
     argv.args(what).args(packages).env("DEBIAN_FRONTEND", "noninteractive").limit(INSTALL).run(task)
+}
+
+/// The resolver that came with the package never starts, also at the next boot; one that was there
+/// before was not masked, and stays as it is.
+fn keep_resolver_off(task: &Task<'_>) -> Result<(), Failure> {
+    let [first, _] = RESOLVER_UNITS;
+    if std::fs::symlink_metadata(task.host.path("/run/systemd/system").join(first)).is_err() {
+        return Ok(());
+    }
+    let systemctl = |args: &[&str]| Argv::new("systemctl").args(args).args(RESOLVER_UNITS).quiet();
+    systemctl(&["unmask", "--runtime", "--quiet"]).run(task)?;
+    systemctl(&["disable", "--quiet"]).run(task).map(drop)
 }
 
 /// Debian's own bridge for LXC is off, unless containers that are not ours live on it.

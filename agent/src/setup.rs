@@ -22,6 +22,9 @@ pub struct Changed {
 pub fn apply(root: &GuestRoot, setup: &GuestSetup) -> Result<Changed, Failure> {
     let mut changed = Changed::default();
     for file in &setup.files {
+        if file.yields && is_of_guest(root, &file.path.parse()?)? {
+            continue;
+        }
         changed.anything |= root.ensure(&file.path.parse()?, &file.text, Owner::root(file.mode))?;
     }
     if let Some(key) = &setup.host_key {
@@ -32,6 +35,14 @@ pub fn apply(root: &GuestRoot, setup: &GuestSetup) -> Result<Changed, Failure> {
     }
     changed.anything |= changed.host_key;
     Ok(changed)
+}
+
+/// The first line of a file that Corpus keeps in a guest.
+const OURS: &str = "# Kept by Corpus";
+
+/// Whether somebody in the guest wrote this file.
+fn is_of_guest(root: &GuestRoot, path: &GuestPath) -> Result<bool, Failure> {
+    Ok(root.read(path)?.is_some_and(|found| !found.text.trim().is_empty() && !found.text.starts_with(OURS)))
 }
 
 /// The keys that Corpus keeps in a guest are exactly these.
@@ -174,6 +185,20 @@ mod tests {
         assert_eq!(told(&foreign).as_deref(), Some("root has 1 key that Corpus did not bring"));
         assert_eq!(told("x\ny\n").as_deref(), Some("root lacks 2 keys and has 2 keys that Corpus did not bring"));
         assert_eq!(told(&wanted.join("\n")).as_deref(), Some("the file with the keys of root was changed"));
+    }
+
+    #[test]
+    fn what_the_guest_wrote_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = GuestRoot::folder(folder.path()).unwrap();
+        std::fs::create_dir(folder.path().join("etc")).unwrap();
+        let path = "/etc/resolv.conf";
+        for (found, stays) in
+            [("", false), ("\n", false), ("# Kept by Corpus; x\n", false), ("nameserver 192.0.2.1\n", true)]
+        {
+            std::fs::write(folder.path().join("etc/resolv.conf"), found).unwrap();
+            assert_eq!(is_of_guest(&root, &path.parse().unwrap()).unwrap(), stays, "{found:?}");
+        }
     }
 
     proptest! {

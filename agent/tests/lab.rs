@@ -16,10 +16,16 @@
 
 #[path = "lab/confined.rs"]
 mod confined;
+#[path = "lab/crowd.rs"]
+mod crowd;
 #[path = "lab/limits.rs"]
 mod limits;
 #[path = "lab/line.rs"]
 mod line;
+#[path = "lab/names.rs"]
+mod names;
+#[path = "lab/network.rs"]
+mod network;
 #[path = "lab/size.rs"]
 mod size;
 #[path = "lab/suite.rs"]
@@ -31,6 +37,27 @@ use std::time::Duration;
 
 use corpus_domain::{Backing, Driver};
 use world::World;
+
+#[test]
+#[ignore = "needs the lab"]
+fn guests_are_themselves_and_go_where_they_may() {
+    let world = World::from_environment().expect("scripts/test starts a lab and sets CORPUS_LAB_NODE1 and the others");
+    let other = std::env::var("CORPUS_LAB_NODE2").expect("the lab has two nodes");
+    let mut line = world.line();
+    suite::node_is_set_up(&world, &mut line);
+    let two = network::Two::new(&world, &mut line);
+    two.nobody_else();
+    two.goes_where_it_may(&mut line, &other);
+    two.resolves(&mut line, &other);
+    names::comes_back(&world);
+    two.one_guest_fills_nothing(&other);
+    two.drift_is_told(&mut line, suite::drift);
+    line.close();
+    two.outlives_a_reboot();
+    let mut line = world.line();
+    two.end(&mut line);
+    suite::node_is_given_back(&world, &mut line);
+}
 
 #[test]
 #[ignore = "needs the lab"]

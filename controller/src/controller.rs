@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use corpus_domain::{GuestId, GuestNetwork};
 use secrecy::SecretString;
+use tokio::sync::Notify;
 use uuid::Uuid;
 
 use crate::authz::Principal;
@@ -14,6 +15,7 @@ use crate::jobs::{Engine, EngineConfig, JobParams, Jobs, NewJob, StepError};
 use crate::nodes::{AgentBinary, ControlKey, Pool, StillLinked};
 use crate::seal::{Purpose, SealKeys, Sealed};
 use crate::store::{Db, Transaction, control_key, guests, nodes};
+use crate::surroundings::Surroundings;
 use crate::{Error, ProjectGroups, Result, Rules, sagas, ssh_keys};
 
 /// What the operator decides.
@@ -36,6 +38,8 @@ pub struct Settings {
     /// What the address of a project's repositories begins with: `ssh://git@corpus.example.org:2222`;
     /// none: git is not served here.
     pub git_url: Option<String>,
+    /// What nodes and guests must know of everything around them.
+    pub surroundings: Surroundings,
     /// Who makes projects, and which names are nobody's.
     pub rules: Rules,
 }
@@ -64,6 +68,8 @@ pub struct Services {
     pub git_host_key: ControlKey,
     /// This server, among those of one database.
     pub instance: Uuid,
+    /// Told when nodes must know something else of what is around them.
+    pub(crate) surroundings_changed: Notify,
 }
 
 impl Services {
@@ -158,6 +164,7 @@ impl Controller {
             seal,
             git_host_key,
             instance: Uuid::now_v7(),
+            surroundings_changed: Notify::new(),
         });
         let jobs = Jobs::open(db, sagas::registry().outlines()).await.map_err(crate::ops::jobs_error)?;
         Ok(Self { services, jobs })

@@ -24,6 +24,7 @@ mod sagas;
 pub mod seal;
 pub mod ssh_keys;
 pub mod store;
+mod surroundings;
 pub mod views;
 mod watch;
 
@@ -35,3 +36,4 @@ pub use ops::{
 };
 pub use rules::Rules;
 pub use store::users::SignIn;
+pub use surroundings::Surroundings;

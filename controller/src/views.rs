@@ -6,9 +6,9 @@ use std::net::Ipv4Addr;
 use chrono::{DateTime, Utc};
 use corpus_domain::{
     Backing, Bytes, DnsName, DnsNameId, DriftKind, Driver, Environment, GuestId, GuestName, GuestNetwork, GuestState,
-    IdRange, ImageName, JobId, KeyClaimId, Limits, MacAddress, Mode, NameState, NodeAddress, NodeId, NodeState, Overcommit,
-    ProjectId, ProjectName, ProjectRole, Reachability, Reason, Room, SizeProfile, SshKeyId, SshPort, UnixUser, UserName,
-    ZoneId,
+    IdRange, ImageName, JobId, KeyClaimId, Limits, MacAddress, Mode, NameState, NodeAddress, NodeId, NodeState,
+    Overcommit, ProjectId, ProjectName, ProjectRole, Reachability, Reason, Room, SizeProfile, SshKeyId, SshPort,
+    UnixUser, UserName, ZoneId,
 };
 use corpus_protocol::{Difference, Facts, Reading, SafeguardFact};
 use serde::{Deserialize, Serialize};

@@ -38,6 +38,7 @@ impl Controller {
         let mut list = tokio::time::interval(LIST_EVERY);
         let (mut gathered, mut tried) = (Vec::with_capacity(AT_ONCE), HashSet::new());
         tokio::spawn(self.clone().check_nodes(stop.clone()));
+        tokio::spawn(self.clone().follow_surroundings(stop.clone()));
         loop {
             tokio::select! {
                 () = stop.cancelled() => return,

@@ -7,6 +7,7 @@
 
 mod bytes;
 mod deployment;
+mod egress;
 mod guest;
 mod id_range;
 mod ids;
@@ -23,6 +24,7 @@ mod text;
 
 pub use bytes::Bytes;
 pub use deployment::{CommitId, DeploymentState, EnvironmentState, Origin, Outcome, Phase, Trigger};
+pub use egress::{EgressRule, Ipv4Network, Transport};
 pub use guest::{Backing, Driver, GuestState, Mode, NameState, Reason, Safeguard};
 pub use id_range::IdRange;
 pub use ids::{

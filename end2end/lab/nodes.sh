@@ -3,7 +3,7 @@
 # their own, each on its own address of a bridge that leads nowhere else.
 
 NODES=(node1 node2)
-NODE_PACKAGES=systemd-sysv,dbus,openssh-server,sudo,iproute2,iputils-ping,procps,kmod,lxc,lxc-templates,busybox-static,haproxy,nftables,python3-minimal,git,rsync,xz-utils,zstd,e2fsprogs,btrfs-progs,socat,dnsmasq-base,debootstrap,curl,ca-certificates,lxcfs
+NODE_PACKAGES=systemd-sysv,dbus,openssh-server,sudo,iproute2,iputils-ping,procps,kmod,lxc,lxc-templates,busybox-static,haproxy,nftables,python3-minimal,git,rsync,xz-utils,zstd,e2fsprogs,btrfs-progs,socat,dnsmasq-base,debootstrap,curl,ca-certificates,lxcfs,unbound
 
 node_number() { printf '%s' "${1#node}"; }
 node_address() { printf '%s.1%s' "$NET" "$(node_number "$1")"; }

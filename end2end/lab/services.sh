@@ -153,13 +153,14 @@ dns_port() { port 15353; }
 dns_api_port() { port 18081; }
 dns_api_url() { printf 'http://127.0.0.1:%s' "$(dns_api_port)"; }
 
+# Nodes ask it for the names that their guests resolve.
 dns_config() {
   # security-poll-suffix: it must not ask the Internet whether it is outdated.
   # The caches are off, so that a change is visible at once.
   cat <<CONFIG
 launch=gsqlite3
 gsqlite3-database=$1/pdns.sqlite3
-local-address=127.0.0.1
+local-address=127.0.0.1,$NET.1
 local-port=$(dns_port)
 socket-dir=$1
 api=yes

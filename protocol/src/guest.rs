@@ -68,6 +68,10 @@ pub struct GuestFile {
     pub text: String,
     /// Permission bits, 0o644.
     pub mode: u32,
+    /// Whether it yields to one that somebody in the guest wrote; an empty one, and one of ours
+    /// (its first line says so), is replaced all the same.
+    #[serde(default)]
+    pub yields: bool,
 }
 
 /// An ed25519 host key. The private part is in memory and in the guest only.

@@ -18,7 +18,7 @@ mod request;
 pub use drift::{Difference, GuestCheck};
 pub use facts::{Cpu, DriverFact, Facts, GuestReading, Listener, Reading, SafeguardFact, Storage};
 pub use guest::{Account, AuthorizedKeys, GuestFile, GuestNet, GuestPlan, GuestSetup, SshHostKey, UnixPasswordHash};
-pub use node::{FirewallRule, HttpRoute, ImageSource, NodePlan, SshRoute};
+pub use node::{Egress, FirewallRule, GuestPort, HttpRoute, ImageSource, NodePlan, SshRoute, ZoneServers};
 pub use project::{
     ArchiveEntry, Commit, ConfigurationEntry, DeployOrder, DeploymentEvent, Entry, Fault, Live, Mapping, Millis,
     Moment, PhaseReport, Place, ProjectPlan, Proof, RecipeReport, Report, SaltBundle, SaltState, Source,

@@ -1,8 +1,8 @@
 //! What a node should look like: sent whole, applied as a whole.
 
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, SocketAddr};
 
-use corpus_domain::{DnsName, GuestName, GuestNetwork, SshPort};
+use corpus_domain::{DnsName, EgressRule, GuestName, GuestNetwork, MacAddress, SshPort};
 use serde::{Deserialize, Serialize};
 
 /// Bridge, firewall and proxy of a node.
@@ -20,6 +20,46 @@ pub struct NodePlan {
     pub http_routes: Vec<HttpRoute>,
     /// What may reach guests besides what is always allowed (replies, and the proxy's own connections).
     pub firewall: Vec<FirewallRule>,
+    /// Who may send what on which port of the bridge.
+    #[serde(default)]
+    pub ports: Vec<GuestPort>,
+    /// Where guests may go.
+    #[serde(default)]
+    pub egress: Egress,
+    /// The zones that the node's resolver asks their own servers about.
+    #[serde(default)]
+    pub zones: Vec<ZoneServers>,
+}
+
+/// A guest's port of the bridge: nothing goes through it but what is sent from, or to, this address and MAC.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GuestPort {
+    /// The guest, for the name of the port.
+    pub guest: GuestName,
+    /// Its address; the host's end of its cable is named after it.
+    pub ip: Ipv4Addr,
+    /// Its MAC.
+    pub mac: MacAddress,
+}
+
+/// Where guests may go besides the internet, and what is closed to them besides private networks.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Egress {
+    /// Addresses of what Corpus is made of: the controller, its database, the directory, nodes.
+    pub denied: Vec<Ipv4Addr>,
+    /// Nodes whose sites guests may ask for as the world does, by HTTP and HTTPS only.
+    pub sites: Vec<Ipv4Addr>,
+    /// What ops let them reach all the same.
+    pub allowed: Vec<EgressRule>,
+}
+
+/// A zone of ours, and who answers for it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ZoneServers {
+    /// The zone.
+    pub zone: DnsName,
+    /// Its name servers, as nodes reach them.
+    pub servers: Vec<SocketAddr>,
 }
 
 /// A TCP port of the node that leads to a guest's SSH.

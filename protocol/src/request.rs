@@ -134,6 +134,12 @@ pub enum Request {
         /// The whole of it.
         plan: Box<NodePlan>,
     },
+    /// The same on a node that has a plan in force. One that has none, because it was given back,
+    /// gets none: so this needs no job that keeps others from the node.
+    RefreshNode {
+        /// The whole of it.
+        plan: Box<NodePlan>,
+    },
     /// Tell whether the node is as planned, without changing it. Answer: [`Answer::Drift`].
     CheckNode {
         /// The whole of it.

@@ -19,6 +19,7 @@ mod security;
 pub mod serve;
 pub mod sessions;
 pub mod shares;
+mod surroundings;
 pub mod trace;
 mod turns;
 pub mod web;

@@ -24,9 +24,8 @@ use crate::config::{Dns, Git, Settings};
 use crate::connections::{self, Places, Times};
 use crate::database::{Database, DatabaseError};
 use crate::login::{Accounts, Directory, DirectoryError, LocalError, Refused, Watch};
-use crate::sessions;
 use crate::web::{self, Web};
-
+use crate::{sessions, surroundings};
 /// How long requests and the steps of jobs may still take once the server is told to end.
 const GRACE: Duration = Duration::from_secs(10);
 /// How long it still takes connections then, while `/readyz` says 503: the time that a proxy
@@ -255,6 +254,7 @@ fn parts(settings: &Settings, database: &Database, directory: Option<Directory>)
         authority,
         salt_bundle: settings.salt_bundle.clone(),
         git_url: settings.git.as_ref().map(Git::url),
+        surroundings: surroundings::of(settings),
         rules: settings.rules(),
     };
     let dns = settings.dns.as_ref().map(power_dns).transpose()?;

@@ -26,15 +26,17 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use corpus_domain::{Backing, GuestName, GuestState, ImageName, Limits, SizeProfile};
-use corpus_protocol::{AuthorizedKeys, GuestPlan, GuestReading, GuestSetup};
+use corpus_protocol::{AuthorizedKeys, GuestPlan, GuestPort, GuestReading, GuestSetup};
 
 use self::config::Made;
+pub use self::config::interface;
 use self::limits::Held;
 use super::Driver;
 use crate::failure::Failure;
 use crate::files;
 use crate::guest_root::GuestRoot;
 use crate::host::Host;
+use crate::node;
 use crate::runner::Argv;
 use crate::setup;
 use crate::task::Task;
@@ -107,6 +109,9 @@ impl Driver for Lxc {
         state::sweep(name);
         tools::ensure(task.host)?;
         as_the_host_is_now(task.host, name)?;
+        if let Some((bridge, port)) = port(task.host, name)? {
+            node::admit(task, &bridge, &port)?;
+        }
         start(task, name)?;
         Ok(true)
     }
@@ -122,6 +127,9 @@ impl Driver for Lxc {
     fn ensure_absent(&self, task: &Task<'_>, name: &GuestName) -> Result<bool, Failure> {
         if made(task.host, name)?.is_some() && state::init(task.host, name).is_some() {
             stop(task, name, Duration::ZERO)?;
+        }
+        if let Some((bridge, port)) = port(task.host, name)? {
+            node::retract(task, &bridge, &port)?;
         }
         let removed = folder::remove(task, name)?;
         state::sweep(name);
@@ -179,6 +187,11 @@ fn made(host: &Host, name: &GuestName) -> Result<Option<Made>, Failure> {
             "there is a container {name} on the node that Corpus did not make; it stays untouched"
         ))
     })
+}
+
+/// The guest's port, and the bridge it is on; nothing when there is no guest.
+fn port(host: &Host, name: &GuestName) -> Result<Option<(String, GuestPort)>, Failure> {
+    Ok(files::read(&config_path(host, name))?.as_deref().and_then(|config| config::port(config, name)))
 }
 
 fn require(host: &Host, name: &GuestName) -> Result<Made, Failure> {

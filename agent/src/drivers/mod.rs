@@ -50,6 +50,8 @@ pub trait Driver {
     fn uses_image(&self, host: &Host, image: &corpus_domain::ImageName) -> bool;
 }
 
+pub use self::lxc::interface;
+
 /// The driver of a technology.
 pub fn of(kind: Kind) -> Result<&'static dyn Driver, Failure> {
     match kind {

@@ -62,6 +62,11 @@ fn text(host: &Host, path: &str) -> Result<String, Failure> {
     fs::read_to_string(host.path(path)).at("read", path)
 }
 
+/// The memory of the host; 0 when that can't be read.
+pub fn memory_total(host: &Host) -> u64 {
+    memory(host).map_or(0, |(total, _)| total.0)
+}
+
 /// Total and used.
 fn memory(host: &Host) -> Result<(Bytes, Bytes), Failure> {
     Ok(parse::memory(&text(host, "/proc/meminfo")?))

@@ -5,10 +5,11 @@ use std::fs;
 
 use corpus_protocol::NodePlan;
 
-use super::check::{map_difference, network};
+use super::check::{learns_unseen, map_difference, network, port_differences};
 use super::live::{self, inactive_units};
 use super::plan::require_sound;
-use super::{Part, Rendered, UNITS, applied_path, certificate, mark, render, seen_rules};
+use super::{Part, Rendered, applied_path, certificate, mark, render, seen_rules, units};
+use super::{ports, resolver};
 use crate::drivers;
 use crate::failure::{At, Failure};
 use crate::files;
@@ -34,18 +35,24 @@ pub fn apply(task: &Task<'_>, plan: &NodePlan) -> Result<bool, Failure> {
     let inactive = inactive_units(task)?;
     let interrupted = mark(task.host).exists();
     let in_force = !interrupted && inactive.is_empty() && applied.is_some();
-    let undermined = in_force && !(rules_are_there(task, &changes)? && routes_are_there(task.host, plan, &changes));
+    let undermined =
+        in_force && !(rules_are_there(task, plan, &changes)? && routes_are_there(task.host, plan, &changes));
     let all = interrupted || !inactive.is_empty() || undermined;
     let swapped = !changes.is_empty() || all;
     if swapped {
         check(task, &changes)?;
-        swap(task, &changes, &inactive, all)?;
+        swap(task, plan, &changes, &inactive, all)?;
     }
     let mended = applied.is_some() && mend_bridge(task, plan, &inactive)?;
     if swapped || mended || applied.as_ref() != Some(plan) {
         remember(task.host, plan)?;
     }
     Ok(swapped || mended)
+}
+
+/// The same where a plan is in force; a node that was given back stays so.
+pub fn refresh(task: &Task<'_>, plan: &NodePlan) -> Result<bool, Failure> {
+    if applied(task.host)?.is_none() { Ok(false) } else { apply(task, plan) }
 }
 
 /// The plan in force, if there is one.
@@ -111,6 +118,13 @@ fn ensure_certificate(task: &Task<'_>) -> Result<(), Failure> {
 /// anything to do.
 fn mend_bridge(task: &Task<'_>, plan: &NodePlan, inactive: &[&'static str]) -> Result<bool, Failure> {
     const UNIT: &str = "corpus-network.service";
+    // As an older release made it: no reason to make it anew, which takes guests off it.
+    let learned = learns_unseen(task.host, &plan.bridge);
+    if learned {
+        let argv =
+            Argv::new("ip").args(["link", "set", "dev", &plan.bridge, "type", "bridge", "no_linklocal_learn", "1"]);
+        argv.run(task)?;
+    }
     let differs = !network(task.host, plan)?.is_empty();
     if differs {
         Argv::new("systemctl").args(["restart", UNIT]).run(task)?;
@@ -119,7 +133,13 @@ fn mend_bridge(task: &Task<'_>, plan: &NodePlan, inactive: &[&'static str]) -> R
     for cable in drivers::cables(task.host).iter().filter(|_| remade) {
         Argv::new("ip").args(["link", "set", "dev", cable, "master", &plan.bridge]).run(task)?;
     }
-    Ok(remade)
+    Ok(remade || learned)
+}
+
+/// Whether the bridge, or its address, is not the planned one.
+fn is_elsewhere(host: &Host, plan: &NodePlan) -> bool {
+    let there = host.path(format!("/sys/class/net/{}/bridge", plan.bridge)).exists();
+    !there || !crate::facts::addresses(host).contains(&plan.network.gateway().into())
 }
 
 /// Not looked at when the maps are replaced anyway.
@@ -131,17 +151,20 @@ fn routes_are_there(host: &Host, plan: &NodePlan, changes: &[Change]) -> bool {
 }
 
 /// Something else on the host may have flushed the kernel's rules; not looked at when they are loaded anyway.
-fn rules_are_there(task: &Task<'_>, changes: &[Change]) -> Result<bool, Failure> {
-    if changes.iter().any(|change| change.file.part == Part::Firewall) {
+fn rules_are_there(task: &Task<'_>, plan: &NodePlan, changes: &[Change]) -> Result<bool, Failure> {
+    let changes_part = |part| changes.iter().any(|change| change.file.part == part);
+    if changes_part(Part::Firewall) {
         return Ok(true);
     }
     let seen = files::read(&seen_rules(&task.host.configuration()))?;
-    Ok(seen.is_some_and(|seen| live::rules(task).is_ok_and(|rules| rules == seen)))
+    let Ok(filter) = live::filter(task) else { return Ok(false) };
+    let ports = changes_part(Part::Ports) || port_differences(task.host, plan, &filter).is_empty();
+    Ok(ports && seen.is_some_and(|seen| filter.rules == seen))
 }
 
 /// Asks haproxy and nft what they think of the changed files, beside the old ones.
 fn check(task: &Task<'_>, changes: &[Change]) -> Result<(), Failure> {
-    for name in ["hosts.map", "ports.map"].map(|name| task.host.configuration().join(name)) {
+    for name in ["hosts.map", "ports.map", "ports.nft"].map(|name| task.host.configuration().join(name)) {
         if !name.exists() {
             files::write(&name, "", 0o644)?;
         }
@@ -150,7 +173,8 @@ fn check(task: &Task<'_>, changes: &[Change]) -> Result<(), Failure> {
         let argv = match file.part {
             Part::Proxy => Argv::new("haproxy").args(["-c", "-q", "-f"]),
             Part::Firewall => Argv::new("nft").args(["-c", "-f"]),
-            Part::Unit | Part::Maps => continue,
+            Part::Resolver => Argv::new("unbound-checkconf"),
+            Part::Unit | Part::Ports | Part::Maps => continue,
         };
         let beside = file.path.with_extension("check");
         files::write(&beside, &file.text, 0o600)?;
@@ -162,26 +186,36 @@ fn check(task: &Task<'_>, changes: &[Change]) -> Result<(), Failure> {
 }
 
 fn refused(part: Part, failure: Failure) -> Failure {
-    let file = if part == Part::Proxy { "haproxy.cfg" } else { "firewall.nft" };
+    let file = match part {
+        Part::Proxy => "haproxy.cfg",
+        Part::Resolver => "the resolver's corpus.conf",
+        _ => "firewall.nft",
+    };
     match failure {
         Failure::Command { tail, .. } => Failure::CheckFailed { file, tail },
         other => other,
     }
 }
 
-fn swap(task: &Task<'_>, changes: &[Change], inactive: &[&'static str], all: bool) -> Result<(), Failure> {
+fn swap(
+    task: &Task<'_>,
+    plan: &NodePlan,
+    changes: &[Change],
+    inactive: &[&'static str],
+    all: bool,
+) -> Result<(), Failure> {
     files::write(&mark(task.host), "", 0o644)?;
     let mut parts: HashSet<Part> = changes.iter().map(|change| change.file.part).collect();
     if all {
-        parts.extend([Part::Unit, Part::Firewall, Part::Proxy, Part::Maps]);
+        parts.extend([Part::Unit, Part::Firewall, Part::Ports, Part::Proxy, Part::Maps, Part::Resolver]);
     }
     let swapped = changes
         .iter()
         .try_for_each(|change| files::write(&change.file.path, &change.file.text, 0o644))
-        .and_then(|()| bring_into_force(task, &parts, changes, inactive));
+        .and_then(|()| bring_into_force(task, plan, &parts, changes, inactive));
     if let Err(failure) = swapped {
         task.note("that failed; the previous configuration comes back");
-        go_back(task, changes, &parts);
+        go_back(task, plan, changes, &parts);
         return Err(failure);
     }
     files::remove(&mark(task.host)).map(|_| ())
@@ -189,6 +223,7 @@ fn swap(task: &Task<'_>, changes: &[Change], inactive: &[&'static str], all: boo
 
 fn bring_into_force(
     task: &Task<'_>,
+    plan: &NodePlan,
     parts: &HashSet<Part>,
     changes: &[Change],
     inactive: &[&'static str],
@@ -197,22 +232,31 @@ fn bring_into_force(
     let systemctl = |verb: &str| Argv::new("systemctl").args([verb, "--quiet"]);
     if parts.contains(&Part::Unit) {
         Argv::new("systemctl").arg("daemon-reload").run(task)?;
-        systemctl("enable").args(UNITS).quiet().run(task)?;
+        systemctl("enable").args(units(task.host)).quiet().run(task)?;
         let network_changed = changes.iter().any(|change| change.file.path.ends_with("corpus-network.service"));
-        if network_changed && runs("corpus-network.service") {
+        // A bridge that is made anew takes the guests' cables off: never for another text alone.
+        if network_changed && runs("corpus-network.service") && is_elsewhere(task.host, plan) {
             systemctl("restart").arg("corpus-network.service").run(task)?;
         }
     }
     if parts.contains(&Part::Firewall) {
         let folder = task.host.configuration();
         Argv::new("nft").arg("-f").arg(folder.join("firewall.nft")).run(task)?;
-        files::write(&seen_rules(&folder), &live::rules(task)?, 0o600)?;
+        files::write(&seen_rules(&folder), &live::filter(task)?.rules, 0o600)?;
+    } else if parts.contains(&Part::Ports) {
+        ports::load(task)?;
     }
     if !runs("corpus-proxy.service") {
         require_free_ports(task.host)?;
     }
     if !inactive.is_empty() {
-        systemctl("start").args(UNITS).run(task)?;
+        systemctl("start").args(units(task.host)).run(task)?;
+    }
+    if parts.contains(&Part::Ports) {
+        ports::settle(task, &plan.bridge)?;
+    }
+    if parts.contains(&Part::Resolver) && units(task.host).contains(&resolver::UNIT) && runs(resolver::UNIT) {
+        live::reload_resolver(task)?;
     }
     if !runs("corpus-proxy.service") {
         return Ok(());
@@ -230,7 +274,7 @@ fn replace_maps(task: &Task<'_>, parts: &HashSet<Part>, changes: &[Change]) -> R
 
 /// Puts the old files back and brings them into force as far as that goes. What fails here is
 /// done again by the next request, for the mark stays.
-fn go_back(task: &Task<'_>, changes: &[Change], parts: &HashSet<Part>) {
+fn go_back(task: &Task<'_>, plan: &NodePlan, changes: &[Change], parts: &HashSet<Part>) {
     // A cancelled request can start no command any more; going back is not part of it.
     let task = &Task { host: task.host, cancel: &crate::task::Cancel::default(), events: task.events };
     let mut old = Vec::new();
@@ -247,7 +291,7 @@ fn go_back(task: &Task<'_>, changes: &[Change], parts: &HashSet<Part>) {
     }
     if applied_path(task.host).exists() {
         let inactive = inactive_units(task).unwrap_or_default();
-        if bring_into_force(task, parts, &old, &inactive).is_ok() {
+        if bring_into_force(task, plan, parts, &old, &inactive).is_ok() {
             let _ = files::remove(&mark(task.host));
         }
     }

@@ -6,9 +6,9 @@ use std::net::IpAddr;
 use corpus_domain::DriftKind;
 use corpus_protocol::{Difference, NodePlan};
 
-use super::live::{self, inactive_units};
+use super::live::{self, Filter, inactive_units};
 use super::plan::require_sound;
-use super::{Part, Rendered, render, seen_rules};
+use super::{Part, Rendered, identity, ports, render, resolver, seen_rules};
 use crate::facts::addresses;
 use crate::failure::Failure;
 use crate::files;
@@ -25,8 +25,12 @@ pub fn check(task: &Task<'_>, plan: &NodePlan) -> Result<Vec<Difference>, Failur
     }
     let inactive = inactive_units(task)?.into_iter();
     differences.extend(inactive.map(|unit| found(DriftKind::Unit, format!("{unit} is not active"))));
+    if !resolver::is_installed(task.host) {
+        let text = "unbound is not installed, so guests resolve no names; a repair installs it";
+        differences.push(found(DriftKind::Unit, text));
+    }
     differences.extend(network(task.host, plan)?);
-    differences.extend(rules(task)?);
+    differences.extend(rules(task, plan)?);
     let maps = rendered.iter().filter(|file| file.part == Part::Maps);
     differences.extend(maps.filter_map(|file| map_difference(task.host, file)));
     Ok(differences)
@@ -54,21 +58,39 @@ pub(super) fn network(host: &Host, plan: &NodePlan) -> Result<Vec<Difference>, F
     } else if !addresses(host).contains(&IpAddr::V4(plan.network.gateway())) {
         differences.push(format!("the bridge {bridge} does not have the address {}", plan.network));
     }
+    if learns_unseen(host, bridge) {
+        differences.push(format!("the bridge {bridge} learns from frames that no rule sees"));
+    }
     if files::read(&host.path("/proc/sys/net/ipv4/ip_forward"))?.is_none_or(|text| text.trim() != "1") {
         differences.push("the kernel does not forward IPv4".to_owned());
     }
     Ok(differences.into_iter().map(|text| found(DriftKind::Network, text)).collect())
 }
 
-fn rules(task: &Task<'_>) -> Result<Option<Difference>, Failure> {
-    let now = live::rules(task)?;
+/// Whether frames to link-local groups teach the bridge who is where.
+pub(super) fn learns_unseen(host: &Host, bridge: &str) -> bool {
+    let path = host.path(format!("/sys/class/net/{bridge}/bridge/no_linklocal_learn"));
+    std::fs::read_to_string(path).is_ok_and(|text| text.trim() == "0")
+}
+
+fn rules(task: &Task<'_>, plan: &NodePlan) -> Result<Vec<Difference>, Failure> {
+    let now = live::filter(task)?;
     let seen = files::read(&seen_rules(&task.host.configuration()))?;
-    let text = match seen {
-        _ if now.is_empty() => "the firewall's tables are missing in the kernel",
-        Some(seen) if seen != now => "the firewall's rules in the kernel were changed by someone else",
-        _ => return Ok(None),
-    };
-    Ok(Some(found(DriftKind::Rule, text)))
+    let mut texts = Vec::new();
+    if now.rules.is_empty() {
+        texts.push("the firewall's tables are missing in the kernel".to_owned());
+    } else {
+        let changed = seen.is_some_and(|seen| seen != now.rules);
+        texts.extend(changed.then(|| "the firewall's rules in the kernel were changed by someone else".to_owned()));
+        texts.extend(port_differences(task.host, plan, &now));
+    }
+    Ok(texts.into_iter().map(|text| found(DriftKind::Rule, text)).collect())
+}
+
+/// What of the guests' ports in the kernel is not as planned.
+pub(super) fn port_differences(host: &Host, plan: &NodePlan, filter: &Filter) -> Vec<String> {
+    let files = (identity::ports(plan), identity::neighbours(plan));
+    ports::differences(host, &plan.bridge, (&files.0, &files.1), &filter.ports)
 }
 
 /// Whether the running proxy looks up in this map something else than the file says.

@@ -1,24 +1,27 @@
 //! The firewall of the guests, in tables of its own that are replaced in one transaction.
 //!
 //! Towards guests everything is dropped but replies and what the plan lets through; the proxy's
-//! connections come from the node itself and don't pass here. From guests everything may leave
-//! the node, behind its address; to the node itself only ping, replies to the proxy, and what the
-//! world may ask of the proxy get through: a guest checks its own site on the way that the world takes. Guests don't reach each other: frames between ports of our bridge are dropped in the
-//! bridge's own table, also those of ARP, so no guest can pose as the gateway. Connection
-//! tracking of bridges is not in every kernel, so the few allowed pairs are let through without.
+//! connections come from the node itself and don't pass here. From guests the internet may be
+//! reached, behind the node's address (see `egress`); of the node itself, whichever of its
+//! addresses is asked, only ping, the resolver, and what the world may ask of the proxy: a guest
+//! checks its own site on the way that the world takes. Guests don't reach each other, neither on
+//! the bridge (see `identity`) nor by way of the node.
 //!
 //! Only our tables are touched: the host's own rules stay as they are.
 
-use std::net::Ipv4Addr;
 use std::path::Path;
 
 use corpus_protocol::{FirewallRule, NodePlan};
 
-/// The host's ends of the guests' cables begin so; see the drivers.
-const PORTS: &str = "cg*";
+use super::{egress, identity};
 
-/// The text for `nft -f`.
-pub fn rules(plan: &NodePlan) -> String {
+/// Questions of one guest to the resolver a second, and at once.
+const QUESTIONS: (u32, u32) = (200, 1000);
+/// Connections of one guest to the resolver.
+const RESOLVING: u32 = 16;
+
+/// The text for `nft -f`; what is in the set of ports comes from a file beside it.
+pub fn rules(folder: &Path, plan: &NodePlan) -> String {
     let bridge = &plan.bridge;
     let gateway = plan.network.gateway();
     let network = format!("{}/{}", plan.network.network(), plan.network.prefix());
@@ -27,20 +30,44 @@ pub fn rules(plan: &NodePlan) -> String {
     rules.dedup();
     let (near, far): (Vec<&FirewallRule>, Vec<&FirewallRule>) =
         rules.into_iter().partition(|rule| plan.network.takes(rule.from));
-    let to_guests: String = far.iter().map(|rule| indented(&let_in(rule))).collect();
-    let between: String = near.iter().map(|rule| let_between(rule)).collect();
+    let to_guests: String = far.iter().map(|rule| let_in(rule)).collect();
+    let (rate, burst) = QUESTIONS;
     format!(
         "\
 # Written by corpus-agent; changes are overwritten.
 table inet corpus
 delete table inet corpus
 table inet corpus {{
+	set questions {{
+		type ipv4_addr
+		size 65535
+		flags dynamic,timeout
+		timeout 10s
+	}}
+	set resolving {{
+		type ipv4_addr
+		size 65535
+		flags dynamic
+	}}
+{bounds}	chain untracked {{
+		type filter hook prerouting priority raw; policy accept;
+		iifname \"{bridge}\" ip daddr {gateway} udp dport 53 notrack
+	}}
+	chain untracked_answers {{
+		type filter hook output priority raw; policy accept;
+		oifname \"{bridge}\" ip saddr {gateway} udp sport 53 notrack
+	}}
 	chain forward {{
 		type filter hook forward priority filter; policy accept;
-		iifname \"{bridge}\" ip saddr != {network} drop
-		iifname \"{bridge}\" meta nfproto ipv6 drop
+		iifname \"{bridge}\" oifname \"{bridge}\" drop
+		iifname \"{bridge}\" jump leaving
 		oifname \"{bridge}\" jump to_guests
 	}}
+	chain leaving {{
+		ip saddr != {network} drop
+		meta nfproto ipv6 drop
+		ct state established,related ct direction reply accept
+{leaving}	}}
 	chain to_guests {{
 		ct state established,related accept
 {to_guests}		drop
@@ -48,12 +75,14 @@ table inet corpus {{
 	chain input {{
 		type filter hook input priority filter; policy accept;
 		iifname \"{bridge}\" jump from_guests
+		iifname != {{ \"{bridge}\", \"lo\" }} ip daddr {gateway} meta l4proto {{ tcp, udp }} th dport 53 drop
 	}}
 	chain from_guests {{
+		ip daddr {gateway} udp dport 53 update @questions {{ ip saddr limit rate {rate}/second burst {burst} packets }} accept
 		ct state established,related accept
 		icmp type echo-request accept
-		icmpv6 type {{ nd-neighbor-solicit, nd-neighbor-advert }} accept
-		ip daddr {gateway} tcp dport {{ 80, 443 }} accept
+		ip daddr {gateway} tcp dport 53 add @resolving {{ ip saddr ct count {RESOLVING} }} accept
+		tcp dport {{ 80, 443 }} accept
 		drop
 	}}
 	chain postrouting {{
@@ -61,39 +90,17 @@ table inet corpus {{
 		ip saddr {network} oifname != \"{bridge}\" masquerade
 	}}
 }}
-table bridge corpus
-delete table bridge corpus
-table bridge corpus {{
-	chain forward {{
-		type filter hook forward priority filter; policy accept;
-		iifname \"{PORTS}\" oifname \"{PORTS}\" jump between_guests
-	}}
-	chain between_guests {{
-{between}		drop
-	}}
-}}
-"
+{identity}include \"{folder}/ports.nft\"
+",
+        bounds = egress::bounds(bridge),
+        leaving = egress::leaving(&plan.egress),
+        identity = identity::table(&near),
+        folder = folder.display(),
     )
-}
-
-fn indented(rule: &str) -> String {
-    format!("\t\t{rule}\n")
 }
 
 fn let_in(rule: &FirewallRule) -> String {
-    format!("ip saddr {} ip daddr {} tcp dport {} accept", rule.from, rule.to, rule.port)
-}
-
-/// A connection and its replies (never one opened from the allowed port), and the ARP of the two.
-fn let_between(rule: &FirewallRule) -> String {
-    let FirewallRule { from, to, port } = rule;
-    let arp = |a: &Ipv4Addr, b: &Ipv4Addr| format!("\t\tarp saddr ip {a} arp daddr ip {b} accept\n");
-    format!(
-        "\t\t{}\n\t\tip saddr {to} ip daddr {from} tcp sport {port} tcp flags & (syn | ack) != syn accept\n{}{}",
-        let_in(rule),
-        arp(from, to),
-        arp(to, from)
-    )
+    format!("\t\tip saddr {} ip daddr {} tcp dport {} accept\n", rule.from, rule.to, rule.port)
 }
 
 /// The unit that loads the rules at boot, after a host's own nftables.service, which flushes all.

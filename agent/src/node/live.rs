@@ -7,8 +7,9 @@ use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use super::UNITS;
 use super::proxy::SOCKET;
+use super::resolver::UNIT;
+use super::units;
 use crate::failure::{At, Failure};
 use crate::host::Host;
 use crate::runner::Argv;
@@ -23,20 +24,30 @@ const CHUNK: usize = 8 << 10;
 
 /// The units that are not active.
 pub fn inactive_units(task: &Task<'_>) -> Result<Vec<&'static str>, Failure> {
-    let (_, output) = Argv::new("systemctl").arg("is-active").args(UNITS).quiet().end(task)?;
+    let units = units(task.host);
+    let (_, output) = Argv::new("systemctl").arg("is-active").args(&units).quiet().end(task)?;
     let states = output.stdout.lines().chain(std::iter::repeat(""));
     // For a moment after a reload the proxy is `reloading`, and serves.
     let works = |state: &str| ["active", "reloading"].contains(&state);
-    Ok(UNITS.into_iter().zip(states).filter(|(_, state)| !works(state)).map(|(unit, _)| unit).collect())
+    Ok(units.into_iter().zip(states).filter(|(_, state)| !works(state)).map(|(unit, _)| unit).collect())
 }
 
-/// Our tables as the kernel has them, without counters; empty when there are none.
-pub fn rules(task: &Task<'_>) -> Result<String, Failure> {
+/// What the kernel filters by.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Filter {
+    /// Our tables, without counters and without what is in their sets.
+    pub rules: String,
+    /// The ports of guests, as `identity::element` writes them.
+    pub ports: BTreeSet<String>,
+}
+
+/// What the kernel filters by; empty when there are no tables of ours.
+pub fn filter(task: &Task<'_>) -> Result<Filter, Failure> {
     let mut text = String::new();
     for family in ["inet", "bridge"] {
         text.push_str(&table(task, family)?);
     }
-    Ok(text)
+    Ok(Filter::read(&text))
 }
 
 /// A table of ours; empty when there is none. That it could not be read is something else: rules
@@ -58,6 +69,29 @@ fn table(task: &Task<'_>, family: &'static str) -> Result<String, Failure> {
     }
 }
 
+impl Filter {
+    /// Parts a listing by nft into rules and elements: a line `elements = { A, B }` may be several.
+    fn read(listing: &str) -> Self {
+        let mut filter = Self::default();
+        let (mut set, mut inside) = ("", false);
+        for line in listing.lines().map(str::trim) {
+            set = line.strip_prefix("set ").map_or(set, |rest| rest.trim_end_matches(" {"));
+            let elements = line.strip_prefix("elements = {");
+            inside |= elements.is_some();
+            if !inside {
+                filter.rules += line;
+                filter.rules.push('\n');
+                continue;
+            }
+            let text = elements.unwrap_or(line);
+            inside = !text.ends_with('}');
+            let found = text.trim_end_matches('}').split(',').map(str::trim).filter(|one| !one.is_empty());
+            filter.ports.extend(found.filter(|_| set == "ports").map(str::to_owned));
+        }
+        filter
+    }
+}
+
 /// The proxy works with the configuration on disk; no connection is cut.
 pub fn reload_proxy(task: &Task<'_>) -> Result<(), Failure> {
     let before = proxy_pid(task.host)?;
@@ -71,6 +105,11 @@ pub fn reload_proxy(task: &Task<'_>) -> Result<(), Failure> {
         sleep(Duration::from_millis(3));
     }
     Ok(())
+}
+
+/// The resolver works with the configuration on disk; it reads it anew, and does not end.
+pub fn reload_resolver(task: &Task<'_>) -> Result<(), Failure> {
+    Argv::new("systemctl").args(["reload", UNIT]).run(task).map(drop)
 }
 
 /// The running proxy looks up in this map what the file says; replaced as a whole.
@@ -141,6 +180,17 @@ fn chunks(text: &str) -> Vec<String> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn what_is_in_sets_is_no_rule() {
+        let listing = "table bridge corpus {\n\tset ports {\n\t\ttype ifname\n\t\telements = { \"a\" . b . c,\n\
+                       \t\t\t     \"d\" . e . f }\n\t}\n\tset asking {\n\t\telements = { \"a\" limit rate 25/second }\n\t}\n\
+                       \tchain x {\n\t\tudp sport { 67, 68 } drop\n\t}\n}\n";
+        let filter = Filter::read(listing);
+        assert_eq!(filter.ports, ["\"a\" . b . c", "\"d\" . e . f"].map(str::to_owned).into());
+        assert!(!filter.rules.contains("limit") && filter.rules.contains("udp sport { 67, 68 } drop\n}\n}\n"));
+        assert_eq!(Filter::read(""), Filter::default());
+    }
 
     proptest! {
         #[test]

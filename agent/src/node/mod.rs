@@ -7,16 +7,22 @@
 
 mod apply;
 mod check;
+mod egress;
 mod firewall;
+mod identity;
 mod live;
 mod network;
+mod places;
 mod plan;
+mod ports;
 mod proxy;
 mod remove;
+mod resolver;
 
-pub use self::apply::apply;
+pub use self::apply::{apply, refresh};
 pub use self::check::check;
 pub use self::plan::require_interface_name;
+pub use self::ports::{admit, retract};
 pub use self::remove::remove;
 
 use std::path::{Path, PathBuf};
@@ -26,7 +32,15 @@ use corpus_protocol::NodePlan;
 use crate::host::Host;
 
 /// The units of a node, in the order in which they start.
-const UNITS: [&str; 3] = ["corpus-network.service", "corpus-firewall.service", "corpus-proxy.service"];
+const UNITS: [&str; 4] = ["corpus-network.service", "corpus-firewall.service", "corpus-proxy.service", resolver::UNIT];
+
+/// Those of them that this host can have: a node that was set up before there was a resolver has
+/// none until its packages are looked at again, which a repair does.
+fn units(host: &Host) -> Vec<&'static str> {
+    let mut units = UNITS.to_vec();
+    units.retain(|unit| *unit != resolver::UNIT || resolver::is_installed(host));
+    units
+}
 
 /// A part of the node that is brought into force on its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -35,10 +49,14 @@ enum Part {
     Unit,
     /// The nftables rules.
     Firewall,
+    /// Who is let on the bridge, and where the node finds them.
+    Ports,
     /// What haproxy reads when it starts.
     Proxy,
     /// What haproxy looks names and ports up in.
     Maps,
+    /// What unbound reads when it starts.
+    Resolver,
 }
 
 /// A file of the node.
@@ -52,19 +70,28 @@ struct Rendered {
 /// Every file of the plan.
 fn render(host: &Host, plan: &NodePlan) -> Vec<Rendered> {
     let folder = host.configuration();
-    let offers =
-        proxy::Offers { certificate: certificate(host).exists(), ipv6: host.path("/proc/net/if_inet6").exists() };
+    let places = places::Places::here(host, proxy::listeners(plan));
+    let ipv6 = host.path("/proc/net/if_inet6").exists();
+    let offers = proxy::Offers { certificate: certificate(host).exists(), ipv6, places };
     let unit = |name: &str, text| Rendered { part: Part::Unit, path: unit_path(host, name), text };
     let file = |part, name: &str, text| Rendered { part, path: folder.join(name), text };
-    vec![
-        unit("corpus-network.service", network::unit(plan)),
+    let mut files = vec![
+        unit("corpus-network.service", network::unit(&folder, plan)),
         unit("corpus-firewall.service", firewall::unit(&folder)),
-        unit("corpus-proxy.service", proxy::unit(&folder)),
-        file(Part::Firewall, "firewall.nft", firewall::rules(plan)),
+        unit("corpus-proxy.service", proxy::unit(&folder, places)),
+        file(Part::Ports, "ports.nft", identity::ports(plan)),
+        file(Part::Ports, "neighbours", identity::neighbours(plan)),
+        file(Part::Firewall, "firewall.nft", firewall::rules(&folder, plan)),
         file(Part::Maps, "hosts.map", proxy::hosts(plan)),
         file(Part::Maps, "ports.map", proxy::ports(plan)),
         file(Part::Proxy, "haproxy.cfg", proxy::configuration(&folder, plan, offers)),
-    ]
+    ];
+    if resolver::is_installed(host) {
+        let text = resolver::configuration(plan, &resolver::upstreams(host));
+        files.push(unit(resolver::UNIT, resolver::unit(host)));
+        files.push(Rendered { part: Part::Resolver, path: resolver::path(host), text });
+    }
+    files
 }
 
 fn unit_path(host: &Host, name: &str) -> PathBuf {
@@ -96,10 +123,13 @@ mod tests {
 
     #[test]
     fn the_files_of_a_node() {
-        let host = Host::below("/nowhere");
+        let folder = tempfile::tempdir().unwrap();
+        let host = Host::below(folder.path());
+        crate::files::write(&host.path("/usr/sbin/unbound"), "", 0o755).unwrap();
+        crate::files::write(&host.path("/etc/resolv.conf"), "nameserver 192.0.2.1\n", 0o644).unwrap();
         let text = render(&host, &plan::tests::plan())
             .iter()
             .fold(String::new(), |text, file| text + &format!("==> {}\n{}\n", file.path.display(), file.text));
-        insta::assert_snapshot!(text.replace("/nowhere", ""));
+        insta::assert_snapshot!(text.replace(&folder.path().display().to_string(), ""));
     }
 }

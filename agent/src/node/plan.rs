@@ -38,6 +38,13 @@ pub fn require_sound(plan: &NodePlan) -> Result<(), Failure> {
             return Err(Failure::Invalid(format!("the name {} leads to two guests", route.name)));
         }
     }
+    let (mut ips, mut macs) = (BTreeSet::new(), BTreeSet::new());
+    for port in &plan.ports {
+        require_guest_address(plan, port.ip)?;
+        if !ips.insert(port.ip) || !macs.insert(port.mac.to_string()) {
+            return Err(Failure::Invalid(format!("two guests have the address {} or the MAC {}", port.ip, port.mac)));
+        }
+    }
     plan.firewall.iter().try_for_each(|rule| require_guest_address(plan, rule.to))
 }
 
@@ -51,8 +58,8 @@ fn require_guest_address(plan: &NodePlan, ip: Ipv4Addr) -> Result<(), Failure> {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use corpus_domain::GuestNetwork;
-    use corpus_protocol::{FirewallRule, HttpRoute, SshRoute};
+    use corpus_domain::{GuestNetwork, MacAddress};
+    use corpus_protocol::{Egress, FirewallRule, GuestPort, HttpRoute, SshRoute, ZoneServers};
     use proptest::prelude::*;
 
     pub fn plan() -> NodePlan {
@@ -61,6 +68,7 @@ pub(super) mod tests {
             |guest: &str, port: u16, ip| SshRoute { guest: guest.parse().unwrap(), port: port.try_into().unwrap(), ip };
         let http =
             |name: &str, guest: &str, ip| HttpRoute { name: name.parse().unwrap(), guest: guest.parse().unwrap(), ip };
+        let port = |guest: &str, ip| GuestPort { guest: guest.parse().unwrap(), ip, mac: MacAddress::for_ip(ip) };
         NodePlan {
             revision: 7,
             bridge: "lxcbr1".into(),
@@ -71,6 +79,18 @@ pub(super) mod tests {
                 FirewallRule { from: Ipv4Addr::new(192, 0, 2, 1), to: a, port: 5432 },
                 FirewallRule { from: b, to: a, port: 3306 },
             ],
+            ports: vec![port("a.example.org", a), port("b.example.org", b)],
+            egress: Egress {
+                denied: vec![Ipv4Addr::new(198, 51, 100, 7), Ipv4Addr::new(192, 0, 2, 9)],
+                sites: vec![Ipv4Addr::new(198, 51, 100, 7)],
+                allowed: ["10.1.2.3/32:5432", "10.9.0.0/24", "10.1.2.3:53/udp"]
+                    .map(|rule| rule.parse().unwrap())
+                    .into(),
+            },
+            zones: vec![ZoneServers {
+                zone: "lab.corpus.test".parse().unwrap(),
+                servers: vec!["192.0.2.53:5353".parse().unwrap()],
+            }],
         }
     }
 
@@ -85,6 +105,8 @@ pub(super) mod tests {
         assert!(refuse(&|plan| plan.ssh_routes[0].port = plan.ssh_routes[1].port).contains("40000"));
         assert!(refuse(&|plan| plan.http_routes[0].name = "b.example.org".parse().unwrap()).contains("two guests"));
         assert!(refuse(&|plan| plan.firewall[0].to = Ipv4Addr::LOCALHOST).contains("127.0.0.1"));
+        assert!(refuse(&|plan| plan.ports[0].ip = plan.network.gateway()).contains("10.5.0.1"));
+        assert!(refuse(&|plan| plan.ports[0].mac = plan.ports[1].mac).contains("00:16:3e:05:00:0b"));
         assert!(refuse(&|plan| plan.bridge = "br0\"; drop".into()).contains("bridge"));
     }
 

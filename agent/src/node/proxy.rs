@@ -5,6 +5,10 @@
 //! route is in force at once, cuts no connection, and leaves no old process behind that waits for
 //! a long SSH session to end. Ports are bound a hundred at a time; on one that has no guest the
 //! connection is closed.
+//!
+//! Places are shared: see `places`. A guest is counted by its address, once the name or the port
+//! has told which it is; a source from its first packet, so that connections which ask for nothing
+//! are bounded too. What a guest answers, or does not, costs its own visitors only.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -12,18 +16,27 @@ use std::path::Path;
 
 use corpus_protocol::NodePlan;
 
+use super::places::Places;
+
 /// How many ports are bound together.
 const BLOCK: u16 = 100;
 /// Where the running proxy takes commands.
 pub const SOCKET: &str = "/run/corpus-proxy/admin.sock";
 
+/// New connections of one source in ten seconds: a handshake of TLS costs the host a fraction of a millisecond.
+const CONNECTIONS: u32 = 5000;
+/// Requests to one guest in ten seconds.
+const REQUESTS: u32 = 20_000;
+
 /// What the host offers the proxy.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy)]
 pub struct Offers {
     /// There is a certificate for port 443.
     pub certificate: bool,
     /// The kernel speaks IPv6.
     pub ipv6: bool,
+    /// How many connections it can hold.
+    pub places: Places,
 }
 
 /// The lines of `hosts.map`: name, address.
@@ -51,26 +64,39 @@ fn blocks(plan: &NodePlan) -> BTreeSet<u16> {
     used.chain([*corpus_domain::SSH_PORTS.start()]).map(|port| port - port % BLOCK).collect()
 }
 
+/// How many ports are bound, each a file: HTTP, HTTPS, and those of SSH.
+pub fn listeners(plan: &NodePlan) -> u64 {
+    let ports = blocks(plan).into_iter().map(|first| u64::from(last_of(first) - first) + 1);
+    ports.sum::<u64>() + 2
+}
+
+fn last_of(block: u16) -> u16 {
+    (block + BLOCK - 1).min(*corpus_domain::SSH_PORTS.end())
+}
+
 /// `haproxy.cfg`.
 pub fn configuration(folder: &Path, plan: &NodePlan, host: Offers) -> String {
-    let folder = folder.display();
     let (any, dual) = if host.ipv6 { ("::", " v4v6") } else { ("", "") };
     let tls = if host.certificate {
-        format!("    bind {any}:443{dual} ssl crt {folder}/default.pem alpn h2,http/1.1\n")
+        format!("    bind {any}:443{dual} ssl crt {}/default.pem alpn h2,http/1.1\n", folder.display())
     } else {
         String::new()
     };
-    let last = *corpus_domain::SSH_PORTS.end();
     let binds = blocks(plan).into_iter().fold(String::new(), |mut text, first| {
-        let _ = writeln!(text, "    bind {any}:{first}-{}{dual}", (first + BLOCK - 1).min(last));
+        let _ = writeln!(text, "    bind {any}:{first}-{}{dual}", last_of(first));
         text
     });
+    let http_binds = format!("    bind {any}:80{dual}\n{tls}");
+    [global(host.places), tables(), http(folder, host.places, &http_binds), ssh(folder, host.places, &binds)].concat()
+}
+
+fn global(places: Places) -> String {
     format!(
         "\
 # Written by corpus-agent; changes are overwritten.
 global
     log stderr format short daemon notice
-    maxconn 4096
+    maxconn {all}
     user haproxy
     group haproxy
     chroot /var/lib/haproxy
@@ -81,16 +107,64 @@ defaults
     timeout connect 5s
     timeout client 1m
     timeout server 5m
-    timeout http-request 20s
-    timeout http-keep-alive 30s
+    timeout queue 5s
+    # A request that does not come, and a connection that waits for the next one, hold a place.
+    timeout http-request 10s
+    timeout http-keep-alive 10s
+    timeout client-fin 10s
+    timeout server-fin 10s
     timeout tunnel 1h
 
+",
+        all = places.all
+    )
+}
+
+/// Who has how many places. A table is looked up by a source, or by a guest's address.
+fn tables() -> String {
+    let table = |name: &str, key: &str, store: &str| {
+        format!("backend {name}\n    stick-table type {key} size 100k expire 1m store {store}\n\n")
+    };
+    [
+        table("http_sources", "ipv6", "conn_cur,conn_rate(10s)"),
+        table("http_requests", "ipv6", "conn_cur"),
+        table("http_guests", "ip", "conn_cur,http_req_rate(10s)"),
+        table("ssh_sources", "ipv6", "conn_cur"),
+        table("ssh_guests", "ip", "conn_cur"),
+    ]
+    .concat()
+}
+
+/// Counts a source: an IPv4 address, which may come in the form of an IPv6 one, or the network of an IPv6 one.
+fn tracked(ruleset: &str, counter: &str, table: &str) -> String {
+    format!(
+        "    {ruleset} track-{counter} src table {table} if {{ src 0.0.0.0/0 }}\n    \
+         {ruleset} track-{counter} src,ipmask(32,64) table {table} unless {{ src 0.0.0.0/0 }}\n"
+    )
+}
+
+fn http(folder: &Path, places: Places, binds: &str) -> String {
+    let Places { http, http_of_guest: of_guest, http_of_source: of_source, .. } = places;
+    let refuse = |status: u16, why: &str, when: String| {
+        format!(
+            "    http-request return status {status} content-type text/plain hdr Retry-After 5 hdr Connection close \
+             string \"{why}\\n\" if {{ {when} }}\n"
+        )
+    };
+    let (busy, often) = (
+        "This site has more visitors than it can serve. Try again soon.",
+        "Too many requests from where you are. Try again soon.",
+    );
+    format!(
+        "\
 frontend http
     mode http
-    bind {any}:80{dual}
-{tls}    http-request set-var(txn.guest) req.hdr(host),field(1,:),lower,rtrim(.),map_str_ip({folder}/hosts.map)
+    maxconn {http}
+{binds}{sources}    tcp-request connection reject if {{ sc0_conn_cur gt {of_source} }} || {{ sc0_conn_rate gt {CONNECTIONS} }}
+    http-request set-var(txn.guest) req.hdr(host),field(1,:),lower,rtrim(.),map_str_ip({folder}/hosts.map)
     http-request return status 404 content-type text/plain string \"No site of this name here.\\n\" unless {{ var(txn.guest) -m found }}
-    http-request set-header X-Forwarded-Proto https if {{ ssl_fc }}
+    http-request track-sc1 var(txn.guest) table http_guests
+{full}{fast}{requests}{many}    http-request set-header X-Forwarded-Proto https if {{ ssl_fc }}
     http-request set-header X-Forwarded-Proto http unless {{ ssl_fc }}
     http-request del-header X-Forwarded-For
     default_backend http_guest
@@ -103,13 +177,31 @@ backend http_guest
     retries 1
     http-reuse never
     http-request set-dst var(txn.guest)
-    server guest 0.0.0.0:80
+    server guest 0.0.0.0:80 maxconn {http}
 
+",
+        sources = tracked("tcp-request connection", "sc0", "http_sources"),
+        full = refuse(503, busy, format!("sc1_conn_cur gt {of_guest}")),
+        fast = refuse(503, busy, format!("sc1_http_req_rate gt {REQUESTS}")),
+        requests = tracked("http-request", "sc2", "http_requests"),
+        many = refuse(429, often, format!("sc2_conn_cur gt {of_source}")),
+        folder = folder.display(),
+    )
+}
+
+fn ssh(folder: &Path, places: Places, binds: &str) -> String {
+    let Places { ssh, ssh_of_guest: of_guest, ssh_of_source: of_source, .. } = places;
+    format!(
+        "\
 frontend ssh
     mode tcp
+    maxconn {ssh}
     timeout client 24h
-{binds}    tcp-request content set-var(sess.guest) dst_port,map_int_ip({folder}/ports.map)
+{binds}{sources}    tcp-request connection reject if {{ sc0_conn_cur gt {of_source} }}
+    tcp-request content set-var(sess.guest) dst_port,map_int_ip({folder}/ports.map)
     tcp-request content reject unless {{ var(sess.guest) -m found }}
+    tcp-request content track-sc1 var(sess.guest) table ssh_guests
+    tcp-request content reject if {{ sc1_conn_cur gt {of_guest} }}
     tcp-request content set-dst var(sess.guest)
     default_backend ssh_guest
 
@@ -120,12 +212,15 @@ backend ssh_guest
     # A guest that still boots refuses; haproxy would keep the caller waiting a second before it tries again.
     retries 0
     server guest 0.0.0.0:22
-"
+",
+        sources = tracked("tcp-request connection", "sc0", "ssh_sources"),
+        folder = folder.display(),
     )
 }
 
 /// The unit of the proxy.
-pub fn unit(folder: &Path) -> String {
+pub fn unit(folder: &Path, places: Places) -> String {
+    let files = places.files;
     let configuration = folder.join("haproxy.cfg");
     let configuration = configuration.display();
     format!(
@@ -142,6 +237,8 @@ ExecStart=/usr/sbin/haproxy -Ws -f {configuration} -p /run/corpus-proxy/pid
 ExecReload=/bin/kill -USR2 $MAINPID
 KillMode=mixed
 Restart=always
+LimitNOFILE={files}
+OOMScoreAdjust=-500
 SuccessExitStatus=143
 TimeoutStopSec=5
 
@@ -166,7 +263,7 @@ mod tests {
     fn a_new_route_leaves_the_configuration_alone() {
         let folder = Path::new("/etc/corpus");
         let (one, mut more) = (plan(), plan());
-        let both = Offers { certificate: true, ipv6: true };
+        let both = Offers { certificate: true, ipv6: true, places: Places::of(20_000, 4 << 30, 102) };
         more.ssh_routes[0].port = 40_099.try_into().unwrap();
         assert_eq!(configuration(folder, &one, both), configuration(folder, &more, both));
         more.ssh_routes[0].port = 50_000.try_into().unwrap();

@@ -4,7 +4,7 @@ use std::fs;
 
 use super::apply::applied;
 use super::live::inactive_units;
-use super::{UNITS, unit_path};
+use super::{UNITS, resolver, unit_path, units};
 use crate::drivers;
 use crate::drivers::lxc::views;
 use crate::failure::Failure;
@@ -39,6 +39,7 @@ pub fn remove(task: &Task<'_>) -> Result<bool, Failure> {
     }
     changed |= remove_leftovers(task, bridge.as_deref())?;
     changed |= files::remove_folder(&task.host.configuration())?;
+    changed |= files::remove(&resolver::path(task.host))?;
     changed |= packages::forget_disks(task.host)?;
     changed |= views::remove(task)?;
     changed |= drivers::remove_tools(task.host)?;
@@ -57,7 +58,8 @@ pub fn remove(task: &Task<'_>) -> Result<bool, Failure> {
 /// file may be gone by then. systemd still knows how to stop it.
 fn stop_those_without_a_file(task: &Task<'_>) -> Result<bool, Failure> {
     let inactive = inactive_units(task)?;
-    let stray = UNITS.into_iter().filter(|unit| !unit_path(task.host, unit).exists() && !inactive.contains(unit));
+    let stray =
+        units(task.host).into_iter().filter(|unit| !unit_path(task.host, unit).exists() && !inactive.contains(unit));
     let stray: Vec<&str> = stray.collect();
     if !stray.is_empty() {
         Argv::new("systemctl").args(["stop", "--quiet"]).args(stray.iter().rev()).quiet().run(task)?;
@@ -74,11 +76,9 @@ fn remove_leftovers(task: &Task<'_>, bridge: Option<&str>) -> Result<bool, Failu
         Argv::new("ip").args(["link", "delete", "dev", bridge]).run(task)?;
         found = true;
     }
-    if !super::live::rules(task)?.is_empty() {
-        for family in ["inet", "bridge"] {
-            Argv::new("nft").args(["delete", "table", family, "corpus"]).end(task)?;
-        }
-        found = true;
+    for family in ["inet", "bridge"] {
+        let (status, _) = Argv::new("nft").args(["delete", "table", family, "corpus"]).quiet().end(task)?;
+        found |= status.success();
     }
     Ok(found)
 }

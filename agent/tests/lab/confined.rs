@@ -159,7 +159,7 @@ fn is_written_to_as_its_own(line: &mut Line, guest: &Confined<'_>) {
     let name = guest.plan.name.clone();
     for state in ["running", "stopped"] {
         let path = format!("/etc/made/{state}/file-{}", line.job.request);
-        let file = GuestFile { path: path.clone(), text: format!("{state}\n"), mode: 0o640 };
+        let file = GuestFile { path: path.clone(), text: format!("{state}\n"), mode: 0o640, yields: false };
         let setup = GuestSetup { files: vec![file], accounts: accounts(), host_key: None };
         if state == "stopped" {
             line.change(&Request::EnsureStopped { name: name.clone(), grace_s: 10 });
@@ -235,7 +235,8 @@ pub fn names_are_exact(world: &World, line: &mut Line) {
     }
     assert_eq!(running(line).len(), names.len());
     for (at, plan) in plans.iter().enumerate() {
-        let attack = GuestFile { path: "/etc/whose".into(), text: format!("{}\n", plan.name), mode: 0o644 };
+        let attack =
+            GuestFile { path: "/etc/whose".into(), text: format!("{}\n", plan.name), mode: 0o644, yields: false };
         let setup = GuestSetup { files: vec![attack], ..GuestSetup::default() };
         line.twice(&Request::SetUpGuest { name: plan.name.clone(), setup: Box::new(setup) });
         let root = world.must(&format!("cat /proc/$(lxc-info -n {} -pH)/root/etc/whose", plan.name));

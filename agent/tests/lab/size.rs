@@ -110,7 +110,8 @@ fn leftover_device(world: &World, line: &mut Line, plan: &GuestPlan) {
     line.twice(&Request::EnsureSize { name: name.clone(), size: SizeProfile::Small });
     line.change(&Request::EnsureStopped { name: name.clone(), grace_s: 0 });
     world.must(&attach);
-    let file = corpus_protocol::GuestFile { path: "/etc/motd".into(), text: "ours\n".into(), mode: 0o644 };
+    let file =
+        corpus_protocol::GuestFile { path: "/etc/motd".into(), text: "ours\n".into(), mode: 0o644, yields: false };
     let files = corpus_protocol::GuestSetup { files: vec![file], ..Default::default() };
     line.twice(&Request::SetUpGuest { name: name.clone(), setup: Box::new(files) });
     world.must(&attach);

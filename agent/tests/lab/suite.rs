@@ -71,7 +71,7 @@ pub fn node_is_checked(world: &World, line: &mut Line) {
     assert_eq!(drift(line, Request::CheckNode { plan: Box::new(plan) }), Vec::<String>::new());
 }
 
-fn drift(line: &mut Line, request: Request) -> Vec<String> {
+pub fn drift(line: &mut Line, request: Request) -> Vec<String> {
     match line.ask(request) {
         Ok(Answer::Drift { differences }) => differences.into_iter().map(|one| one.text).collect(),
         other => panic!("{other:?}"),
@@ -80,7 +80,7 @@ fn drift(line: &mut Line, request: Request) -> Vec<String> {
 
 pub fn setup(world: &World, name: &str) -> GuestSetup {
     let (private, public) = world.key_pair(name);
-    let file = |path: &str, text: String| GuestFile { path: path.into(), text, mode: 0o644 };
+    let file = |path: &str, text: String| GuestFile { path: path.into(), text, mode: 0o644, yields: false };
     GuestSetup {
         files: vec![
             file("/etc/hosts", "127.0.0.1 localhost\n127.0.1.1 one.lab.test\n".to_owned()),
@@ -230,7 +230,7 @@ pub fn hostile_guest(world: &World, line: &mut Line) {
             "/srv/sys/x",
             "/etc/corpus/authorized_keys/x",
         ] {
-            let file = GuestFile { path: path.into(), text: "ours".into(), mode: 0o644 };
+            let file = GuestFile { path: path.into(), text: "ours".into(), mode: 0o644, yields: false };
             let setup = GuestSetup { files: vec![file], ..GuestSetup::default() };
             let reply = line.ask(Request::SetUpGuest { name: name.clone(), setup: Box::new(setup) });
             println!("             {path}: {}", reply.map_or_else(|error| error.message, |_| "written inside".into()));

@@ -2,12 +2,12 @@
 
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use corpus_domain::{Backing, Driver, GuestName, GuestNetwork, IdRange, ImageName, MacAddress, SizeProfile};
-use corpus_protocol::{GuestNet, GuestPlan, HttpRoute, NodePlan, SshRoute};
+use corpus_protocol::{Egress, GuestNet, GuestPlan, GuestPort, HttpRoute, NodePlan, SshRoute};
 
 use crate::line::Line;
 
@@ -23,6 +23,12 @@ pub struct World {
 pub struct Said {
     pub success: bool,
     pub text: String,
+}
+
+impl Said {
+    pub fn expect_success(&self) {
+        assert!(self.success, "{}", self.text);
+    }
 }
 
 impl World {
@@ -47,6 +53,10 @@ impl World {
     }
 
     fn ssh(&self, user: &str, port: u16, key: &Path) -> Command {
+        self.ssh_to(&self.address, user, port, key)
+    }
+
+    fn ssh_to(&self, address: &str, user: &str, port: u16, key: &Path) -> Command {
         let mut ssh = Command::new("ssh");
         for option in [
             "IdentitiesOnly=yes",
@@ -59,13 +69,24 @@ impl World {
         ] {
             ssh.args(["-o", option]);
         }
-        ssh.arg("-i").arg(key).args(["-p", &port.to_string(), &format!("{user}@{}", self.address)]);
+        ssh.arg("-i").arg(key).args(["-p", &port.to_string(), &format!("{user}@{address}")]);
         ssh
     }
 
     /// Runs a command on the node as its root.
     pub fn on_node(&self, command: &str) -> Said {
         said(self.ssh("root", 22, &self.key).arg(command))
+    }
+
+    /// Runs a command on another node.
+    pub fn on(&self, address: &str, command: &str) -> Said {
+        said(self.ssh_to(address, "root", 22, &self.key).arg(command))
+    }
+
+    /// Begins a command on another node, whose output is read while it runs.
+    pub fn begin_on(&self, address: &str, command: &str) -> Child {
+        let mut ssh = self.ssh_to(address, "root", 22, &self.key);
+        ssh.arg(command).stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap()
     }
 
     pub fn must(&self, command: &str) -> String {
@@ -179,6 +200,12 @@ pub fn node(guests: &[&GuestPlan]) -> NodePlan {
             .map(|guest| HttpRoute { name: guest.name.as_str().parse().unwrap(), guest: name(guest), ip: guest.net.ip })
             .collect(),
         firewall: vec![],
+        ports: guests
+            .iter()
+            .map(|guest| GuestPort { guest: name(guest), ip: guest.net.ip, mac: guest.net.mac })
+            .collect(),
+        egress: Egress::default(),
+        zones: vec![],
     }
 }
 

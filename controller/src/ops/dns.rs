@@ -53,6 +53,7 @@ impl Controller {
         audit::write(&mut tx, principal, entry).await?;
         provider.ensure_zone(&name).await.map_err(dns_error)?;
         tx.commit().await?;
+        self.services.surroundings_changed.notify_one();
         Ok(id)
     }
 
@@ -79,7 +80,9 @@ impl Controller {
             audit::Entry { action: "zone.remove", subject: name.as_str(), subject_id: Some(id.0), detail: json!({}) };
         audit::write(&mut tx, principal, entry).await?;
         provider.remove_zone(&name).await.map_err(dns_error)?;
-        Ok(tx.commit().await?)
+        tx.commit().await?;
+        self.services.surroundings_changed.notify_one();
+        Ok(())
     }
 
     /// Attaches a name to a guest.

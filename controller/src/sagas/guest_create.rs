@@ -6,7 +6,7 @@ use corpus_domain::{GuestId, GuestName, GuestState, JobKind, NodeId, SshPort};
 use corpus_protocol::{Account, GuestFile, GuestNet, GuestPlan, GuestSetup, Request, SshHostKey};
 use serde::{Deserialize, Serialize};
 
-use super::node_calls::{self, SHORT, apply, ask, bring_keys};
+use super::node_calls::{self, SHORT, apply, ask, bring_keys, resolv_conf};
 use crate::controller::Services;
 use crate::jobs::{Job, JobParams, Lock, NewJob, Retry, Step, StepContext, StepError};
 use crate::nodes::{LoginCheck, NodeError, check_login};
@@ -118,8 +118,10 @@ async fn hosts_file(ctx: Ctx) -> Result<(), StepError> {
     let name = &ctx.params().name;
     let short = name.as_str().split('.').next().unwrap_or_default();
     let hosts = format!("127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost\n{}\t{name} {short}\n", place.ip);
-    let file = |path: &str, text: String| GuestFile { path: path.to_owned(), text, mode: 0o644 };
-    let files = vec![file("/etc/hosts", hosts), file("/etc/hostname", format!("{name}\n"))];
+    let gateway = guest(&ctx).await?.network.gateway();
+    let file = |path: &str, text: String| GuestFile { path: path.to_owned(), text, mode: 0o644, yields: false };
+    let files =
+        vec![file("/etc/hosts", hosts), file("/etc/hostname", format!("{name}\n")), resolv_conf(gateway, false)];
     set_up(&ctx, GuestSetup { files, ..GuestSetup::default() }).await
 }
 

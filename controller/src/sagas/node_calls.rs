@@ -1,9 +1,10 @@
 //! What steps ask of nodes, and how failures of nodes become failures of steps.
 
+use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use corpus_domain::{GuestId, GuestName, NodeId};
-use corpus_protocol::{Answer, AuthorizedKeys, ErrorKind, Request, RequestError};
+use corpus_protocol::{Answer, AuthorizedKeys, ErrorKind, GuestFile, Request, RequestError};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -161,7 +162,7 @@ pub fn failed_at(awaited: String, error: NodeError) -> StepError {
 /// is in force already, that one was read after the caller's rows were committed: it is done.
 pub async fn apply<P: JobParams>(ctx: &StepContext<Services, P>, id: NodeId) -> Result<(), StepError> {
     let mut tx = ctx.begin().await?;
-    let plan = plan::next(&mut tx, id).await?;
+    let plan = plan::next(&mut tx, id, &ctx.services().settings.surroundings).await?;
     tx.commit().await?;
     let request = Request::ApplyNode { plan: Box::new(plan) };
     let Asked { awaited, answer } = patiently(ctx, is_away, || ask_node(ctx, id, request.clone(), SHORT)).await?;
@@ -169,6 +170,13 @@ pub async fn apply<P: JobParams>(ctx: &StepContext<Services, P>, id: NodeId) -> 
         Ok(_) | Err(NodeError::Remote(RequestError { kind: ErrorKind::Fenced, .. })) => Ok(()),
         Err(error) => Err(failed_at(awaited, error)),
     }
+}
+
+/// How a guest resolves names: it asks its node.
+pub fn resolv_conf(gateway: Ipv4Addr, yields: bool) -> GuestFile {
+    let text =
+        format!("# Kept by Corpus until somebody changes it.\nnameserver {gateway}\noptions timeout:2 attempts:3\n");
+    GuestFile { path: "/etc/resolv.conf".to_owned(), text, mode: 0o644, yields }
 }
 
 /// Brings to a guest exactly the keys of the members who may enter it; root is the controller's.

@@ -4,13 +4,14 @@
 //! What no repair can mend is named with what a person can do: a container that is gone (its
 //! guest is marked failed), and one that no guest stands for (it is never touched).
 
+use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use corpus_domain::{DriftKind, Driver, GuestState, JobKind, NodeId};
-use corpus_protocol::{Answer, Difference, Request};
+use corpus_protocol::{Answer, Difference, GuestSetup, Request};
 use serde::{Deserialize, Serialize};
 
-use super::node_calls::{SHORT, apply, ask, bring_keys, endpoint, failed};
+use super::node_calls::{SHORT, apply, ask, bring_keys, endpoint, failed, resolv_conf};
 use super::node_initialize::{LONG, bring_image};
 use crate::controller::Services;
 use crate::drift::{Expected, certain, differences};
@@ -78,15 +79,15 @@ async fn image(ctx: Ctx) -> Result<(), StepError> {
     bring_image(&ctx, ctx.params().node).await
 }
 
+/// A node that was set up by an older release may lack a package.
 async fn network(ctx: Ctx) -> Result<(), StepError> {
-    apply(&ctx, ctx.params().node).await?;
     let driver = ask(&ctx, ctx.params().node, Request::EnsureDriver { driver: Driver::Lxc }, LONG).await;
     match driver {
         // A node without a source of packages can still have everything else repaired.
         Err(error) if error.kind == StepErrorKind::Permanent => ctx.log(format!("the driver stays as it is: {error}")),
         other => drop(other?),
     }
-    Ok(())
+    apply(&ctx, ctx.params().node).await
 }
 
 /// Each guest is tried, so that one that does not start leaves no other as it is.
@@ -139,12 +140,13 @@ async fn mark(ctx: &Ctx, guest: &Wanted, to: GuestState, reason: Option<&str>) -
     Ok(tx.commit().await?)
 }
 
-/// A stopped guest gets its keys when it is started. Each is tried, so that one whose root spoiled its files
-/// leaves no other without.
+/// A stopped guest gets its keys when it is started; one that was made before guests had a resolver
+/// gets to know it. Each is tried, so that one whose root spoiled its files leaves no other without.
 async fn keys(ctx: Ctx) -> Result<(), StepError> {
+    let gateway = super::node_calls::node(&ctx, ctx.params().node).await?.network.gateway();
     let mut refused = Vec::new();
     for guest in wanted(&ctx).await?.iter().filter(|guest| guest.state == GuestState::Running) {
-        if let Err(error) = bring_keys(&ctx, ctx.params().node, guest.id, &guest.name).await {
+        if let Err(error) = equip(&ctx, guest, gateway).await {
             if ctx.is_cancelled() || error.waiting_for.is_some() {
                 return Err(error);
             }
@@ -152,6 +154,13 @@ async fn keys(ctx: Ctx) -> Result<(), StepError> {
         }
     }
     if refused.is_empty() { Ok(()) } else { Err(StepError::permanent(refused.join("; "))) }
+}
+
+async fn equip(ctx: &Ctx, guest: &Wanted, gateway: Ipv4Addr) -> Result<(), StepError> {
+    let node = ctx.params().node;
+    bring_keys(ctx, node, guest.id, &guest.name).await?;
+    let setup = GuestSetup { files: vec![resolv_conf(gateway, true)], ..GuestSetup::default() };
+    ask(ctx, node, Request::SetUpGuest { name: guest.name.clone(), setup: Box::new(setup) }, SHORT).await.map(drop)
 }
 
 async fn verify(ctx: Ctx) -> Result<(), StepError> {

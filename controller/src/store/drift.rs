@@ -7,6 +7,7 @@ use corpus_protocol::NodePlan;
 use sqlx::PgConnection;
 
 use super::{guests, json_opt, keys, plan, word};
+use crate::surroundings::Surroundings;
 use crate::views::DriftView;
 
 /// Takes up to `room` nodes that are due for a check, so that no other server takes them too:
@@ -99,8 +100,12 @@ pub async fn wanted(conn: &mut PgConnection, node: NodeId) -> sqlx::Result<Vec<W
 }
 
 /// The node's plan as it is, without a new revision; none when the node is not linked.
-pub async fn plan(conn: &mut PgConnection, node: NodeId) -> sqlx::Result<Option<NodePlan>> {
-    plan::current(conn, node).await
+pub async fn plan(
+    conn: &mut PgConnection,
+    node: NodeId,
+    surroundings: &Surroundings,
+) -> sqlx::Result<Option<NodePlan>> {
+    plan::current(conn, node, surroundings).await
 }
 
 /// What was last found to differ.

@@ -16,6 +16,7 @@ pub mod environment_views;
 pub mod environments;
 pub mod git_host_key;
 pub mod guests;
+pub mod infrastructure;
 pub mod key_claims;
 pub mod keys;
 pub mod leases;

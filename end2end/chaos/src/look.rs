@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use anyhow::Result;
@@ -13,16 +14,19 @@ use tokio::time::sleep;
 use crate::lane::{Lane, NODE_PASSWORD};
 
 /// What a node in service has, whatever its guests.
-const IN_SERVICE: [&str; 9] = [
+const IN_SERVICE: [&str; 12] = [
     "active firewall",
     "active network",
     "active proxy",
+    "active resolver",
     "bridge lxcbr1",
     "configuration /etc/corpus",
+    "configuration /etc/unbound/corpus.conf",
     "image debian-12",
     "unit firewall",
     "unit network",
     "unit proxy",
+    "unit resolver",
 ];
 
 /// What is wrong with the world; empty when nothing is. What settles by itself gets 10 s.
@@ -69,7 +73,7 @@ async fn expected(lane: &Lane) -> Result<(BTreeSet<String>, Vec<String>)> {
         other => wrong.push(format!("the node is left {other}")),
     }
     wanted.extend(["table bridge", "table inet"].map(str::to_owned));
-    let guests = sqlx::query("select name, state, routed, ip, ssh_port from guests").fetch_all(&lane.db).await?;
+    let guests = sqlx::query("select name, state, routed, ip, mac, ssh_port from guests").fetch_all(&lane.db).await?;
     for guest in guests {
         let (name, state): (String, String) = (guest.get("name"), guest.get("state"));
         wanted.insert(format!("guest {name}"));
@@ -80,7 +84,11 @@ async fn expected(lane: &Lane) -> Result<(BTreeSet<String>, Vec<String>)> {
             other => wrong.push(format!("the guest is left {other}")),
         }
         if guest.get("routed") {
-            wanted.insert(format!("route {} {}", guest.get::<i32, _>("ssh_port"), guest.get::<String, _>("ip")));
+            let (ip, mac) = (guest.get::<String, _>("ip"), guest.get::<String, _>("mac"));
+            wanted.insert(format!("route {} {ip}", guest.get::<i32, _>("ssh_port")));
+            wanted.insert(format!("neighbour {ip} {mac}"));
+            let cable = ip.parse::<Ipv4Addr>().map(|ip| format!("cg{:08x}", ip.to_bits())).unwrap_or_default();
+            wanted.insert(format!("port \"{cable}\" . {mac} . {ip}"));
         }
     }
     let names =

@@ -5,7 +5,7 @@ list image /var/lib/corpus/images
 list upload /var/lib/corpus/upload
 list agent /var/lib/corpus/agent
 for container in $(lxc-ls -1 2>/dev/null); do echo "$(lxc-info -n "$container" -sH | tr A-Z a-z) $container"; done
-for unit in network firewall proxy; do
+for unit in network firewall proxy resolver; do
   [ -e /etc/systemd/system/corpus-$unit.service ] && echo "unit $unit"
   [ "$(systemctl is-active corpus-$unit 2>/dev/null)" = active ] && echo "active $unit"
 done
@@ -16,6 +16,9 @@ grep -h ' corpus@' /root/.ssh/authorized_keys 2>/dev/null | sed 's/.* corpus@.*/
 for map in /etc/corpus/*.map; do
   [ -e "$map" ] && echo "show map $map" | socat -t 2 - UNIX-CONNECT:/run/corpus-proxy/admin.sock 2>/dev/null | sed -n 's/^0x[0-9a-f]* /route /p'
 done
+[ -e /etc/unbound/corpus.conf ] && echo "configuration /etc/unbound/corpus.conf"
+nft list set bridge corpus ports 2>/dev/null | grep -o '"cg[0-9a-f]*" [^,}]*' | sed 's/ *$//;s/^/port /'
+ip -4 neigh show nud permanent 2>/dev/null | sed -n 's/^\([0-9.]*\) .* lladdr \([0-9a-f:]*\) .*/neighbour \1 \2/p'
 ls /sys/class/net | grep -v -x -e lo -e eth0 -e lxcbr1 | sed 's/^/interface /'
 find /sys/fs/cgroup -maxdepth 4 -type d -path '*/corpus/*/payload' 2>/dev/null | sed 's|.*/corpus/\(.*\)/payload$|cgroup \1|' | sort -u
 grep -o ' /var/lib/lxc/[^ ]*' /proc/mounts | sed 's/^ /mount /'

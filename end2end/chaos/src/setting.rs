@@ -46,6 +46,7 @@ impl Setting {
             authority: self.authority.parse()?,
             salt_bundle: None,
             git_url: Some("ssh://git@corpus.test:2222".to_owned()),
+            surroundings: corpus_controller::Surroundings::default(),
             rules: Rules::default(),
         };
         let parts = Parts {

@@ -108,6 +108,7 @@ impl Fleet {
             authority: config.authority,
             salt_bundle: None,
             git_url: Some("ssh://git@corpus.test:2222".to_owned()),
+            surroundings: corpus_controller::Surroundings::default(),
             rules: Rules::default(),
         };
         let seal = SealKeys::load_or_create(&files.path().join("seal.key"))?;

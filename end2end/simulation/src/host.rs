@@ -137,6 +137,14 @@ impl Host {
             Request::ListImages => Ok(Answer::Images { images: self.images.clone().into_iter().collect() }),
             Request::EnsureDriver { .. } => Ok(done(!std::mem::replace(&mut self.driver, true))),
             Request::ApplyNode { plan } => self.apply(plan),
+            // One that was given back stays so.
+            Request::RefreshNode { plan } => {
+                if self.plan.is_some() {
+                    self.apply(plan)
+                } else {
+                    Ok(done(false))
+                }
+            }
             Request::CheckNode { plan } => Ok(Answer::Drift { differences: self.differences(plan) }),
             Request::CheckGuests { guests, images } => {
                 Ok(Answer::Drift { differences: self.guest_differences(guests, images) })

@@ -70,6 +70,7 @@ pub const KEYS: &[Key] = &[
     secret("dns.api_key", "the key of the PowerDNS API, not empty"),
     key("dns.api_key_file", Kind::Text, "a file that holds the key of the PowerDNS API"),
     key("dns.server", Kind::Text, "an address and a port, such as 127.0.0.1:53"),
+    key("dns.resolver_server", Kind::Text, "an address and a port that nodes reach, such as 192.0.2.53:53"),
     key("dns.server_id", Kind::Text, "the PowerDNS server id, not empty"),
     key("dns.nameservers", Kind::List, "host names, such as [\"ns1.example.org\"]"),
     key("git.listen", Kind::Text, "an address and a port, such as 0.0.0.0:2222"),
@@ -80,6 +81,7 @@ pub const KEYS: &[Key] = &[
     key("projects.create", Kind::Text, "\"ops\" or \"members\""),
     key("guests.network", Kind::Text, "the gateway's address and a prefix of 8 to 28, such as 10.5.0.1/16"),
     key("guests.bridge", Kind::Text, "an interface name: letters, digits and hyphens, 15 characters at most"),
+    key("network.egress", Kind::List, "destinations such as [\"10.1.2.3:5432\", \"10.1.2.3:53/udp\", \"10.4.0.0/24\"]"),
 ];
 
 impl Key {

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use corpus_controller::Rules;
-use corpus_domain::{GuestNetwork, HostName, ProjectCreators, ProjectName, ProjectRole};
+use corpus_domain::{EgressRule, GuestNetwork, HostName, ProjectCreators, ProjectName, ProjectRole};
 use secrecy::{ExposeSecret, SecretString};
 use thiserror::Error;
 use tracing_subscriber::EnvFilter;
@@ -60,6 +60,8 @@ pub struct Settings {
     pub project_creators: ProjectCreators,
     /// What guests get when a node says nothing else.
     pub guests: Guests,
+    /// Where guests may go although it is closed to them otherwise.
+    pub egress: Vec<EgressRule>,
 }
 
 /// The form of the log.
@@ -141,6 +143,8 @@ pub struct Dns {
     pub api_key: SecretString,
     /// Where the authoritative server answers queries.
     pub server: SocketAddr,
+    /// Where nodes ask it for the names that their guests resolve.
+    pub resolver_server: SocketAddr,
     /// The server id in the API.
     pub server_id: String,
     /// The names of the name servers of new zones.
@@ -304,6 +308,7 @@ fn read_all(r: &mut Reader) -> Option<Settings> {
         mail: mail.flatten(),
         project_creators: r.optional("projects.create").unwrap_or_default(),
         guests: read_guests(r)?,
+        egress: r.list("network.egress"),
         data_folder,
     })
 }
@@ -363,13 +368,21 @@ fn read_dns(r: &mut Reader) -> Option<Dns> {
         r.fault("dns.api_key or dns.api_key_file is needed".to_owned());
     }
     let server = r.optional("dns.server");
-    let server = r.required("dns.server", server);
+    let server: Option<SocketAddr> = r.required("dns.server", server);
+    let resolver_server = r.optional("dns.resolver_server").or(server);
     let server_id = r.checked("dns.server_id", filled).unwrap_or_else(|| "localhost".to_owned());
     let nameservers = r.list("dns.nameservers");
     if nameservers.is_empty() {
         r.required("dns.nameservers", None::<()>);
     }
-    Some(Dns { api_url: api_url?, api_key: api_key?, server: server?, server_id, nameservers })
+    Some(Dns {
+        api_url: api_url?,
+        api_key: api_key?,
+        server: server?,
+        resolver_server: resolver_server?,
+        server_id,
+        nameservers,
+    })
 }
 
 fn read_git(r: &mut Reader, host: String) -> Git {

@@ -11,7 +11,7 @@ use std::net::Ipv4Addr;
 use std::path::PathBuf;
 
 use corpus_domain::{Backing, GuestName, IdRange, ImageName, SizeProfile};
-use corpus_protocol::GuestPlan;
+use corpus_protocol::{GuestPlan, GuestPort};
 
 use super::limits::Held;
 use super::{disk, root, state, tools};
@@ -94,6 +94,16 @@ impl Made {
             plan.name, self.image, self.backing, plan.image, plan.backing
         )))
     }
+}
+
+/// The guest's port, and the bridge it is on, as a configuration of ours says.
+pub fn port(config: &str, guest: &GuestName) -> Option<(String, GuestPort)> {
+    let value = |key: &str| config.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(" = "));
+    config.starts_with(MARKER).then_some(())?;
+    let (ip, _) = value("lxc.net.0.ipv4.address")?.split_once('/')?;
+    let mac = value("lxc.net.0.hwaddr")?.parse().ok()?;
+    let bridge = value("lxc.net.0.link").filter(|name| crate::node::require_interface_name(name).is_ok())?;
+    Some((bridge.to_owned(), GuestPort { guest: guest.clone(), ip: ip.parse().ok()?, mac }))
 }
 
 /// The same configuration with another size.
@@ -264,6 +274,14 @@ pub(super) mod tests {
         assert!(config.contains("lxc.rootfs.path = dir:/var/lib/lxc/www.example.org/root\n"));
         let larger = GuestPlan { size: SizeProfile::Medium, ..plan(Backing::Loop) };
         assert_eq!(resized(&config, SizeProfile::Medium), render(&host, &larger).unwrap());
+    }
+
+    #[test]
+    fn its_port_of_the_bridge() {
+        let plan = plan(Backing::Dir);
+        let config = render(&Host::default(), &plan).unwrap();
+        let (bridge, port) = port(&config, &plan.name).unwrap();
+        assert_eq!((bridge.as_str(), port.ip, port.mac), ("lxcbr1", plan.net.ip, plan.net.mac));
     }
 
     #[test]

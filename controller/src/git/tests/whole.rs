@@ -39,6 +39,7 @@ async fn open(db: &PgPool, folder: &Path) -> Controller {
         authority: "127.0.0.1:53".parse().unwrap(),
         salt_bundle: None,
         git_url: Some("ssh://git@corpus.test:2222".to_owned()),
+        surroundings: crate::Surroundings::default(),
         rules: Rules::default(),
     };
     let seal = SealKeys::load_or_create(&folder.join("seal.key")).unwrap();

@@ -48,10 +48,12 @@ impl World {
             authority: "127.0.0.1:53".parse().unwrap(),
             salt_bundle: None,
             git_url: Some("ssh://git@corpus.test:2222".to_owned()),
+            surroundings: crate::Surroundings::default(),
             rules: Rules::default(),
         };
         let seal = SealKeys::load_or_create(&files.path().join("seal.key")).unwrap();
-        let controller = Controller::open(Parts { db: db.clone().into(), settings, dns: None, groups: None, seal }).await.unwrap();
+        let controller =
+            Controller::open(Parts { db: db.clone().into(), settings, dns: None, groups: None, seal }).await.unwrap();
         let first = guest(&db, "192.0.2.1", Some("atlas")).await;
         guest(&db, "192.0.2.2", Some("blog")).await;
         guest(&db, "192.0.2.3", None).await;

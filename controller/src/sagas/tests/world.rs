@@ -77,6 +77,10 @@ impl World {
             authority: fact("CORPUS_LAB_DNS").parse().unwrap(),
             salt_bundle: None,
             git_url: Some("ssh://git@corpus.test:2222".to_owned()),
+            surroundings: crate::Surroundings {
+                authority: Some(fact("CORPUS_LAB_DNS_OF_NODES").parse().unwrap()),
+                ..crate::Surroundings::default()
+            },
             rules: Rules::default(),
         };
         let seal = SealKeys::load_or_create(&files.path().join("seal.key")).unwrap();
@@ -94,9 +98,9 @@ impl World {
     async fn scrub(&self) {
         self.on_node(
             "for guest in $(lxc-ls -1); do lxc-stop -k -n $guest; rm -rf /var/lib/lxc/$guest; done; \
-             systemctl disable --now corpus-proxy corpus-firewall corpus-network; ip link del lxcbr1; \
+             systemctl disable --now corpus-resolver corpus-proxy corpus-firewall corpus-network; ip link del lxcbr1; \
              nft delete table inet corpus; nft delete table bridge corpus; \
-             rm -rf /etc/corpus /etc/systemd/system/corpus-* /var/lib/corpus/*; systemctl daemon-reload; \
+             rm -rf /etc/corpus /etc/unbound/corpus.conf /etc/systemd/system/corpus-* /var/lib/corpus/*; systemctl daemon-reload; \
              sed -i '/ corpus@/d' /root/.ssh/authorized_keys",
         )
         .await;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use corpus_controller::ssh_keys::generate_host_key;
 use corpus_domain::{GuestNetwork, JobId, JobState};
-use corpus_protocol::{HttpRoute, NodePlan, SshHostKey, SshRoute};
+use corpus_protocol::{Egress, HttpRoute, NodePlan, SshHostKey, SshRoute};
 use corpus_simulation::{Fleet, FleetConfig, Guest, Pace, Place, Simulation, SimulationConfig};
 use serde_json::Value;
 use sqlx::PgPool;
@@ -171,6 +171,9 @@ impl World {
                     ssh_routes: ssh.collect(),
                     http_routes: http.collect(),
                     firewall: Vec::new(),
+                    ports: Vec::new(),
+                    egress: Egress::default(),
+                    zones: Vec::new(),
                 });
             }
         }

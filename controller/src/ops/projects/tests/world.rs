@@ -46,6 +46,7 @@ impl World {
             authority: "127.0.0.1:53".parse().unwrap(),
             salt_bundle: None,
             git_url: Some("ssh://git@corpus.test:2222".to_owned()),
+            surroundings: crate::Surroundings::default(),
             rules,
         };
         let seal = SealKeys::load_or_create(&files.path().join("seal.key")).unwrap();

@@ -1,0 +1,103 @@
+//! What this Corpus is made of, by the configuration: what guests must not reach.
+
+use std::collections::BTreeSet;
+
+use corpus_controller::Surroundings;
+use secrecy::ExposeSecret;
+use url::{Host, Url};
+
+use crate::config::Settings;
+
+/// The hosts that the configuration names, and what the operator allows all the same.
+pub fn of(settings: &Settings) -> Surroundings {
+    let mut hosts: BTreeSet<String> = [host(&settings.public_url), Some(settings.listen.ip().to_string())]
+        .into_iter()
+        .chain([settings.database_url.as_ref().and_then(|url| host_in(url.expose_secret()))])
+        .chain([settings.ldap.as_ref().and_then(|ldap| host(&ldap.url))])
+        .chain([settings.mail.as_ref().and_then(|mail| host_in(mail.relay.expose_secret()))])
+        .flatten()
+        .collect();
+    if let Some(dns) = &settings.dns {
+        hosts.extend(host(&dns.api_url));
+        hosts.extend([dns.server, dns.resolver_server].map(|server| server.ip().to_string()));
+    }
+    if let Some(git) = &settings.git {
+        hosts.extend([git.public_host.clone(), git.listen.ip().to_string()]);
+    }
+    Surroundings {
+        hosts,
+        allowed: settings.egress.clone(),
+        // A loopback address is another server on each node: names are then resolved as the world does.
+        authority: settings.dns.as_ref().map(|dns| dns.resolver_server).filter(|server| !server.ip().is_loopback()),
+    }
+}
+
+fn host_in(url: &str) -> Option<String> {
+    host(&Url::parse(url).ok()?)
+}
+
+/// A socket in a folder has no host.
+fn host(url: &Url) -> Option<String> {
+    match url.host()? {
+        Host::Domain(name) if name.is_empty() || name.contains('%') => None,
+        Host::Domain(name) => Some(name.to_owned()),
+        Host::Ipv4(ip) => Some(ip.to_string()),
+        Host::Ipv6(ip) => Some(ip.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_that_the_configuration_names() {
+        let table = r#"
+            listen = "10.0.0.1:8080"
+            public_url = "https://corpus.example.org"
+            database_url = "postgres://corpus:secret@db.example.org:5433/corpus"
+            [ldap]
+            url = "ldaps://ldap.example.org"
+            bind_dn = "cn=x"
+            bind_password = "x"
+            people_base = "ou=x"
+            groups_base = "ou=x"
+            [dns]
+            api_url = "http://10.0.0.2:8081"
+            api_key = "x"
+            server = "10.0.0.3:53"
+            resolver_server = "10.0.0.4:53"
+            nameservers = ["ns1.example.org"]
+            [git]
+            public_host = "git.example.org"
+            [mail]
+            relay = "smtps://corpus:secret@mail.example.org"
+            from = "corpus@example.org"
+            [network]
+            egress = ["10.1.2.3:5432"]
+        "#;
+        let path = std::path::Path::new("corpus.toml");
+        let settings = Settings::from_parts(Some((path, table.parse().unwrap())), std::iter::empty()).unwrap();
+        let found = of(&settings);
+        let hosts: Vec<&str> = found.hosts.iter().map(String::as_str).collect();
+        assert_eq!(
+            hosts,
+            [
+                "0.0.0.0",
+                "10.0.0.1",
+                "10.0.0.2",
+                "10.0.0.3",
+                "10.0.0.4",
+                "corpus.example.org",
+                "db.example.org",
+                "git.example.org",
+                "ldap.example.org",
+                "mail.example.org"
+            ]
+        );
+        assert_eq!(found.allowed, ["10.1.2.3:5432".parse().unwrap()]);
+        assert_eq!(found.authority, Some("10.0.0.4:53".parse().unwrap()));
+        assert_eq!(host_in("postgres://corpus@%2Frun%2Fpostgresql/corpus"), None, "a socket in a folder");
+        assert_eq!(host_in("postgres:///corpus?host=/run/postgresql"), None);
+    }
+}
