@@ -52,7 +52,7 @@ pub(crate) async fn read(conn: &mut PgConnection, decided: &Surroundings) -> sql
     denied.dedup();
     let egress = Egress { denied, sites, allowed: decided.allowed.clone() };
     let Some(authority) = decided.authority else { return Ok((egress, Vec::new())) };
-    let zones = zones::list(conn).await?.into_iter();
+    let zones = zones::list(conn, None).await?.into_iter();
     Ok((egress, zones.map(|zone| ZoneServers { zone: zone.name, servers: vec![authority] }).collect()))
 }
 

@@ -10,9 +10,8 @@ use super::environments::is_ready;
 use crate::authz::{Denied, Operation, Permit, Principal};
 use crate::git::Repository;
 use crate::nodes::{Call, GuestEndpoint, HostKey, NodeError};
-use crate::ssh_keys::MemberKey;
 use crate::store::environments::{self, Stands, Told};
-use crate::store::{deployments, guests, keys, projects, users};
+use crate::store::{deployments, guests, keys, projects};
 use crate::{Controller, Error, Result};
 
 /// No host key is longer, as a line.

@@ -77,6 +77,7 @@ impl World {
             salt_bundle: None,
             git_url: Some("ssh://git@corpus.test:2222".to_owned()),
             rules: Rules::default(),
+            surroundings: corpus_controller::Surroundings::default(),
         };
         let seal = SealKeys::load_or_create(&folder.path().join("seal.key")).unwrap();
         let parts = Parts { db: db.clone(), settings: of_controller, dns: Some(Arc::new(Willing)), groups: None, seal };

@@ -17,6 +17,7 @@ fn wanted(project: ProjectId, name: &str, privileged: Option<&str>) -> RequestGu
         environment: Environment::Dev,
         node: None,
         size: SizeProfile::Small,
+        limits: corpus_domain::ChosenLimits::default(),
         backing: Backing::Overlayfs,
         driver: Driver::Lxc,
         image: guest_create::IMAGE.parse().unwrap(),
