@@ -24,7 +24,7 @@ export async function attacks(attack, world) {
   /** What any of the forms might ask for. */
   const answers = {
     confirm: victim.name, name: `mine.${zone}`, size: 'large', role: 'maintainer', login: 'twin1', guest: `dev:${attacker.id}`, settings: 'a: 1', comment: 'mine', reason: 'because',
-    step: 'confirm', host_key: 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGZvb2Jhcg==', address: '10.0.0.9', port: '22', user: 'root', environments: 'dev', force: 'on', privileged: 'on', archive: 'x', projects: 'borealis', access: 'all', with_data: 'on',
+    step: 'confirm', host_key: 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGZvb2Jhcg==', address: '10.0.0.9', port: '22', user: 'root', environments: 'dev', force: 'on', privileged: 'on', archive: 'x', projects: 'borealis', access: 'all', with_data: 'on', memory: '1.5', cpu: '8', storage: '1',
   }
 
   await attack('no form takes the ids of others', async () => {
