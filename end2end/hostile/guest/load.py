@@ -93,6 +93,7 @@ def disk():
         pass
     finally:
         os.unlink(path)
+        os.sync()
     return got
 
 
