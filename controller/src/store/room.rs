@@ -25,9 +25,9 @@ pub async fn pick(
              from guests g where g.node_id = n.id) p
          cross join lateral (
              select least(n.slots - p.guests,
-                 (n.memory / 100 * n.memory_overcommit - p.memory) / $3::bigint,
+                 (n.memory / 100 * n.memory_overcommit + n.memory % 100 * n.memory_overcommit / 100 - p.memory) / $3::bigint,
                  (n.cpu_millis * n.cpu_overcommit / 100 - p.cpu_millis) / $4::bigint,
-                 (n.storage / 100 * n.storage_overcommit - p.storage) / $5::bigint) as more) room
+                 (n.storage / 100 * n.storage_overcommit + n.storage % 100 * n.storage_overcommit / 100 - p.storage) / $5::bigint) as more) room
          where n.state = 'ready' and n.reachability = 'reachable' and $1 = any(n.environments)
            and ($2::uuid is null or n.id = $2) and room.more > 0
          order by room.more desc, n.id limit 1",

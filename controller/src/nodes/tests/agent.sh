@@ -6,7 +6,7 @@ done='{"Ok":{"type":"done","changed":true}}'
 reading='{"Ok":{"type":"reading","load":0.5,"uptime_s":60,"memory_total":1000,"memory_used":500,"storage":{"total":1000,"used":1},"guests":[]}}'
 root=true
 [ "$(id -u)" = 0 ] || root=false
-printf '{"type":"hello","version":5,"root":%s}\n' "$root"
+printf '{"type":"hello","version":6,"root":%s}\n' "$root"
 while IFS= read -r line; do
   id=${line#*\"id\":}
   id=${id%%[,\}]*}

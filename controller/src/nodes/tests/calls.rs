@@ -172,7 +172,7 @@ async fn a_wrong_hello_is_refused() {
     for (said, expected) in [
         ("echo '{\"type\":\"hello\",\"version\":99,\"root\":true}'; cat", "version 99"),
         ("echo Hi; cat", "\"Hi\" instead of hello"),
-        ("echo '{\"type\":\"hello\",\"version\":5,\"root\":false}'; cat", "neither root"),
+        ("echo '{\"type\":\"hello\",\"version\":6,\"root\":false}'; cat", "neither root"),
         ("echo 'no room' >&2; exit 7", "exit status 7; it said: no room"),
     ] {
         let path = sshd.dir.path().join("other");

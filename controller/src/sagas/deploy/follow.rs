@@ -193,9 +193,10 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Whether it has come as far as it is followed.
+    /// Whether it has come as far as it is followed. Nothing is waited for after its end: a guest that
+    /// says no more would hold the job.
     fn has_come(&self) -> bool {
-        self.until == Until::Held && self.journal.holds()
+        self.journal.is_over || (self.until == Until::Held && self.journal.holds())
     }
 
     /// Takes over all that comes until the deployment is that far, or the line is cut.

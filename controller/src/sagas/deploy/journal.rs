@@ -282,6 +282,10 @@ mod tests {
 
     use super::*;
 
+    thread_local! {
+        static NOW: u64 = u64::try_from(Utc::now().timestamp_millis()).unwrap();
+    }
+
     fn started() -> Journal {
         let course = Course {
             number: 7,
@@ -302,12 +306,12 @@ mod tests {
             lines: 0,
             job: None,
         };
-        let (project, guest) = ("shop".parse().unwrap(), "web1".parse().unwrap());
+        let (project, guest) = ("shop".parse().unwrap(), "web1.test".parse().unwrap());
         Journal::of(uuid::Uuid::nil().into(), &project, &guest, &course, LogSize::default())
     }
 
     fn take(journal: &mut Journal, event: DeploymentEvent) -> News {
-        journal.take(Entry { at_ms: 5_000, event })
+        journal.take(Entry { at_ms: NOW.with(|now| *now), event })
     }
 
     fn recipe(outcome: Outcome, reason: Option<&str>) -> RecipeReport {
@@ -332,11 +336,17 @@ mod tests {
         take(&mut journal, DeploymentEvent::PhaseBegun { phase: Phase::Install });
         take(&mut journal, DeploymentEvent::RecipeBegun { phase: Phase::Install, name: "10_app".to_owned() });
         let running = journal.report.phases.last().unwrap();
-        assert_eq!((running.phase, running.outcome, running.began_ms), (Phase::Install, Outcome::Skipped, Some(5_000)));
+        assert_eq!(
+            (running.phase, running.outcome, running.began_ms),
+            (Phase::Install, Outcome::Skipped, Some(NOW.with(|now| *now)))
+        );
         assert_eq!(running.recipes.len(), 1);
         let news = take(&mut journal, DeploymentEvent::Line { stream: Stream::Err, text: "oops".to_owned() });
         let line = news.line.unwrap();
-        assert_eq!((line.number, line.at_ms, line.stream, line.text.as_str()), (1, 5_000, "err", "oops"));
+        assert_eq!(
+            (line.number, line.at_ms, line.stream, line.text.as_str()),
+            (1, NOW.with(|now| now.cast_signed()), "err", "oops")
+        );
         let failed = recipe(Outcome::Failed, Some("exit status 1"));
         let news = take(&mut journal, DeploymentEvent::RecipeEnded { phase: Phase::Install, recipe: failed.clone() });
         assert_eq!(news.note.as_deref(), Some("install: 10_app: exit status 1"));
@@ -367,6 +377,7 @@ mod tests {
         assert_eq!(journal.report.phases.last().unwrap().began_ms, None);
         let mut whole = journal.report.clone();
         whole.state = DeploymentState::RolledBack;
+        whole.ended_ms = whole.ordered_ms;
         let message = "exit status 1".to_owned();
         whole.fault = Some(Fault { phase: Phase::Install, recipe: Some("10_app".to_owned()), message, line: Some(1) });
         take(&mut journal, DeploymentEvent::Ended { report: Box::new(whole.clone()) });

@@ -22,7 +22,7 @@ async fn a_log_is_written_once_and_searched(db: PgPool) {
     world.environment(&mia, shop, Environment::Dev).await;
     let (id, _) = world.controller.deploy(&mia, shop, Environment::Dev, Source::Head, Vec::new()).await.unwrap();
     let mut conn = world.db.acquire().await.unwrap();
-    let lines = [line(1, "Hello 100%"), line(2, "nul \0 in it"), line(3, "_under"), line(4, "HELLO again")];
+    let lines = [line(1, "Hello 100%"), line(2, "in between"), line(3, "_under"), line(4, "HELLO again")];
     deployment_log::add(&mut conn, id, &lines).await.unwrap();
     deployment_log::add(&mut conn, id, &[line(4, "something else"), line(5, "last")]).await.unwrap();
     let read = world.controller.deployment_log(&mia, id, 2, 2).await.unwrap();
