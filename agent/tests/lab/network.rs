@@ -92,7 +92,7 @@ impl<'a> Two<'a> {
         let visit = || self.world.http(self.good.name.as_str()).text;
         assert_eq!([visit(), visit(), visit(), visit()].map(|text| text == "good.lab.test\n 200"), [true; 4]);
         let entries = self.world.must("ip -4 neigh show dev lxcbr1");
-        assert_eq!(entries.lines().filter(|line| line.ends_with("PERMANENT")).count(), 2, "{entries}");
+        assert_eq!(entries.lines().filter(|line| line.trim_end().ends_with("PERMANENT")).count(), 2, "{entries}");
         self.inside(&self.evil, "ip addr del 10.5.0.11/16 dev eth0");
     }
 
