@@ -26,13 +26,13 @@ fn main() -> ExitCode {
                 ExitCode::FAILURE
             }
         }
-        words => match itself::serve(words) {
-            Some(done) => ended(done),
-            None => {
-                eprintln!("usage: corpus-agent serve | version\n{}", project::cli::USAGE);
-                ExitCode::FAILURE
+        words => {
+            if let Some(done) = itself::serve(words) {
+                return ended(done);
             }
-        },
+            eprintln!("usage: corpus-agent serve | version\n{}", project::cli::USAGE);
+            ExitCode::FAILURE
+        }
     }
 }
 

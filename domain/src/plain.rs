@@ -17,8 +17,16 @@ const SHOWN: char = char::REPLACEMENT_CHARACTER;
 pub fn is_harmful(c: char) -> bool {
     match c {
         '\t' | '\n' => false,
-        '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' => true,
-        '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}' => true,
+        '\u{ad}'
+        | '\u{61c}'
+        | '\u{180e}'
+        | '\u{200e}'
+        | '\u{200f}'
+        | '\u{2028}'..='\u{202e}'
+        | '\u{2060}'..='\u{206f}'
+        | '\u{feff}'
+        | '\u{fff9}'..='\u{fffb}'
+        | '\u{e0000}'..='\u{e007f}' => true,
         _ => c.is_control(),
     }
 }
@@ -132,9 +140,8 @@ impl Plain {
             (State::Escape, '[') => State::Control(0),
             (State::Escape, ']' | 'P' | 'X' | '^' | '_') => State::String(0),
             (State::Escape, ' '..='/') => State::Escape,
-            (State::Escape, '0'..='~') => State::Text,
+            (State::Escape, '0'..='~') | (State::Control(_), '@'..='~') => State::Text,
             (State::Control(length), ' '..='?') if length < LONGEST_CONTROL => State::Control(length + 1),
-            (State::Control(_), '@'..='~') => State::Text,
             (State::String(_), '\u{7}' | '\u{9c}') | (State::StringEscape, '\\') => State::Text,
             (State::String(_), '\u{1b}') => State::StringEscape,
             (State::String(length), _) if c != '\n' && length < LONGEST_STRING => State::String(length + 1),

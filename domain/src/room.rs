@@ -34,6 +34,7 @@ impl Room {
     }
 
     /// What may be promised of it.
+    #[must_use]
     pub fn overcommitted(self, by: Overcommit) -> Self {
         Self {
             memory: Bytes(by.memory.of(self.memory.0)),

@@ -53,17 +53,13 @@ const GONE: Duration = Duration::from_secs(5);
 impl Driver for Lxc {
     fn ensure(&self, task: &Task<'_>, plan: &GuestPlan) -> Result<bool, Failure> {
         let wanted = config::render(task.host, plan)?;
-        match made(task.host, &plan.name)? {
-            Some(made) => {
-                made.require_same_origin(plan)?;
-                let grown = made.backing.has_size() && grow(task, &plan.name, plan.size)?;
-                Ok(files::ensure(&config_path(task.host, &plan.name), &wanted, 0o644)? || grown)
-            }
-            None => {
-                tools::ensure(task.host)?;
-                folder::make(task, plan, &wanted).map(|()| true)
-            }
+        if let Some(made) = made(task.host, &plan.name)? {
+            made.require_same_origin(plan)?;
+            let grown = made.backing.has_size() && grow(task, &plan.name, plan.size)?;
+            return Ok(files::ensure(&config_path(task.host, &plan.name), &wanted, 0o644)? || grown);
         }
+        tools::ensure(task.host)?;
+        folder::make(task, plan, &wanted).map(|()| true)
     }
 
     fn set_up(&self, task: &Task<'_>, name: &GuestName, setup: &GuestSetup) -> Result<bool, Failure> {

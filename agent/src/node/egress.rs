@@ -43,7 +43,7 @@ pub fn leaving(egress: &Egress) -> String {
     rules.extend(listed(&egress.sites).map(|to| format!("ip daddr {to} tcp dport {{ 80, 443 }} accept")));
     rules.extend(listed(&egress.denied).map(|to| format!("ip daddr {to} {REFUSE}")));
     rules.push(format!("ip daddr {{ {} }} {REFUSE}", SPECIAL.join(", ")));
-    rules.iter().map(|rule| format!("\t\t{rule}\n")).collect()
+    rules.iter().fold(String::new(), |text, rule| text + "\t\t" + rule + "\n")
 }
 
 const REFUSE: &str = "reject with icmp type admin-prohibited";

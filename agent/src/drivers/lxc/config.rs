@@ -324,8 +324,8 @@ pub(super) mod tests {
         let (host, plan) = (Host::default(), plan(Backing::Overlayfs));
         let config = render(&host, &plan).unwrap();
         assert_eq!(refreshed(&host, &plan.name, &config), config);
-        let older: String =
-            config.lines().filter(|line| !line.contains("cgroup.dir")).map(|line| format!("{line}\n")).collect();
+        let kept: Vec<&str> = config.lines().filter(|line| !line.contains("cgroup.dir")).collect();
+        let older = kept.join("\n") + "\n";
         let again = refreshed(&host, &plan.name, &older);
         assert!(state::lines(&plan.name).iter().all(|group| again.lines().filter(|line| line == group).count() == 1));
         assert_eq!(refreshed(&host, &plan.name, &again), again);

@@ -183,7 +183,7 @@ fn uncover(path: &Path) -> Result<(), Errno> {
 /// Whether a path is of a daemon's file system, also of one that is dead.
 fn is_fuse(path: &Path) -> bool {
     match statfs(path) {
-        Ok(found) => i64::from(found.f_type) == FUSE,
+        Ok(found) => found.f_type == FUSE,
         Err(error) => error == Errno::NOTCONN,
     }
 }
