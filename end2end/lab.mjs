@@ -30,7 +30,7 @@ export const lab = {
 }
 
 const batch = ['-o', 'BatchMode=yes']
-const quick = ['-o', 'LogLevel=ERROR', '-o', 'ConnectTimeout=2', '-o', 'IdentitiesOnly=yes',
+const quick = ['-o', 'LogLevel=ERROR', '-o', 'ConnectTimeout=10', '-o', 'IdentitiesOnly=yes',
   '-o', 'KexAlgorithms=curve25519-sha256']
 const anyHostKey = ['-o', 'StrictHostKeyChecking=no', '-o', 'UserKnownHostsFile=/dev/null']
 

@@ -162,10 +162,8 @@ impl Operation {
                 ProjectCreators::Ops => Needs::Ops,
                 ProjectCreators::Members => Needs::Member,
             },
-            O::KeysBring => Needs::Ops,
-            // Who reads what prod runs with, or enters it, could do what `DeployProd` is for.
-            O::PillarReadProd | O::ProdEntryChange => Needs::Role(ProjectRole::Maintainer),
             O::NodeLink
+            | O::KeysBring
             | O::NodeInitialize
             | O::NodeRepair
             | O::NodeOvercommit
@@ -180,7 +178,10 @@ impl Operation {
             O::GuestSee | O::ProjectSee | O::DeploymentSee => Needs::Role(ProjectRole::Viewer),
             // The pillar is read by git too, and holds secrets.
             O::GuestPower | O::Deploy | O::Drill | O::GitRead => Needs::Role(ProjectRole::Developer),
-            O::GuestRequest
+            // Who reads what prod runs with, or enters it, could do what `DeployProd` is for.
+            O::PillarReadProd
+            | O::ProdEntryChange
+            | O::GuestRequest
             | O::GuestEnlarge
             | O::GuestLimit
             | O::GuestConfirmHostKey

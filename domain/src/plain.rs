@@ -136,13 +136,14 @@ impl Plain {
 
     fn take(&mut self, c: char, shown: &mut String) {
         self.state = match (self.state, c) {
-            (State::Text, _) => self.text(c, shown),
             (State::Escape, '[') => State::Control(0),
             (State::Escape, ']' | 'P' | 'X' | '^' | '_') => State::String(0),
             (State::Escape, ' '..='/') => State::Escape,
-            (State::Escape, '0'..='~') | (State::Control(_), '@'..='~') => State::Text,
             (State::Control(length), ' '..='?') if length < LONGEST_CONTROL => State::Control(length + 1),
-            (State::String(_), '\u{7}' | '\u{9c}') | (State::StringEscape, '\\') => State::Text,
+            (State::Escape, '0'..='~')
+            | (State::Control(_), '@'..='~')
+            | (State::String(_), '\u{7}' | '\u{9c}')
+            | (State::StringEscape, '\\') => State::Text,
             (State::String(_), '\u{1b}') => State::StringEscape,
             (State::String(length), _) if c != '\n' && length < LONGEST_STRING => State::String(length + 1),
             // A sequence that is none.

@@ -1,5 +1,5 @@
 //! How many answers a second browsers get: `scripts/crowd` runs it. The server is the real one, with
-//! its own settings, on the database DATABASE_URL, which must be empty; the browsers are tasks of the
+//! its own settings, on the database `DATABASE_URL`, which must be empty; the browsers are tasks of the
 //! same process, so both share the processors as they do in `make scale`.
 #![allow(
     clippy::unwrap_used,

@@ -13,7 +13,7 @@ use support::{Running, header};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-const LIMIT: Duration = Duration::from_secs(60);
+const LIMIT: Duration = Duration::from_mins(1);
 const ATTEMPTS: u32 = 2_000;
 
 /// Passwords that were typed as logins, and a login that nobody has, are nowhere afterwards.

@@ -15,7 +15,7 @@ use crate::host::Host;
 use crate::runner::Argv;
 use crate::task::Task;
 
-/// `ATF_PERM` of if_arp.h: the entry is fixed.
+/// `ATF_PERM` of `if_arp.h`: the entry is fixed.
 const FIXED: u32 = 4;
 
 /// The neighbour entries of a bridge: address, MAC.

@@ -53,10 +53,10 @@ impl World {
     }
 
     fn ssh(&self, user: &str, port: u16, key: &Path) -> Command {
-        self.ssh_to(&self.address, user, port, key)
+        Self::ssh_to(&self.address, user, port, key)
     }
 
-    fn ssh_to(&self, address: &str, user: &str, port: u16, key: &Path) -> Command {
+    fn ssh_to(address: &str, user: &str, port: u16, key: &Path) -> Command {
         let mut ssh = Command::new("ssh");
         for option in [
             "IdentitiesOnly=yes",
@@ -80,12 +80,12 @@ impl World {
 
     /// Runs a command on another node.
     pub fn on(&self, address: &str, command: &str) -> Said {
-        said(self.ssh_to(address, "root", 22, &self.key).arg(command))
+        said(Self::ssh_to(address, "root", 22, &self.key).arg(command))
     }
 
     /// Begins a command on another node, whose output is read while it runs.
     pub fn begin_on(&self, address: &str, command: &str) -> Child {
-        let mut ssh = self.ssh_to(address, "root", 22, &self.key);
+        let mut ssh = Self::ssh_to(address, "root", 22, &self.key);
         ssh.arg(command).stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap()
     }
 

@@ -162,9 +162,9 @@ mod tests {
         let seats = Seats::new(Seating { all: 4, member: 2, address: 3, running: 1 });
         let [mia, tom, eve] = [1, 2, 3].map(|n| UserId(Uuid::from_u128(n)));
         let one = seats.sit(mia, ip("192.0.2.1")).unwrap();
-        let _two = seats.sit(mia, ip("192.0.2.2")).unwrap();
+        let second = seats.sit(mia, ip("192.0.2.2")).unwrap();
         assert_eq!(seats.sit(mia, ip("192.0.2.3")).unwrap_err(), Full::Member(2), "wherever she comes from");
-        let _three = seats.sit(tom, ip("::ffff:192.0.2.2")).unwrap();
+        let third = seats.sit(tom, ip("::ffff:192.0.2.2")).unwrap();
         let four = seats.sit(eve, ip("192.0.2.2")).unwrap();
         assert_eq!(seats.sit(eve, ip("192.0.2.9")).unwrap_err(), Full::All);
         drop(one);
@@ -174,7 +174,7 @@ mod tests {
         let running = seats.run(mia).unwrap();
         assert_eq!(seats.run(mia).unwrap_err(), Full::Running(1));
         assert!(seats.run(tom).is_ok());
-        drop((running, again, _two, _three));
+        drop((running, again, second, third));
         let taken = seats.lock();
         assert_eq!((taken.all, taken.member.len(), taken.address.len(), taken.running.len()), (0, 0, 0, 0));
     }

@@ -196,7 +196,7 @@ mod tests {
         }
         let progress = packet(b"\x02Counting: 50%\rCounting: 100%, done.\n");
         assert_eq!(through(&progress), progress);
-        let longer = through(&packet(&[b"\x02".as_slice(), &[0xff; 65_515]].concat()));
+        let longer = through(&packet(&[vec![2], vec![0xff; 65_515]].concat()));
         let mut rest = longer.as_slice();
         while !rest.is_empty() {
             let length = length(rest).unwrap();

@@ -73,6 +73,9 @@ macro_rules! claimed {
 
 pub(super) use claimed;
 
+/// A job that does not begin, the one that it waits for, and what for.
+type Waiting = (JobId, Option<JobId>, String);
+
 struct Queued {
     entry: Entry,
     title: String,
@@ -115,7 +118,7 @@ impl Claimant {
     }
 
     /// Those that begin, and what the others wait for.
-    fn plan(&self, capacity: usize, queue: &[Queued]) -> (Vec<Uuid>, Vec<(JobId, Option<JobId>, String)>) {
+    fn plan(&self, capacity: usize, queue: &[Queued]) -> (Vec<Uuid>, Vec<Waiting>) {
         let entries: Vec<Entry> = queue.iter().map(|queued| queued.entry.clone()).collect();
         let by_job: HashMap<JobId, &Queued> = queue.iter().map(|queued| (queued.entry.job, queued)).collect();
         let mut running: HashMap<_, usize> = HashMap::new();

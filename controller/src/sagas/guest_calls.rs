@@ -186,7 +186,9 @@ pub async fn read<P: JobParams>(ctx: &StepContext<Services, P>, on: &On) -> Resu
     };
     let mut tx = ctx.begin().await?;
     let refused = environments::own_only(&mut tx, on.guest, &mut live, &mut archives).await?;
-    refused.iter().for_each(|line| ctx.log(line));
+    for line in &refused {
+        ctx.log(line);
+    }
     let told = Told { live, archives, configuration: Some(configuration) };
     environments::observe(&mut tx, on.guest, &told).await?;
     Ok(tx.commit().await?)

@@ -199,7 +199,7 @@ fn holders() -> MutexGuard<'static, HashMap<Holder, &'static Location<'static>>>
 struct Held(Option<Holder>);
 
 impl Held {
-    #[expect(clippy::panic, reason = "what is wrong here must not be overlooked by tests")]
+    #[expect(clippy::panic, clippy::manual_assert, reason = "what is wrong here must not be overlooked by tests")]
     fn take(place: &'static Location<'static>) -> Self {
         let task = tokio::task::try_id().ok_or_else(|| std::thread::current().id());
         let holder = (task, BRANCH.try_with(|branch| *branch).unwrap_or_default());

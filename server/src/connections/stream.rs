@@ -110,7 +110,7 @@ mod tests {
                     }
                 }
             });
-            let error = Watched::new(mine, WITHIN).write_all(&[0; 100_000]).await.unwrap_err();
+            let error = Watched::new(mine, WITHIN).write_all(&vec![0; 100_000]).await.unwrap_err();
             assert_eq!(error.kind(), io::ErrorKind::TimedOut);
             assert!(began.elapsed() < 4 * WITHIN, "{:?}", began.elapsed());
             reading.abort();
@@ -133,7 +133,7 @@ mod tests {
         });
         let mut mine = Watched::new(mine, WITHIN);
         for _ in 0..2 {
-            mine.write_all(&[0; 20_000]).await.unwrap();
+            mine.write_all(&vec![0; 20_000]).await.unwrap();
             mine.flush().await.unwrap();
             sleep(WITHIN * 3).await;
         }

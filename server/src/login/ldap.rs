@@ -175,8 +175,8 @@ impl ProjectGroups for Directory {
     async fn has_groups(&self, project: &ProjectName) -> Result<bool, GroupsError> {
         let mut asking = self.ask().await?;
         let names = self.settings.project_group_pattern.groups(project);
-        let filter: String = names.iter().map(|name| format!("(cn={})", ldap_escape(name.as_str()))).collect();
-        let filter = format!("(|{filter})");
+        let names: Vec<_> = names.iter().map(|name| ldap_escape(name.as_str())).collect();
+        let filter = format!("(|(cn={}))", names.join(")(cn="));
         let found = search(&mut asking.ldap, &self.settings.groups_base, Scope::Subtree, &filter, &["1.1"]).await;
         asking.end().await;
         Ok(!found?.is_empty())

@@ -43,7 +43,7 @@ impl Browser {
         let place = answer.headers().get(header::LOCATION).map(|place| place.to_str().unwrap().to_owned());
         if path == "/login" {
             let cookie = answer.headers().get(header::SET_COOKIE).unwrap().to_str().unwrap();
-            self.cookie = cookie.split(';').next().unwrap().to_owned();
+            cookie.split(';').next().unwrap().clone_into(&mut self.cookie);
         }
         assert_eq!(status, 303, "{path}: {}", said(&text(answer).await));
         self.asked.insert(route);

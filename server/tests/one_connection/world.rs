@@ -13,8 +13,8 @@ use corpus_domain::DnsName;
 use corpus_server::login::Accounts;
 use corpus_server::web::{self, Web};
 use secrecy::ExposeSecret;
+use sqlx::PgPool;
 use sqlx::postgres::PgPoolOptions;
-use sqlx::{AssertSqlSafe, PgPool};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -129,7 +129,7 @@ impl World {
     }
 
     pub async fn run(&self, statement: &str) {
-        sqlx::query(AssertSqlSafe(statement.to_owned())).execute(&self.beside).await.unwrap();
+        sqlx::query(sqlx::AssertSqlSafe(statement.to_owned())).execute(&self.beside).await.unwrap();
     }
 
     pub async fn one(&self, query: &'static str) -> String {

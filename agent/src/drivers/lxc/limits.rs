@@ -270,9 +270,9 @@ fn processors(host: &Host, cpuset: &Tree) -> Vec<u32> {
 /// The numbers of a list such as `0-3,8`.
 fn numbers(list: &str) -> Vec<u32> {
     let part = |part: &str| {
-        let (from, to) = part.split_once('-').unwrap_or((part, part));
-        let (first, last) = (from.trim().parse::<u32>().ok()?, to.trim().parse::<u32>().ok()?);
-        (last.checked_sub(first)? < 1 << 16).then_some(first..=last)
+        let (begin, end) = part.split_once('-').unwrap_or((part, part));
+        let (low, high) = (begin.trim().parse::<u32>().ok()?, end.trim().parse::<u32>().ok()?);
+        (high.checked_sub(low)? < 1 << 16).then_some(low..=high)
     };
     list.trim().split(',').filter_map(part).flatten().collect()
 }

@@ -14,11 +14,11 @@ use crate::git::seats::Seating;
 async fn while_pushing(world: &World, who: &str, lose: impl FnOnce()) -> Output {
     world.guest.hook("pre-receive", "exec sleep 600");
     let copy = world.copy(&format!("copy-{who}"));
-    let lost = async {
+    let losing = async {
         until("the push runs", || !world.book.pushed.lock().unwrap().is_empty()).await;
         lose();
     };
-    tokio::join!(world.push(who, &copy), lost).0
+    tokio::join!(world.push(who, &copy), losing).0
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -51,7 +51,7 @@ async fn a_deployment_that_has_begun_goes_on_when_the_role_is_lost() {
 async fn a_project_that_is_destroyed_ends_what_ops_do_there_too() {
     let world = World::start().await;
     for holder in world.book.members.lock().unwrap().values_mut() {
-        (holder.principal.ops, holder.principal.roles) = (true, Default::default());
+        (holder.principal.ops, holder.principal.roles) = (true, std::collections::BTreeMap::default());
     }
     let pushed = while_pushing(&world, "mia", || *world.book.open.lock().unwrap() = None).await;
     assert!(said(&pushed).contains("corpus: you may not push to shop/prod any more"), "{}", said(&pushed));

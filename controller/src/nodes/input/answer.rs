@@ -56,7 +56,9 @@ fn of_answer(answer: &mut Answer) {
         Answer::Reading(reading) => of_reading(reading),
         Answer::Drift { differences } => {
             differences.truncate(MOST_DIFFERENCES);
-            differences.iter_mut().for_each(|Difference { text, .. }| *text = plain_line(text, SENTENCE));
+            for Difference { text, .. } in differences {
+                *text = plain_line(text, SENTENCE);
+            }
         }
         Answer::Report(report) => report::whole(report),
         Answer::Project { deployments, archives, configuration, .. } => {
@@ -66,7 +68,9 @@ fn of_answer(answer: &mut Answer) {
         }
         Answer::Images { images } => {
             images.truncate(MOST_IMAGES);
-            images.iter_mut().for_each(|(_, sha256)| cut(sha256, NAME));
+            for (_, sha256) in images {
+                cut(sha256, NAME);
+            }
         }
     }
 }

@@ -78,7 +78,9 @@ fn of_recipe(recipe: &mut RecipeReport, room: &mut usize) {
     recipe.states.truncate(*room);
     *room -= recipe.states.len();
     for SaltState { id, function, name, comment, elapsed_ms, .. } in &mut recipe.states {
-        [id, function, name].into_iter().for_each(|text| cut(text, NAME));
+        for text in [id, function, name] {
+            cut(text, NAME);
+        }
         cut(comment, SENTENCE);
         span(elapsed_ms);
     }

@@ -244,7 +244,9 @@ impl<'a> Watch<'a> {
                 && !self.journal.is_over
             {
                 let refused = self.journal.end(*report);
-                refused.iter().for_each(|line| self.ctx.log(line));
+                for line in &refused {
+                    self.ctx.log(line);
+                }
                 self.is_new = true;
             }
         });
@@ -271,7 +273,9 @@ impl<'a> Watch<'a> {
         self.is_new |= news.is_kept;
         self.lines.extend(news.line);
         self.needs_room = news.needs_room;
-        news.refused.iter().for_each(|line| self.ctx.log(line));
+        for line in &news.refused {
+            self.ctx.log(line);
+        }
         if let Some(note) = news.note {
             (self.tell)(note);
         }
@@ -290,7 +294,9 @@ impl<'a> Watch<'a> {
             let report = &mut self.journal.report;
             let refused =
                 environments::own_only(&mut tx, part.on.guest, &mut report.live, &mut report.archives).await?;
-            refused.iter().for_each(|line| self.ctx.log(line));
+            for line in &refused {
+                self.ctx.log(line);
+            }
         }
         let report = &self.journal.report;
         deployment_log::add(&mut tx, part.deployment, &self.lines).await?;

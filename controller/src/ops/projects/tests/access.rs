@@ -103,7 +103,7 @@ async fn what_starts_a_job_is_needed_to_decide_about_it(db: PgPool) {
     cancel(&dev, stop).await.unwrap();
 
     world.controller.set_prod_entry(&mia, shop, true).await.unwrap();
-    let keys = world.controller.jobs(&world.ops().await, Default::default(), 0).await.unwrap().items;
+    let keys = world.controller.jobs(&world.ops().await, crate::jobs::JobFilter::default(), 0).await.unwrap().items;
     let keys = keys.iter().find(|job| job.kind == corpus_domain::JobKind::KeysSync).unwrap().id;
     assert!(cancel(&mia, keys).await.is_err(), "jobs of nodes are not even theirs to see");
     cancel(&world.ops().await, keys).await.unwrap();
@@ -121,7 +121,8 @@ async fn who_left_a_project_sees_no_job_of_it_not_even_their_own(db: PgPool) {
     hidden(world.controller.job(&dev, job).await);
     hidden(world.controller.job_log(&dev, job, 0, 10).await);
     hidden(world.controller.cancel_job(&dev, job).await);
-    let seen = async |who: &Principal| world.controller.jobs(who, Default::default(), 0).await.unwrap().items;
+    let seen =
+        async |who: &Principal| world.controller.jobs(who, crate::jobs::JobFilter::default(), 0).await.unwrap().items;
     assert!(seen(&dev).await.iter().all(|row| row.id != job));
     assert!(seen(&mia).await.iter().any(|row| row.id == job));
 }

@@ -55,7 +55,7 @@ async fn a_key_comes_to_who_proves_to_have_it(db: PgPool) {
         let signature = sign(&key.path, &shown.text, NAMESPACE, &[]);
         world.controller.prove_key(&mia, id, &signature).await.unwrap();
 
-        let holder = world.controller.key_holders(&[shown.fingerprint.clone()]).await.unwrap();
+        let holder = world.controller.key_holders(std::slice::from_ref(&shown.fingerprint)).await.unwrap();
         assert_eq!(holder[&shown.fingerprint].principal.login.as_str(), "mia");
         assert!(world.controller.my_keys(&eve).await.unwrap().is_empty());
         assert_eq!(world.count("select count(*) from jobs where kind = 'keys_sync'").await, 1, "it is brought");
