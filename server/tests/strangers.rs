@@ -7,7 +7,6 @@
 //! forgotten.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests may fail loudly")]
 
-#[allow(dead_code, reason = "shared by tests")]
 mod support;
 #[path = "strangers/tenant.rs"]
 mod tenant;
