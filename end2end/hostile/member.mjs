@@ -37,6 +37,9 @@ export async function attacks(attack, world) {
     assert.deepEqual(taken, [])
   })
 
+  // The attacker's own guest of an earlier attack is called like the victim, and more.
+  const withoutTwin = html => html.replaceAll(`${victim.name}-1`, '')
+
   await attack('no form takes anything of who is not signed in', async () => {
     const taken = []
     for (const form of FORMS.filter(form => form !== '/login' && form !== '/theme')) {
@@ -50,7 +53,7 @@ export async function attacks(attack, world) {
     const told = []
     for (const page of ['/', '/guests', '/jobs?state=all', '/deployments', '/nodes', world.node, `${world.node}?all=1`, '/dns', '/projects', '/keys', '/guests/new', `/jobs?state=all&node=${world.node.split('/').at(-1)}`]) {
       const { html } = await mallory.get(page)
-      for (const secret of [victim.name, world.site, victim.id, victim.ip]) if (html.includes(secret)) told.push(`${page}: ${secret}`)
+      for (const secret of [victim.name, world.site, victim.id, victim.ip]) if (withoutTwin(html).includes(secret)) told.push(`${page}: ${secret}`)
     }
     for (const page of [victim.place, `/jobs/${job}`, `/jobs/${job}/events`, '/projects/atlas', '/projects/atlas/prod', '/projects/atlas/deployments/1.json', `${victim.place}/destroy`]) {
       const { status } = await mallory.get(page)
@@ -66,7 +69,7 @@ export async function attacks(attack, world) {
     const list = await mallory.get('/jobs?state=all')
     for (const [, place] of list.html.matchAll(/href="(\/jobs\/[0-9a-f-]{36})"/g)) {
       const { html, status } = await mallory.get(place)
-      assert.ok(status !== 200 || !html.includes(victim.name), `${place} tells of ${victim.name}`)
+      assert.ok(status !== 200 || !withoutTwin(html).includes(victim.name), `${place} tells of ${victim.name}`)
     }
   })
 
