@@ -2,7 +2,7 @@
 // itself, and what tests do to it: commands on nodes, questions to its DNS, faults.
 import { execFileSync } from 'node:child_process'
 import { Resolver } from 'node:dns/promises'
-import { readFile } from 'node:fs/promises'
+import { readFile, rm } from 'node:fs/promises'
 import http from 'node:http'
 import { fileURLToPath } from 'node:url'
 import { run, until } from './process.mjs'
@@ -157,6 +157,7 @@ export const nodeAnswers = node => until(`ssh on ${node}`, () => onNode(node, 't
 
 /** Makes a key pair with ssh-keygen; returns the private file's path and the public line. */
 export async function makeKey(path, args = ['-t', 'ed25519']) {
+  await Promise.all([path, `${path}.pub`].map(file => rm(file, { force: true })))
   await run('ssh-keygen', ['-q', '-N', '', '-C', 'made by the test', '-f', path, ...args])
   return { path, line: (await readFile(`${path}.pub`, 'utf8')).trim(), private: await readFile(path, 'utf8') }
 }
