@@ -18,6 +18,8 @@ use crate::packages::require_free_ports;
 use crate::runner::Argv;
 use crate::task::Task;
 
+const NETWORK: &str = "corpus-network.service";
+
 /// A file that is not as planned, and what it was.
 struct Change {
     file: Rendered,
@@ -39,11 +41,13 @@ pub fn apply(task: &Task<'_>, plan: &NodePlan) -> Result<bool, Failure> {
         in_force && !(rules_are_there(task, plan, &changes)? && routes_are_there(task.host, plan, &changes));
     let all = interrupted || !inactive.is_empty() || undermined;
     let swapped = !changes.is_empty() || all;
+    let network_runs = applied.is_some() && !inactive.contains(&NETWORK);
+    let remade = interrupted || (network_runs && is_elsewhere(task.host, plan)) || inactive.contains(&NETWORK);
     if swapped {
         check(task, &changes)?;
         swap(task, plan, &changes, &inactive, all)?;
     }
-    let mended = applied.is_some() && mend_bridge(task, plan, &inactive)?;
+    let mended = applied.is_some() && mend_bridge(task, plan, remade)?;
     if swapped || mended || applied.as_ref() != Some(plan) {
         remember(task.host, plan)?;
     }
@@ -114,10 +118,9 @@ fn ensure_certificate(task: &Task<'_>) -> Result<(), Failure> {
 }
 
 /// Someone may have removed the bridge while its unit stayed active. A bridge that was made
-/// anew has no guest on it: the cables of those that run are put back. Tells whether there was
-/// anything to do.
-fn mend_bridge(task: &Task<'_>, plan: &NodePlan, inactive: &[&'static str]) -> Result<bool, Failure> {
-    const UNIT: &str = "corpus-network.service";
+/// anew, just now too, has no guest on it: the cables of those that run are put back. Tells
+/// whether there was anything to do.
+fn mend_bridge(task: &Task<'_>, plan: &NodePlan, remade: bool) -> Result<bool, Failure> {
     // As an older release made it: no reason to make it anew, which takes guests off it.
     let learned = learns_unseen(task.host, &plan.bridge);
     if learned {
@@ -127,9 +130,9 @@ fn mend_bridge(task: &Task<'_>, plan: &NodePlan, inactive: &[&'static str]) -> R
     }
     let differs = !network(task.host, plan)?.is_empty();
     if differs {
-        Argv::new("systemctl").args(["restart", UNIT]).run(task)?;
+        Argv::new("systemctl").args(["restart", NETWORK]).run(task)?;
     }
-    let remade = differs || inactive.contains(&UNIT);
+    let remade = remade || differs;
     for cable in drivers::cables(task.host).iter().filter(|_| remade) {
         Argv::new("ip").args(["link", "set", "dev", cable, "master", &plan.bridge]).run(task)?;
     }
@@ -233,11 +236,10 @@ fn bring_into_force(
     if parts.contains(&Part::Unit) {
         Argv::new("systemctl").arg("daemon-reload").run(task)?;
         systemctl("enable").args(units(task.host)).quiet().run(task)?;
-        let network_changed = changes.iter().any(|change| change.file.path.ends_with("corpus-network.service"));
-        // A bridge that is made anew takes the guests' cables off: never for another text alone.
-        if network_changed && runs("corpus-network.service") && is_elsewhere(task.host, plan) {
-            systemctl("restart").arg("corpus-network.service").run(task)?;
-        }
+    }
+    // A bridge that is made anew takes the guests' cables off: never for another text of its unit alone.
+    if runs(NETWORK) && is_elsewhere(task.host, plan) {
+        systemctl("restart").arg(NETWORK).run(task)?;
     }
     if parts.contains(&Part::Firewall) {
         let folder = task.host.configuration();

@@ -3,7 +3,7 @@
 //! All connections of a server together cost two queries a round, however many they are. A key
 //! that was removed, an account that was disabled and sessions that were ended take the whole
 //! connection; a role that was lost, or a project that was destroyed, takes the pushes and fetches
-//! it was for. While the database does not answer nobody loses anything, and nobody begins anything.
+//! it was for, and the connection if that was all it did. While the database does not answer nobody loses anything, and nobody begins anything.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -65,8 +65,9 @@ impl Now {
     async fn read(keeper: &dyn Keeper, visits: &[Arc<Visit>]) -> Result<Self> {
         let keys: BTreeSet<_> =
             visits.iter().filter_map(|visit| Some(visit.member.get()?.fingerprint.clone())).collect();
-        let used: BTreeSet<_> =
-            visits.iter().flat_map(|visit| visit.grants()).map(|grant| grant.access.project).collect();
+        let running = visits.iter().flat_map(|visit| visit.grants()).map(|grant| grant.access.project);
+        let last = visits.iter().filter_map(|visit| visit.did_last()).map(|access| access.project);
+        let used: BTreeSet<_> = running.chain(last).collect();
         let holders = keeper.holders(&keys.into_iter().collect::<Vec<_>>()).await?;
         let projects = if used.is_empty() {
             BTreeMap::new()
@@ -95,6 +96,10 @@ impl Now {
                 tracing::info!(%login, project = %grant.access.name, why, "git: a right was taken away; a channel ends");
                 grant.revoke(why);
             }
+        }
+        if let Some(why) = visit.did_last().and_then(|access| self.lost(holder, &access)) {
+            tracing::info!(%login, why, "git: a right was taken away; a connection that rests ends");
+            visit.revocation.revoke(why);
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use russh::keys::{Algorithm, HashAlg, PublicKey};
 use russh::server::{Auth, ChannelOpenHandle, Handler, Msg, PublicKeyOffer, Session, VerifiedPublicKey};
@@ -44,9 +44,16 @@ pub(super) struct Visit {
     pub(super) turned_away: OnceLock<String>,
     /// Taken when the key is no member's any more, and with it all that its channels do.
     pub(super) revocation: Revocation,
-    grants: Mutex<Vec<Arc<Grant>>>,
+    granted: Mutex<Granted>,
     seat: OnceLock<Seat>,
     offers: AtomicU32,
+}
+
+/// What channels were let do.
+#[derive(Debug, Default)]
+struct Granted {
+    now: Vec<Arc<Grant>>,
+    last: Option<GitAccess>,
 }
 
 impl Visit {
@@ -59,7 +66,7 @@ impl Visit {
             channels: AtomicUsize::new(0),
             turned_away: OnceLock::new(),
             revocation: Revocation::default(),
-            grants: Mutex::default(),
+            granted: Mutex::default(),
             seat: OnceLock::new(),
             offers: AtomicU32::new(0),
         })
@@ -67,19 +74,31 @@ impl Visit {
 
     /// What its channels do now.
     pub(super) fn grants(&self) -> Vec<Arc<Grant>> {
-        self.grants.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.granted().now.clone()
+    }
+
+    /// What was done by it last, if nothing is done now.
+    pub(super) fn did_last(&self) -> Option<GitAccess> {
+        let granted = self.granted();
+        granted.last.clone().filter(|_| granted.now.is_empty())
     }
 
     /// One more that a channel does, until it is [released](Self::release).
     pub(super) fn grant(&self, access: GitAccess) -> Arc<Grant> {
         let grant = Arc::new(Grant::new(access));
-        self.grants.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&grant));
+        self.granted().now.push(Arc::clone(&grant));
         grant
     }
 
     /// One less.
     pub(super) fn release(&self, grant: &Arc<Grant>) {
-        self.grants.lock().unwrap_or_else(PoisonError::into_inner).retain(|one| !Arc::ptr_eq(one, grant));
+        let mut granted = self.granted();
+        granted.now.retain(|one| !Arc::ptr_eq(one, grant));
+        granted.last = Some(grant.access.clone());
+    }
+
+    fn granted(&self) -> MutexGuard<'_, Granted> {
+        self.granted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

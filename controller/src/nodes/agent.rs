@@ -23,6 +23,7 @@ use super::command::Command;
 use super::connection::Connection;
 use super::error::NodeError;
 use super::input;
+use super::pace::Pace;
 use super::privilege::Privilege;
 use super::sha256::Sha256;
 use super::source::Source;
@@ -351,9 +352,11 @@ async fn write(to: ChannelWriteHalf<russh::client::Msg>, mut queue: mpsc::Receiv
 }
 
 async fn deliver_all(source: &mut Source, calls: &Calls) -> NodeError {
+    let mut pace = Pace::default();
     loop {
         match source.next().await {
             Ok(line) => {
+                pace.take(line.len()).await;
                 if let Err(what) = calls.deliver(&line).await {
                     return source.protocol(what);
                 }

@@ -35,6 +35,7 @@ mod install;
 mod key;
 mod lines;
 mod login;
+mod pace;
 mod pool;
 mod privilege;
 mod sha256;

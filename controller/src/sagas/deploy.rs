@@ -29,6 +29,7 @@ use crate::controller::Services;
 use crate::jobs::{Job, JobParams, Lock, NewJob, Retry, Step, StepContext, StepError};
 use crate::mail;
 use crate::nodes::NodeError;
+use crate::store::beside;
 use crate::store::deployments::{self, Course};
 use crate::store::environments::Stands;
 
@@ -156,7 +157,7 @@ async fn settle(ctx: &Ctx, part: &Part) -> Result<(), StepError> {
     let request = Request::CancelDeployment { project: part.on.name.clone(), id: part.deployment };
     tokio::select! {
         ended = follow(ctx, part, Until::Over, Patience::Short) => return ended.map(drop),
-        cancelled = ask_patiently(ctx, &part.on, request, ROLLBACK) => match cancelled?.answer {
+        cancelled = beside(ask_patiently(ctx, &part.on, request, ROLLBACK)) => match cancelled?.answer {
             Ok(_) => {}
             Err(NodeError::Remote(RequestError { kind: ErrorKind::Missing, .. })) => return never_began(ctx, part).await,
             // A guest whose disk is full takes no order, that to end one neither.

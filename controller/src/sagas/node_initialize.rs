@@ -51,7 +51,12 @@ pub fn steps() -> Job<Services, Params> {
     Job::new()
         .step(Step::new("mark", "Mark as initializing", mark).undo(unmark))
         .step(Step::new("facts", "Check access and facts", facts).retry(Retry::times(6)))
-        .step(Step::new("driver", "Install the lxc driver", driver).limit(LONG))
+        .step(
+            Step::new("driver", "Install the lxc driver", driver)
+                .limit(LONG)
+                .undo(take_down)
+                .undo_retry(Retry::times(20)),
+        )
         .step(
             Step::new("network", "Set up bridge, firewall and proxy", network)
                 .undo(take_down)

@@ -2,7 +2,8 @@
 //!
 //! Of what was typed as a login only what can be one is kept here for some seconds, and only that
 //! of a known account gets into the database; so no password that was typed into the wrong
-//! field is written anywhere. At most [`KEPT`] kinds are told apart at a time.
+//! field is written anywhere. At most [`KEPT`] kinds are told apart at a time; beyond these an
+//! account keeps its count without the addresses, for as many again.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -37,7 +38,10 @@ impl Refused {
         let now = Utc::now();
         let mut kind = (login.parse().ok(), Some(network(address)), refusal.reason());
         if kept.len() >= KEPT && !kept.contains_key(&kind) {
-            kind = (None, None, refusal.reason());
+            kind.1 = None;
+        }
+        if kept.len() >= 2 * KEPT && !kept.contains_key(&kind) {
+            kind.0 = None;
         }
         let (login, network, reason) = kind.clone();
         let network = network.map(|network| network.to_string());
@@ -88,8 +92,19 @@ mod tests {
             refused.count(&format!("u{n}"), IpAddr::from(n.to_be_bytes()), &Refusal::WrongPassword);
         }
         let kept = refused.0.lock().unwrap();
-        assert_eq!(kept.len(), KEPT + 1);
+        assert_eq!(kept.len(), 2 * KEPT + 1);
         assert_eq!(kept.values().map(|one| one.count).sum::<i64>(), 10_000);
+    }
+
+    #[test]
+    fn an_account_that_is_tried_from_everywhere_is_counted_as_that_account() {
+        let refused = Refused::default();
+        for n in 0..10_000_u32 {
+            refused.count("alice", IpAddr::from(n.to_be_bytes()), &Refusal::WrongPassword);
+        }
+        let kept = refused.0.lock().unwrap();
+        assert_eq!(kept.len(), KEPT + 1);
+        assert!(kept.values().all(|one| one.login.is_some()));
     }
 
     #[test]

@@ -66,12 +66,14 @@ impl Browser {
         self.asked.insert(route);
     }
 
-    pub async fn page(&self, path: &str) {
+    /// Asks for a page that must be there.
+    pub async fn page(&self, path: &str) -> String {
         let answer = self.get(path).await;
         let status = answer.status().as_u16();
         let page = text(answer).await;
         assert_eq!(status, 200, "{path}: {}", said(&page));
         assert!(page.contains("</html>"), "{path}: {page}");
+        page
     }
 }
 

@@ -42,6 +42,7 @@ async fn every_page_and_form(pool: PgPool) {
     browser.form("/keys", "/keys", &[("line", KEY)]).await;
     let key = world.one("select id::text from ssh_keys").await;
     browser.form("/keys/{id}/remove", &format!("/keys/{key}/remove"), &[]).await;
+    claim(&world, &mut browser).await;
 
     let node = nodes(&world, &mut browser).await;
     browser.form("/projects/new", "/projects/new", &[("name", "atlas")]).await;
@@ -54,6 +55,23 @@ async fn every_page_and_form(pool: PgPool) {
     assert_eq!(seen, pages_there_are(), "a page that this test does not ask for (or that is no more)");
 }
 
+/// Takes over a key that somebody else holds.
+async fn claim(world: &World, browser: &mut Browser) {
+    let key = world.key();
+    let line = std::fs::read_to_string(key.with_extension("pub")).unwrap();
+    world.member("eve").await;
+    browser.form("/keys", "/keys", &[("line", &line)]).await;
+    world.run("update ssh_keys set user_id = (select id from users where login = 'eve')").await;
+    let place = browser.form("/keys", "/keys", &[("line", &line)]).await;
+    let page = browser.page(&place).await;
+    let text = page.split_once("I move my SSH key ").unwrap().1.split(['\'', '&']).next().unwrap();
+    let signature = world.sign(&key, &format!("I move my SSH key {text}"));
+    browser.form("/keys/claim/{id}", &place, &[("signature", &signature)]).await;
+    // The page of a claim that is still open.
+    world.run("update ssh_keys set user_id = (select id from users where login = 'eve')").await;
+    browser.form("/keys", "/keys", &[("line", &line)]).await;
+}
+
 async fn nodes(world: &World, browser: &mut Browser) -> String {
     let node = world.node().await;
     let line = KEY.rsplit_once(' ').unwrap().0;
@@ -64,6 +82,8 @@ async fn nodes(world: &World, browser: &mut Browser) -> String {
     browser.form("/nodes/{id}/repair", &format!("/nodes/{node}/repair"), &[]).await;
     let key = [("step", "confirm"), ("host_key", line)];
     browser.form("/nodes/{id}/host-key", &format!("/nodes/{node}/host-key"), &key).await;
+    let factors = [("memory", "2"), ("cpu", "4"), ("storage", "1")];
+    browser.form("/nodes/{id}/overcommit", &format!("/nodes/{node}/overcommit"), &factors).await;
     world.run("update nodes set reachability = 'reachable' where address = '192.0.2.1'").await;
     node
 }
@@ -101,6 +121,12 @@ async fn guests(world: &World, browser: &mut Browser, node: &str) -> String {
     browser.form("/guests/{id}/restart", &format!("{place}/restart"), &[]).await;
     world.run("update guests set state = 'running'").await;
     browser.form("/guests/{id}/enlarge", &format!("{place}/enlarge"), &[("size", "medium")]).await;
+    browser.form("/guests/{id}/limits", &format!("{place}/limits"), &[("processes", "2000")]).await;
+    world.run("update guests set other_host_key = host_key").await;
+    let page = browser.page(&place).await;
+    let shown = page.split_once("name=\"fingerprint\"").unwrap().1.split_once("value=\"").unwrap().1;
+    let shown = [("fingerprint", shown.split('"').next().unwrap())];
+    browser.form("/guests/{id}/host-key", &format!("{place}/host-key"), &shown).await;
     browser.answers("/guests/{id}/reveal", &format!("{place}/reveal"), &[]).await;
     browser.form("/guests/{id}/names", &format!("{place}/names"), &[("name", "other.example.org")]).await;
     let name = world.one("select id::text from dns_names where name = 'other.example.org'").await;
@@ -124,6 +150,8 @@ async fn environments(world: &World, browser: &mut Browser, node: &str, guest: &
         world.run("update environments set state = 'ready'").await;
         world.run("update environment_guests set state = 'ready'").await;
     }
+    let open = [("developers", "yes")];
+    browser.form("/projects/{name}/prod-entry", "/projects/atlas/prod-entry", &open).await;
     let text = [("settings", "greeting: hello")];
     browser.form("/projects/{name}/{environment}/settings", "/projects/atlas/dev/settings", &text).await;
 
@@ -149,6 +177,7 @@ async fn environments(world: &World, browser: &mut Browser, node: &str, guest: &
 
     let job = decide(world, browser).await;
     let zone = world.one("select id::text from zones").await;
+    let claim = world.one("select id::text from key_claims").await;
     let paths = [
         "/".to_owned(),
         "/nodes".into(),
@@ -178,6 +207,7 @@ async fn environments(world: &World, browser: &mut Browser, node: &str, guest: &
         "/jobs?state=all".into(),
         format!("/jobs/{job}"),
         "/keys".into(),
+        format!("/keys/claim/{claim}"),
         "/mail".into(),
         "/audit".into(),
     ];

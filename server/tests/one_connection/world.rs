@@ -1,5 +1,9 @@
 //! A controller and its pages on a pool of one connection, and rows that only jobs make.
 
+#![expect(clippy::disallowed_methods, reason = "keys are made by the real program")]
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -7,6 +11,7 @@ use async_trait::async_trait;
 use axum::Router;
 use corpus_controller::dns::{AddressRecord, DnsError, DnsProvider, Removal, Zone};
 use corpus_controller::seal::SealKeys;
+use corpus_controller::ssh_keys::NAMESPACE;
 use corpus_controller::store::Db;
 use corpus_controller::{Controller, Parts, Rules, Settings, SignIn};
 use corpus_domain::DnsName;
@@ -57,7 +62,7 @@ pub struct World {
     controller: Controller,
     /// Another pool, for what no form does.
     beside: PgPool,
-    _folder: TempDir,
+    folder: TempDir,
 }
 
 impl World {
@@ -85,7 +90,7 @@ impl World {
         let accounts = Accounts::new(db);
         let admin = accounts.ensure_admin().await.unwrap().unwrap().expose_secret().to_owned();
         let web = Web::new(settings_of_server, controller.clone(), accounts, None, CancellationToken::new());
-        Self { router: web::router(web), admin, controller, beside, _folder: folder }
+        Self { router: web::router(web), admin, controller, beside, folder }
     }
 
     /// A node that takes guests.
@@ -126,6 +131,25 @@ impl World {
             roles: Vec::new(),
         };
         self.controller.sign_in(who, "127.0.0.1").await.unwrap();
+    }
+
+    /// A key of somebody, as a file beside its public half.
+    pub fn key(&self) -> PathBuf {
+        let path = self.folder.path().join("key");
+        let made =
+            Command::new("ssh-keygen").args(["-q", "-N", "", "-t", "ed25519", "-f"]).arg(&path).status().unwrap();
+        assert!(made.success());
+        path
+    }
+
+    /// What `ssh-keygen -Y sign` answers for a text.
+    pub fn sign(&self, key: &Path, text: &str) -> String {
+        let file = self.folder.path().join("text");
+        std::fs::write(&file, text).unwrap();
+        let signing =
+            Command::new("ssh-keygen").args(["-q", "-Y", "sign", "-n", NAMESPACE, "-f"]).arg(key).arg(&file).status();
+        assert!(signing.unwrap().success());
+        std::fs::read_to_string(file.with_extension("sig")).unwrap()
     }
 
     pub async fn run(&self, statement: &str) {

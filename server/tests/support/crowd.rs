@@ -49,7 +49,6 @@ pub async fn seed(db: &PgPool) -> Place {
         format!("/guests/{guest}"),
         format!("/guests/{guest}/destroy"),
         "/projects".into(),
-        "/projects/new".into(),
         "/projects/atlas".into(),
         "/projects/atlas/remove".into(),
         "/projects/atlas/dev".into(),
@@ -65,7 +64,7 @@ pub async fn seed(db: &PgPool) -> Place {
         "/keys".into(),
         "/mail".into(),
     ];
-    let of_ops = ["/nodes/link".to_owned(), format!("/nodes/{node}/unlink"), "/audit".into()];
+    let of_ops = ["/nodes/link".to_owned(), "/projects/new".into(), format!("/nodes/{node}/unlink"), "/audit".into()];
     let paths = pages.into_iter().map(|path| (path, false)).chain(of_ops.into_iter().map(|path| (path, true)));
     Place { members: members.fetch_all(db).await.unwrap(), paths: paths.collect(), job: job.parse().unwrap() }
 }

@@ -20,7 +20,7 @@ select gen_random_uuid(), 'g' || k || '.' || p.name || '.example.org', n.id, p.i
 from generate_series(1, 3) k, (select id, name, row_number() over (order by name)::int as number from projects) p
 join (select id, host_key, row_number() over (order by address)::int as number from nodes) n on n.number = p.number % 8 + 1;
 
-insert into zones (id, name) values (gen_random_uuid(), 'example.org');
+insert into zones (id, name, open) values (gen_random_uuid(), 'example.org', true);
 insert into dns_names (id, name, zone_id, guest_id, state, routed)
 select gen_random_uuid(), 'www.' || g.name, z.id, g.id, 'attached', true from guests g, zones z;
 

@@ -118,6 +118,27 @@ async fn each_request_on_a_connection_is_decided_anew() {
     master.wait().unwrap();
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_connection_that_rests_ends_with_the_role_it_was_used_for() {
+    let world = World::limited(Limits { idle: Duration::from_mins(10), ..limits() }).await;
+    world.member("tom");
+    let (mut master, mut unused) = (master(&world, "mia"), idle(&world, "tom"));
+    let through = world.dir.path().join("mux");
+    until("the master is there", || through.exists()).await;
+    let path = through.to_str().unwrap();
+    let asked = ended(world.plain_ssh("mia", &["-S", path, "git@127.0.0.1", "git-upload-pack 'shop/prod'"])).await;
+    assert!(asked.stdout.starts_with(b"00"), "{}", said(&asked));
+    tokio::time::sleep(limits().check * 3).await;
+    assert!(master.try_wait().unwrap().is_none(), "it rests and keeps its role");
+    for who in ["mia", "tom"] {
+        world.role(who, None);
+    }
+    until("the connection has ended", || master.try_wait().unwrap().is_some()).await;
+    assert!(unused.try_wait().unwrap().is_none(), "the other was let do nothing, and waits to be refused or idle");
+    unused.kill().unwrap();
+    unused.wait().unwrap();
+}
+
 /// A connection on which others run.
 fn master(world: &World, key: &str) -> Child {
     let path = world.dir.path().join("mux");

@@ -277,14 +277,15 @@ pub fn verdict(report: &Report) -> String {
 
 #[cfg(test)]
 mod tests {
+    use chrono::DateTime;
     use corpus_domain::Environment;
     use corpus_protocol::{Fault, Moment, Proof};
 
     use super::*;
 
-    thread_local! {
-        static NOW: u64 = u64::try_from(Utc::now().timestamp_millis()).unwrap();
-    }
+    /// When it was ordered, and when the guest tells of it.
+    const ORDERED: i64 = 1_767_225_600_000;
+    const NOW: u64 = 1_767_225_660_000;
 
     fn started() -> Journal {
         let course = Course {
@@ -297,7 +298,7 @@ mod tests {
             ordered: None,
             by_id: Some(uuid::Uuid::nil().into()),
             by: "mia".to_owned(),
-            ordered_at: Utc::now(),
+            ordered_at: DateTime::from_timestamp_millis(ORDERED).unwrap(),
             followed_since: None,
             state: DeploymentState::Waiting,
             report: None,
@@ -311,7 +312,7 @@ mod tests {
     }
 
     fn take(journal: &mut Journal, event: DeploymentEvent) -> News {
-        journal.take(Entry { at_ms: NOW.with(|now| *now), event })
+        journal.take(Entry { at_ms: NOW, event })
     }
 
     fn recipe(outcome: Outcome, reason: Option<&str>) -> RecipeReport {
@@ -336,17 +337,11 @@ mod tests {
         take(&mut journal, DeploymentEvent::PhaseBegun { phase: Phase::Install });
         take(&mut journal, DeploymentEvent::RecipeBegun { phase: Phase::Install, name: "10_app".to_owned() });
         let running = journal.report.phases.last().unwrap();
-        assert_eq!(
-            (running.phase, running.outcome, running.began_ms),
-            (Phase::Install, Outcome::Skipped, Some(NOW.with(|now| *now)))
-        );
+        assert_eq!((running.phase, running.outcome, running.began_ms), (Phase::Install, Outcome::Skipped, Some(NOW)));
         assert_eq!(running.recipes.len(), 1);
         let news = take(&mut journal, DeploymentEvent::Line { stream: Stream::Err, text: "oops".to_owned() });
         let line = news.line.unwrap();
-        assert_eq!(
-            (line.number, line.at_ms, line.stream, line.text.as_str()),
-            (1, NOW.with(|now| now.cast_signed()), "err", "oops")
-        );
+        assert_eq!((line.number, line.at_ms, line.stream, line.text.as_str()), (1, NOW.cast_signed(), "err", "oops"));
         let failed = recipe(Outcome::Failed, Some("exit status 1"));
         let news = take(&mut journal, DeploymentEvent::RecipeEnded { phase: Phase::Install, recipe: failed.clone() });
         assert_eq!(news.note.as_deref(), Some("install: 10_app: exit status 1"));
@@ -377,7 +372,7 @@ mod tests {
         assert_eq!(journal.report.phases.last().unwrap().began_ms, None);
         let mut whole = journal.report.clone();
         whole.state = DeploymentState::RolledBack;
-        whole.ended_ms = whole.ordered_ms;
+        (whole.ordered_ms, whole.ended_ms) = (NOW, NOW);
         let message = "exit status 1".to_owned();
         whole.fault = Some(Fault { phase: Phase::Install, recipe: Some("10_app".to_owned()), message, line: Some(1) });
         take(&mut journal, DeploymentEvent::Ended { report: Box::new(whole.clone()) });
