@@ -2,7 +2,7 @@
 // and to who pushes to it.
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
-import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -103,6 +103,7 @@ export async function attacks(attack, world) {
     const master = spawn('ssh', ['-M', '-N', '-S', socket, '-i', twin.key.path, '-p', port, '-o', 'IdentitiesOnly=yes', '-o', 'BatchMode=yes', '-o', 'StrictHostKeyChecking=no', '-o', 'UserKnownHostsFile=/dev/null', '-o', 'LogLevel=ERROR', `git@${hostname}`], { stdio: 'ignore' })
     const ended = new Promise(resolve => master.once('exit', resolve))
     try {
+      await until('the connection', () => existsSync(socket), { pause: 50, limit: 15_000 })
       await until('a read by the open connection', () => reads().then(() => true), { pause: 100, limit: 15_000 })
       await alice.sends('/projects/borealis/members/twin2/remove')
       await assert.rejects(reads(), 'the open connection reads on')
@@ -158,6 +159,8 @@ printf '#!/bin/sh\\ncase "$*" in *serve-git*) exec perl /usr/local/lib/liar.pl g
     })
   }
   await attacker.root('sh -c "rm /etc/ssh/sshd_config.d/hostile.conf; systemctl reload ssh"')
+  // It takes no connections while it reads its configuration.
+  await until('its sshd', () => attacker.root('true').then(() => true), { pause: 50, limit: 15_000 })
 
   await attack('a guest that shows another host key is said to, and its maintainer can confirm it', async () => {
     await attacker.root('sh -c "rm /etc/ssh/ssh_host_ed25519_key*; ssh-keygen -q -t ed25519 -N \'\' -f /etc/ssh/ssh_host_ed25519_key; systemctl restart ssh"')

@@ -32,6 +32,14 @@ export async function attacks(attack, world) {
     await victim.root('sh -c "echo room > /srv/page/room"')
   })
 
+  await attack('takes all that the kernel gives a user to watch files with', async () => {
+    const taking = takes('watches', 9000, { hold: 2 })
+    await Promise.race([held(), taking.then(() => {}, () => {})])
+    const one = 'import ctypes; print(ctypes.CDLL(None).inotify_init())'
+    assert.ok(Number(await victim.root('python3 -', { input: one })) >= 0, 'the victim may watch files')
+    await taking
+  })
+
   await attack('takes all room for keys in the kernel', async () => {
     // Where guests have no such calls at all, there is nothing to take.
     const one = 'import ctypes; print(ctypes.CDLL(None).syscall(248, b"user", b"own", b"x", 1, -2) > 0)'

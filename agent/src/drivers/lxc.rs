@@ -12,6 +12,7 @@ mod loops;
 mod root;
 mod seccomp;
 mod state;
+mod tables;
 mod tools;
 mod usage;
 pub mod views;

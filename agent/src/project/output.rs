@@ -1,7 +1,9 @@
 //! Reads what a program says.
 //!
 //! Of the output the first [`HEAD`] bytes are told as they come and the last [`TAIL`] of each
-//! stream at the end; what is between is read away at once and counted. Secrets are blacked out
+//! stream at the end; what is between is read away at once and counted. Where lines are short
+//! there are fewer bytes of them: the journal keeps so many lines, and the last ones matter most.
+//! Secrets are blacked out
 //! before a long line is told in parts, so that none is cut in two and missed.
 
 use std::io::Read;
@@ -18,6 +20,10 @@ use crate::project::redact::Redactor;
 pub const HEAD: usize = 1 << 20;
 /// What is told of the end of a longer output, in bytes.
 pub const TAIL: usize = 256 << 10;
+/// What a line counts beside its bytes.
+pub const EACH_LINE: usize = 64;
+/// Lines of the end of a longer output.
+const TAIL_LINES: usize = 4_000;
 /// A longer line is told in parts.
 const PART: usize = 4096;
 const CHUNK: usize = 64 << 10;
@@ -49,7 +55,8 @@ pub fn pump(
         let mut chunk = vec![0; CHUNK];
         while let Ok(read @ 1..) = pipe.read(&mut chunk) {
             let bytes = chunk.get(..read).unwrap_or_default();
-            let fits = room.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |room| room.checked_sub(read)).is_ok();
+            let cost = read + EACH_LINE * (bytes.split(|byte| *byte == b'\n').count() - 1);
+            let fits = room.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |room| room.checked_sub(cost)).is_ok();
             if !lines.take(bytes, fits && !lines.full, &tell) {
                 return;
             }
@@ -108,9 +115,16 @@ impl Lines {
         listens
     }
 
+    /// How much of what is held is told no more when it is the end of a longer output.
+    fn before_the_end(&self) -> usize {
+        let ends = self.held.iter().enumerate().rev().filter(|(_, byte)| **byte == b'\n');
+        let lines = ends.map(|(at, _)| at + 1).nth(TAIL_LINES).unwrap_or_default();
+        lines.max(self.held.len().saturating_sub(TAIL))
+    }
+
     fn end(mut self, tell: &SyncSender<Happening>) {
-        if self.held.len() > TAIL && self.full {
-            let over = self.held.len() - TAIL;
+        if self.full {
+            let over = self.before_the_end();
             self.held.drain(..over);
             self.left_out += over;
         }

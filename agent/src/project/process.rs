@@ -168,7 +168,7 @@ fn in_words(status: ExitStatus) -> Option<String> {
 mod tests {
     use super::*;
     use crate::project::leftovers::{MARK, leftovers};
-    use crate::project::output::TAIL;
+    use crate::project::output::{EACH_LINE, TAIL};
 
     fn run(script: &str, limit: Duration) -> (Option<String>, Vec<(Stream, String)>) {
         let mark = uuid::Uuid::now_v7().to_string();
@@ -218,8 +218,11 @@ mod tests {
         let gaps: Vec<&String> =
             said.iter().filter(|(stream, _)| *stream == Stream::Note).map(|(_, text)| text).collect();
         assert!(gaps.len() == 1 && gaps[0].contains("MB of output are left out"), "{gaps:?}");
-        let kept: usize = said.iter().map(|(_, text)| text.len() + 1).sum();
-        assert!((HEAD..HEAD + 2 * TAIL).contains(&kept), "{kept}");
+        let kept: usize = said.iter().map(|(_, text)| text.len() + 1 + EACH_LINE).sum();
+        assert!((HEAD / 2..HEAD + 2 * TAIL).contains(&kept), "{kept}");
+        let long = run("for i in $(seq 1000); do head -c 4000 /dev/zero | tr '\\0' x; echo; done", LONG).1;
+        let kept: usize = long.iter().map(|(_, text)| text.len() + 1).sum();
+        assert!((HEAD..HEAD + 2 * TAIL).contains(&kept), "of longer lines more bytes: {kept}");
     }
 
     #[test]

@@ -157,7 +157,7 @@ async fn settle(ctx: &Ctx, part: &Part) -> Result<(), StepError> {
     let request = Request::CancelDeployment { project: part.on.name.clone(), id: part.deployment };
     tokio::select! {
         ended = follow(ctx, part, Until::Over, Patience::Short) => return ended.map(drop),
-        cancelled = beside(ask_patiently(ctx, &part.on, request, ROLLBACK)) => match cancelled?.answer {
+        cancelled = Box::pin(beside(ask_patiently(ctx, &part.on, request, ROLLBACK))) => match cancelled?.answer {
             Ok(_) => {}
             Err(NodeError::Remote(RequestError { kind: ErrorKind::Missing, .. })) => return never_began(ctx, part).await,
             // A guest whose disk is full takes no order, that to end one neither.

@@ -167,6 +167,7 @@ pub fn touches(kind: &str, step: &str) -> Option<Touches> {
         | ("deploy", "order" | "follow" | "record") => Guest,
         ("guest_stop" | "guest_restart", "stop") => Agent("ensure_stopped"),
         ("guest_limit", "limit") => Agent("ensure_limits"),
+        ("guest_enlarge", "enlarge") => Agent("ensure_size"),
         ("guest_destroy", "absent") => Agent("ensure_absent"),
         ("guest_destroy", "names") | ("name_attach", "record" | "answered") | ("name_detach", "record") => Dns,
         ("node_link", "ids" | "linked")

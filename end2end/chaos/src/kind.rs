@@ -1,17 +1,18 @@
 //! The kinds of jobs: where each begins, and how it is asked for.
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use corpus_controller::jobs::JobFilter;
-use corpus_domain::{ChosenLimits, GuestId, JobId, JobKind};
+use corpus_domain::{ChosenLimits, GuestId, JobId, JobKind, SizeProfile};
 use corpus_protocol::Source;
 
-use crate::lane::{ENVIRONMENT, Lane, Level};
+use crate::bring::{Level, SIMPLE};
+use crate::lane::{ENVIRONMENT, Lane};
 
 /// What guests get by a change of their limits, or lose by it.
 const MEMORY: &str = "1.5 GiB";
 
 /// In the order in which a lane tries them, so that little has to be rebuilt in between.
-pub const KINDS: [JobKind; 17] = [
+pub const KINDS: [JobKind; 18] = [
     JobKind::GuestCreate,
     JobKind::GuestStart,
     JobKind::GuestStop,
@@ -26,6 +27,7 @@ pub const KINDS: [JobKind; 17] = [
     JobKind::Deploy,
     JobKind::EnvironmentRemove,
     JobKind::GuestDestroy,
+    JobKind::GuestEnlarge,
     JobKind::NodeUnlink,
     JobKind::NodeInitialize,
     JobKind::NodeLink,
@@ -38,6 +40,7 @@ pub fn level(kind: JobKind) -> Level {
         JobKind::NodeInitialize => Level::Linked,
         JobKind::NodeUnlink | JobKind::GuestCreate => Level::Ready,
         JobKind::GuestStart => Level::Stopped,
+        JobKind::GuestEnlarge => Level::Sized,
         JobKind::NameDetach | JobKind::GuestDestroy => Level::Named,
         JobKind::EnvironmentConfigure | JobKind::Deploy | JobKind::EnvironmentRemove => Level::Environment,
         _ => Level::Running,
@@ -57,11 +60,11 @@ pub async fn ask(lane: &Lane, kind: JobKind) -> Result<JobId> {
         JobKind::NodeLink => lane.link().await?,
         JobKind::NodeInitialize => controller.initialize_node(ops, lane.node_id().await?).await?,
         JobKind::NodeUnlink => controller.unlink_node(ops, lane.node_id().await?, false).await?,
-        JobKind::GuestCreate => lane.request().await?,
+        JobKind::GuestCreate => lane.request(SIMPLE).await?,
         JobKind::GuestStart => controller.start_guest(member, guest(lane).await?).await?,
         JobKind::GuestStop => controller.stop_guest(member, guest(lane).await?).await?,
         JobKind::GuestRestart => controller.restart_guest(member, guest(lane).await?).await?,
-        JobKind::GuestEnlarge => bail!("the storage of these guests has no size"),
+        JobKind::GuestEnlarge => controller.enlarge_guest(member, guest(lane).await?, SizeProfile::Xxsmall).await?,
         JobKind::GuestLimit => {
             let id = guest(lane).await?;
             // Another one than it has, each time.

@@ -7,7 +7,7 @@ use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use anyhow::Result;
-use corpus_domain::{JobId, NodeState};
+use corpus_domain::{JobId, NodeState, SizeProfile};
 use sqlx::Row;
 use tokio::time::sleep;
 
@@ -52,7 +52,8 @@ async fn differences_now(lane: &Lane) -> Result<Vec<String>> {
             found.push(format!("{word}: {} of them, {} are wanted", count(&seen, word), count(&wanted, word)));
         }
     }
-    let comparable = |line: &&String| !line.starts_with("interface ") && !line.starts_with("agent ");
+    found.extend(disk_differences(lane, &seen).await?);
+    let comparable = |line: &&String| !["interface ", "agent ", "disk "].iter().any(|word| line.starts_with(word));
     found
         .extend(seen.difference(&wanted).filter(comparable).map(|line| format!("on the node, and not wanted: {line}")));
     found
@@ -108,6 +109,22 @@ async fn expected(lane: &Lane) -> Result<(BTreeSet<String>, Vec<String>)> {
         wrong.push(format!("deployment {} is left {}", left.get::<i64, _>("number"), left.get::<String, _>("state")));
     }
     Ok((wanted, wrong))
+}
+
+/// A guest's storage is at least as large as its row says.
+async fn disk_differences(lane: &Lane, seen: &BTreeSet<String>) -> Result<Vec<String>> {
+    let mut wrong = Vec::new();
+    let rows = sqlx::query("select name, size from guests where backing = 'loop'").fetch_all(&lane.db).await?;
+    for row in rows {
+        let (name, size): (String, String) = (row.get("name"), row.get("size"));
+        let is_of = |line: &&String| line.starts_with(&format!("disk {name} "));
+        let bytes = seen.iter().find(is_of).and_then(|line| line.rsplit(' ').next()?.parse::<u64>().ok());
+        let wanted = size.parse::<SizeProfile>()?.storage().0;
+        if bytes.is_none_or(|bytes| bytes < wanted) {
+            wrong.push(format!("the storage of {name} has {bytes:?} bytes, and by its row {wanted}"));
+        }
+    }
+    Ok(wrong)
 }
 
 async fn dns_differences(lane: &Lane) -> Result<Vec<String>> {

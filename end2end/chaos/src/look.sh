@@ -1,6 +1,9 @@
 # What of Corpus is on this node; a word and a value a line. Run in the node, as root.
 list() { ls -A "$2" 2>/dev/null | while read -r one; do echo "$1 $one"; done; }
 list guest /var/lib/lxc
+for disk in /var/lib/lxc/*/rootfs.img; do
+  [ -e "$disk" ] && echo "disk $(basename "$(dirname "$disk")") $(stat -c %s "$disk")"
+done
 list image /var/lib/corpus/images
 list upload /var/lib/corpus/upload
 list agent /var/lib/corpus/agent

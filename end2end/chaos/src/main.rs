@@ -5,6 +5,7 @@
 //! lets one fault happen before, during or after one step's effect, waits for the job's end, and
 //! looks at the whole world from outside: rows, node, DNS, logs. `scripts/chaos` makes the lab.
 
+mod bring;
 mod cell;
 mod dns;
 mod fault;

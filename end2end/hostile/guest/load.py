@@ -97,6 +97,19 @@ def disk():
     return got
 
 
+def watches():
+    """Takes all that the kernel gives a user of what watches files; then holds it a while."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    got = 0
+    while got < FACTS["most"] and libc.inotify_init1(0o2000000) >= 0:
+        got += 1
+    open(HELD, "w").close()
+    time.sleep(FACTS["hold"])
+    release()
+    return got
+
+
 def release():
     try:
         os.unlink(HELD)
@@ -133,4 +146,4 @@ def depth():
     return deep
 
 
-print(json.dumps({"processes": processes, "memory": memory, "shared_memory": shared_memory, "disk": disk, "keys": keys, "depth": depth}[FACTS["what"]]()))
+print(json.dumps({"processes": processes, "memory": memory, "shared_memory": shared_memory, "disk": disk, "watches": watches, "keys": keys, "depth": depth}[FACTS["what"]]()))

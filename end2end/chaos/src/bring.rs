@@ -1,0 +1,190 @@
+//! Bringing a lane to where a cell begins, by jobs without faults, with as little rebuilt as can be.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use corpus_domain::{Backing, EnvironmentState, GuestId, GuestState, NameState, NodeState, ProjectId, SizeProfile};
+
+use crate::lane::{ENVIRONMENT, Lane};
+
+/// The storage of a guest that has no size.
+pub const SIMPLE: (Backing, SizeProfile) = (Backing::Overlayfs, SizeProfile::Small);
+
+/// What there is when a cell begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Level {
+    /// A host that Corpus does not know.
+    Bare,
+    /// Linked.
+    Linked,
+    /// Takes guests, has none.
+    Ready,
+    /// With a guest that runs.
+    Running,
+    /// With a guest that does not.
+    Stopped,
+    /// With a guest that runs and whose storage has a size.
+    Sized,
+    /// With a guest that runs and a name that leads to it.
+    Named,
+    /// With a guest that runs, an environment on it, and a commit to deploy.
+    Environment,
+}
+
+impl Level {
+    /// The backing and the size of the guest. The disks of the nodes are small.
+    fn storage(self) -> (Backing, SizeProfile) {
+        if self == Self::Sized { (Backing::Loop, SizeProfile::Xxxsmall) } else { SIMPLE }
+    }
+}
+
+impl Lane {
+    /// Brings the lane to where a cell begins.
+    pub async fn bring_to(&self, level: Level) -> Result<()> {
+        if level == Level::Bare {
+            return if self.controller.nodes(&self.ops).await?.is_empty() { Ok(()) } else { self.reset().await };
+        }
+        let nodes = self.controller.nodes(&self.ops).await?;
+        match nodes.first() {
+            Some(node) if matches!(node.state, NodeState::Linked | NodeState::Ready) => {}
+            Some(_) => {
+                self.reset().await?;
+                self.done(self.link().await?).await?;
+            }
+            None => self.done(self.link().await?).await?,
+        }
+        if level == Level::Linked {
+            return self.back_to_linked().await;
+        }
+        self.bring_to_ready().await?;
+        self.bring_guest_to(level).await
+    }
+
+    async fn back_to_linked(&self) -> Result<()> {
+        let node = self.node_id().await?;
+        if self.controller.node(&self.ops, node).await?.state == NodeState::Linked {
+            return Ok(());
+        }
+        if let Some((guest, _)) = self.guest().await? {
+            self.done(self.controller.destroy_guest(&self.member, guest).await?).await?;
+        }
+        self.scrub(false).await?;
+        sqlx::query("update nodes set state = 'linked'").execute(&self.db).await?;
+        Ok(())
+    }
+
+    async fn bring_to_ready(&self) -> Result<()> {
+        let node = self.node_id().await?;
+        if self.controller.node(&self.ops, node).await?.state != NodeState::Ready {
+            self.unpack_image().await?;
+            self.done(self.controller.initialize_node(&self.ops, node).await?).await?;
+        }
+        sqlx::query("update nodes set slots = 16, reachability = 'reachable'").execute(&self.db).await?;
+        Ok(())
+    }
+
+    /// Saves seconds: the image is linked from a copy that an earlier initialization has left.
+    async fn unpack_image(&self) -> Result<()> {
+        let home = self.node.folder.join(&self.node.name);
+        let (kept, place) = (home.join("kept-images"), home.join("corpus/images"));
+        if kept.exists() && !place.exists() {
+            let mut copy = crate::process::command("cp");
+            copy.args(["-al", "--"]).arg(&kept).arg(&place);
+            crate::process::run(copy, Duration::from_secs(30)).await?;
+        }
+        Ok(())
+    }
+
+    /// Keeps a copy of the image that an initialization has brought.
+    pub async fn keep_image(&self) -> Result<()> {
+        let home = self.node.folder.join(&self.node.name);
+        let (kept, place) = (home.join("kept-images"), home.join("corpus/images"));
+        if !kept.exists() && place.exists() {
+            let mut copy = crate::process::command("cp");
+            copy.args(["-al", "--"]).arg(&place).arg(&kept);
+            crate::process::run(copy, Duration::from_secs(30)).await?;
+        }
+        Ok(())
+    }
+
+    async fn bring_guest_to(&self, level: Level) -> Result<()> {
+        let mut guest = self.guest().await?;
+        let broken = |state| !matches!(state, GuestState::Running | GuestState::Stopped);
+        if let Some((id, state)) = guest
+            && (level == Level::Ready || broken(state) || !self.fits(level, id).await?)
+        {
+            self.done(self.controller.destroy_guest(&self.member, id).await?).await?;
+            guest = None;
+        }
+        if level == Level::Ready {
+            return Ok(());
+        }
+        if guest.is_none() {
+            self.done(self.request(level.storage()).await?).await?;
+            guest = self.guest().await?;
+        }
+        let (id, state) = guest.context("no guest")?;
+        match (level, state) {
+            (Level::Stopped, GuestState::Running) => {
+                self.done(self.controller.stop_guest(&self.member, id).await?).await?;
+            }
+            (Level::Running | Level::Sized | Level::Named | Level::Environment, GuestState::Stopped) => {
+                self.done(self.controller.start_guest(&self.member, id).await?).await?;
+            }
+            _ => {}
+        }
+        self.bring_name_to(level, id).await?;
+        self.bring_environment_to(level, id).await
+    }
+
+    /// Whether the guest is one that cells of this level can begin with.
+    async fn fits(&self, level: Level, guest: GuestId) -> Result<bool> {
+        let guest = self.controller.guest(&self.member, guest).await?;
+        Ok((guest.backing, guest.size) == level.storage())
+    }
+
+    async fn bring_environment_to(&self, level: Level, guest: GuestId) -> Result<()> {
+        let project = self.project().await?;
+        let found = self.environment().await?;
+        let wanted = level == Level::Environment;
+        if found.is_some_and(|state| !wanted || state != EnvironmentState::Ready) {
+            self.done(self.controller.remove_environment(&self.member, project, ENVIRONMENT, true).await?).await?;
+        }
+        if !wanted {
+            return Ok(());
+        }
+        if self.environment().await?.is_none() {
+            self.done(self.controller.set_up_environment(&self.member, project, ENVIRONMENT, guest).await?).await?;
+        }
+        let script = format!("guest={}; project=atlas\n{}", self.guest_name(), include_str!("commit.sh"));
+        self.node.attach(&script).await.map(drop)
+    }
+
+    /// The state of the lane's environment; none when it is not there.
+    pub async fn environment(&self) -> Result<Option<EnvironmentState>> {
+        let projects = self.controller.project_list(&self.member).await?;
+        let environments = projects.first().context("no project")?.environments.first();
+        Ok(environments.map(|environment| environment.state))
+    }
+
+    /// The lane's project.
+    pub async fn project(&self) -> Result<ProjectId> {
+        Ok(self.controller.projects(&self.member).await?.first().context("no project")?.id)
+    }
+
+    async fn bring_name_to(&self, level: Level, guest: GuestId) -> Result<()> {
+        let names = self.controller.names(&self.member).await?;
+        let attached = names.iter().any(|name| name.state == NameState::Attached);
+        if level == Level::Named && attached {
+            return Ok(());
+        }
+        for name in names {
+            self.done(self.controller.detach_name(&self.member, name.id).await?).await?;
+        }
+        if level == Level::Named {
+            let attach = self.controller.attach_name(&self.member, guest, self.dns_name().parse()?).await?;
+            self.done(attach).await?;
+        }
+        Ok(())
+    }
+}
