@@ -1,16 +1,24 @@
 //! Guests: what was requested, what was allocated, and the state they are in.
 
+mod promised;
+mod secrets;
+
+pub(super) use self::promised::limits;
+pub use self::promised::{is_being_limited, set_limits, set_size};
+pub use self::secrets::{confirm_host_key, host_key, note_host_key, password, set_host_key, set_password};
+
 use std::collections::{HashMap, HashSet};
 use std::net::Ipv4Addr;
 
 use corpus_domain::{
-    Backing, Bytes, Driver, Environment, GuestId, GuestName, GuestNetwork, GuestState, IdRange, ImageName, Invalid,
-    Limits, MacAddress, Mode, NodeId, ProjectId, Reason, Room, SSH_PORTS, SizeProfile, SshPort, UserId,
+    Backing, Driver, Environment, GuestId, GuestName, GuestNetwork, GuestState, IdRange, ImageName, Limits, MacAddress,
+    Mode, NodeId, ProjectId, Reason, Room, SSH_PORTS, SizeProfile, SshPort, UserId,
 };
 use corpus_protocol::{GuestReading, Reading};
 use serde::{Deserialize, Serialize};
 use sqlx::PgConnection;
 
+use self::promised::{Columns, bytes};
 use super::{fingerprint, json_opt, number, word, word_opt};
 use crate::nodes::Observation;
 use crate::views::GuestView;
@@ -193,40 +201,6 @@ fn id_range(first: Option<i64>) -> sqlx::Result<Option<IdRange>> {
     first.map(range).transpose()
 }
 
-/// Limits as the database has them.
-struct Columns {
-    memory: i64,
-    cpu_millis: i32,
-    processes: i32,
-    io_weight: i16,
-}
-
-impl From<Limits> for Columns {
-    fn from(limits: Limits) -> Self {
-        Self {
-            memory: bytes(limits.memory.bytes()),
-            cpu_millis: limits.cpu.get().try_into().unwrap_or(i32::MAX),
-            processes: limits.processes.get().try_into().unwrap_or(i32::MAX),
-            io_weight: limits.io_weight.get().try_into().unwrap_or(i16::MAX),
-        }
-    }
-}
-
-/// Limits from their columns.
-pub(super) fn limits(memory: i64, cpu_millis: i32, processes: i32, io_weight: i16) -> sqlx::Result<Limits> {
-    let invalid = |error: Invalid| sqlx::Error::Decode(Box::new(error));
-    Ok(Limits {
-        memory: number::<u64>(memory)?.try_into().map_err(invalid)?,
-        cpu: number::<u64>(cpu_millis)?.try_into().map_err(invalid)?,
-        processes: number::<u64>(processes)?.try_into().map_err(invalid)?,
-        io_weight: number::<u64>(io_weight)?.try_into().map_err(invalid)?,
-    })
-}
-
-fn bytes(amount: Bytes) -> i64 {
-    amount.0.try_into().unwrap_or(i64::MAX)
-}
-
 fn ssh_port(port: i32) -> sqlx::Result<SshPort> {
     number::<u16>(port)?.try_into().map_err(|error| sqlx::Error::Decode(Box::new(error)))
 }
@@ -375,97 +349,9 @@ pub async fn observe(conn: &mut PgConnection, observations: impl Iterator<Item =
     .map(drop)
 }
 
-/// Keeps that the guest's storage has grown to this size; tells whether it was smaller until now.
-pub async fn set_size(conn: &mut PgConnection, id: GuestId, size: SizeProfile) -> sqlx::Result<bool> {
-    let smaller = SizeProfile::ALL.iter().filter(|one| one.storage() < size.storage());
-    let smaller: Vec<String> = smaller.map(ToString::to_string).collect();
-    // Only storage that is held to its size grows, so all of it is promised.
-    let update = sqlx::query!(
-        "update guests set size = $2, storage = $4 where id = $1 and size = any($3)",
-        id.0,
-        size.as_str(),
-        &smaller,
-        bytes(size.storage()),
-    );
-    update.execute(conn).await.map(|done| done.rows_affected() == 1)
-}
-
-/// Sets what the guest may take of its node; what it was promised goes with it.
-pub async fn set_limits(conn: &mut PgConnection, id: GuestId, to: Limits) -> sqlx::Result<()> {
-    let to = Columns::from(to);
-    sqlx::query!(
-        "update guests set memory = $2, cpu_millis = $3, processes = $4, io_weight = $5 where id = $1",
-        id.0,
-        to.memory,
-        to.cpu_millis,
-        to.processes,
-        to.io_weight,
-    )
-    .execute(conn)
-    .await
-    .map(drop)
-}
-
-/// Whether a job is changing the guest's limits.
-pub async fn is_being_limited(conn: &mut PgConnection, id: GuestId) -> sqlx::Result<bool> {
-    let found = sqlx::query_scalar!(
-        "select exists (select from jobs where guest_id = $1 and kind = 'guest_limit'
-             and state in ('waiting', 'running', 'undoing', 'stuck')) as \"found!\"",
-        id.0,
-    );
-    found.fetch_one(conn).await
-}
-
 /// Sets whether the node should route the guest's SSH port.
 pub async fn set_routed(conn: &mut PgConnection, id: GuestId, routed: bool) -> sqlx::Result<()> {
     sqlx::query!("update guests set routed = $2 where id = $1", id.0, routed).execute(conn).await.map(drop)
-}
-
-/// Keeps which key the guest shows in the place of its own; none when it shows its own.
-pub async fn note_host_key(conn: &mut PgConnection, id: GuestId, shown: Option<&str>) -> sqlx::Result<()> {
-    sqlx::query!(
-        "update guests set other_host_key = $2 where id = $1 and other_host_key is distinct from $2",
-        id.0,
-        shown,
-    )
-    .execute(conn)
-    .await
-    .map(drop)
-}
-
-/// Pins the other key that the guest shows, if it is the one with this fingerprint still.
-pub async fn confirm_host_key(conn: &mut PgConnection, id: GuestId, compared: &str) -> sqlx::Result<bool> {
-    let shown = sqlx::query_scalar!("select other_host_key from guests where id = $1 for update", id.0);
-    let Some(shown) = shown.fetch_optional(&mut *conn).await?.flatten() else { return Ok(false) };
-    if fingerprint(&shown)? != compared {
-        return Ok(false);
-    }
-    set_host_key(conn, id, &shown).await?;
-    note_host_key(conn, id, None).await?;
-    Ok(true)
-}
-
-/// Keeps the guest's public host key.
-pub async fn set_host_key(conn: &mut PgConnection, id: GuestId, host_key: &str) -> sqlx::Result<()> {
-    sqlx::query!("update guests set host_key = $2 where id = $1", id.0, host_key).execute(conn).await.map(drop)
-}
-
-/// The guest's public host key.
-pub async fn host_key(conn: &mut PgConnection, id: GuestId) -> sqlx::Result<Option<String>> {
-    Ok(sqlx::query_scalar!("select host_key from guests where id = $1", id.0).fetch_optional(conn).await?.flatten())
-}
-
-/// Keeps the sealed password.
-pub async fn set_password(conn: &mut PgConnection, id: GuestId, sealed: &[u8]) -> sqlx::Result<()> {
-    sqlx::query!("update guests set password_sealed = $2 where id = $1", id.0, sealed).execute(conn).await.map(drop)
-}
-
-/// The sealed password.
-pub async fn password(conn: &mut PgConnection, id: GuestId) -> sqlx::Result<Option<Vec<u8>>> {
-    Ok(sqlx::query_scalar!("select password_sealed from guests where id = $1", id.0)
-        .fetch_optional(conn)
-        .await?
-        .flatten())
 }
 
 /// Forgets a guest; a DNS name still on it breaks the foreign key.

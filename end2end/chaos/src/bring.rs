@@ -79,7 +79,9 @@ impl Lane {
             self.unpack_image().await?;
             self.done(self.controller.initialize_node(&self.ops, node).await?).await?;
         }
-        sqlx::query("update nodes set slots = 16, reachability = 'reachable'").execute(&self.db).await?;
+        sqlx::query("update nodes set slots = 16, storage_overcommit = 1000, reachability = 'reachable'")
+            .execute(&self.db)
+            .await?;
         Ok(())
     }
 

@@ -3,9 +3,10 @@
 //! What their defaults allow is soon taken by one guest: user namespaces count what watches files for
 //! the node's root too, which owns them all. So there is more of each than any guest's memory can
 //! hold, since the kernel charges what stands in them to the guest that takes it. Whoever set one
-//! higher keeps it.
+//! higher keeps it. On a node that is a container itself they are its host's to raise.
 
 use std::fs;
+use std::io::ErrorKind::{PermissionDenied, ReadOnlyFilesystem};
 
 use crate::failure::{At, Failure};
 use crate::files;
@@ -24,8 +25,12 @@ pub fn raise(host: &Host) -> Result<(), Failure> {
     for (name, least) in TABLES {
         let path = host.path("/proc/sys").join(name);
         let size = files::read(&path)?.and_then(|text| text.trim().parse::<u64>().ok());
-        if size.is_some_and(|size| size < least) {
-            fs::write(&path, least.to_string()).at("write", &path)?;
+        if size.is_none_or(|size| size >= least) {
+            continue;
+        }
+        match fs::write(&path, least.to_string()) {
+            Err(error) if matches!(error.kind(), PermissionDenied | ReadOnlyFilesystem) => {}
+            written => written.at("write", &path)?,
         }
     }
     Ok(())
