@@ -215,6 +215,14 @@ impl GuestView {
     pub fn ssh_command(&self) -> Option<String> {
         self.ssh_port.map(|port| format!("ssh -p {port} sysadmin@{}", self.node_address))
     }
+
+    /// Whether its node can promise it the storage of this size; the error says what there is.
+    pub fn storage_free(&self, node: &NodeView, size: SizeProfile) -> Result<(), String> {
+        let more = Bytes(size.storage().0.saturating_sub(self.size.storage().0));
+        let Some(free) = node.free().filter(|free| free.storage < more) else { return Ok(()) };
+        let (free, more) = (free.storage.gb(), more.gb());
+        Err(format!("{} has {free} of storage free, and {more} more are needed", node.address))
+    }
 }
 
 /// A DNS name attached to a guest.

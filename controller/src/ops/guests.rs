@@ -101,9 +101,11 @@ impl Controller {
         let guest = self.guest(principal, id).await?;
         let _permit = principal.permit_in(Operation::GuestEnlarge, guest.project_id)?;
         let mut tx = self.services.begin().await?;
+        nodes::lock(&mut tx, guest.node_id).await?;
         guests::hold(&mut tx, id).await?;
         let guest = guests::get(&mut tx, id).await?.ok_or(Denied::NotFound)?;
-        enlargeable(&guest, size)?;
+        let node = nodes::get(&mut tx, guest.node_id).await?.ok_or(Denied::NotFound)?;
+        enlargeable(&guest, &node, size)?;
         let detail = json!({ "from": guest.size, "to": size });
         self.audit_guest(&mut tx, principal, "guest.enlarge", id, &guest.name, detail).await?;
         let job = self.submit(&mut tx, principal, guest_enlarge::job(&guest, size)).await?;
@@ -244,7 +246,7 @@ fn promisable(guest: &GuestView, node: &NodeView, most: Limits) -> Result<()> {
     Ok(())
 }
 
-fn enlargeable(guest: &GuestView, size: SizeProfile) -> Result<()> {
+fn enlargeable(guest: &GuestView, node: &NodeView, size: SizeProfile) -> Result<()> {
     if !guest.backing.has_size() {
         return Err(Error::Conflict(format!(
             "{} is on {}, which fills its node's disk: it has no size to enlarge.",
@@ -261,5 +263,5 @@ fn enlargeable(guest: &GuestView, size: SizeProfile) -> Result<()> {
         let message = format!("It has {} already, and storage does not shrink: choose a larger size.", guest.size);
         return Err(Error::field("size", message));
     }
-    Ok(())
+    guest.storage_free(node, size).map_err(|why| Error::field("size", format!("{why}. Choose a smaller size.")))
 }

@@ -79,6 +79,7 @@ impl Lane {
             self.unpack_image().await?;
             self.done(self.controller.initialize_node(&self.ops, node).await?).await?;
         }
+        // Their disks are small, so that they can be filled.
         sqlx::query("update nodes set slots = 16, storage_overcommit = 1000, reachability = 'reachable'")
             .execute(&self.db)
             .await?;

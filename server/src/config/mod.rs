@@ -5,6 +5,7 @@
 
 mod keys;
 mod read;
+mod sections;
 #[cfg(test)]
 mod tests;
 
@@ -16,7 +17,6 @@ use corpus_controller::Rules;
 use corpus_domain::{EgressRule, GuestNetwork, HostName, ProjectCreators, ProjectName, ProjectRole};
 use secrecy::{ExposeSecret, SecretString};
 use thiserror::Error;
-use tracing_subscriber::EnvFilter;
 use url::Url;
 
 use read::Reader;
@@ -281,13 +281,14 @@ fn read_file(path: &Path) -> Result<toml::Table, ConfigError> {
 /// Reads every section, so that all faults are found at once.
 fn read_all(r: &mut Reader) -> Option<Settings> {
     let listen = r.optional("listen").unwrap_or(SocketAddr::from(([127, 0, 0, 1], 8080)));
-    let public_url = r.checked("public_url", web_root).or_else(|| Url::parse(&format!("http://{listen}")).ok());
+    let public_url =
+        r.checked("public_url", sections::web_root).or_else(|| Url::parse(&format!("http://{listen}")).ok());
     let data_folder = r.optional("data_folder").unwrap_or_else(|| PathBuf::from("/var/lib/corpus"));
-    let ldap = r.has_section("ldap").then(|| read_ldap(r));
-    let dns = r.has_section("dns").then(|| read_dns(r));
+    let ldap = r.has_section("ldap").then(|| sections::ldap(r));
+    let dns = r.has_section("dns").then(|| sections::dns(r));
     let public_host = public_url.as_ref().and_then(Url::host_str).unwrap_or("localhost").to_owned();
-    let git = r.has_section("git").then(|| read_git(r, public_host));
-    let mail = r.has_section("mail").then(|| read_mail(r));
+    let git = r.has_section("git").then(|| sections::git(r, public_host));
+    let mail = r.has_section("mail").then(|| sections::mail(r));
     Some(Settings {
         listen,
         public_url: public_url?,
@@ -296,147 +297,19 @@ fn read_all(r: &mut Reader) -> Option<Settings> {
         agent_binary: r.optional("agent_binary").unwrap_or_else(|| PathBuf::from("/usr/lib/corpus/corpus-agent")),
         image_folder: r.optional("image_folder").unwrap_or_else(|| data_folder.join("images")),
         salt_bundle: r.optional("salt_bundle"),
-        database_url: r.checked("database_url", |text| is_postgres(text).then(|| text.into())),
+        database_url: r.checked("database_url", |text| sections::is_postgres(text).then(|| text.into())),
         seal_key_file: r.optional("seal_key_file").unwrap_or_else(|| data_folder.join("seal.key")),
         session_hours: r
             .checked("session_hours", |text| text.parse().ok().filter(|hours| (1..=720).contains(hours)))
             .unwrap_or(12),
-        log: read_log(r),
+        log: sections::log(r),
         ldap: ldap.flatten(),
         dns: dns.flatten(),
         git,
         mail: mail.flatten(),
         project_creators: r.optional("projects.create").unwrap_or_default(),
-        guests: read_guests(r)?,
+        guests: sections::guests(r)?,
         egress: r.list("network.egress"),
         data_folder,
     })
-}
-
-fn read_log(r: &mut Reader) -> Log {
-    let json = r.checked("log.format", |text| match text {
-        "json" => Some(true),
-        "pretty" => Some(false),
-        _ => None,
-    });
-    let filter = r.checked("log.filter", |text| EnvFilter::try_new(text).ok().map(|_| text.to_owned()));
-    Log { json: json.unwrap_or(false), filter: filter.unwrap_or_else(|| "info,sqlx::postgres::notice=warn".to_owned()) }
-}
-
-fn read_ldap(r: &mut Reader) -> Option<Ldap> {
-    let starttls = r.optional("ldap.starttls").unwrap_or(false);
-    let url = r.checked("ldap.url", |text| directory_url(text, starttls));
-    let url = r.required("ldap.url", url);
-    let bind_dn = r.checked("ldap.bind_dn", filled);
-    let bind_dn = r.required("ldap.bind_dn", bind_dn);
-    let bind_password = r.secret("ldap.bind_password", "ldap.bind_password_file");
-    if bind_password.is_none() {
-        r.fault("ldap.bind_password or ldap.bind_password_file is needed".to_owned());
-    }
-    let people_base = r.checked("ldap.people_base", filled);
-    let people_base = r.required("ldap.people_base", people_base);
-    let groups_base = r.checked("ldap.groups_base", filled);
-    let groups_base = r.required("ldap.groups_base", groups_base);
-    let people_filter = r.checked("ldap.people_filter", |text| filter_with(text, &["{login}"]));
-    let groups_filter = r.checked("ldap.groups_filter", |text| filter_with(text, &["{dn}", "{login}"]));
-    let disabled_filter = r.checked("ldap.disabled_filter", |text| filter_with(text, &[""]));
-    let ops_group = r.checked("ldap.ops_group", filled);
-    let pattern = r.optional("ldap.project_group_pattern");
-    let check_s = r.checked("ldap.check_s", |text| text.parse().ok().filter(|seconds| (1..=30).contains(seconds)));
-    Some(Ldap {
-        url: url?,
-        starttls,
-        ca_file: r.optional("ldap.ca_file"),
-        bind_dn: bind_dn?,
-        bind_password: bind_password?,
-        people_base: people_base?,
-        people_filter: people_filter.unwrap_or_else(|| "(&(objectClass=inetOrgPerson)(uid={login}))".to_owned()),
-        disabled_filter,
-        groups_base: groups_base?,
-        groups_filter: groups_filter.unwrap_or_else(|| "(&(objectClass=groupOfNames)(member={dn}))".to_owned()),
-        ops_group: ops_group.unwrap_or_else(|| "corpus-ops".to_owned()),
-        project_group_pattern: pattern.unwrap_or_else(|| GroupPattern("project-{project}-{role}s".to_owned())),
-        check: Duration::from_secs(check_s.unwrap_or(20)),
-    })
-}
-
-fn read_dns(r: &mut Reader) -> Option<Dns> {
-    let api_url = r.checked("dns.api_url", web_root);
-    let api_url = r.required("dns.api_url", api_url);
-    let api_key = r.secret("dns.api_key", "dns.api_key_file");
-    if api_key.is_none() {
-        r.fault("dns.api_key or dns.api_key_file is needed".to_owned());
-    }
-    let server = r.optional("dns.server");
-    let server: Option<SocketAddr> = r.required("dns.server", server);
-    let resolver_server = r.optional("dns.resolver_server").or(server);
-    let server_id = r.checked("dns.server_id", filled).unwrap_or_else(|| "localhost".to_owned());
-    let nameservers = r.list("dns.nameservers");
-    if nameservers.is_empty() {
-        r.required("dns.nameservers", None::<()>);
-    }
-    Some(Dns {
-        api_url: api_url?,
-        api_key: api_key?,
-        server: server?,
-        resolver_server: resolver_server?,
-        server_id,
-        nameservers,
-    })
-}
-
-fn read_git(r: &mut Reader, host: String) -> Git {
-    let listen = r.optional("git.listen").unwrap_or(SocketAddr::from(([0, 0, 0, 0], 2222)));
-    let public_host = r.checked("git.public_host", |text| {
-        let plain = |b: u8| b.is_ascii_alphanumeric() || b".-:[]".contains(&b);
-        (!text.is_empty() && text.bytes().all(plain)).then(|| text.to_owned())
-    });
-    let public_port = r.checked("git.public_port", |text| text.parse().ok().filter(|port| *port != 0));
-    Git { listen, public_host: public_host.unwrap_or(host), public_port: public_port.unwrap_or(listen.port()) }
-}
-
-fn read_mail(r: &mut Reader) -> Option<Mail> {
-    let relay = r.checked("mail.relay", |text| is_relay(text).then(|| text.into()));
-    let relay = r.required("mail.relay", relay);
-    let from = r.checked("mail.from", |text| corpus_controller::mail::is_address(text).then(|| text.to_owned()));
-    let from = r.required("mail.from", from);
-    Some(Mail { relay: relay?, from: from? })
-}
-
-fn read_guests(r: &mut Reader) -> Option<Guests> {
-    let network = r.optional("guests.network").or_else(|| "10.5.0.1/16".parse().ok());
-    let bridge = r.checked("guests.bridge", |text| {
-        let fits = (1..=15).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
-        fits.then(|| text.to_owned())
-    });
-    Some(Guests { network: network?, bridge: bridge.unwrap_or_else(|| "lxcbr1".to_owned()) })
-}
-
-fn filled(text: &str) -> Option<String> {
-    (!text.trim().is_empty()).then(|| text.to_owned())
-}
-
-fn web_root(text: &str) -> Option<Url> {
-    let url = Url::parse(text).ok()?;
-    let bare = url.path() == "/" && url.query().is_none() && url.fragment().is_none() && url.username().is_empty();
-    (matches!(url.scheme(), "http" | "https") && url.has_host() && bare).then_some(url)
-}
-
-fn directory_url(text: &str, starttls: bool) -> Option<Url> {
-    let url = Url::parse(text).ok()?;
-    let wanted = if starttls { "ldap" } else { "ldaps" };
-    (url.scheme() == wanted && url.host_str().is_some_and(|host| !host.is_empty())).then_some(url)
-}
-
-fn filter_with(text: &str, one_of: &[&str]) -> Option<String> {
-    let shaped = text.starts_with('(') && text.ends_with(')');
-    (shaped && one_of.iter().any(|word| text.contains(word))).then(|| text.to_owned())
-}
-
-fn is_relay(text: &str) -> bool {
-    Url::parse(text).is_ok_and(|url| matches!(url.scheme(), "smtp" | "smtps") && url.has_host())
-}
-
-fn is_postgres(text: &str) -> bool {
-    Url::parse(text).is_ok_and(|url| matches!(url.scheme(), "postgres" | "postgresql"))
 }

@@ -13,6 +13,8 @@ use std::fs;
 use std::io;
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use corpus_domain::{Bytes, GuestName, Limits};
 use corpus_protocol::RequestError;
@@ -37,6 +39,8 @@ const PAGE: u64 = 4096;
 /// How many groups in a guest are moved to other processors; its root can make as many as it likes.
 const GROUPS: usize = 2000;
 const DEPTH: u32 = 16;
+/// How long the kernel may take to give back what a process held that has ended.
+const FREED: Duration = Duration::from_secs(3);
 
 /// What of limits a host can hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -184,8 +188,9 @@ impl Setting {
             "memory.max" => give_back(group, name, &self.value)?,
             _ => {}
         }
-        match fs::write(&path, &self.value) {
-            Err(error) if error.raw_os_error() == Some(Errno::BUSY.raw_os_error()) => {
+        let busy = |error: &io::Error| error.raw_os_error() == Some(Errno::BUSY.raw_os_error());
+        match patiently(|| fs::write(&path, &self.value), |written| written.as_ref().is_err_and(busy)) {
+            Err(error) if busy(&error) => {
                 Err(in_use(name, number(&group.join("memory.usage_in_bytes"), None), &self.value))
             }
             written => written.at("write", &path).map(|()| true),
@@ -315,11 +320,27 @@ fn grows(memory: &Tree, name: &GuestName, limits: Limits) -> bool {
 fn give_back(group: &Path, name: &GuestName, limit: &str) -> Result<(), Failure> {
     let limit: u64 = limit.parse().unwrap_or(u64::MAX);
     let held = || number(&group.join("memory.current"), None).unwrap_or_default();
-    let too_much = held().saturating_sub(limit);
-    if too_much > 0 {
-        let _ = fs::write(group.join("memory.reclaim"), too_much.to_string());
+    let reclaim = || {
+        let too_much = held().saturating_sub(limit);
+        if too_much > 0 {
+            let _ = fs::write(group.join("memory.reclaim"), too_much.to_string());
+        }
+        held() > limit
+    };
+    if patiently(reclaim, |still| *still) { Err(in_use(name, Some(held()), &limit.to_string())) } else { Ok(()) }
+}
+
+/// Does it again for a while as long as it is `refused`: what a process held that has just ended is given
+/// back page by page.
+fn patiently<T>(act: impl Fn() -> T, refused: impl Fn(&T) -> bool) -> T {
+    let end = Instant::now() + FREED;
+    loop {
+        let done = act();
+        if !refused(&done) || Instant::now() > end {
+            return done;
+        }
+        sleep(Duration::from_millis(50));
     }
-    if held() > limit { Err(in_use(name, Some(held()), &limit.to_string())) } else { Ok(()) }
 }
 
 fn in_use(name: &GuestName, held: Option<u64>, limit: &str) -> Failure {

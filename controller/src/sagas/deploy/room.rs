@@ -15,7 +15,7 @@ use crate::jobs::StepError;
 use crate::project_settings;
 use crate::sagas::guest_calls::{On, stands};
 use crate::sagas::node_calls::ask_once;
-use crate::store::{audit, guests};
+use crate::store::{audit, guests, nodes};
 use crate::views::GuestView;
 
 /// Longer than the guest waits there is no use in trying.
@@ -26,6 +26,7 @@ pub async fn make(ctx: &Ctx, on: &On, missing: Bytes) -> Result<(), StepError> {
     let stands = stands(ctx, on).await?;
     let mut conn = ctx.services().db.acquire().await?;
     let guest = guests::get(&mut conn, on.guest).await?;
+    let node = nodes::get(&mut conn, on.node).await?;
     drop(conn);
     let Some(guest) = guest.filter(|guest| guest.backing.has_size()) else { return Ok(()) };
     let limit = project_settings::storage_limit(&stands.settings);
@@ -39,6 +40,10 @@ pub async fn make(ctx: &Ctx, on: &On, missing: Bytes) -> Result<(), StepError> {
         ));
         return Ok(());
     };
+    if let Some(refused) = node.and_then(|node| guest.storage_free(&node, size).err()) {
+        ctx.log(format!("{} needs {} more storage: refused, since {refused}", guest.name, missing.gib()));
+        return Ok(());
+    }
     ctx.log(format!("{} needs {} more storage: it gets {size}, {}", guest.name, missing.gib(), size.storage().gb()));
     let request = Request::EnsureSize { name: guest.name.clone(), size };
     match ask_once(ctx, guest.node_id, request, LIMIT).await {

@@ -159,7 +159,7 @@ async fn limits_change_while_the_guest_runs(db: PgPool) {
 #[sqlx::test(migrations = "../migrations")]
 #[ignore = "needs the lab"]
 async fn storage_grows_while_the_guest_runs(db: PgPool) {
-    let world = World::new(db).await;
+    let world = World::new(db.clone()).await;
     let node = world.ready_node().await;
     let mut wanted = world.plain_request(NAME).await;
     (wanted.backing, wanted.size) = (Backing::Loop, SizeProfile::Xxxsmall);
@@ -175,6 +175,10 @@ async fn storage_grows_while_the_guest_runs(db: PgPool) {
         (row, SizeProfile::ALL.iter().find(of_disk).copied())
     };
     assert_eq!(sizes().await, (SizeProfile::Xxxsmall, Some(SizeProfile::Xxxsmall)));
+
+    let too_much = enlarge(SizeProfile::Xxxtrem).await;
+    assert!(matches!(&too_much, Err(Error::Field { field: "size", .. })), "the node can't promise it: {too_much:?}");
+    sqlx::query("update nodes set storage_overcommit = 10000").execute(&db).await.unwrap();
 
     let (before, after) = (Fault::FailBefore("enlarge".into()), Fault::FailAfter("enlarge".into()));
     for (size, fault, state, has) in [
