@@ -12,8 +12,10 @@ const CROWD: &str = include_str!("crowd.py");
 const SOCKETS: usize = 4100;
 /// Of the other node, which has no other use for them.
 const SOURCES: [u8; 8] = [101, 102, 103, 104, 105, 106, 107, 108];
-/// What no visitor notices, on a machine that does much else.
+/// What no visitor notices; and what a machine that does much else adds now and then. A proxy that is
+/// full makes everybody wait for seconds, or for ever.
 const NOISE: Duration = Duration::from_millis(30);
+const SPIKE: Duration = Duration::from_millis(500);
 
 /// Takes requests and never answers, or answers rubbish.
 const HANGS: &str = "import socket,threading\ns=socket.socket();s.setsockopt(1,2,1);s.bind(('',80));s.listen(4096);k=[]\nwhile 1: k.append(s.accept())";
@@ -29,23 +31,26 @@ impl Two<'_> {
         let page = || visit(&world.address, self.good.name.as_str());
         let shell = || banner(&world.address, port(&self.good));
         for (what, at, host) in [("HTTP", 80, evil), ("silent", 80, "-"), ("SSH", port(&self.evil), "-")] {
-            let before = (p95(page), p95(shell));
+            let before = (asked(page), asked(shell));
             let mut crowd = crowd(world, other, at, host, &sources);
             let open = line(&mut crowd);
-            let during = (p95(page), p95(shell));
+            let during = (asked(page), asked(shell));
             let closed = line(&mut crowd);
             crowd.wait().unwrap();
             let told = format!(
                 "{SOCKETS} sockets, {what}, to one guest ({open}, {closed}): p95 of another's page {:.1} ms beside {:.1} ms, of its SSH {:.1} ms beside {:.1} ms",
-                ms(during.0),
-                ms(before.0),
-                ms(during.1),
-                ms(before.1)
+                ms(during.0.p95),
+                ms(before.0.p95),
+                ms(during.1.p95),
+                ms(before.1.p95)
             );
             println!("{told}");
             measured(&told);
             assert_ne!(closed, "closed 0", "nothing of the crowd was turned away");
-            assert!(during.0 < before.0 * 2 + NOISE && during.1 < before.1 * 2 + NOISE, "{told}");
+            let as_fast = |during: Asked, before: Asked| {
+                during.p50 < before.p50 * 2 + NOISE && during.p95 < before.p95 * 2 + SPIKE
+            };
+            assert!(as_fast(during.0, before.0) && as_fast(during.1, before.1), "{told}; {during:?} beside {before:?}");
         }
         self.serves(RAVES);
         for _ in 0..5 {
@@ -97,11 +102,18 @@ fn line(child: &mut Child) -> String {
     text.trim().to_owned()
 }
 
-/// How long the slowest of twenty takes, of two hundred one after the other.
-fn p95(ask: impl Fn() -> Duration) -> Duration {
+/// How long half of the answers take at most, and all but the slowest of twenty.
+#[derive(Debug, Clone, Copy)]
+struct Asked {
+    p50: Duration,
+    p95: Duration,
+}
+
+/// Two hundred one after the other.
+fn asked(ask: impl Fn() -> Duration) -> Asked {
     let mut times: Vec<Duration> = (0..200).map(|_| ask()).collect();
     times.sort_unstable();
-    times[189]
+    Asked { p50: times[99], p95: times[189] }
 }
 
 fn visit(node: &str, host: &str) -> Duration {
