@@ -54,9 +54,11 @@ function configuration(folder, data, [port, gitPort], changes) {
       server_id: 'localhost',
     },
   }
+  // A server of an earlier release refuses keys that it does not know.
+  const unknown = (process.env.CORPUS_TEST_UNKNOWN_KEYS ?? '').split(' ')
   const table = ([name, own]) => {
-    const values = Object.entries({ ...own, ...changes[name] })
-    return [name && `\n[${name}]`, ...values.map(([key, value]) => `${key} = ${JSON.stringify(value)}`)].filter(Boolean)
+    const values = Object.entries({ ...own, ...changes[name] }).filter(([key]) => !unknown.includes(`${name}.${key}`))
+    return [name && values.length > 0 && `\n[${name}]`, ...values.map(([key, value]) => `${key} = ${JSON.stringify(value)}`)].filter(Boolean)
   }
   return `${Object.entries(settings).flatMap(table).join('\n')}\n`
 }
