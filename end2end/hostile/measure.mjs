@@ -8,7 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { Visitor, launch } from '../browser.mjs'
-import { NODE, World, lab, pages, until, zone } from './world.mjs'
+import { NODE, World, lab, pages, run, until, zone } from './world.mjs'
 
 const [what, amount] = [process.argv[2], Number(process.argv[3])]
 const sorted = numbers => [...numbers].sort((a, b) => a - b)
@@ -75,13 +75,18 @@ async function ask(world, seconds) {
   return times
 }
 
-/** Sockets to the attacker's name, opened again as they are closed, until `stop()`. */
-function sockets(world, most) {
+/** Sockets to the attacker's name from addresses of their own, opened again as they are closed, until `stop()`. */
+async function sockets(world, most) {
+  const gateway = lab.lab.env.CORPUS_LAB_GATEWAY
+  const bridge = (await run('ip', ['-br', 'address'])).split('\n').find(line => line.includes(`${gateway}/`)).split(/[\s@]/)[0]
+  // They go with the lab's bridge.
+  const callers = [101, 102, 103, 104].map(last => gateway.replace(/\d+$/, String(last)))
+  for (const caller of callers) await run('ip', ['address', 'replace', `${caller}/32`, 'dev', bridge])
   const open = new Set()
   let going = true
   const more = () => {
     while (going && open.size < most) {
-      const socket = net.connect({ host: lab.lab.nodes[NODE], port: 80 }, () => socket.write(`GET / HTTP/1.1\r\nHost: ${world.evil}\r\nX: `))
+      const socket = net.connect({ host: lab.lab.nodes[NODE], port: 80, localAddress: callers[open.size % callers.length] }, () => socket.write(`GET / HTTP/1.1\r\nHost: ${world.evil}\r\nX: `))
       open.add(socket)
       socket.on('error', () => {}).on('close', () => open.delete(socket)).resume()
     }
@@ -118,7 +123,7 @@ async function neighbour(world, seconds) {
   await ask(world, 2)
   const without = await ask(world, seconds)
   const storm = world.attacker.attack('storm', { seconds: seconds + 3 }, { timeout: (seconds + 60) * 1000 }).catch(() => {})
-  const stop = sockets(world, 2000)
+  const stop = await sockets(world, 2000)
   await lie()
   await sleep(1500)
   const beside = await ask(world, seconds)
