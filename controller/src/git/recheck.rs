@@ -3,7 +3,8 @@
 //! All connections of a server together cost two queries a round, however many they are. A key
 //! that was removed, an account that was disabled and sessions that were ended take the whole
 //! connection; a role that was lost, or a project that was destroyed, takes the pushes and fetches
-//! it was for, and the connection if that was all it did. While the database does not answer nobody loses anything, and nobody begins anything.
+//! it was for, and the connection if that was the last it did. While the database does not answer
+//! nobody loses anything, and nobody begins anything.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
