@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests may fail loudly")]
 
 #[path = "../examples/gallery/samples.rs"]
-#[allow(dead_code, missing_docs, reason = "each user needs a part of them")]
+#[allow(dead_code, unused_imports, missing_docs, reason = "each user needs a part of them")]
 mod samples;
 
 use corpus_app::pages::guest::{Shown, guest_view};

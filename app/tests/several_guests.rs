@@ -4,14 +4,14 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests may fail loudly")]
 
 #[path = "../examples/gallery/samples.rs"]
-#[allow(dead_code, missing_docs, reason = "each user needs a part of them")]
+#[allow(dead_code, unused_imports, missing_docs, reason = "each user needs a part of them")]
 mod samples;
 
 #[path = "../examples/gallery/deployment_samples.rs"]
-#[allow(dead_code, missing_docs, reason = "each user needs a part of them")]
+#[allow(dead_code, unused_imports, missing_docs, reason = "each user needs a part of them")]
 mod deployment_samples;
 #[path = "../examples/gallery/project_samples.rs"]
-#[allow(dead_code, missing_docs, reason = "each user needs a part of them")]
+#[allow(dead_code, unused_imports, missing_docs, reason = "each user needs a part of them")]
 mod project_samples;
 
 use corpus_app::FormState;

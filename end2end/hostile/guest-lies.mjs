@@ -141,7 +141,8 @@ printf '#!/bin/sh\\ncase "$*" in *serve-git*) exec perl /usr/local/lib/liar.pl g
     assert.equal(control, null, JSON.stringify(pushed.text))
   })
 
-  const mode = name => attacker.root('sh -s', { input: `${name ? `echo ${name} > /run/hostile-mode` : 'rm -f /run/hostile-mode'}\n${CUT}` })
+  // It takes no connections while it reads its configuration.
+  const mode = name => until('its sshd', () => attacker.root('sh -s', { input: `${name ? `echo ${name} > /run/hostile-mode` : 'rm -f /run/hostile-mode'}\n${CUT}` }).then(() => true), { pause: 50, limit: 15_000 })
   await attacker.root('sh -s', { input: `cat > /usr/local/bin/hostile-force <<'FORCE'\n${force(victim, '/usr/local/lib/liar.pl')}\nFORCE\nchmod 755 /usr/local/bin/hostile-force; echo 'ForceCommand /usr/local/bin/hostile-force' > /etc/ssh/sshd_config.d/hostile.conf; systemctl reload ssh` })
   for (const [name, title] of Object.entries({ line: 'sends the controller a line without end', endless: 'logs without end', lies: 'answers what was not asked' })) {
     await attack(title, async () => {
@@ -159,8 +160,7 @@ printf '#!/bin/sh\\ncase "$*" in *serve-git*) exec perl /usr/local/lib/liar.pl g
     })
   }
   await attacker.root('sh -c "rm /etc/ssh/sshd_config.d/hostile.conf; systemctl reload ssh"')
-  // It takes no connections while it reads its configuration.
-  await until('its sshd', () => attacker.root('true').then(() => true), { pause: 50, limit: 15_000 })
+  await mode(null)
 
   await attack('a guest that shows another host key is said to, and its maintainer can confirm it', async () => {
     await attacker.root('sh -c "rm /etc/ssh/ssh_host_ed25519_key*; ssh-keygen -q -t ed25519 -N \'\' -f /etc/ssh/ssh_host_ed25519_key; systemctl restart ssh"')
