@@ -24,9 +24,10 @@ async function byForm(world, number) {
   await until('a login', () => lab.pasted(shown, world.bob.key.path, 'true').then(() => true), { pause: 5 })
   const login = performance.now() - begin
   await pages.untilStatus(world.bob, place, 'Running')
-  const [[job]] = await world.database.rows(`select extract(epoch from ended_at - created_at) * 1000 from jobs where guest_id = '${place.split('/').at(-1)}' and kind = 'guest_create'`)
+  const [[id, job]] = await world.database.rows(`select id, extract(epoch from ended_at - created_at) * 1000 from jobs where guest_id = '${place.split('/').at(-1)}' and kind = 'guest_create'`)
+  const steps = await world.database.rows(`select name, extract(epoch from ended_at - started_at) * 1000 from job_steps where job_id = '${id}' order by index`)
   await world.bob.destroy(place, name)
-  return { login, job: Number(job) }
+  return { login, job: Number(job), steps: Object.fromEntries(steps.map(([name, ms]) => [name, Number(ms)])) }
 }
 
 async function byBrowser(world, bob, number) {
@@ -54,7 +55,8 @@ async function login(world, rounds) {
       forms.push(await byForm(world, number))
       clicks.push(await byBrowser(world, bob, number))
     }
-    return { job: forms.map(one => one.job), form: forms.map(one => one.login), browser: clicks }
+    const steps = Object.keys(forms[0].steps).map(name => [name, Math.round(at(forms.map(one => one.steps[name]), 0.5))])
+    return { job: forms.map(one => one.job), form: forms.map(one => one.login), browser: clicks, steps: Object.fromEntries(steps) }
   } finally {
     await browser.close()
   }

@@ -68,6 +68,19 @@ const MASKED: [&str; 44] = [
     "systemd-journal-catalog-update.service",
 ];
 
+/// What reads a kernel's command line, partitions and consoles at each boot, all before the first unit.
+const MASKED_GENERATORS: [&str; 9] = [
+    "systemd-cryptsetup-generator",
+    "systemd-debug-generator",
+    "systemd-getty-generator",
+    "systemd-gpt-auto-generator",
+    "systemd-hibernate-resume-generator",
+    "systemd-integritysetup-generator",
+    "systemd-run-generator",
+    "systemd-system-update-generator",
+    "systemd-veritysetup-generator",
+];
+
 const SSHD: &str = "\
 # Corpus writes the host key and the keys of the members when it makes a guest.
 HostKey /etc/ssh/ssh_host_ed25519_key
@@ -126,8 +139,9 @@ pub fn ensure(task: &Task<'_>, name: &ImageName, suite: &str, mirror: Option<&st
 }
 
 fn prepare(task: &Task<'_>, root: &Path) -> Result<(), Failure> {
-    for unit in MASKED.iter().map(|unit| format!("etc/systemd/system/{unit}")) {
-        link("/dev/null", &root.join(unit))?;
+    let generators = MASKED_GENERATORS.iter().map(|name| format!("etc/systemd/system-generators/{name}"));
+    for masked in MASKED.iter().map(|unit| format!("etc/systemd/system/{unit}")).chain(generators) {
+        link("/dev/null", &root.join(masked))?;
     }
     link("/dev/null", &root.join("etc/tmpfiles.d/systemd-nologin.conf"))?;
     link("/lib/systemd/system/multi-user.target", &root.join("etc/systemd/system/default.target"))?;
