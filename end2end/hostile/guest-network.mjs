@@ -120,7 +120,7 @@ asyncio.run(main())'`)
       }
       await until('the sockets', () => settled >= SOCKETS * 0.9, { limit: 8000 }).catch(() => {})
       const beside = await quick(world)
-      assert.ok(beside <= 2 * alone + 250, `the victim's page takes ${beside.toFixed(0)} ms at worst, ${alone.toFixed(0)} ms without`)
+      assert.ok(beside <= 2 * alone + 50, `half of the victim's pages take more than ${beside.toFixed(0)} ms, ${alone.toFixed(0)} ms without`)
       assert.equal((await victim.root('hostname')).trim(), victim.name)
     } finally {
       for (const socket of sockets) socket.destroy()
@@ -154,13 +154,17 @@ asyncio.run(main())'`)
   })
 }
 
-/** The longest of some answers of the victim's page, which must all be its own, in milliseconds. */
+/**
+ * Within how many milliseconds half of some answers of the victim's page came, which must all be its own. The slowest
+ * says more about a busy machine, and about this process with its thousands of sockets; a proxy that is full makes all
+ * wait, or answers none.
+ */
 async function quick(world) {
-  let longest = 0
-  for (let count = 0; count < 20; count += 1) {
+  const times = []
+  for (let count = 0; count < 40; count += 1) {
     const begin = performance.now()
     assert.equal(await world.page(), 'the victim')
-    longest = Math.max(longest, performance.now() - begin)
+    times.push(performance.now() - begin)
   }
-  return longest
+  return times.sort((a, b) => a - b)[20]
 }
