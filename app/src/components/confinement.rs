@@ -17,7 +17,10 @@ pub fn safeguards(facts: &[SafeguardFact]) -> AnyView {
 fn safeguard(fact: &SafeguardFact) -> AnyView {
     let (tone, word) = if fact.in_force { (Tone::Ok, "in force") } else { (Tone::Warn, "not in force") };
     view! {
-        <div>{fact.safeguard.as_str()}" "{status(tone, word)}" "<span class="quiet">{fact.detail.clone()}</span></div>
+        <div class="safeguard">
+            {status(tone, format!("{} {word}", fact.safeguard.as_str()))}
+            <span class="quiet small">{fact.detail.clone()}</span>
+        </div>
     }
     .into_any()
 }

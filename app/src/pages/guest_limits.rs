@@ -43,7 +43,7 @@ fn used(label: &str, used: Option<(u64, String)>, limit: u64, shown: &str) -> An
 fn not_held(guest: &GuestView) -> Option<AnyView> {
     let items = guest.not_held.iter().map(|text| view! { <li>{text.clone()}</li> }).collect_view();
     (!guest.not_held.is_empty())
-        .then(|| view! { <div class="body quiet small">"Not held on this node:"<ul>{items}</ul></div> }.into_any())
+        .then(|| view! { <div class="body quiet small">"Not held on this node:"<ul class="plain">{items}</ul></div> }.into_any())
 }
 
 fn change(principal: &Principal, guest: &GuestView, form: &FormState) -> Option<AnyView> {
