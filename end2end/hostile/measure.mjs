@@ -3,10 +3,10 @@
 //   measure.mjs login ROUNDS      request to first SSH login, by the job and through the browser
 //   measure.mjs neighbour SECONDS a neighbour's page and the controller's, beside a guest that does all it can, and
 //                                 without it
-import net from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
+import { Worker } from 'node:worker_threads'
 import { Visitor, launch } from '../browser.mjs'
 import { NODE, World, lab, pages, run, until, zone } from './world.mjs'
 
@@ -84,22 +84,9 @@ async function sockets(world, most) {
   // They go with the lab's bridge.
   const callers = [101, 102, 103, 104].map(last => gateway.replace(/\d+$/, String(last)))
   for (const caller of callers) await run('ip', ['address', 'replace', `${caller}/32`, 'dev', bridge])
-  const open = new Set()
-  let going = true
-  const more = () => {
-    while (going && open.size < most) {
-      const socket = net.connect({ host: lab.lab.nodes[NODE], port: 80, localAddress: callers[open.size % callers.length] }, () => socket.write(`GET / HTTP/1.1\r\nHost: ${world.evil}\r\nX: `))
-      open.add(socket)
-      socket.on('error', () => {}).on('close', () => open.delete(socket)).resume()
-    }
-  }
-  const timer = setInterval(more, 250)
-  more()
-  return () => {
-    going = false
-    clearInterval(timer)
-    for (const socket of open) socket.destroy()
-  }
+  const workerData = { host: lab.lab.nodes[NODE], name: world.evil, callers, most }
+  const worker = new Worker(new URL('sockets.mjs', import.meta.url), { workerData })
+  return () => worker.terminate()
 }
 
 const liar = readFileSync(fileURLToPath(new URL('guest/liar.pl', import.meta.url)), 'utf8')
@@ -129,7 +116,7 @@ async function neighbour(world, seconds) {
   await lie()
   await sleep(1500)
   const beside = await ask(world, seconds)
-  stop()
+  await stop()
   await storm
   const told = times => Object.fromEntries(Object.entries(times).map(([name, all]) => [name, { p50: at(all, 0.5), p95: at(all, 0.95), answers: all.length, failed: all.filter(ms => ms >= 5000).length }]))
   return { without: told(without), beside: told(beside) }
