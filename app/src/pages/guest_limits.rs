@@ -42,8 +42,9 @@ fn used(label: &str, used: Option<(u64, String)>, limit: u64, shown: &str) -> An
 /// Nothing falls back silently: what the node's kernel can't hold is said.
 fn not_held(guest: &GuestView) -> Option<AnyView> {
     let items = guest.not_held.iter().map(|text| view! { <li>{text.clone()}</li> }).collect_view();
-    (!guest.not_held.is_empty())
-        .then(|| view! { <div class="body quiet small">"Not held on this node:"<ul class="plain">{items}</ul></div> }.into_any())
+    (!guest.not_held.is_empty()).then(|| {
+        view! { <div class="body quiet small">"Not held on this node:"<ul class="plain">{items}</ul></div> }.into_any()
+    })
 }
 
 fn change(principal: &Principal, guest: &GuestView, form: &FormState) -> Option<AnyView> {
