@@ -16,6 +16,7 @@ const SOURCES: [u8; 8] = [101, 102, 103, 104, 105, 106, 107, 108];
 /// full makes everybody wait for seconds, or for ever.
 const NOISE: Duration = Duration::from_millis(30);
 const SPIKE: Duration = Duration::from_millis(500);
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Takes requests and never answers, or answers rubbish.
 const HANGS: &str = "import socket,threading\ns=socket.socket();s.setsockopt(1,2,1);s.bind(('',80));s.listen(4096);k=[]\nwhile 1: k.append(s.accept())";
@@ -67,8 +68,16 @@ impl Two<'_> {
         let start = format!(
             "systemctl stop 'run-*.service'; cat > /root/s.py <<'END'\n{script}\nEND\nsystemd-run -q -p LimitNOFILE=20000 python3 /root/s.py"
         );
-        let said = self.inside(&self.evil, &start);
-        assert!(said.success, "{}", said.text);
+        // Its own SSH is full until the crowd at it has gone.
+        let until = Instant::now() + PATIENCE;
+        loop {
+            let said = self.inside(&self.evil, &start);
+            if said.success {
+                break;
+            }
+            assert!(Instant::now() < until, "{}", said.text);
+            std::thread::sleep(Duration::from_millis(500));
+        }
         std::thread::sleep(Duration::from_millis(300));
     }
 
@@ -109,11 +118,11 @@ struct Asked {
     p95: Duration,
 }
 
-/// Two hundred one after the other.
+/// Sixty one after the other.
 fn asked(ask: impl Fn() -> Duration) -> Asked {
-    let mut times: Vec<Duration> = (0..200).map(|_| ask()).collect();
+    let mut times: Vec<Duration> = (0..60).map(|_| ask()).collect();
     times.sort_unstable();
-    Asked { p50: times[99], p95: times[189] }
+    Asked { p50: times[29], p95: times[56] }
 }
 
 fn visit(node: &str, host: &str) -> Duration {
