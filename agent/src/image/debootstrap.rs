@@ -21,7 +21,7 @@ const PACKAGES: &str =
     "systemd-sysv,openssh-server,sudo,git,python3,iproute2,iputils-ping,ca-certificates,curl,nano-tiny";
 
 /// What a container has no hardware, terminal or network for, and what would delay its sshd.
-const MASKED: [&str; 44] = [
+const MASKED: [&str; 45] = [
     "apt-daily.timer",
     "apt-daily-upgrade.timer",
     "e2scrub_all.timer",
@@ -66,6 +66,7 @@ const MASKED: [&str; 44] = [
     "rc-local.service",
     "ldconfig.service",
     "systemd-journal-catalog-update.service",
+    "systemd-update-done.service",
 ];
 
 /// What reads a kernel's command line, partitions and consoles at each boot, all before the first unit.
@@ -233,6 +234,17 @@ fn require_url(mirror: &str) -> Result<(), Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_uploaded_image_lacks_the_same() {
+        let recipes =
+            [include_str!("../../../scripts/recipe-common"), include_str!("../../../scripts/recipe-guest")].concat();
+        let words: Vec<&str> = recipes.split(|c: char| c.is_whitespace() || c == ';').collect();
+        let generator = |name: &&'static str| name.strip_prefix("systemd-")?.strip_suffix("-generator");
+        for masked in MASKED.into_iter().chain(MASKED_GENERATORS.iter().filter_map(generator)) {
+            assert!(words.contains(&masked), "{masked}");
+        }
+    }
 
     #[test]
     fn the_hosts_own_mirror() {
