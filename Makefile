@@ -1,9 +1,9 @@
 # Corpus. Each goal is a script of scripts/; this file only names them.
 .DEFAULT_GOAL := help
-.PHONY: help up down purge test check dev chaos scale crowd hostile
+.PHONY: help up down purge test check dev chaos scale crowd hostile release release-test
 
 help: ## this list
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 14
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 21
 	@echo
 	@echo "  CORPUS_LAB=0 make up     without the lab"
 	@echo "  CORPUS_SAMPLE=0 make up  without the sample project on it"
@@ -31,11 +31,17 @@ chaos: ## every job, at every step, with every fault; half an hour
 hostile: ## what hostile members, guests and nodes can try, tried
 	@scripts/hostile
 
-scale: ## a controller over 1,000 simulated nodes, and fan-out compared with other tools
+scale: ## a controller over 1,000 simulated nodes, pages at size, fan-out compared with other tools
 	@scripts/scale
 
 crowd: ## 200 browsers on every page: errors, answers a second
 	@scripts/crowd
+
+release: ## what is shipped, in target/corpus/release: package, archive, command line
+	@scripts/release
+
+release-test: ## the package on a fresh Debian: installed, upgraded while jobs run, purged
+	@scripts/release-test
 
 dev: ## up, then rebuild and restart on every change
 	@scripts/dev

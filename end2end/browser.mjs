@@ -25,7 +25,7 @@ export class Visitor {
     this.faults = []
     /** Console errors: judged at the next check, when all answers they may repeat are known. */
     this.messages = []
-    /** Pages that were answered by a 4xx, as refused forms are. */
+    /** Pages and forms that were answered by a 4xx. */
     this.refused = new Set()
     /** Statuses of 5xx that the test itself provoked. */
     this.expected = new Set()
@@ -66,7 +66,10 @@ export class Visitor {
     page.on('pageerror', error => this.faults.push(`exception at ${page.url()}: ${error.stack ?? error}`))
     page.on('response', response => {
       const status = response.status()
-      if (status >= 400 && status < 500 && response.request().isNavigationRequest()) this.refused.add(withoutQuery(response.url()))
+      const request = response.request()
+      // A page, or what a page fetched in its place: a refused form, a question about what is typed.
+      const answers = request.isNavigationRequest() || request.method() === 'POST'
+      if (status >= 400 && status < 500 && answers) this.refused.add(withoutQuery(response.url()))
       if (status >= 500 && !this.expected.has(status)) this.faults.push(`${status} from ${response.url()}`)
     })
     page.on('requestfailed', request => {

@@ -47,8 +47,8 @@ export class Member {
   }
 
   async request(fields) {
-    const form = { ...fields, form_id: randomUUID() }
-    const answer = await this.ask('/guests/new', form)
+    const form = { ...fields, _id: randomUUID() }
+    const answer = await this.ask('/guests', form)
     if (answer.status !== 303) throw new Error(`${fields.name} was refused with ${answer.status}: ${pages.errorsIn(answer.html)}`)
     return answer.place
   }
@@ -65,7 +65,7 @@ export class Member {
   /** Destroys a guest; asks again unless it is seen that a lost request was taken. */
   async destroy(place, name) {
     for (;;) {
-      const answer = await this.once(`${place}/destroy`, { confirm: name }).catch(() => null)
+      const answer = await this.once(`${place}/delete`, { confirm: name }).catch(() => null)
       if (answer?.status === 303 || answer?.status === 404) break
       this.repeated += 1
       const seen = await this.ask(place)

@@ -49,7 +49,7 @@ export async function untilStatus(visitor, path, words, { never = ['Failed'], li
 }
 
 /** What a refused form says at its top. */
-export const errorsIn = html => (/id="error-summary"[\s\S]*?<\/div>/.exec(html)?.[0] ?? html.slice(0, 200)).replace(/<[^>]*>/g, ' ').replace(/\s+/g, ' ').trim()
+export const errorsIn = html => (/id="error-summary"[\s\S]*?<\/div>/.exec(html)?.[0] ?? html.slice(html.indexOf('<main')).slice(0, 400)).replace(/<[^>]*>/g, ' ').replace(/\s+/g, ' ').trim()
 
 /** Why something failed, as its page says. */
 export const reasonIn = html => [.../class="banner[^"]*"[\s\S]*?<\/div>\s*<\/div>/g[Symbol.matchAll](html)]

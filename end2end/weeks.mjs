@@ -52,7 +52,8 @@ export async function fill(database, { project, environment = 'staging', address
   const live = { deployment: ids.at(-2), commit: hex(deployments - 1), pillar: null, since_ms: now - 90_000_000 }
   const configuration = [['archives', 5, 'built-in'], ['database.host', 'db.example.net', 'defaults'], ['database.password', null, 'pillar'], ['workers', 4, 'set']]
     .map(([key, value, origin]) => ({ key, value, origin }))
-  await database.rows(`insert into environments ${row({ project_id: projectId, environment, guest_id: guest, state: 'ready', settings: { workers: 4 }, live, archives, configuration, observed_at: iso(now - 12_000) })}`)
+  await database.rows(`insert into environments ${row({ project_id: projectId, environment, settings: { workers: 4 } })}`)
+  await database.rows(`insert into environment_guests ${row({ guest_id: guest, project_id: projectId, environment, role: 'leader', state: 'ready', live, archives, configuration, observed_at: iso(now - 12_000) })}`)
   for (const [index, id] of ids.entries()) {
     const number = index + 1
     const failed = number === deployments || number % 7 === 0
@@ -69,10 +70,10 @@ export async function fill(database, { project, environment = 'staging', address
 }
 
 /**
- * Another guest of the environment that `fill` made, behind by one deployment; the last one failed
+ * A follower in the environment that `fill` made, behind by one deployment; the last one failed
  * there too. Returns its id and its name.
  */
-export async function another(database, { project, environment = 'staging', sample }) {
+export async function follow(database, { project, environment = 'staging', sample }) {
   const [[projectId]] = await database.rows(`select id from projects where name = '${project}'`)
   const [[node]] = await database.rows(`select node_id from guests where id = '${sample.guest}'`)
   const [id, name, now] = [randomUUID(), `${environment}-2.carto.example.net`, Date.now()]
@@ -84,7 +85,7 @@ export async function another(database, { project, environment = 'staging', samp
     return part
   }
   const live = { deployment: await part(sample.live - 1, 'live'), commit: hex(sample.live - 1), pillar: null, since_ms: now - 200_000_000 }
-  await database.rows(`insert into environment_guests ${row({ guest_id: id, project_id: projectId, environment, state: 'ready', live, observed_at: iso(now - 12_000) })}`)
+  await database.rows(`insert into environment_guests ${row({ guest_id: id, project_id: projectId, environment, role: 'follower', state: 'ready', live, observed_at: iso(now - 12_000) })}`)
   await lines(database, await part(sample.failed, 'rolled_back'), now)
   return { id, name }
 }

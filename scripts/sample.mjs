@@ -1,4 +1,4 @@
-// The sample of `make up`: what a new user would do first, done by the same forms: node1 of the lab
+// The sample of `make up`: what a new user would do first, done by the JSON API: node1 of the lab
 // linked and initialized, a guest with a name, an environment `staging` of the project atlas, and
 // examples/static-site pushed to it. Leaves a repository that can be changed and pushed again.
 //
@@ -21,89 +21,69 @@ const root = fileURLToPath(new URL('..', import.meta.url))
 const repository = path.join(folder, 'site')
 const key = path.join(folder, 'bob')
 
-/** Somebody who is signed in. */
+/** Somebody who is signed in, and asks the JSON API. */
 class Person {
-  cookies = new Map()
-
   static async signIn(login) {
     const person = new Person()
-    const there = await person.send('/login', { login, password: env.CORPUS_LAB_LDAP_PASSWORD, realm: 'ldap' })
-    if (!there.location) throw new Error(`${login} could not sign in: ${there.wrong}`)
+    const body = new URLSearchParams({ login, password: env.CORPUS_LAB_LDAP_PASSWORD, realm: 'ldap' })
+    const answer = await fetch(`${url}/login`, { method: 'POST', redirect: 'manual', headers: { origin: url }, body })
+    if (!answer.headers.has('location')) throw new Error(`${login} could not sign in: status ${answer.status}`)
+    person.cookie = answer.headers.getSetCookie().map(cookie => cookie.split(';')[0]).join('; ')
     return person
   }
 
-  async ask(where, options = {}) {
-    const headers = { cookie: [...this.cookies].map(pair => pair.join('=')).join('; '), origin: url, ...options.headers }
-    const answer = await fetch(url + where, { redirect: 'manual', ...options, headers })
-    for (const cookie of answer.headers.getSetCookie()) {
-      const [, name, value] = /^([^=]+)=([^;]*)/.exec(cookie)
-      this.cookies.set(name, value)
+  /** An operation's answer; what was refused is an error that says why. */
+  async ask(what, method, where, fields) {
+    const headers = { cookie: this.cookie, origin: url, ...(fields && { 'content-type': 'application/json' }) }
+    const answer = await fetch(`${url}/api/v1${where}`, { method, headers, body: fields && JSON.stringify(fields) })
+    const body = await answer.json()
+    if (answer.ok) return body
+    const wrong = (body.errors ?? []).map(error => `${error.field}: ${error.detail}`)
+    throw new Error(`${what}: ${[body.detail || body.title, ...wrong].join(' ')}`)
+  }
+
+  get(what, where) {
+    return this.ask(what, 'GET', where)
+  }
+
+  post(what, where, fields = {}) {
+    return this.ask(what, 'POST', where, fields)
+  }
+
+  /** The same for what a job does: waits for the job's end. */
+  async done(what, where, fields) {
+    const begun = await this.post(what, where, fields)
+    for (const end = Date.now() + 180_000; Date.now() < end;) {
+      const { line } = await this.get(what, `/jobs/${begun.job}?wait=10`)
+      if (line.state === 'done') return begun
+      if (line.ended_at) throw new Error(`${what}: the job is ${line.state}, see ${url}/jobs/${begun.job}`)
     }
-    return { status: answer.status, location: answer.headers.get('location'), html: await answer.text() }
+    throw new Error(`${what} takes too long: see ${url}/jobs/${begun.job}`)
   }
-
-  /** Sends a form; `location` is where it led to, `wrong` what was refused. */
-  async send(where, fields) {
-    const body = new URLSearchParams(Object.entries(fields).flatMap(([name, value]) => [value].flat().map(one => [name, one])))
-    const answer = await this.ask(where, { method: 'POST', body })
-    const summary = /id="error-summary"[\s\S]*?<\/div>/.exec(answer.html)?.[0] ?? ''
-    return { ...answer, wrong: summary.replace(/<[^>]*>/g, ' ').replace(/\s+/g, ' ').trim() }
-  }
-
-  /** The same for a form that must be taken. */
-  async must(what, where, fields) {
-    const answer = await this.send(where, fields)
-    if (!answer.location) throw new Error(`${what}: ${answer.wrong || `status ${answer.status}`}`)
-    return answer.location
-  }
-
-  /** Waits until the page says so. */
-  async until(what, where, says, limit = 180_000) {
-    const end = Date.now() + limit
-    for (;;) {
-      const { html } = await this.ask(where)
-      if (says(html)) return html
-      if (/class="head"[\s\S]*?class="status[^"]*"[^>]*>Failed</.test(html)) throw new Error(`${what} failed: see ${url}${where}`)
-      if (Date.now() > end) throw new Error(`${what} takes too long: see ${url}${where}`)
-      await pause(200)
-    }
-  }
-}
-
-const status = word => html => new RegExp(`class="head"[\\s\\S]*?class="status[^"]*"[^>]*>${word}<`).test(html)
-const hidden = (html, name) => new RegExp(`name="${name}"[^>]* value="([^"]*)"`).exec(html)?.[1]
-const optionOf = (html, field, text) => {
-  const select = new RegExp(`<select[^>]*name="${field}"[\\s\\S]*?</select>`).exec(html)?.[0] ?? ''
-  return [...select.matchAll(/<option[^>]*value="([^"]*)"[^>]*>([\s\S]*?)<\/option>/g)].find(([, , shown]) => shown.includes(text))?.[1]
 }
 
 async function readyNode(alice) {
   const address = env.CORPUS_LAB_NODE1
-  const host = { address, port: '22', user: 'root', environments: ['dev', 'staging', 'prod'] }
-  const seen = await alice.send('/nodes/link', { ...host, step: 'probe' })
-  const host_key = hidden(seen.html, 'host_key')
-  if (!host_key) throw new Error(`the host key of ${address} could not be read: ${seen.wrong}`)
-  const node = await alice.must('link the node', '/nodes/link', { ...host, host_key, password: env.CORPUS_LAB_NODE_PASSWORD, step: 'confirm' })
-  await alice.until('linking the node', node, status('Linked'))
-  await alice.must('initialize the node', `${node}/initialize`, {})
-  await alice.until('initializing the node', node, status('Ready'))
+  const { host_key } = await alice.get('read the host key', `/host-key?address=${address}`)
+  const host = { address, host_key, password: env.CORPUS_LAB_NODE_PASSWORD, environments: ['dev', 'staging', 'prod'] }
+  const { node } = await alice.done('link the node', '/nodes', host)
+  await alice.done('initialize the node', `/nodes/${node}/initialize`)
 }
 
+/** When the node's first reading says that it takes guests. */
 async function runningGuest(bob) {
-  const form = await bob.until('a node that takes guests', '/guests/new', html => html.includes('name="name"'))
-  const guest = await bob.must('request the guest', '/guests/new', {
-    name: guestName, project: optionOf(form, 'project', project), environment: 'staging', size: 'xsmall', backing: 'overlayfs',
-    driver: 'lxc', image: 'debian-12', mode: 'masterless', names: site, autostart: 'on',
-  })
-  await bob.until('making the guest', guest, status('Running'))
-  await bob.until('attaching its name', guest, html => html.includes(site) && />Attached</.test(html))
-  return guest.split('/').at(-1)
+  const guest = { name: guestName, project, environment: 'staging', size: 'xsmall', names: [site], autostart: true }
+  for (let tries = 0; ; tries++) {
+    const made = await bob.done('request the guest', '/guests', guest).catch(error => error)
+    if (!(made instanceof Error)) return made.guest
+    if (tries === 50 || !/^request the guest: No node/.test(made.message)) throw made
+    await pause(200)
+  }
 }
 
 async function repositoryOf(bob) {
-  const page = `/projects/${project}/staging`
-  const html = await bob.until('setting up the environment', page, status('Nothing live yet'))
-  const remote = /ssh:\/\/git@[^\s<"]+\/staging/.exec(html)[0]
+  const page = await (await fetch(`${url}/projects/${project}/staging`, { headers: { cookie: bob.cookie } })).text()
+  const remote = /ssh:\/\/git@[^\s<"]+\/staging/.exec(page)[0]
   const git = (...args) => run('git', ['-C', repository, ...args])
   await rm(repository, { recursive: true, force: true })
   await cp(path.join(root, 'examples/static-site'), repository, { recursive: true })
@@ -124,12 +104,12 @@ async function main() {
   const alice = await Person.signIn('alice')
   const bob = await Person.signIn('bob')
   await readyNode(alice)
-  await alice.must('add the zone', '/dns', { name: zone, access: 'all' })
+  await alice.post('add the zone', '/zones', { name: zone, access: 'all' })
   await Promise.all([key, `${key}.pub`].map(file => rm(file, { force: true })))
   await run('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-C', 'bob, of the sample', '-f', key])
-  await bob.must('add the key', '/keys', { line: (await readFile(`${key}.pub`, 'utf8')).trim() })
+  await bob.post('add the key', '/keys', { line: (await readFile(`${key}.pub`, 'utf8')).trim() })
   const guest = await runningGuest(bob)
-  await bob.must('set up the environment', `/projects/${project}/environments`, { guest: `staging:${guest}` })
+  await bob.done('set up the environment', `/projects/${project}/environments`, { guest })
   await repositoryOf(bob)
   await writeFile(path.join(folder, 'made'), `${site}\n`)
 }

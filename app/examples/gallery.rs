@@ -15,15 +15,27 @@ mod project_samples;
 #[path = "gallery/project_pages.rs"]
 mod project_pages;
 
+use std::collections::BTreeMap;
+
 use axum::Router;
 use axum::http::header::CONTENT_TYPE;
 use axum::http::request::Parts;
 use axum::routing::get;
+use corpus_api::Cursor;
+use corpus_api::audit::AuditPage;
+use corpus_api::guests::GuestPage;
+use corpus_api::jobs::JobPage;
+use corpus_api::keys::KeyPage;
+use corpus_api::me::MailChoice;
+use corpus_api::names::NamePage;
+use corpus_api::nodes::ListNodes;
+use corpus_api::overview::Overview;
+use corpus_api::tokens::TokenPage;
 use corpus_app::layout::{Page, alone, framed};
 use corpus_app::pages::guest::{Shown, guest_view};
 use corpus_app::pages::{self, Asked};
-use corpus_app::place::Place;
-use corpus_app::{Failure, FormState, Realms, Revealed, document};
+use corpus_app::route::Route;
+use corpus_app::{Failure, FormState, Realms, document};
 use leptos::prelude::*;
 use leptos_meta::Title;
 
@@ -60,7 +72,7 @@ fn Gallery() -> impl IntoView {
     let view = if path == "/login" {
         alone(page)
     } else {
-        framed(page, &Place::of(&path), &path, &samples::operator(), &samples::counts())
+        framed(page, &Route::of(&path), &path, &samples::operator(), &samples::counts())
     };
     view! { <Title text=title/>{view} }
 }
@@ -73,7 +85,7 @@ fn form(form: &str, values: &[(&str, &str)]) -> FormState {
 fn page(path: &str, variant: &str) -> Page {
     let who = samples::operator();
     let none = FormState::default();
-    let (nodes, guests, jobs) = (samples::nodes(), samples::guests(), samples::jobs());
+    let (nodes, guests, jobs) = (samples::node_lines(), samples::lines(), samples::jobs());
     let empty = variant == "empty";
     let some = |count: usize| if empty { 0 } else { count };
     match path {
@@ -85,23 +97,23 @@ fn page(path: &str, variant: &str) -> Page {
             )
         }
         "/" => {
+            let counts = samples::counts();
+            let overview = if empty { Overview { counts, ..Overview::default() } } else { samples::overview() };
             let body = pages::overview::overview_view(
                 &who,
-                &samples::counts(),
-                nodes.get(..some(5)).unwrap_or_default(),
-                guests.get(..some(4)).unwrap_or_default(),
-                &pages::overview::Done {
-                    open: jobs.get(..some(3)).unwrap_or_default(),
-                    latest: jobs.get(..some(8).min(jobs.len())).unwrap_or_default(),
-                    deployments: project_samples::deployments().get(..some(4)).unwrap_or_default(),
+                &overview,
+                &pages::overview::Nodes {
+                    first: nodes.get(..some(5)).unwrap_or_default(),
+                    wrong: nodes.get(..some(5)).unwrap_or_default(),
                 },
+                project_samples::deployments().get(..some(4)).unwrap_or_default(),
             );
             Page::new("overview", "Overview", body)
         }
         "/nodes" => Page::new(
             "nodes",
             "Compute nodes",
-            pages::nodes::nodes_view(&who, nodes.get(..some(5)).unwrap_or_default()),
+            pages::nodes::nodes_view(&who, &ListNodes::default(), &samples::node_page(some(5))),
         ),
         "/nodes/link" => {
             let second = form(
@@ -112,8 +124,8 @@ fn page(path: &str, variant: &str) -> Page {
                     ("user", "root"),
                     ("environments", "dev"),
                     ("host_key", "ssh-ed25519 AAAA"),
-                    ("fingerprint", samples::FINGERPRINT),
-                    ("algorithm", "ssh-ed25519"),
+                    ("_fingerprint", samples::FINGERPRINT),
+                    ("_algorithm", "ssh-ed25519"),
                 ],
             )
             .status(200);
@@ -132,7 +144,11 @@ fn page(path: &str, variant: &str) -> Page {
                 .under("Compute nodes", "/nodes")
         }
         "/guests" => {
-            Page::new("guests", "Guests", pages::guests::guests_view(&who, guests.get(..some(4)).unwrap_or_default()))
+            let items = guests.get(..some(4)).unwrap_or_default().to_vec();
+            let next = (!items.is_empty()).then(|| Cursor::after("guests", &1));
+            let counts = if empty { corpus_api::overview::Counts::default() } else { samples::counts() };
+            let page = GuestPage { items, next };
+            Page::new("guests", "Guests", pages::guests::guests_view(&who, &page, &counts, &BTreeMap::new()))
         }
         "/guests/new" => {
             let wrong = form("", &[("name", "www"), ("environment", "dev"), ("ip", "10.6.0.1")])
@@ -157,7 +173,8 @@ fn page(path: &str, variant: &str) -> Page {
             pages::dns::dns_view(
                 &who,
                 samples::zones().get(..some(2)).unwrap_or_default(),
-                if empty { &[] } else { guests.first().map_or(&[], |guest| &guest.names) },
+                &if empty { NamePage::default() } else { samples::names() },
+                &BTreeMap::new(),
                 &none,
             ),
         ),
@@ -169,12 +186,14 @@ fn page(path: &str, variant: &str) -> Page {
             Page::new("zone", zone.name.to_string(), view).under("DNS", "/dns")
         }
         "/jobs" => {
-            Page::new("jobs", "Jobs", pages::jobs::jobs_view("all", jobs.get(..some(6)).unwrap_or_default(), 0, 2))
+            let items = jobs.get(..some(6)).unwrap_or_default().to_vec();
+            let next = (!items.is_empty()).then(|| Cursor::after("jobs", &1));
+            Page::new("jobs", "Jobs", pages::jobs::jobs_view("all", &JobPage { items, next }))
         }
         "/keys" => Page::new(
             "keys",
             "SSH keys",
-            pages::keys::keys_view(samples::keys().get(..some(2)).unwrap_or_default(), &none),
+            pages::keys::keys_view(&if empty { KeyPage::default() } else { samples::keys() }, &none),
         ),
         "/keys/claim/0199d3c0-0000-7000-8000-000000000090" => {
             let wrong = form("", &[("signature", "-----BEGIN SSH SIGNATURE-----")])
@@ -187,9 +206,18 @@ fn page(path: &str, variant: &str) -> Page {
             )
             .under("SSH keys", "/keys")
         }
-        "/mail" => Page::new("mail", "Mail", pages::mail::mail_view(corpus_domain::MailPreference::Own, &none)),
+        "/tokens" => {
+            let page = if empty { TokenPage::default() } else { samples::tokens() };
+            let new = (variant == "new").then(samples::new_token);
+            Page::new("tokens", "Tokens", pages::tokens::tokens_view(&page, new.as_ref(), &none))
+        }
+        "/mail" => {
+            let choice = MailChoice::of(corpus_domain::MailPreference::Own);
+            Page::new("mail", "Mail", pages::mail::mail_view(&choice, &none))
+        }
         "/audit" => {
-            Page::new("audit", "Audit", pages::audit::audit_view(1, &samples::audit(), &samples::refused_logins()))
+            let page = AuditPage { items: samples::audit(), next: Some(Cursor::after("audit", &1)) };
+            Page::new("audit", "Audit", pages::audit::audit_view(&page, &samples::refused_logins()))
         }
         "/denied" => pages::error::page(&Failure {
             status: 403,
@@ -202,38 +230,31 @@ fn page(path: &str, variant: &str) -> Page {
 
 fn with_id(path: &str, variant: &str) -> Page {
     let (who, blank, jobs) = (samples::operator(), FormState::default(), samples::jobs());
-    if let Some(page) = project_pages::page(&Place::of(path), variant) {
+    if let Some(page) = project_pages::page(&Route::of(path), variant) {
         return page;
     }
-    let (nodes, guests) = (samples::nodes(), samples::guests());
+    let (nodes, guests, lines) = (samples::nodes(), samples::guests(), samples::lines());
     let at = variant.parse::<usize>().unwrap_or(0);
-    match (Place::of(path), nodes.get(at), guests.get(at), samples::job_details().get(at)) {
-        (Place::Node(_), Some(node), _, _) => Page::new(
+    match (Route::of(path), nodes.get(at), guests.get(at), samples::job_details().get(at)) {
+        (Route::Node(_), Some(node), _, _) => Page::new(
             "node",
-            node.address.to_string(),
-            pages::node::node_view(&who, node, guests.get(..2).unwrap_or_default(), &jobs, &blank),
+            node.line.address.to_string(),
+            pages::node::node_view(&who, node, lines.get(..2).unwrap_or_default(), &jobs, &blank),
         )
         .under("Compute nodes", "/nodes"),
-        (Place::UnlinkNode(_), Some(node), _, _) => {
-            Page::new("unlink-node", "Unlink", pages::unlink::unlink_view(node, &guests, &blank))
+        (Route::UnlinkNode(_), Some(node), _, _) => {
+            Page::new("unlink-node", "Unlink", pages::unlink::unlink_view(&node.line, &lines, &blank))
         }
-        (Place::DestroyGuest(_), _, Some(guest), _) => {
+        (Route::DestroyGuest(_), _, Some(guest), _) => {
             Page::new("destroy-guest", "Destroy", pages::destroy::destroy_view(guest, &blank))
         }
-        (Place::Guest(_), _, Some(guest), _) => {
-            let revealed = Revealed("correct-horse-battery".into());
-            let shown = Shown {
-                guest,
-                environment: (at == 0).then_some((corpus_domain::EnvironmentState::Ready, true)),
-                zones: &samples::zones(),
-                jobs: &jobs,
-                form: &blank,
-                revealed: (at == 1).then_some(&revealed),
-            };
-            Page::new("guest", guest.name.to_string(), guest_view(&who, &shown)).under("Guests", "/guests")
+        (Route::Guest(_), _, Some(guest), _) => {
+            let password = (at == 1).then_some("correct-horse-battery");
+            let shown = Shown { guest, zones: &samples::zones(), jobs: &jobs, form: &blank, password };
+            Page::new("guest", guest.line.name.to_string(), guest_view(&shown)).under("Guests", "/guests")
         }
-        (Place::Job(_), _, _, Some(job)) => {
-            Page::new("job", job.job.title.clone(), pages::job::job_view(&who, job, &samples::log(), &blank))
+        (Route::Job(_), _, _, Some(job)) => {
+            Page::new("job", job.line.title.clone(), pages::job::job_view(job, &samples::log(), &blank))
                 .under("Jobs", "/jobs")
         }
         _ => pages::error::page(&Failure {

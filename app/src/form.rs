@@ -3,8 +3,8 @@
 //! A form is never lost: a refused one comes back with every value as sent (secrets left out),
 //! each error beside its field and in a summary at the top that links to the fields.
 
+use corpus_api::{Denied, Problem};
 use corpus_controller::Error;
-use corpus_controller::authz::Denied;
 
 /// A form that is shown again.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -48,14 +48,22 @@ impl FormState {
         self
     }
 
-    /// Takes over what the controller answered.
+    /// Takes over what was answered: each field that is wrong, or what is wrong with the whole.
+    #[must_use]
+    pub fn with_problem(mut self, problem: &Problem) -> Self {
+        for wrong in &problem.errors {
+            self.errors.push((wrong.field.clone(), wrong.detail.clone()));
+        }
+        if self.errors.is_empty() {
+            self.message = Some(problem.text().to_owned());
+        }
+        self.status(problem.status)
+    }
+
+    /// The same for an error.
     #[must_use]
     pub fn with_error(self, error: &Error) -> Self {
-        let text = error.to_string();
-        match error {
-            Error::Field { field, .. } => self.error(*field, text),
-            other => self.message(text).status(status_of(other)),
-        }
+        self.with_problem(&Problem::from(error))
     }
 
     /// The first value of a field.
@@ -96,10 +104,12 @@ pub struct Failure {
     pub message: String,
 }
 
-impl From<&Error> for Failure {
-    fn from(error: &Error) -> Self {
-        let status = status_of(error);
-        let title = match status {
+/// A page, or why there is none.
+pub type Result<T> = std::result::Result<T, Failure>;
+
+impl From<&Problem> for Failure {
+    fn from(problem: &Problem) -> Self {
+        let title = match problem.status {
             404 => "Not found",
             403 => "Not permitted",
             409 => "Not now",
@@ -107,41 +117,59 @@ impl From<&Error> for Failure {
             503 => "Something does not answer",
             _ => "Something failed",
         };
-        Self { status, title: title.to_owned(), message: sentence(&error.to_string()) }
+        Self { status: problem.status, title: title.to_owned(), message: sentence(problem.text()) }
+    }
+}
+
+impl From<Problem> for Failure {
+    fn from(problem: Problem) -> Self {
+        Self::from(&problem)
+    }
+}
+
+impl From<&Error> for Failure {
+    fn from(error: &Error) -> Self {
+        Self::from(&Problem::from(error))
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        let problem = Problem::from(&error);
+        if problem.status >= 500 {
+            tracing::error!(error = &error as &dyn std::error::Error, "a page could not be read");
+        }
+        Self::from(problem)
+    }
+}
+
+impl From<Denied> for Failure {
+    fn from(denied: Denied) -> Self {
+        Self::from(&Problem::from(&Error::from(denied)))
     }
 }
 
 /// The HTTP status that says the same as `error`.
-pub const fn status_of(error: &Error) -> u16 {
-    match error {
-        Error::Denied(Denied::NotFound) => 404,
-        Error::Denied(Denied::Forbidden) => 403,
-        Error::Invalid(_) | Error::Field { .. } => 422,
-        Error::Conflict(_) => 409,
-        Error::Unavailable { .. } => 503,
-        Error::Database(_) | Error::Internal { .. } => 500,
-    }
+pub fn status_of(error: &Error) -> u16 {
+    Problem::from(error).status
 }
 
-/// Begins with a capital letter, unless with a name or a number, and ends with a full stop.
-pub fn sentence(text: &str) -> String {
-    let plain = text.split_whitespace().next().is_some_and(|word| word.chars().all(char::is_alphabetic));
-    let mut letters = text.chars();
-    let first = letters.next().filter(|_| plain);
-    let mut sentence = first.map_or_else(|| text.to_owned(), |first| first.to_uppercase().chain(letters).collect());
-    if !sentence.is_empty() && !sentence.ends_with(['.', '!', '?']) {
-        sentence.push('.');
-    }
-    sentence
-}
+pub use corpus_controller::sentence;
 
-/// A guest's password, shown once in the answer to the form that asked for it.
+/// What a form answered that holds a secret, shown once.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Revealed(pub String);
+pub struct Answered(pub serde_json::Value);
 
-impl std::fmt::Debug for Revealed {
+impl Answered {
+    /// As the answer of an operation; none if it is of another one.
+    pub fn read<T: serde::de::DeserializeOwned>(&self) -> Option<T> {
+        T::deserialize(&self.0).ok()
+    }
+}
+
+impl std::fmt::Debug for Answered {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Revealed(…)")
+        f.write_str("Answered(…)")
     }
 }
 
@@ -159,14 +187,14 @@ mod tests {
     #[test]
     fn errors_find_their_field() {
         let state = FormState::new("", vec![("name".into(), "x".into())]).with_error(&Error::field("name", "taken"));
-        assert_eq!(state.error_at("name"), Some("taken"));
+        assert_eq!(state.error_at("name"), Some("Taken."));
         assert_eq!((state.status, state.message), (422, None));
     }
 
     #[test]
     fn the_status_says_what_happened() {
         let conflict = FormState::new("", vec![]).with_error(&Error::Conflict("a job is on it".into()));
-        assert_eq!((conflict.status, conflict.message.as_deref()), (409, Some("a job is on it")));
+        assert_eq!((conflict.status, conflict.message.as_deref()), (409, Some("A job is on it.")));
         assert_eq!(Failure::from(&Error::Denied(Denied::NotFound)).status, 404);
     }
 
@@ -178,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn a_revealed_password_is_not_logged() {
-        assert!(!format!("{:?}", Revealed("hunter2".into())).contains("hunter2"));
+    fn an_answered_secret_is_not_logged() {
+        assert!(!format!("{:?}", Answered(serde_json::json!("hunter2"))).contains("hunter2"));
     }
 }

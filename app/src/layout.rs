@@ -1,11 +1,13 @@
 //! What stands around every page: brand, top bar, navigation, and the behaviours of the browser.
 
-use corpus_controller::authz::{Operation, Principal};
-use corpus_controller::views::Counts;
+use corpus_api::Principal;
+use corpus_api::audit::ListAudit;
+use corpus_api::overview::Counts;
 use leptos::prelude::*;
 
-use crate::islands::{Clock, Copying, Refresh};
-use crate::place::Place;
+use crate::commands::commands;
+use crate::islands::{Clock, Copying, InPlace, Palette, Refresh};
+use crate::route::Route;
 
 /// A page without what stands around it.
 pub struct Page {
@@ -40,7 +42,7 @@ impl Page {
 }
 
 /// The page in its frame, for a signed-in member.
-pub fn framed(page: Page, place: &Place, path: &str, principal: &Principal, counts: &Counts) -> AnyView {
+pub fn framed(page: Page, route: &Route, path: &str, principal: &Principal, counts: &Counts) -> AnyView {
     let name = page.name;
     view! {
         <div class="shell">
@@ -49,13 +51,14 @@ pub fn framed(page: Page, place: &Place, path: &str, principal: &Principal, coun
                 <a class="brand" href="/">{mark()}"Corpus"</a>
                 <div class="topbar">
                     {trail(&page.trail)}
+                    <Palette commands=commands(principal)/>
                     <span class="person" title=principal.display_name.clone()>{principal.login.to_string()}</span>
                     <form method="post" action="/logout" class="inline"><button class="btn small">"Sign out"</button></form>
                 </div>
             </header>
-            {navigation(place, path, principal, counts)}
+            {navigation(route, path, principal, counts)}
             <main id="main" tabindex="-1" data-page=name data-url=path.to_owned()>{page.body}</main>
-            <Clock/><Copying/><Refresh/>
+            <Clock/><Copying/><Refresh/><InPlace/>
         </div>
     }
     .into_any()
@@ -78,13 +81,13 @@ fn trail(steps: &[(String, Option<String>)]) -> AnyView {
     view! { <nav class="trail" aria-label="Breadcrumb"><ol>{steps}</ol></nav> }.into_any()
 }
 
-fn navigation(place: &Place, path: &str, principal: &Principal, counts: &Counts) -> AnyView {
+fn navigation(route: &Route, path: &str, principal: &Principal, counts: &Counts) -> AnyView {
     let link = |path: &'static str, title: &'static str, count: u32| {
-        let current = (place.section() == path).then_some("page");
+        let current = (route.section() == path).then_some("page");
         let count = (count > 0).then(|| view! { <span class="quiet">{count.to_string()}</span> });
         view! { <a href=path aria-current=current>{title}{count}</a> }
     };
-    let audit = principal.may(Operation::AuditSee, None).then(|| {
+    let audit = principal.can::<ListAudit>(None).then(|| {
         view! { <h2>"Administration"</h2>{link("/audit", "Audit", 0)} }
     });
     view! {
@@ -98,7 +101,9 @@ fn navigation(place: &Place, path: &str, principal: &Principal, counts: &Counts)
                 {link("/deployments", "Deployments", counts.deployments_running)}
                 {link("/jobs", "Jobs", counts.jobs)}
                 {link("/keys", "SSH keys", 0)}
+                {link("/tokens", "Tokens", 0)}
                 {link("/mail", "Mail", 0)}
+                {link("/api", "API", 0)}
                 {audit}
             </div>
             <form method="post" action="/theme" class="theme" aria-label="Colours">

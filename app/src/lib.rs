@@ -2,12 +2,20 @@
 //!
 //! Every page is rendered on the server and complete without JavaScript: it reads from the
 //! controller directly, and its forms are plain HTML. Only the [`islands`] get into the wasm:
-//! they make times tick, values copy, lists refresh and jobs run live.
+//! they make times tick, values copy, lists refresh and jobs run live, and find everything by its name. What
+//! they ask they [`ask`](mod@ask) as operations.
 
 pub mod age;
+pub mod ask;
 pub mod islands;
-pub mod live;
+pub mod looks;
 
+#[cfg(feature = "ssr")]
+mod asked;
+#[cfg(feature = "ssr")]
+mod caller;
+#[cfg(feature = "ssr")]
+mod commands;
 #[cfg(feature = "ssr")]
 mod components;
 #[cfg(feature = "ssr")]
@@ -17,12 +25,17 @@ pub mod layout;
 #[cfg(feature = "ssr")]
 pub mod pages;
 #[cfg(feature = "ssr")]
-pub mod place;
+pub mod route;
 #[cfg(feature = "ssr")]
 mod shell;
 
 #[cfg(feature = "ssr")]
-pub use form::{Failure, FormState, Realms, Revealed, status_of};
+mod to;
+
+#[cfg(feature = "ssr")]
+pub use caller::{Answer, Answers, Boxed, Caller, Untyped};
+#[cfg(feature = "ssr")]
+pub use form::{Answered, Failure, FormState, Realms, status_of};
 #[cfg(feature = "ssr")]
 pub use pages::login::is_here;
 #[cfg(feature = "ssr")]

@@ -4,17 +4,17 @@
 //! allows scripts by nonce and from this origin only, and no inline style.
 
 use axum::http::{HeaderName, HeaderValue, StatusCode, header, request::Parts};
-use corpus_controller::Controller;
-use corpus_controller::authz::Principal;
+use corpus_api::overview::GetCounts;
 use leptos::nonce::use_nonce;
 use leptos::prelude::*;
 use leptos_axum::ResponseOptions;
 use leptos_meta::{HashedStylesheet, MetaTags, Title, provide_meta_context};
 
-use crate::form::{Failure, FormState, Realms, Revealed};
+use crate::caller::Caller;
+use crate::form::{Answered, Failure, FormState, Realms};
 use crate::layout::{Page, alone, framed};
 use crate::pages::{self, Asked};
-use crate::place::Place;
+use crate::route::Route;
 
 /// The whole document, with the page that the request's path names.
 pub fn shell(options: LeptosOptions) -> impl IntoView {
@@ -59,9 +59,8 @@ pub fn App() -> impl IntoView {
 /// What the server gave along, and where to.
 struct Request {
     path: String,
-    place: Place,
-    controller: Option<Controller>,
-    principal: Option<Principal>,
+    route: Route,
+    caller: Option<Caller>,
     failure: Option<Failure>,
     asked: Asked,
     realms: Realms,
@@ -72,23 +71,22 @@ fn asked() -> Request {
     let query = axum::extract::Query::try_from_uri(&uri).map(|axum::extract::Query(query)| query).unwrap_or_default();
     Request {
         path: uri.path_and_query().map_or_else(|| uri.path().to_owned(), ToString::to_string),
-        place: Place::of(uri.path()),
-        controller: use_context(),
-        principal: use_context::<Option<Principal>>().flatten(),
+        route: Route::of(uri.path()),
+        caller: use_context::<Option<Caller>>().flatten(),
         failure: use_context(),
         asked: Asked {
             query,
             form: use_context::<FormState>().unwrap_or_default(),
-            revealed: use_context::<Revealed>(),
+            answered: use_context::<Answered>(),
         },
         realms: use_context().unwrap_or(Realms { ldap: true }),
     }
 }
 
 async fn answer(request: Request) -> (String, u16, AnyView) {
-    let Request { path, place, controller, principal, failure, asked, realms } = request;
+    let Request { path, route, caller, failure, asked, realms } = request;
     let sent = asked.form.status;
-    let (Some(controller), Some(principal)) = (controller, principal) else {
+    let Some(caller) = caller else {
         let page = match failure {
             Some(failure) => pages::error::page(&failure),
             None => pages::login::page(&asked, realms),
@@ -96,29 +94,17 @@ async fn answer(request: Request) -> (String, u16, AnyView) {
         return (page.title(), if sent == 0 { page.status } else { sent }, alone(page));
     };
     // One after the other: a request takes one connection of the database at a time.
-    let page = load(place.clone(), failure, &controller, &principal, asked).await;
-    let counts = controller.counts(&principal).await;
+    let page = load(route.clone(), failure, &caller, asked).await;
+    let counts = caller.ask(GetCounts {}).await;
     let status = if page.status == 200 && sent != 0 { sent } else { page.status };
-    (page.title(), status, framed(page, &place, &path, &principal, &counts.unwrap_or_default()))
+    (page.title(), status, framed(page, &route, &path, &caller.who, &counts.unwrap_or_default()))
 }
 
-async fn load(
-    place: Place,
-    failure: Option<Failure>,
-    controller: &Controller,
-    principal: &Principal,
-    asked: Asked,
-) -> Page {
+async fn load(route: Route, failure: Option<Failure>, caller: &Caller, asked: Asked) -> Page {
     if let Some(failure) = failure {
         return pages::error::page(&failure);
     }
-    pages::load(place, controller, principal, asked).await.unwrap_or_else(|error| {
-        let failure = Failure::from(&error);
-        if failure.status >= 500 {
-            tracing::error!(error = &error as &dyn std::error::Error, "a page could not be read");
-        }
-        pages::error::page(&failure)
-    })
+    pages::load(route, caller, asked).await.unwrap_or_else(|failure| pages::error::page(&failure))
 }
 
 fn set_status(status: u16) {

@@ -14,12 +14,13 @@ mod deployment_samples;
 #[allow(dead_code, unused_imports, missing_docs, reason = "each user needs a part of them")]
 mod project_samples;
 
+use corpus_api::deployments::Deployment;
+use corpus_api::guests::{Guest, GuestEnvironment};
+use corpus_api::projects::Project;
 use corpus_app::FormState;
 use corpus_app::pages::deployment_log::{Log, Window};
 use corpus_app::pages::guest::{Shown, guest_view};
 use corpus_app::pages::{deployment, environment, environment_questions, project};
-use corpus_controller::authz::Principal;
-use corpus_controller::project_views::{DeploymentDetail, ProjectDetail};
 use corpus_domain::{DeploymentState, EnvironmentState, GuestState, JobId, ProjectRole};
 use leptos::prelude::*;
 
@@ -32,26 +33,24 @@ fn html(view: impl FnOnce() -> AnyView) -> String {
     owner.with(|| view().to_html()).replace("<!>", "")
 }
 
-fn sample() -> ProjectDetail {
-    project_samples::project_detail(SEVERAL.0)
+fn sample() -> Project {
+    project_samples::project(SEVERAL.0)
 }
 
-fn project_page(detail: &ProjectDetail) -> String {
-    html(|| project::project_view(&samples::operator(), detail, &FormState::default()))
+fn project_page(project: &Project) -> String {
+    let beside = project_samples::beside(SEVERAL.0);
+    html(|| project::project_view(&samples::operator(), project, &beside, &FormState::default()))
 }
 
-fn environment_page_of(who: &Principal, detail: &ProjectDetail) -> String {
-    let one = &detail.summary.environments[SEVERAL.1];
-    html(|| environment::environment_view(who, &detail.summary, one, &FormState::default()))
+fn environment_page(project: &Project) -> String {
+    let one = &project.environments[SEVERAL.1];
+    let (whole, settings) = (project_samples::whole(one), project_samples::settings(one));
+    html(|| environment::environment_view(&whole, settings.as_ref(), &FormState::default()))
 }
 
-fn environment_page(detail: &ProjectDetail) -> String {
-    environment_page_of(&samples::operator(), detail)
-}
-
-fn page_of(detail: &DeploymentDetail, window: Window) -> String {
+fn page_of(detail: &Deployment, window: Window) -> String {
     let log = Log { window, lines: deployment_samples::log(), total: 452, failing: Some(415) };
-    html(|| deployment::deployment_view(&samples::operator(), detail, &log, &FormState::default()))
+    html(|| deployment::deployment_view(detail, &log, &FormState::default()))
 }
 
 /// From the guest's name to the end of its line in a list.
@@ -65,8 +64,8 @@ fn each_guest_says_what_is_live_there() {
     let detail = sample();
     for page in [project_page(&detail), environment_page(&detail)] {
         let guests = &page[page.find("guests\"").unwrap()..];
-        let first = line_of(guests, "staging.carto.example.net");
-        assert!(first.contains("status ok\">Live: #217<") && first.contains("pushed to, leads"), "{first}");
+        let leader = line_of(guests, "staging.carto.example.net");
+        assert!(leader.contains("status ok\">Live: #217<") && leader.contains("leader, pushed to"), "{leader}");
         let behind = line_of(guests, "web-2.carto.example.net");
         assert!(behind.contains("status warn\">Behind: #216<"), "{behind}");
         assert!(behind.contains("reached at <a href=\"http://web-2.carto.example.net/\""), "{behind}");
@@ -81,44 +80,39 @@ fn what_is_not_everywhere_says_what_to_do() {
     let mut detail = sample();
     let page = environment_page(&detail);
     assert!(page.contains("#217 is live on staging.carto.example.net; web-2.carto.example.net has #216."), "{page}");
-    assert!(page.contains("Deploy again brings all of them to the same.") && page.contains("/staging/deploy\""));
+    assert!(page.contains("Deploy again brings all of them to the same.") && page.contains("/staging/deployments\""));
     assert!(page.contains("web-3.carto.example.net is not deployed to. Remove it"), "{page}");
 
-    let viewer =
-        Principal { ops: false, roles: [(detail.summary.id, ProjectRole::Viewer)].into(), ..samples::operator() };
-    let page = environment_page_of(&viewer, &detail);
-    assert!(page.contains("web-2.carto.example.net has #216") && !page.contains("/staging/deploy\""));
+    let page = environment_page(&project_samples::seen_as(ProjectRole::Viewer, SEVERAL.0));
+    assert!(page.contains("web-2.carto.example.net has #216") && !page.contains("/staging/deployments\""));
     assert!(!page.contains("/remove\""), "a viewer takes no guest");
 
-    let staging = &mut detail.summary.environments[SEVERAL.1];
-    staging.others[0].guest_state = GuestState::Stopped;
+    let staging = &mut detail.environments[SEVERAL.1];
+    staging.followers[0].guest_state = GuestState::Stopped;
     let page = environment_page(&detail);
     assert!(page.contains("Start web-2.carto.example.net, or take it from the environment"), "{page}");
 
-    detail.summary.environments[SEVERAL.1].job = Some(JobId(uuid::Uuid::nil()));
+    detail.environments[SEVERAL.1].leader.job = Some(JobId(uuid::Uuid::nil()));
     let page = environment_page(&detail);
     assert!(!page.contains("Not live everywhere"), "a job is on it, which may be what brings it there");
     assert!(page.contains("status busy\">Behind: #216<"));
 
-    let staging = &mut detail.summary.environments[SEVERAL.1];
-    (staging.job, staging.others[0].live_number) = (None, Some(217));
+    let staging = &mut detail.environments[SEVERAL.1];
+    (staging.leader.job, staging.followers[0].live) = (None, staging.leader.live.clone());
     assert!(!environment_page(&detail).contains("Not live everywhere"));
 }
 
 #[test]
 fn one_guest_looks_as_ever() {
-    let detail = project_samples::project_detail(0);
+    let detail = project_samples::project(0);
     let pages = [
         project_page(&detail),
-        html(|| {
-            let one = &detail.summary.environments[1];
-            environment::environment_view(&samples::operator(), &detail.summary, one, &FormState::default())
-        }),
+        environment_page(&detail),
         page_of(&deployment_samples::deployment(DeploymentState::Running), Window::Tail),
         page_of(&deployment_samples::deployment(DeploymentState::Live), Window::Tail),
     ];
     for page in pages {
-        for word in ["pushed to, leads", "id=\"guests\"", "all go live", "data-phase=\"others\"", "guest="] {
+        for word in ["leader, pushed to", "id=\"guests\"", "all go live", "data-phase=\"followers\"", "guest="] {
             assert!(!page.contains(word), "{word}: {page}");
         }
     }
@@ -126,15 +120,16 @@ fn one_guest_looks_as_ever() {
 
 #[test]
 fn a_guest_says_whether_it_is_pushed_to() {
-    let (guests, zones, form) = (samples::guests(), samples::zones(), FormState::default());
-    let page = |is_first| {
-        let environment = Some((EnvironmentState::Ready, is_first));
-        let shown = Shown { guest: &guests[0], environment, zones: &zones, jobs: &[], form: &form, revealed: None };
-        html(|| guest_view(&samples::operator(), &shown))
+    let (zones, form) = (samples::zones(), FormState::default());
+    let page = |is_leader| {
+        let deployed_to = Some(GuestEnvironment { state: EnvironmentState::Ready, is_leader });
+        let guest = Guest { deployed_to, ..samples::guests().remove(0) };
+        let shown = Shown { guest: &guest, zones: &zones, jobs: &[], form: &form, password: None };
+        html(|| guest_view(&shown))
     };
-    let other = "deploys what its first guest does";
-    assert!(page(true).contains("can be pushed to") && !page(true).contains(other));
-    assert!(page(false).contains(other) && !page(false).contains("can be pushed to"));
+    let follower = "deploys what its leader does";
+    assert!(page(true).contains("can be pushed to") && !page(true).contains(follower));
+    assert!(page(false).contains(follower) && !page(false).contains("can be pushed to"));
 }
 
 #[test]
@@ -150,13 +145,13 @@ fn a_free_guest_is_a_new_environment_or_another_guest() {
     );
 
     detail.free_guests.truncate(2);
-    detail.summary.environments[SEVERAL.1].guest_state = GuestState::Stopped;
+    detail.environments[SEVERAL.1].leader.guest_state = GuestState::Stopped;
     let page = project_page(&detail);
     assert!(!page.contains("<select id=\"f-guest\"") && page.contains("is stopped: start it"), "{page}");
-    detail.summary.environments[SEVERAL.1].state = EnvironmentState::SettingUp;
+    detail.environments[SEVERAL.1].leader.state = EnvironmentState::SettingUp;
     assert!(project_page(&detail).contains("still being set up"));
 
-    let full = project_page(&project_samples::project_detail(0));
+    let full = project_page(&project_samples::project(0));
     assert!(
         full.contains("Add a guest") && full.contains("request another guest of it") && full.contains("/guests/new")
     );
@@ -165,34 +160,35 @@ fn a_free_guest_is_a_new_environment_or_another_guest() {
 #[test]
 fn a_guest_is_taken_by_its_name_and_an_environment_after_its_guests() {
     let detail = sample();
-    let (form, staging) = (FormState::default(), &detail.summary.environments[SEVERAL.1]);
-    let other = &staging.others[0];
-    let path = format!("/projects/shop/staging/guests/{}/remove", other.guest_id);
+    let (form, staging) = (FormState::default(), &detail.environments[SEVERAL.1]);
+    let follower = &staging.followers[0];
+    let path = format!("/projects/shop/staging/guests/{}/remove", follower.guest);
     assert!(environment_page(&detail).contains(&format!("href=\"{path}\"")));
-    let page = html(|| environment_questions::leave_view(&detail.summary, staging, other, &form));
-    assert!(page.contains(&format!("action=\"{path}\"")) && page.contains("name=\"with_data\""), "{page}");
+    let page = html(|| environment_questions::leave_view(staging, follower, &form));
+    let post = format!("/projects/shop/environments/staging/guests/{}/delete", follower.guest);
+    assert!(page.contains(&format!("action=\"{post}\"")) && page.contains(&format!("value=\"{path}\"")));
+    assert!(page.contains("name=\"with_data\""), "{page}");
     assert!(page.contains("Type web-2.carto.example.net to confirm") && page.contains("#216"));
-    let remove = html(|| environment_questions::remove_view(&detail.summary, staging, &form));
-    assert!(remove.contains("It has 2 other guests") && remove.contains(&format!("href=\"{path}\"")), "{remove}");
-    let alone = project_samples::project_detail(0);
-    let remove =
-        html(|| environment_questions::remove_view(&alone.summary, &alone.summary.environments[SEVERAL.1], &form));
-    assert!(!remove.contains("other guest"));
+    let remove = html(|| environment_questions::remove_view(staging, &form));
+    assert!(remove.contains("It has 2 followers") && remove.contains(&format!("href=\"{path}\"")), "{remove}");
+    let alone = project_samples::project(0);
+    let remove = html(|| environment_questions::remove_view(&alone.environments[SEVERAL.1], &form));
+    assert!(!remove.contains("follower"));
 }
 
 #[test]
-fn a_deployment_that_failed_on_another_guest_leads_there() {
+fn a_deployment_that_failed_on_a_follower_links_to_it() {
     let page = page_of(&deployment_samples::refused(), Window::Tail);
     assert!(page.contains("Failed on web-2.carto.example.net"), "{page}");
     let part = "/projects/carto-api/deployments/218?guest=web-2.carto.example.net";
     assert!(page.contains(&format!("href=\"{part}\" class=\"link\">What happened on web-2.carto.example.net<")));
     let there = line_of(&page[page.find("items guests").unwrap()..], "web-2.carto.example.net");
     assert!(there.contains("Rolled back") && there.contains("31.0 s") && there.contains("20_migrate.sls"), "{there}");
-    assert!(page.contains("class=\"fail t") && page.contains("data-phase=\"others\""));
+    assert!(page.contains("class=\"fail t") && page.contains("data-phase=\"followers\""));
     assert!(page.contains("href=\"/projects/carto-api/deployments/218\" aria-current=\"page\""), "{page}");
-    assert!(page.contains("/218/again"));
-    let first = line_of(&page[page.find("items guests").unwrap()..], "staging.carto.example.net");
-    assert!(first.contains("could have gone live") && !first.contains("20_migrate.sls"), "{first}");
+    assert!(page.contains("Deploy again"));
+    let leader = line_of(&page[page.find("items guests").unwrap()..], "staging.carto.example.net");
+    assert!(leader.contains("could have gone live") && !leader.contains("20_migrate.sls"), "{leader}");
 }
 
 #[test]
@@ -206,7 +202,7 @@ fn a_part_keeps_its_guest_in_every_link() {
     assert!(page.contains(&format!("{whole}.json?guest=web-2.carto.example.net")));
     assert!(page.contains(&format!("{part}&amp;line=415#L415")) && page.contains(&format!("{part}#logs")));
     assert!(page.contains(&format!("href=\"{whole}\" class=\"btn\">The whole deployment<")));
-    for action in ["/again", "/restore", &format!("{whole}?"), &format!("{whole}#")] {
+    for action in ["Deploy again", "Restore what", &format!("{whole}?"), &format!("{whole}#")] {
         assert!(!page.replace(&part, "").contains(action), "{action}");
     }
     let page = page_of(&deployment_samples::part(), Window::From(207));
@@ -217,12 +213,12 @@ fn a_part_keeps_its_guest_in_every_link() {
 
 #[test]
 fn one_that_waits_for_other_guests_names_them() {
-    let page = page_of(&deployment_samples::holding(), Window::Tail);
+    let page = page_of(&deployment_samples::prepared(), Window::Tail);
     assert!(
         page.contains("Waiting for the other guests") && page.contains("</a>, then web-3.carto.example.net"),
         "{page}"
     );
-    assert!(page.contains("Now on <a") && page.contains("data-phase=\"others\""));
+    assert!(page.contains("Now on <a") && page.contains("data-phase=\"followers\""));
     assert!(page.contains("status off\">To come<"));
     let over = page_of(&deployment_samples::refused(), Window::Tail);
     assert!(!over.contains("Waiting for the other guests") && !over.contains("To come"));
@@ -231,7 +227,7 @@ fn one_that_waits_for_other_guests_names_them() {
 #[test]
 fn one_that_is_not_live_everywhere_says_where() {
     let page = page_of(&deployment_samples::partly(), Window::Tail);
-    assert!(page.contains("Not live everywhere") && page.contains("did not go live on 1 other guest"), "{page}");
+    assert!(page.contains("Not live everywhere") && page.contains("did not go live on 1 follower"), "{page}");
     assert!(page.contains("it goes live when its guest answers again") && page.contains("Deploy again brings all"));
     let mut later = deployment_samples::partly();
     later.live = None;

@@ -19,7 +19,7 @@ async function byForm(world, number) {
   const name = `m${number}.${zone}`
   const form = await world.bob.requestForm({ name, project: 'atlas', size: 'xxsmall', environment: 'prod', node: world.node.split('/').at(-1) })
   const begin = performance.now()
-  const place = await world.bob.sends('/guests/new', form)
+  const place = await world.bob.sends('/guests', form)
   const shown = await until('the ssh command', async () => pages.valueIn((await world.bob.get(place)).html, 'ssh'), { pause: 5 })
   await until('a login', () => lab.pasted(shown, world.bob.key.path, 'true').then(() => true), { pause: 5 })
   const login = performance.now() - begin
@@ -94,7 +94,7 @@ const liar = readFileSync(fileURLToPath(new URL('guest/liar.pl', import.meta.url
 /** The attacker's guest answers the controller with logs without end. */
 async function lies(world) {
   const { attacker, mallory } = world
-  await mallory.sends('/projects/borealis/environments', { guest: `dev:${attacker.id}` })
+  await mallory.sends('/projects/borealis/environments', { guest: attacker.id })
   await pages.untilStatus(mallory, '/projects/borealis/dev', 'Nothing live yet', { limit: 120_000 })
   await attacker.root('sh -s', { input: `cat > /usr/local/lib/liar.pl <<'PERL'\n${liar}\nPERL
 cat > /usr/local/bin/force <<'FORCE'
@@ -103,7 +103,11 @@ case "$SSH_ORIGINAL_COMMAND" in *" serve") exec perl /usr/local/lib/liar.pl endl
 exec sh -c "$SSH_ORIGINAL_COMMAND"
 FORCE
 chmod 755 /usr/local/bin/force; echo 'ForceCommand /usr/local/bin/force' > /etc/ssh/sshd_config.d/hostile.conf; systemctl reload ssh` })
-  return () => mallory.sends('/projects/borealis/dev/settings', { settings: 'more: lies' })
+  return async () => {
+    const { html } = await mallory.get('/projects/borealis/dev')
+    const [, version] = /name="version" value="([^"]+)"/.exec(html)
+    return mallory.sends('/projects/borealis/environments/dev/settings', { settings: 'more: lies', version })
+  }
 }
 
 async function neighbour(world, seconds) {

@@ -7,10 +7,27 @@ import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { NODE, lab, pages, run, until, zone } from './world.mjs'
 
-/** Every form that the server takes, from the server's own list. */
-const FORMS = [...readFileSync(fileURLToPath(new URL('../../server/src/web.rs', import.meta.url)), 'utf8').matchAll(/\.route\(\s*"([^"]+)",\s*(?:get\([^)]*\)\.)?post\(/g)].map(match => match[1])
+/** Every operation that changes something, as its form: where it is sent, and its fields. */
+const { paths, components } = JSON.parse(readFileSync(fileURLToPath(new URL('../../docs/openapi.json', import.meta.url)), 'utf8'))
+const resolved = schema => (schema?.$ref ? resolved(components.schemas[schema.$ref.split('/').at(-1)]) : schema)
+/** A value that the field takes, as its schema says. */
+const OF_FORMAT = { uuid: randomUUID, password: () => 'a password that is long', ipv4: () => '198.51.100.7' }
+const valueOf = given => {
+  const schema = resolved((given.oneOf ?? [given]).find(one => one.type !== 'null'))
+  if (schema.oneOf || schema.allOf) return valueOf((schema.oneOf ?? schema.allOf)[0])
+  if (schema.type === 'array') return [valueOf(schema.items)].flat()[0]
+  return schema.example ?? schema.examples?.[0] ?? schema.enum?.[0] ?? schema.const ?? OF_FORMAT[schema.format]?.() ?? String(schema.minimum ?? 'true')
+}
+const fieldsOf = ({ requestBody, parameters = [] }) => {
+  const { properties = {} } = resolved(requestBody?.content['application/json'].schema) ?? {}
+  const version = parameters.find(({ name }) => name === 'If-Match')
+  return { ...Object.fromEntries(Object.entries(properties).map(([name, schema]) => [name, valueOf(schema)])), ...(version && { version: valueOf(version.schema).replaceAll('"', '') }) }
+}
+const FORMS = Object.entries(paths).flatMap(([path, methods]) => Object.entries(methods)
+  .filter(([method]) => ['post', 'put', 'delete'].includes(method))
+  .map(([method, operation]) => ({ path: method === 'delete' ? `${path}/delete` : path, fields: fieldsOf(operation) })))
 /** Forms for everybody, about nothing but who sends them. */
-const OWN = ['/login', '/logout', '/theme', '/keys', '/mail', '/guests/new', '/projects/new']
+const OWN = ['/keys', '/tokens', '/me/mail']
 
 export async function attacks(attack, world) {
   const { alice, bob, carol, mallory, attacker, victim, server } = world
@@ -18,21 +35,19 @@ export async function attacks(attack, world) {
   const [[zoneId]] = await world.database.rows(`select id from zones where name = '${zone}'`)
   const [[nameId]] = await world.database.rows(`select id from dns_names where name = '${world.site}'`)
   const [[keyId]] = await world.database.rows("select k.id from ssh_keys k join users u on u.id = k.user_id where u.login = 'bob' limit 1")
-  const values = { name: 'atlas', login: 'twin1', environment: 'prod', guest: victim.id, number: '1', archive: 'x', name_id: nameId }
-  const idFor = form => form.startsWith('/nodes') ? world.node.split('/').at(-1) : form.startsWith('/jobs') ? job : form.startsWith('/dns') ? zoneId : form.startsWith('/keys') ? keyId : victim.id
-  const filled = form => form.replace(/\{(\w+)\}/g, (_, name) => name === 'id' ? idFor(form) : values[name] ?? randomUUID())
-  /** What any of the forms might ask for. */
-  const answers = {
-    confirm: victim.name, name: `mine.${zone}`, size: 'large', role: 'maintainer', login: 'twin1', guest: `dev:${attacker.id}`, settings: 'a: 1', comment: 'mine', reason: 'because',
-    step: 'confirm', host_key: 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGZvb2Jhcg==', address: '10.0.0.9', port: '22', user: 'root', environments: 'dev', force: 'on', privileged: 'on', archive: 'x', projects: 'borealis', access: 'all', with_data: 'on', memory: '1.5', cpu: '8', storage: '1',
-  }
+  const values = { project: 'atlas', login: 'twin1', environment: 'prod', guest: victim.id, job, zone: zoneId, name: nameId, key: keyId, node: world.node.split('/').at(-1) }
+  const filled = path => path.replace(/\{(\w+)\}/g, (_, name) => values[name] ?? randomUUID())
+  /** Ids of others wherever one is asked for; all else is as it should be. */
+  const ids = { project: 'atlas', projects: 'borealis', node: values.node, login: 'twin1', role: 'maintainer' }
+  const size = { memory: '512 MiB', cpu: '1' }
+  const sent = (fields, path) => Object.fromEntries(Object.entries(fields).map(([name, value]) => [name, ids[name] ?? (path.includes('/guest') ? size[name] : undefined) ?? (name === 'guest' ? attacker.id : value)]))
 
   await attack('no form takes the ids of others', async () => {
     assert.ok(FORMS.length > 30, 'the list of forms was found')
     const taken = []
-    for (const form of FORMS.filter(form => !OWN.includes(form))) {
-      const answer = await mallory.post(filled(form), answers)
-      if (![403, 404].includes(answer.status)) taken.push(`${form}: ${answer.status} ${answer.place ?? pages.errorsIn(answer.html).slice(0, 120)}`)
+    for (const { path, fields } of FORMS.filter(({ path }) => !OWN.includes(path))) {
+      const answer = await mallory.post(filled(path), { ...sent(fields, path), _page: '/guests/new' })
+      if (![403, 404].includes(answer.status)) taken.push(`${path}: ${answer.status} ${answer.place ?? pages.errorsIn(answer.html).slice(0, 200)}`)
     }
     assert.deepEqual(taken, [])
   })
@@ -42,9 +57,9 @@ export async function attacks(attack, world) {
 
   await attack('no form takes anything of who is not signed in', async () => {
     const taken = []
-    for (const form of FORMS.filter(form => form !== '/login' && form !== '/theme')) {
-      const answer = await world.session().post(filled(form), answers)
-      if (answer.status !== 303 || !answer.place.startsWith('/login')) taken.push(`${form}: ${answer.status} ${answer.place}`)
+    for (const { path, fields } of FORMS) {
+      const answer = await world.session().post(filled(path), sent(fields, path))
+      if (answer.status !== 303 || !answer.place.startsWith('/login')) taken.push(`${path}: ${answer.status} ${answer.place}`)
     }
     assert.deepEqual(taken, [])
   })
@@ -75,13 +90,12 @@ export async function attacks(attack, world) {
 
   await attack('a request with fields that no form offers makes nothing more than was asked', async () => {
     const form = await mallory.requestForm({ name: `more.${zone}`, project: 'borealis', node: world.node.split('/').at(-1) })
-    const [[atlas]] = await world.database.rows("select id from projects where name = 'atlas'")
     for (const [forged, statuses] of [
-      [{ project: atlas }, [403, 404, 422]], [{ ip: victim.ip }, [409, 422]], [{ mac: victim.mac }, [409, 422]], [{ ip: '10.5.0.1' }, [422]], [{ ip: lab.lab.nodes.node2 }, [422]],
+      [{ project: 'atlas' }, [403, 404]], [{ ip: victim.ip }, [409, 422]], [{ mac: victim.mac }, [409, 422]], [{ ip: '10.5.0.1' }, [422]], [{ ip: lab.lab.nodes.node2 }, [422]],
       [{ name: victim.name }, [409, 422]], [{ name: '../../etc' }, [422]], [{ image: '../../../etc/passwd' }, [422]], [{ backing: 'lvm' }, [422]], [{ driver: 'docker' }, [422]], [{ names: world.site }, [409, 422]],
       [{ node: randomUUID() }, [404, 422]],
     ]) {
-      const answer = await mallory.post('/guests/new', { ...form, form_id: randomUUID(), ...forged })
+      const answer = await mallory.post('/guests', { ...form, _id: randomUUID(), ...forged })
       if (answer.status === 303) await mallory.destroy(answer.place, forged.name ?? form.name).catch(() => {})
       assert.ok(statuses.includes(answer.status), `${JSON.stringify(forged)}: ${answer.status} ${answer.place ?? ''}`)
     }
@@ -89,9 +103,10 @@ export async function attacks(attack, world) {
 
   await attack('a guest that asks to be privileged, or for other limits, is not', async () => {
     const name = `forged.${zone}`
-    const ask = async forged => mallory.post('/guests/new', { ...await mallory.requestForm({ name, project: 'borealis', size: 'xxxsmall', node: world.node.split('/').at(-1) }), ...forged })
-    assert.equal((await ask({ privileged: 'on', reason: 'because' })).status, 403, 'only ops may')
-    const answer = await ask({ id_base: '0', ids: '0', slots: '100', unprivileged: 'off', apparmor: 'unconfined', host_key: 'x' })
+    const ask = async forged => mallory.post('/guests', { ...await mallory.requestForm({ name, project: 'borealis', size: 'xxxsmall', node: world.node.split('/').at(-1) }), ...forged })
+    assert.equal((await ask({ privileged: 'on' })).status, 403, 'only ops may')
+    assert.equal((await ask({ id_base: '0', ids: '0', slots: '100', unprivileged: 'off', apparmor: 'unconfined', host_key: 'x' })).status, 422, 'there are no such fields')
+    const answer = await ask({})
     assert.equal(answer.status, 303, pages.errorsIn(answer.html))
     await pages.untilStatus(mallory, answer.place, 'Running')
     const root = Number(await lab.onNode(NODE, `stat -c %u /proc/$(lxc-info -n ${name} -pH)/root/root`))
@@ -109,18 +124,18 @@ export async function attacks(attack, world) {
 
   await attack('takes a name in a zone that is not for the project', async () => {
     const closed = `closed.${lab.lab.zone}`
-    await alice.sends('/dns', { name: closed, access: 'only', projects: 'atlas' })
+    await alice.sends('/zones', { name: closed, access: 'only', projects: 'atlas' })
     const answer = await mallory.post(`${attacker.place}/names`, { name: `www.${closed}` })
     assert.ok([403, 404, 422].includes(answer.status), `${answer.status} ${answer.place ?? ''}`)
   })
 
   await attack('makes a project, and so becomes its maintainer, where only ops may', async () => {
-    const answer = await mallory.post('/projects/new', { name: 'free-for-all' })
+    const answer = await mallory.post('/projects', { name: 'free-for-all' })
     assert.equal(answer.status, 403)
   })
 
   await attack('a developer decides a job that a maintainer started', async () => {
-    for (const what of ['cancel', 'retry', 'abandon']) assert.equal((await carol.post(`/jobs/${job}/${what}`, { comment: 'mine' })).status, 403, what)
+    for (const what of ['cancel', 'retry', 'abandon']) assert.equal((await carol.post(`/jobs/${job}/${what}`, what === 'abandon' ? { comment: 'mine' } : {})).status, 403, what)
   })
 
   await attack('a developer enters a guest of prod by its own SSH port', async () => {
@@ -151,7 +166,7 @@ export async function attacks(attack, world) {
     await alice.sends('/projects/atlas/members', { login: 'twin2', role: 'maintainer' })
     await until('the key on the guest', () => lab.pasted(victim.shown, twin.key.path, 'true').then(() => true), { pause: 100 })
     assert.equal((await twin.get(victim.place)).status, 200)
-    await alice.sends('/projects/atlas/members/twin2/remove')
+    await alice.sends('/projects/atlas/members/twin2/delete')
     assert.equal((await twin.get(victim.place)).status, 404)
     await until('the key off the guest', () => lab.pasted(victim.shown, twin.key.path, 'true').then(() => false, () => true), { pause: 100, limit: 20_000 })
   })

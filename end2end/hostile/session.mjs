@@ -97,20 +97,26 @@ export class Session {
     return answer.place
   }
 
+  /** Sets what an environment is deployed with; `page` is its path. */
+  async saveSettings(page, settings) {
+    const action = `${page.replace(/\/([^/]+)$/, '/environments/$1')}/settings`
+    return this.sends(action, { ...formIn((await this.get(page)).html, action), settings })
+  }
+
   /** The form for a guest, filled in as suggested but for `values`. `project` is a name. */
   async requestForm({ project, ...values }) {
-    const form = await until('a node that takes guests', async () => formIn((await this.get('/guests/new')).html, '/guests/new'), { limit: 60_000, pause: 200 })
+    const form = await until('a node that takes guests', async () => formIn((await this.get('/guests/new')).html, '/guests'), { limit: 60_000, pause: 200 })
     const found = choices(form, 'project').find(option => option.text === project)
     return { ...form, ...(found && { project: found.value }), ...values }
   }
 
   /** Requests a guest; gives the path of its page. */
   async requestGuest(values) {
-    return this.sends('/guests/new', await this.requestForm(values))
+    return this.sends('/guests', await this.requestForm(values))
   }
 
   /** Destroys a guest, and waits until it is gone. */
   async destroy(path, name, limit = 60_000) {
-    await pages.jobEnds(this, await this.sends(`${path}/destroy`, { confirm: name }), 'Done', limit)
+    await pages.jobEnds(this, await this.sends(`${path}/delete`, { confirm: name }), 'Done', limit)
   }
 }

@@ -63,10 +63,10 @@ export const reached = text => text.trim().split('\n').map(line => JSON.parse(li
 async function link(alice, node) {
   const form = formIn((await alice.get('/nodes/link')).html, '/nodes/link')
   const probed = await alice.post('/nodes/link', { ...form, address: lab.lab.nodes[node], step: 'probe' })
-  const confirm = formIn(probed.html, '/nodes/link')
+  const confirm = formIn(probed.html, '/nodes')
   const shown = pages.valueIn(probed.html, 'fingerprint')
   assert.ok((await lab.fingerprints(node)).includes(shown), `${node} shows its own host key`)
-  const place = await alice.sends('/nodes/link', { ...confirm, password: lab.lab.nodePassword, step: 'confirm' })
+  const place = await alice.sends('/nodes', { ...confirm, password: lab.lab.nodePassword })
   await pages.untilStatus(alice, place, 'Linked')
   await alice.sends(`${place}/initialize`)
   await pages.untilStatus(alice, place, 'Ready', { limit: 180_000, pause: 100 })
@@ -111,7 +111,7 @@ export class World {
     const alice = await this.enters('alice', '192.0.2.1')
     const [bob, , dave, mallory] = [await this.enters('bob', '192.0.2.2'), await this.enters('carol', '192.0.2.3'), await this.enters('dave', '192.0.2.4'), await this.enters('twin1', '192.0.2.66')]
     Object.assign(this, { alice, bob, carol: this.people.carol, dave, mallory })
-    await alice.sends('/dns', { name: zone, access: 'all' })
+    await alice.sends('/zones', { name: zone, access: 'all' })
     // The attacker is nobody's friend: the first of a project of their own.
     await alice.sends('/projects/borealis/members', { login: 'twin1', role: 'maintainer' })
     const [node, other] = await Promise.all([link(alice, NODE), link(alice, OTHER)])

@@ -18,7 +18,7 @@ const address = lab.lab.nodes[NODE]
 const zone = `deploy.${lab.lab.zone}`
 const guestName = `web.${zone}`
 const site = `www.${zone}`
-const other = { name: `more.${zone}`, site: `also.${zone}` }
+const follower = { name: `more.${zone}`, site: `also.${zone}` }
 const project = '/projects/atlas'
 
 const live = async (name = site) => (await lab.httpGet(address, name)).body
@@ -211,20 +211,20 @@ test('a push deploys, proves it, or puts everything back', async t => {
     assert.match(await live(), /The fourth/)
   })
 
-  await step('another guest joins the environment and gets what is live', async () => {
-    other.page = await pages.requestGuest(bob, { name: other.name, project: 'atlas', environment: 'staging', size: 'xxsmall', backing: 'loop' })
-    await pages.untilStatus(bob, other.page, 'Running')
-    await pages.attach(bob, other.page, other.site)
-    await pages.nameIs(bob, other.page, other.site, 'Attached')
+  await step('another guest follows in the environment and gets what is live', async () => {
+    follower.page = await pages.requestGuest(bob, { name: follower.name, project: 'atlas', environment: 'staging', size: 'xxsmall', backing: 'loop' })
+    await pages.untilStatus(bob, follower.page, 'Running')
+    await pages.attach(bob, follower.page, follower.site)
+    await pages.nameIs(bob, follower.page, follower.site, 'Attached')
     await bob.page.goto(project)
-    const offered = await bob.page.locator('select[name=guest] option', { hasText: other.name }).innerText()
+    const offered = await bob.page.locator('select[name=guest] option', { hasText: follower.name }).innerText()
     assert.match(offered, /another guest of it/)
     await bob.page.locator('select[name=guest]').selectOption({ label: offered })
     await pages.press(bob, /^(Add|Set up)$/)
-    const there = new RegExp(`data-guest="${other.name}"((?!</li>)[^])*Live: #`)
+    const there = new RegExp(`data-guest="${follower.name}"((?!</li>)[^])*Live: #`)
     const joined = async () => there.test((await bob.read(`${project}/staging`)).html)
-    await until('what is live to come to the other guest', joined, { limit: 120_000 })
-    assert.match(await live(other.site), /The fourth/)
+    await until('what is live to come to the follower', joined, { limit: 120_000 })
+    assert.match(await live(follower.site), /The fourth/)
     await bob.page.goto(project)
     await bob.screenshot('deploy-two-guests')
   })
@@ -234,35 +234,35 @@ test('a push deploys, proves it, or puts everything back', async t => {
     await repository.commit('For both')
     const pushed = await repository.push(url)
     assert.equal(pushed.code, 0, pushed.text)
-    assert.match(pushed.text, new RegExp(`remote: .*${other.name} next`))
-    // The first one's end ends the push; the other hears of it then.
+    assert.match(pushed.text, new RegExp(`remote: .*${follower.name} next`))
+    // The leader's end ends the push; the follower hears of it then.
     await deploymentIs(await numberOf(), 'Live')
-    await until('both to be the same', async () => /The sixth/.test(await live()) && /The sixth/.test(await live(other.site)))
+    await until('both to be the same', async () => /The sixth/.test(await live()) && /The sixth/.test(await live(follower.site)))
     measured.both = pushed.ms
 
     write('site/index.html', page('Broken'))
-    write('.corpus/20_there', `#!/bin/sh\n[ "$(hostname)" != ${other.name} ] || exit 7\n`, 0o755)
+    write('.corpus/20_there', `#!/bin/sh\n[ "$(hostname)" != ${follower.name} ] || exit 7\n`, 0o755)
     await repository.commit('Works on one of them')
     const before = await numberOf()
     const refused = await repository.push(url)
     assert.notEqual(refused.code, 0, refused.text)
-    assert.match(refused.text, new RegExp(`others failed: ${other.name}: install: 20_there: exit status 7`))
-    for (const name of [site, other.site]) assert.match(await live(name), /The sixth/)
+    assert.match(refused.text, new RegExp(`followers failed: ${follower.name}: install: 20_there: exit status 7`))
+    for (const name of [site, follower.site]) assert.match(await live(name), /The sixth/)
     await deploymentIs(before + 1, `Rolled back to #${before}`)
     await carol.page.goto(`${project}/deployments/${before + 1}`)
-    await carol.screenshot('deploy-refused-by-other')
-    await carol.page.getByRole('link', { name: other.name }).first().click()
+    await carol.screenshot('deploy-refused-by-follower')
+    await carol.page.getByRole('link', { name: follower.name }).first().click()
     await carol.page.waitForURL(/guest=/)
     assert.match(await carol.page.locator('main').innerText(), /Failed in install, 20_there/)
   })
 
-  await step('the other guest leaves the environment', async () => {
+  await step('the follower leaves the environment', async () => {
     await bob.page.goto(`${project}/staging/remove`)
-    await bob.page.locator('main').getByRole('link', { name: other.name }).first().click()
-    await bob.page.getByLabel(`Type ${other.name} to confirm`, { exact: true }).fill(other.name)
+    await bob.page.locator('main').getByRole('link', { name: follower.name }).first().click()
+    await bob.page.getByLabel(`Type ${follower.name} to confirm`, { exact: true }).fill(follower.name)
     await pages.press(bob, 'Remove this guest')
     await pages.jobEnds(bob, pages.here(bob))
-    await pages.jobEnds(bob, await pages.destroy(bob, other.page, other.name))
+    await pages.jobEnds(bob, await pages.destroy(bob, follower.page, follower.name))
   })
 
   await step('a destroyed guest is refused while the environment stands on it; removed, both go', async () => {

@@ -8,9 +8,10 @@ import { Database } from '../database.mjs'
 import * as lab from '../lab.mjs'
 import * as look from '../look.mjs'
 import * as pages from '../pages.mjs'
+import { until } from '../process.mjs'
 import { Server } from '../server.mjs'
 import { story } from '../steps.mjs'
-import { another, begin, ends, fill, say } from '../weeks.mjs'
+import { begin, ends, fill, follow, say } from '../weeks.mjs'
 
 const UUID = '0199d3c0-0000-7000-8000-000000000001'
 
@@ -26,7 +27,7 @@ test('projects, their members and their deployments', async t => {
   })
   const step = story(t, visitors, server)
   const people = {}
-  let sample, other
+  let sample, follower
 
   const enter = async (login, options) => {
     const visitor = await Visitor.open(browser, server, options)
@@ -62,8 +63,9 @@ test('projects, their members and their deployments', async t => {
     for (const path of ['/projects/carto-api', '/projects/carto-api/staging', '/projects/carto-api/remove', '/projects/carto-api/deployments/1', '/projects/carto-api/deployments/1.json', `/deployments/${UUID}`, '/projects/no-such', '/deployments/x']) {
       assert.equal((await people.dave.read(path)).status, 404, path)
     }
-    for (const path of ['/projects/carto-api/members', '/projects/carto-api/remove', '/projects/carto-api/staging/deploy', '/projects/carto-api/staging/settings', '/projects/carto-api/deployments/1/again']) {
-      assert.equal((await post(people.dave, path, { login: 'dave', role: 'maintainer', confirm: 'carto-api' })).status(), 404, path)
+    const forms = { members: { login: 'dave', role: 'maintainer' }, delete: { confirm: 'carto-api' }, 'environments/staging/deployments': {}, 'environments/staging/settings': { settings: 'a: 1', version: '0123456789abcdef' } }
+    for (const [path, form] of Object.entries(forms)) {
+      assert.equal((await post(people.dave, `/projects/carto-api/${path}`, form)).status(), 404, path)
     }
     const { html } = await people.dave.read('/projects')
     assert.ok(!html.includes('carto-api'))
@@ -86,8 +88,8 @@ test('projects, their members and their deployments', async t => {
     const seen = (await people.carol.read('/projects/carto-api')).html
     assert.ok(seen.includes('You are developer') && !seen.includes('Give the role'))
     assert.equal((await post(people.carol, '/projects/carto-api/members', { login: 'dave', role: 'viewer' })).status(), 403)
-    assert.equal((await post(people.twin1, '/projects/carto-api/staging/settings', { settings: 'a: 1' })).status(), 403)
-    assert.equal((await post(people.carol, '/projects/carto-api/remove', { confirm: 'carto-api' })).status(), 403)
+    assert.equal((await post(people.twin1, '/projects/carto-api/environments/staging/settings', { settings: 'a: 1', version: '0123456789abcdef' })).status(), 403)
+    assert.equal((await post(people.carol, '/projects/carto-api/delete')).status(), 403)
     await give('carol', 'viewer')
     await page.locator('[data-member=carol]').getByText('viewer, given here').waitFor()
   })
@@ -102,20 +104,22 @@ test('projects, their members and their deployments', async t => {
     await page.goto('/projects/atlas')
     await page.locator('[data-member=carol]').getByText('developer, from the directory').waitFor()
     assert.equal(await page.locator('[data-member=carol] summary').count(), 0)
-    assert.equal((await post(people.bob, '/projects/atlas/members/carol/remove')).status(), 422)
+    assert.equal((await post(people.bob, '/projects/atlas/members/carol/delete')).status(), 422)
   })
 
   await step('what is no guest of the project makes no environment', async () => {
     const refused = async (guest, says) => {
-      const answer = await post(people.bob, '/projects/carto-api/environments', { guest })
+      const answer = await post(people.bob, '/projects/carto-api/environments', { guest, _page: '/projects/carto-api', _form: 'environment' })
       assert.equal(answer.status(), 422)
       assert.match(pages.errorsIn(await answer.text()), says)
     }
     await refused('', /needed/)
-    await refused('staging', /Choose one/)
-    await refused(`staging:${UUID}`, /no such guest/)
-    assert.equal((await post(people.bob, '/projects/carto-api/staging/deploy')).status(), 404)
-    assert.equal((await post(people.bob, '/projects/carto-api/qa/deploy')).status(), 404)
+    await refused('staging', /not valid|not an? /)
+    await refused(UUID, /no such guest/)
+    const nowhere = await post(people.bob, '/projects/carto-api/environments/staging/deployments', { _page: '/projects/carto-api' })
+    assert.equal(nowhere.status(), 422)
+    assert.match(pages.errorsIn(await nowhere.text()), /has no staging; set it up first/)
+    assert.equal((await post(people.bob, '/projects/carto-api/environments/qa/deployments')).status(), 404)
     assert.equal((await people.bob.read('/projects/carto-api/staging')).status, 404)
   })
 
@@ -194,72 +198,82 @@ test('projects, their members and their deployments', async t => {
   })
 
   await step('an environment on two guests says what is live on each, and a deployment has a part there', async () => {
-    other = await another(database, { project: 'carto-api', sample })
+    follower = await follow(database, { project: 'carto-api', sample })
     const { page } = people.bob
     for (const place of ['/projects/carto-api', '/projects/carto-api/staging']) {
       await page.goto(place)
       await page.locator('.guests').getByText(`Behind: #${sample.live - 1}`).waitFor()
-      await page.locator('.guests').getByText('pushed to, leads').waitFor()
+      await page.locator('.guests').getByText('leader, pushed to').waitFor()
     }
-    await page.getByText(`#${sample.live} is live on staging.carto.example.net; ${other.name} has #${sample.live - 1}.`).waitFor()
+    await page.getByText(`#${sample.live} is live on staging.carto.example.net; ${follower.name} has #${sample.live - 1}.`).waitFor()
     await page.goto(`/projects/carto-api/deployments/${sample.failed}`)
-    await page.locator('.guests').getByRole('link', { name: other.name, exact: true }).click()
-    await page.getByRole('heading', { level: 1, name: `on ${other.name}` }).waitFor()
+    await page.locator('.guests').getByRole('link', { name: follower.name, exact: true }).click()
+    await page.getByRole('heading', { level: 1, name: `on ${follower.name}` }).waitFor()
     await page.locator('#L415').waitFor()
     await page.getByLabel('Search the log').fill('NUMBER 42 <')
     await pages.press(people.bob, 'Search')
     await page.getByText('1 line with').waitFor()
     const where = new URL(page.url())
-    assert.equal(where.searchParams.get('guest'), other.name, 'the search stays on the part')
+    assert.equal(where.searchParams.get('guest'), follower.name, 'the search stays on the part')
     await page.locator('.log a').first().click()
     await page.locator('#L42:target').waitFor()
-    await page.getByRole('heading', { level: 1, name: `on ${other.name}` }).waitFor()
+    await page.getByRole('heading', { level: 1, name: `on ${follower.name}` }).waitFor()
     const report = await people.bob.context.request.get(await page.getByRole('link', { name: 'Download report' }).getAttribute('href'))
-    assert.equal((await report.json()).summary.guest, other.name)
+    assert.equal((await report.json()).line.guest_name, follower.name)
     await page.getByRole('link', { name: 'The whole deployment' }).click()
-    assert.equal(page.url(), `${server.url}/projects/carto-api/deployments/${sample.failed}`)
+    await page.waitForURL(`${server.url}/projects/carto-api/deployments/${sample.failed}`)
   })
 
   await step('a guest is taken from an environment by its name, by who may', async () => {
     const { page } = people.bob
-    const path = `/projects/carto-api/staging/guests/${other.id}/remove`
+    const path = `/projects/carto-api/staging/guests/${follower.id}/remove`
     await page.goto('/projects/carto-api/staging/remove')
-    await page.getByText('It has 1 other guest').waitFor()
-    await page.getByRole('link', { name: `Remove ${other.name}` }).click()
+    await page.getByText('It has 1 follower').waitFor()
+    await page.getByRole('link', { name: `Remove ${follower.name}` }).click()
     assert.equal(pages.here(people.bob), path)
-    await page.getByLabel(`Type ${other.name} to confirm`).fill('something else')
+    await page.getByLabel(`Type ${follower.name} to confirm`).fill('something else')
     await pages.press(people.bob, 'Remove this guest')
     await pages.errorAt(people.bob, 'confirm').waitFor()
-    assert.equal((await post(people.twin1, path, { confirm: other.name })).status(), 403)
+    const form = id => `/projects/carto-api/environments/staging/guests/${id}/delete`
+    assert.equal((await post(people.twin1, form(follower.id))).status(), 403)
     assert.equal((await people.twin1.read(path)).status, 403)
-    assert.equal((await post(people.dave, path, { confirm: other.name })).status(), 404)
+    assert.equal((await post(people.dave, form(follower.id))).status(), 404)
     assert.equal((await people.bob.read(`/projects/carto-api/staging/guests/${UUID}/remove`)).status, 404)
-    const first = await post(people.bob, `/projects/carto-api/staging/guests/${sample.guest}/remove`, { confirm: 'staging.carto.example.net' })
-    assert.equal(first.status(), 404, 'the first goes with the environment')
-    const whole = await post(people.bob, '/projects/carto-api/staging/remove', { confirm: 'carto-api/staging' })
+    const leader = await post(people.bob, form(sample.guest))
+    assert.equal(leader.status(), 404, 'the leader goes with the environment')
+    const whole = await post(people.bob, '/projects/carto-api/environments/staging/delete', { _page: '/projects/carto-api/staging/remove' })
     assert.equal(whole.status(), 409)
-    assert.match(pages.errorsIn(await whole.text()), new RegExp(`Take ${other.name} from`))
+    assert.match(pages.errorsIn(await whole.text()), new RegExp(`Take ${follower.name} from`))
   })
 
   await step('lists are filtered and have pages', async () => {
     const { page } = people.bob
     await page.goto('/deployments')
+    await page.evaluate(() => { window.stayed = true })
     await page.getByLabel('State').selectOption({ label: 'Rolled back' })
-    await page.getByLabel('Project').selectOption('carto-api')
+    await page.getByLabel('Project').fill('carto-api')
     await pages.press(people.bob, 'Filter')
     const rows = page.locator('[data-deployment]')
     assert.equal(await rows.count(), 4)
+    assert.match(page.url(), /state=rolled_back/, 'the list has an address')
+    await page.goBack()
+    await until('the list as it was', async () => (await rows.count()) > 4)
+    assert.equal(await page.evaluate(() => window.stayed), true, 'it was never loaded again')
     await page.goto('/deployments?by=nobody')
     await page.getByText('No deployment like that').waitFor()
-    const older = (await people.bob.read(`/deployments?before=${sample.ids[4]}`)).html
-    assert.equal((older.match(/data-deployment=/g) ?? []).length, 4)
+    await page.goto('/deployments?limit=20')
+    assert.equal(await rows.count(), 20)
+    await page.getByRole('link', { name: 'Next page' }).click()
+    await page.waitForURL(/cursor=/)
+    assert.equal(await rows.count(), sample.ids.length - 20)
   })
 
   await step('a viewer reads and changes nothing', async () => {
     const { html } = await people.twin1.read(`/projects/carto-api/deployments/${sample.live}`)
     assert.ok(html.includes('Download report') && !html.includes('Deploy again'))
-    for (const path of ['staging/deploy', 'staging/drill', `staging/restore/${sample.ids.at(-1)}`, 'staging/settings', `deployments/${sample.live}/again`]) {
-      const answer = await post(people.twin1, `/projects/carto-api/${path}`, { settings: 'a: 1' })
+    const forms = [['deployments', {}], ['deployments', { archive: sample.ids.at(-1) }], ['drill', {}], ['settings', { settings: 'a: 1', version: '0123456789abcdef' }]]
+    for (const [path, form] of forms) {
+      const answer = await post(people.twin1, `/projects/carto-api/environments/staging/${path}`, form)
       assert.equal(answer.status(), 403, path)
     }
   })
@@ -284,7 +298,7 @@ test('projects, their members and their deployments', async t => {
       const visitor = await Visitor.open(browser, server, { viewport: { width, height: 900 }, colorScheme, storageState })
       visitors.push(visitor)
       const of = `/projects/carto-api`
-      const places = { overview: '/', projects: '/projects', new: '/projects/new', project: of, remove: `${of}/remove`, environment: `${of}/staging`, restore: `${of}/staging/restore/${sample.ids.at(-1)}`, drill: `${of}/staging/drill`, 'remove-environment': `${of}/staging/remove`, 'remove-environment-guest': `${of}/staging/guests/${other.id}/remove`, part: `${of}/deployments/${sample.failed}?guest=${other.name}`, deployments: '/deployments', failed: `${of}/deployments/${sample.failed}`, live: `${of}/deployments/${sample.live}`, search: `${of}/deployments/${sample.failed}?q=wheel`, guest: `/guests/${sample.guest}` }
+      const places = { overview: '/', projects: '/projects', new: '/projects/new', project: of, remove: `${of}/remove`, environment: `${of}/staging`, restore: `${of}/staging/restore/${sample.ids.at(-1)}`, drill: `${of}/staging/drill`, 'remove-environment': `${of}/staging/remove`, 'remove-environment-guest': `${of}/staging/guests/${follower.id}/remove`, part: `${of}/deployments/${sample.failed}?guest=${follower.name}`, deployments: '/deployments', failed: `${of}/deployments/${sample.failed}`, live: `${of}/deployments/${sample.live}`, search: `${of}/deployments/${sample.failed}?q=wheel`, guest: `/guests/${sample.guest}` }
       const faults = []
       for (const [name, place] of Object.entries(places)) {
         await visitor.page.goto(place)

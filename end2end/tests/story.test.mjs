@@ -101,6 +101,12 @@ test('from signing in to a guest and back to nothing', async t => {
   await step('bob requests a container, and enters it by the command that the page shows', async () => {
     await pages.fillRequest(bob, { name: guestName, project: 'atlas', environment: 'prod', size: 'xxsmall' })
     const known = path.join(server.folder, 'known_hosts')
+    const said = bob.page.locator('.check-said')
+    await said.getByText(`${guestName} is free. It goes to ${address}`).waitFor()
+    await bob.page.locator('[name=name]').fill('not a name')
+    await pages.errorAt(bob, 'name').getByText(/is not valid/).waitFor()
+    await bob.page.locator('[name=name]').fill(guestName)
+    await pages.errorAt(bob, 'name').waitFor({ state: 'detached' })
     const begin = performance.now()
     await bob.page.getByRole('button', { name: 'Request the guest' }).click()
     await bob.page.waitForURL(/\/guests\/[0-9a-f-]{36}$/)
@@ -119,6 +125,26 @@ test('from signing in to a guest and back to nothing', async t => {
     assert.ok((await lab.pasted(shown, key.path, 'ip -br address')).includes(pages.valueIn(html, 'ip')))
     await bob.page.locator('.head .status', { hasText: 'Running' }).waitFor()
     await bob.screenshot('story-guest')
+  })
+
+  await step('bob finds it, and what one can do, without leaving the keyboard', async () => {
+    const { page } = bob
+    await page.goto('/')
+    await page.locator('html[data-alive]').waitFor()
+    const option = name => page.getByRole('option', { name })
+    await page.keyboard.press('Control+k')
+    await option('Request a guest').waitFor()
+    await page.keyboard.type(guestName.slice(0, 6))
+    await option(guestName).waitFor()
+    await bob.screenshot('story-palette')
+    await page.keyboard.press('Enter')
+    await page.waitForURL(`**${guest}`)
+    await page.locator('html[data-alive]').waitFor()
+    await page.keyboard.press('Control+k')
+    await page.keyboard.type('nothing-is-called-so')
+    await page.locator('.palette').getByText('Nothing is called so').waitFor()
+    await page.keyboard.press('Escape')
+    assert.equal(await page.locator('dialog.palette').evaluate(dialog => dialog.open), false)
   })
 
   await step('carol, a developer, sees the guest and may not destroy it; erin, disabled, may not sign in', async () => {

@@ -1,6 +1,6 @@
 //! The way to the database: the given one, or a private PostgreSQL, with all migrations applied.
 
-use corpus_controller::store::{Db, as_server, as_shipped};
+use corpus_database::{Db, as_server, as_shipped};
 use secrecy::ExposeSecret;
 use sqlx::migrate::Migrator;
 use sqlx::postgres::PgConnectOptions;

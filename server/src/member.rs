@@ -2,7 +2,7 @@
 //!
 //! Who is not signed in sees the login page and nothing else: a page sends them there and
 //! remembers the way back, anything else answers 401. Whether a signed-in member may do what
-//! is asked is not decided here but in the controller.
+//! is asked is not decided here but in the controller. The API has its own: [`crate::doors::admit`].
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -10,13 +10,14 @@ use axum::extract::{ConnectInfo, Request, State};
 use axum::http::{Extensions, HeaderMap, Method, StatusCode, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Redirect, Response};
+use corpus_api::Principal;
 use corpus_app::Failure;
 use corpus_controller::Error;
-use corpus_controller::authz::Principal;
 use tower_sessions::Session;
 use url::form_urlencoded;
 
 use crate::config::Settings;
+use crate::doors::PREFIX;
 use crate::pages::{self, Extra};
 use crate::sessions;
 use crate::web::Web;
@@ -68,7 +69,8 @@ fn too_many() -> Response {
     (StatusCode::TOO_MANY_REQUESTS, [(header::RETRY_AFTER, "5")], why).into_response()
 }
 
-async fn principal(web: &Web, session: &Session) -> corpus_controller::Result<Option<Principal>> {
+/// The member of a session.
+pub async fn principal(web: &Web, session: &Session) -> corpus_controller::Result<Option<Principal>> {
     let member = sessions::member(session).await.map_err(|error| Error::Unavailable {
         message: "The database does not answer. Try again in a moment.".to_owned(),
         source: Box::new(error),
@@ -82,7 +84,11 @@ async fn principal(web: &Web, session: &Session) -> corpus_controller::Result<Op
 fn to_login(method: &Method, uri: &Uri, headers: &HeaderMap) -> Response {
     let accepts = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let is_page = method == Method::GET || method == Method::HEAD || method == Method::POST;
-    if !is_page || accepts.contains("text/event-stream") || accepts.contains("json") || uri.path().ends_with("/events")
+    if !is_page
+        || accepts.contains("text/event-stream")
+        || accepts.contains("json")
+        || uri.path().ends_with("/events")
+        || uri.path().starts_with(PREFIX)
     {
         return (StatusCode::UNAUTHORIZED, "Sign in first.").into_response();
     }

@@ -6,26 +6,28 @@
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
 use std::path::Path;
+use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use corpus_app::{Failure, FormState, Realms, Revealed};
-use corpus_controller::authz::Principal;
+use corpus_api::Principal;
+use corpus_app::{Answered, Caller, Failure, FormState, Realms};
 use futures::FutureExt;
 use leptos::config::LeptosOptions;
 use leptos::prelude::provide_context;
 
+use crate::doors::answers::Gate;
 use crate::member::Who;
 use crate::web::Web;
 
-/// What a page gets besides the controller and the principal.
+/// What a page gets besides who asks.
 #[derive(Debug, Clone, Default)]
 pub struct Extra {
     form: Option<FormState>,
-    revealed: Option<Revealed>,
+    answer: Option<Answered>,
     failure: Option<Failure>,
 }
 
@@ -40,9 +42,9 @@ impl Extra {
         Self { failure: Some(failure), ..Self::default() }
     }
 
-    /// A secret to show this once.
-    pub fn revealed(secret: String) -> Self {
-        Self { revealed: Some(Revealed(secret)), ..Self::default() }
+    /// The answer to a form, to show this once.
+    pub fn answer(answer: serde_json::Value) -> Self {
+        Self { answer: Some(Answered(answer)), ..Self::default() }
     }
 }
 
@@ -63,16 +65,16 @@ pub async fn render(web: &Web, headers: &HeaderMap, uri: &Uri, who: Option<Princ
     let mut request = Request::new(Body::empty());
     *request.uri_mut() = relative(uri);
     *request.headers_mut() = headers.clone();
-    let (controller, options) = (web.controller.clone(), web.leptos.clone());
+    let options = web.leptos.clone();
     let realms = Realms { ldap: web.login.has_directory() };
+    let caller = who.map(|who| Caller::new(who, Arc::new(Gate(web.controller.clone()))));
     let render = leptos_axum::render_app_async_with_context(
         move || {
-            provide_context(controller.clone());
-            provide_context(who.clone());
+            provide_context(caller.clone());
             provide_context(realms);
-            let Extra { form, revealed, failure } = extra.clone();
+            let Extra { form, answer, failure } = extra.clone();
             provide_if(form);
-            provide_if(revealed);
+            provide_if(answer);
             provide_if(failure);
         },
         move || corpus_app::shell(options.clone()),

@@ -2,12 +2,16 @@
 //! page can be framed, sniffed, or made to run what is not ours.
 
 use axum::extract::{Request, State};
-use axum::http::header::{self, HeaderName};
+use axum::http::header::{self, COOKIE, HeaderName};
 use axum::http::{HeaderMap, HeaderValue, Method};
 use axum::middleware::Next;
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
+use corpus_api::Problem;
 use corpus_app::Failure;
 
+use crate::doors::admit::{is_api, is_by_token};
+use crate::doors::json::Refused;
+use crate::doors::oauth;
 use crate::pages::{self, Extra};
 use crate::web::Web;
 
@@ -20,13 +24,23 @@ const POLICY: &str = "default-src 'none'; frame-ancestors 'none'; base-uri 'none
 /// Refuses a request that changes something unless it comes from a page of ours.
 ///
 /// Browsers say where a request comes from: `Sec-Fetch-Site` on https and localhost, `Origin`
-/// on every POST. What says neither is no browser of the last years, and is refused too.
+/// on every POST. What says neither is no browser of the last years, and is refused too. What comes
+/// with a token to the API needs neither: a browser adds no token by itself. Nor does what asks for one.
 pub async fn refuse_cross_site(State(web): State<Web>, request: Request, next: Next) -> Response {
-    let safe = matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
+    let reads = matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
+    let safe = reads || is_by_token(&request) || oauth::is_by_program(&request);
     if safe || is_ours(request.headers(), &web.settings.public_url.origin().ascii_serialization()) {
         return next.run(request).await;
     }
     tracing::warn!(path = request.uri().path(), "refused a request from another site");
+    if is_api(request.uri().path()) && request.headers().contains_key(COOKIE) {
+        let why = "This request was sent from another site. Send it with a token, or from a page here.";
+        return Refused(Problem::forbidden(why)).into_response();
+    }
+    if is_api(request.uri().path()) {
+        // Without a session nobody's name can be misused: they are told what is missing.
+        return next.run(request).await;
+    }
     let message = "This form was sent from another site. Open the page here and send it again.".to_owned();
     let failure = Failure { status: 403, title: "Not permitted".to_owned(), message };
     pages::render(&web, request.headers(), request.uri(), None, Extra::failure(failure)).await

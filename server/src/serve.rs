@@ -8,12 +8,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use corpus_controller::dns::{DnsError, DnsProvider, PowerDns, PowerDnsSettings};
-use corpus_controller::git::GitServer;
-use corpus_controller::jobs::{Engine, EngineConfig};
 use corpus_controller::mail::{MailError, Mailer};
 use corpus_controller::seal::{SealError, SealKeys};
 use corpus_controller::{Controller, Parts, ProjectGroups};
+use corpus_dns::{DnsError, DnsProvider, PowerDns, PowerDnsSettings};
+use corpus_git_server::{GitServer, Limits};
+use corpus_jobs::{Engine, EngineConfig};
 use secrecy::{ExposeSecret, SecretString};
 use thiserror::Error;
 use tokio::net::TcpListener;
@@ -169,6 +169,8 @@ impl Server {
         beside.spawn(async move { controller.watch_nodes(stopping).await });
         let (controller, stopping) = (self.controller.clone(), self.stopping.clone());
         beside.spawn(async move { controller.discover_deployments(stopping).await });
+        let (controller, stopping) = (self.controller.clone(), self.stopping.clone());
+        beside.spawn(async move { controller.forget_what_is_over(stopping).await });
         let (controller, stopping, refused) = (self.controller.clone(), self.stopping.clone(), self.refused.clone());
         beside.spawn(refused.keep(controller, stopping));
         let (controller, stopping, mailer) = (self.controller.clone(), self.stopping.clone(), self.mailer);
@@ -237,7 +239,8 @@ fn claimed(folder: &Path) -> Result<File, StartError> {
 
 async fn open_git(settings: &Settings, controller: &Controller) -> Result<Option<GitServer>, StartError> {
     let Some(git) = &settings.git else { return Ok(None) };
-    let opened = GitServer::bind(git.listen, &git.url(), controller).await;
+    let (key, backend) = (controller.git_host_key(), Arc::new(controller.clone()));
+    let opened = GitServer::bind(git.listen, &git.url(), key, backend, Limits::default()).await;
     let server = opened.map_err(|source| StartError::GitListen { address: git.listen, source })?;
     tracing::info!(address = %git.listen, fingerprint = controller.git_host_fingerprint(), "the git server");
     Ok(Some(server))

@@ -13,7 +13,7 @@ use axum::http::HeaderValue;
 use axum::http::header::SET_COOKIE;
 use axum::middleware::Next;
 use axum::response::Response;
-use corpus_controller::store::{Conn, Db};
+use corpus_database::{Conn, Db};
 use corpus_domain::UserId;
 use futures::TryFutureExt;
 use time::OffsetDateTime;

@@ -11,17 +11,23 @@ use axum::Router;
 use axum::http::HeaderName;
 use axum::middleware::{from_fn, from_fn_with_state};
 use axum::routing::{MethodRouter, get, post};
+use corpus_api::projects::members::SetMember;
+use corpus_api::stream::Stream;
+use corpus_api::{Method, Operation, StreamVisitor, Visitor};
 use corpus_controller::Controller;
-use corpus_controller::store::Db;
+use corpus_database::Db;
 use leptos::config::LeptosOptions;
 use tokio_util::sync::CancellationToken;
 use tower_http::limit::RequestBodyLimitLayer;
 use tower_http::request_id::{MakeRequestUuid, PropagateRequestIdLayer, SetRequestIdLayer};
 
 use crate::config::Settings;
+use crate::doors::events::Streams;
+use crate::doors::{PREFIX, admit, ask, events, form, json, oauth};
 use crate::login::{Accounts, Directory, Login};
+use crate::quota::Quota;
 use crate::turns::Turns;
-use crate::{assets, finish, forms, health, live, member, pages, security, sessions, trace};
+use crate::{assets, finish, forms, health, member, pages, security, sessions, trace};
 
 /// The largest body of a request: no form comes near it.
 const BODY_LIMIT: usize = 256 * 1024;
@@ -41,9 +47,11 @@ pub struct Web {
     /// The database, for sessions and readiness.
     pub db: Db,
     /// The places of live events.
-    pub streams: Arc<live::Streams>,
+    pub streams: Arc<Streams>,
     /// Whose request is worked on.
     pub turns: Arc<Turns>,
+    /// How many requests each member may send to the API.
+    pub quota: Arc<Quota>,
     /// Where leptos finds its files.
     pub leptos: LeptosOptions,
     /// Cancelled when the server is about to end.
@@ -62,6 +70,7 @@ impl Web {
         Self {
             db: accounts.db().clone(),
             leptos: pages::leptos_options(&settings.site_folder),
+            quota: Arc::new(Quota::new(settings.requests_per_minute)),
             settings: Arc::new(settings),
             login: Arc::new(Login::new(accounts, directory, controller.clone())),
             streams: Arc::default(),
@@ -78,12 +87,14 @@ pub fn router(web: Web) -> Router {
     let open = Router::new()
         .route("/healthz", get(health::alive))
         .route("/readyz", get(health::ready))
+        .merge(oauth::router())
         .merge(assets::router(&web.settings.site_folder));
     members(&web)
         .merge(open)
         .layer(from_fn_with_state(web.clone(), security::refuse_cross_site))
         .layer(RequestBodyLimitLayer::new(BODY_LIMIT))
         .layer(from_fn_with_state(web.clone(), pages::for_a_panic))
+        .layer(from_fn(json::as_problems))
         .layer(from_fn_with_state(web.clone(), security::headers))
         .layer(trace::layer())
         .layer(PropagateRequestIdLayer::new(REQUEST_ID))
@@ -98,12 +109,53 @@ fn members(web: &Web) -> Router<Web> {
         .router
         .merge(project_forms().router)
         .merge(reads().router)
+        .merge(operations())
         .method_not_allowed_fallback(pages::page)
         .fallback(pages::page)
         .layer(from_fn_with_state(web.clone(), member::admit))
+        .nest(PREFIX, api(web))
+        .merge(Router::new().route(ask::PATH, post(ask::ask)).layer(from_fn_with_state(web.clone(), admit::admit)))
         .layer(sessions::layer(store, &web.settings))
         .layer(from_fn(sessions::secure_removal))
         .layer(from_fn(finish::finish))
+}
+
+/// The plain form of every operation that changes something, and what can be followed.
+fn operations() -> Router<Web> {
+    macro_rules! forms {
+        ($($operation:ty),* $(,)?) => {{
+            let router = Router::new();
+            $(let router = form::form::<$operation>(router);)*
+            router
+        }};
+    }
+    followed(corpus_api::each_operation!(forms))
+}
+
+/// Every operation as JSON, for who may ask; what can be asked, for everybody.
+fn api(web: &Web) -> Router<Web> {
+    macro_rules! routes {
+        ($($operation:ty),* $(,)?) => {{
+            let router = Router::new();
+            $(let router = json::json::<$operation>(router);)*
+            router
+        }};
+    }
+    followed(corpus_api::each_operation!(routes))
+        .fallback(json::not_found)
+        .method_not_allowed_fallback(json::method_not_allowed)
+        .layer(from_fn_with_state(web.clone(), admit::admit))
+        .route("/openapi.json", get(json::description).fallback(json::method_not_allowed))
+}
+
+fn followed(router: Router<Web>) -> Router<Web> {
+    macro_rules! routes {
+        ($($stream:ty),* $(,)?) => {{
+            $(let router = events::events::<$stream>(router);)*
+            router
+        }};
+    }
+    corpus_api::each_stream!(routes)
 }
 
 /// Routes, with their paths.
@@ -122,67 +174,43 @@ impl Routes {
 }
 
 /// The paths of all forms and other answers to members besides pages, for tests that leave none out.
-pub fn paths() -> Vec<&'static str> {
-    [forms().paths, project_forms().paths, reads().paths].concat()
+pub fn paths() -> Vec<String> {
+    struct Paths(Vec<String>);
+    impl Visitor for Paths {
+        fn visit<O: Operation>(&mut self) {
+            let meta = O::META.plain();
+            self.0.extend((meta.method != Method::Get).then(|| meta.form_path()));
+        }
+    }
+    impl StreamVisitor for Paths {
+        fn visit_stream<S: Stream>(&mut self) {
+            self.0.push(S::META.plain().path.to_owned());
+        }
+    }
+    let routes = [forms().paths, project_forms().paths, reads().paths].concat();
+    let mut paths = Paths(routes.into_iter().map(str::to_owned).collect());
+    corpus_api::walk(&mut paths);
+    corpus_api::walk_streams(&mut paths);
+    paths.0
 }
 
 fn reads() -> Routes {
     Routes::default()
-        .route("/deployments/{id}", get(forms::deployments::by_id))
-        .route("/projects/{name}/deployments/{number}", get(forms::deployments::page_or_report))
-        .route("/jobs/{id}/events", get(live::events))
+        .route("/deployments/{deployment}", get(forms::deployments::by_id))
+        .route("/projects/{project}/deployments/{number}", get(forms::deployments::page_or_report))
 }
 
 fn forms() -> Routes {
-    use forms::{dns, guests, jobs, keys, login, mail, nodes, theme};
+    use forms::{login, nodes, theme};
     Routes::default()
         .route("/login", post(login::sign_in))
         .route("/logout", post(login::sign_out))
         .route("/theme", post(theme::choose))
-        .route("/nodes/link", post(nodes::link))
-        .route("/nodes/{id}/initialize", post(nodes::initialize))
-        .route("/nodes/{id}/repair", post(nodes::repair))
-        .route("/nodes/{id}/host-key", post(nodes::host_key))
-        .route("/nodes/{id}/overcommit", post(nodes::overcommit))
-        .route("/nodes/{id}/unlink", post(nodes::unlink))
-        .route("/guests/new", post(guests::request))
-        .route("/guests/{id}/start", post(guests::start))
-        .route("/guests/{id}/stop", post(guests::stop))
-        .route("/guests/{id}/restart", post(guests::restart))
-        .route("/guests/{id}/enlarge", post(guests::enlarge))
-        .route("/guests/{id}/limits", post(guests::limit))
-        .route("/guests/{id}/host-key", post(guests::host_key))
-        .route("/guests/{id}/destroy", post(guests::destroy))
-        .route("/guests/{id}/reveal", post(guests::reveal))
-        .route("/guests/{id}/names", post(dns::attach))
-        .route("/guests/{id}/names/{name_id}/detach", post(dns::detach))
-        .route("/dns", post(dns::create_zone))
-        .route("/dns/zones/{id}", post(dns::zone_access))
-        .route("/dns/zones/{id}/remove", post(dns::remove_zone))
-        .route("/keys", post(keys::add))
-        .route("/keys/{id}/remove", post(keys::remove))
-        .route("/keys/claim/{id}", post(keys::prove))
-        .route("/mail", post(mail::prefer))
-        .route("/jobs/{id}/cancel", post(jobs::cancel))
-        .route("/jobs/{id}/retry", post(jobs::retry))
-        .route("/jobs/{id}/abandon", post(jobs::abandon))
+        .route("/nodes/link", post(nodes::probe))
+        .route("/nodes/{node}/probe", post(nodes::probe_again))
 }
 
+/// Who gets a role is typed into the form, and so does not stand in its path.
 fn project_forms() -> Routes {
-    use forms::{deployments, projects};
-    Routes::default()
-        .route("/projects/new", post(projects::create))
-        .route("/projects/{name}/remove", post(projects::remove))
-        .route("/projects/{name}/members", post(projects::member))
-        .route("/projects/{name}/members/{login}/remove", post(projects::remove_member))
-        .route("/projects/{name}/environments", post(projects::set_up))
-        .route("/projects/{name}/prod-entry", post(projects::prod_entry))
-        .route("/projects/{name}/{environment}/settings", post(projects::settings))
-        .route("/projects/{name}/{environment}/remove", post(projects::remove_environment))
-        .route("/projects/{name}/{environment}/guests/{guest}/remove", post(projects::remove_guest))
-        .route("/projects/{name}/{environment}/deploy", post(deployments::deploy))
-        .route("/projects/{name}/{environment}/drill", post(deployments::drill))
-        .route("/projects/{name}/{environment}/restore/{archive}", post(deployments::restore))
-        .route("/projects/{name}/deployments/{number}/again", post(deployments::again))
-        .route("/projects/{name}/deployments/{number}/restore", post(deployments::undo))
+    Routes::default().route("/projects/{project}/members", post(form::take::<SetMember>))
 }

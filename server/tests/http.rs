@@ -1,8 +1,16 @@
 //! What a browser meets: login, sessions, refusals, headers, files, health.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests may fail loudly")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "tests may fail loudly"
+)]
 
 mod support;
 
+use reqwest::header::{COOKIE, ORIGIN};
+use serde_json::{Value, json};
 use sqlx::PgPool;
 use support::{Running, cookie_of, header, set_cookies};
 
@@ -277,4 +285,36 @@ async fn a_git_server_where_one_is_configured(pool: PgPool) {
     let address = server.git.unwrap();
     server.stop().await;
     assert!(tokio::net::TcpStream::connect(address).await.is_err(), "it listens on");
+}
+
+/// What an island asks of the one server function.
+async fn ask(server: &Running, cookie: &str, origin: &str, id: &str, operation: Value) -> (u16, Value) {
+    let request = server.client.post(format!("{}/fn/ask", server.url)).header(COOKIE, cookie).header(ORIGIN, origin);
+    let response = request.json(&json!({ "id": id, "operation": operation })).send().await.unwrap();
+    (response.status().as_u16(), response.json().await.unwrap_or_default())
+}
+
+#[sqlx::test(migrations = "../migrations")]
+async fn islands_ask_what_the_api_answers(pool: PgPool) {
+    let server = Running::start(&pool, "").await;
+    let (cookie, url) = (server.as_admin().await, server.url.clone());
+    let asks = |id: &'static str, operation: Value| ask(&server, &cookie, &url, id, operation);
+    let (status, made) = asks("create_project", json!({ "name": "atlas" })).await;
+    assert_eq!((status, &made["project"]), (200, &json!("atlas")), "{made}");
+    let (status, found) = asks("search", json!({ "q": "atl" })).await;
+    assert_eq!((status, &found["items"][0]["path"]), (200, &json!("/projects/atlas")), "{found}");
+    // As it was typed into a form.
+    let typed = json!([["project", " atlas "], ["environment", "dev"], ["size", "huge"], ["memory", ""], ["cpu", "x"]]);
+    let (status, problem) = asks("preview_guest", typed).await;
+    let wrong: Vec<_> = problem["errors"].as_array().unwrap().iter().map(|wrong| wrong["field"].clone()).collect();
+    assert_eq!((status, wrong), (422, vec![json!("size"), json!("cpu")]), "{problem}");
+    let (status, problem) = asks("search", json!({ "q": "x", "all": true })).await;
+    assert_eq!((status, &problem["errors"][0]["field"]), (422, &json!("all")));
+    assert_eq!(asks("drop_tables", json!({})).await.0, 404);
+    assert_eq!(asks("search", json!("x")).await.0, 400);
+    assert_eq!(ask(&server, "", &url, "search", json!({ "q": "x" })).await.0, 401);
+    let (status, _) =
+        ask(&server, &cookie, "https://evil.example", "create_project", json!({ "name": "borealis" })).await;
+    assert_eq!(status, 403);
+    server.stop().await;
 }

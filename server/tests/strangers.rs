@@ -11,9 +11,10 @@ mod support;
 #[path = "strangers/tenant.rs"]
 mod tenant;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use corpus_api::{Operation, Visitor};
 use corpus_server::web;
 use reqwest::header::COOKIE;
 use sqlx::PgPool;
@@ -35,8 +36,8 @@ const PAGES: [&str; 21] = [
     "/guests/{id}/destroy",
     "/projects",
     "/projects/new",
-    "/projects/{name}",
-    "/projects/{name}/{environment}",
+    "/projects/{project}",
+    "/projects/{project}/{environment}",
     "/deployments",
     "/dns",
     "/jobs",
@@ -49,9 +50,27 @@ const PAGES: [&str; 21] = [
 
 /// The routes of the router, and the pages.
 fn routes() -> Vec<String> {
-    let known = web::paths().into_iter().chain(PAGES).collect::<BTreeSet<_>>();
+    let known = web::paths().into_iter().chain(PAGES.map(str::to_owned)).collect::<BTreeSet<_>>();
     let open = ["/healthz", "/readyz", "/logout", "/login"];
-    known.into_iter().filter(|path| !open.contains(path)).map(str::to_owned).collect()
+    known.into_iter().filter(|path| !open.contains(&path.as_str())).collect()
+}
+
+/// The fields of each operation, by the path of its form: it takes no others.
+#[derive(Default)]
+struct Operations(BTreeMap<String, &'static [&'static str]>);
+
+impl Visitor for Operations {
+    fn visit<O: Operation>(&mut self) {
+        self.0.insert(O::META.plain().form_path(), corpus_api::input::fields::<O>().unwrap());
+    }
+}
+
+impl Operations {
+    /// Whether a form takes a field.
+    fn takes(&self, route: &str, field: &str) -> bool {
+        let in_path = route.contains(&format!("{{{field}}}"));
+        self.0.get(route).is_none_or(|fields| fields.contains(&field) && !in_path)
+    }
 }
 
 /// What every form is filled in with, all fields at once.
@@ -67,15 +86,19 @@ fn form(of: &Tenant) -> Vec<(&'static str, String)> {
         ("driver", "lxc".to_owned()),
         ("image", "debian-12".to_owned()),
         ("mode", "masterless".to_owned()),
-        ("guest", format!("staging:{}", of.guest)),
+        ("guest", id(of.guest)),
         ("login", of.member.clone()),
         ("role", "viewer".to_owned()),
         ("access", "all".to_owned()),
         ("confirm", of.word.clone()),
         ("comment", "why".to_owned()),
         ("settings", "a: 1".to_owned()),
+        ("developers", "true".to_owned()),
+        ("version", "0123456789abcdef".to_owned()),
         ("wants", "own".to_owned()),
         ("line", "no key".to_owned()),
+        ("fingerprint", "SHA256:0123456789012345678901234567890123456789012".to_owned()),
+        ("signature", "no signature".to_owned()),
     ]
 }
 
@@ -107,15 +130,23 @@ async fn what_is_of_another_project_is_as_if_it_were_not_there(pool: PgPool) {
         let there = answer(server.get(&atlas.path(&route), &dave).await, &atlas).await;
         let not_there = answer(server.get(&nobody.path(&route), &dave).await, &nobody).await;
         assert_eq!(there, not_there, "GET {route}");
-        // What is only posted to shows its page, and everybody has a page of their own keys.
-        if !is_of_ops(&route) && !route.starts_with("/keys") {
+        // What is only posted to shows its page, and everybody has pages of their own keys, tokens and names, and the one that asks for a code.
+        let shows_own =
+            ["/keys", "/tokens", "/names", "/zones", "/device-logins"].iter().any(|list| route.starts_with(list));
+        if !is_of_ops(&route) && !shows_own {
             assert_eq!(there.0, 404, "GET {route}");
         }
     }
+    let mut operations = Operations::default();
+    corpus_api::walk(&mut operations);
+    // Its form has in a box what its path has.
+    let members = operations.0.get("/projects/{project}/members/{login}").copied().unwrap();
+    operations.0.insert("/projects/{project}/members".to_owned(), members);
     for route in routes().into_iter().filter(|route| route.contains('{') || route == "/guests/new") {
         let send = async |of: &Tenant| {
             let fields = form(of);
-            let fields: Vec<_> = fields.iter().map(|(name, value)| (*name, value.as_str())).collect();
+            let taken = fields.iter().filter(|(name, _)| operations.takes(&route, name));
+            let fields: Vec<_> = taken.map(|(name, value)| (*name, value.as_str())).collect();
             answer(server.post(&of.path(&route), &dave, &fields).await, of).await
         };
         let (there, not_there) = (send(&atlas).await, send(&nobody).await);
@@ -153,7 +184,7 @@ async fn no_page_form_or_event_names_what_is_of_another_project(pool: PgPool) {
     let taken = [
         (format!("/guests/{}/names", own.guest), vec![("name", format!("shop.{}.example.net", atlas.word))]),
         (format!("/guests/{}/names", own.guest), vec![("name", format!("x.shop.{}.example.net", atlas.word))]),
-        ("/projects/new".to_owned(), vec![("name", atlas.word.clone())]),
+        ("/projects".to_owned(), vec![("name", atlas.word.clone())]),
     ];
     for (path, fields) in taken {
         let fields: Vec<_> = fields.iter().map(|(name, value)| (*name, value.as_str())).collect();

@@ -1,10 +1,14 @@
 //! Sample values of a deployment, in each state, and of its parts on several guests.
 
-use corpus_controller::project_views::{DeploymentDetail, DeploymentSummary, LogLine, OnGuestView};
+use corpus_api::deployments::log::DeploymentLogLine;
+use corpus_api::deployments::report::{
+    DeployedCommit, DeploymentFault, DeploymentReport, PhaseReport, Proof, ProofMoment, RecipeReport, SaltState,
+};
+use corpus_api::deployments::{Deployment, DeploymentLine, DeploymentPart};
+use corpus_api::environments::{Archive, LiveRelease};
 use corpus_domain::{DeploymentId, DeploymentState, Environment, Outcome, Phase, Trigger};
-use corpus_protocol::{ArchiveEntry, Commit, Fault, Live, Moment, PhaseReport, Proof, RecipeReport, Report, SaltState};
 
-use crate::project_samples::{archives, before, commit_id, id, live, millis, summary, word};
+use crate::project_samples::{archives, before, commit_id, id, live, summary, word};
 
 fn recipe(name: &str, outcome: Outcome, elapsed_ms: u64) -> RecipeReport {
     RecipeReport {
@@ -12,7 +16,8 @@ fn recipe(name: &str, outcome: Outcome, elapsed_ms: u64) -> RecipeReport {
         outcome,
         elapsed_ms,
         reason: (outcome == Outcome::Failed).then(|| "exit status 1".into()),
-        lines: Some((380, 411)),
+        first_line: Some(380),
+        last_line: Some(411),
         failing_line: (outcome == Outcome::Failed).then_some(415),
         states: vec![],
     }
@@ -54,11 +59,12 @@ fn phases(state: DeploymentState) -> Vec<PhaseReport> {
     let one = |phase, outcome, elapsed_ms, recipes| PhaseReport {
         phase,
         outcome,
-        began_ms: (outcome != Outcome::Skipped).then(|| millis(180)),
+        began_at: (outcome != Outcome::Skipped).then(|| before(180)),
         elapsed_ms,
         recipes,
     };
-    let built_in = || vec![RecipeReport { lines: None, ..recipe("(built in)", Outcome::Done, 3_100) }];
+    let built_in =
+        || vec![RecipeReport { first_line: None, last_line: None, ..recipe("(built in)", Outcome::Done, 3_100) }];
     let mut all = vec![
         one(Phase::Archive, Outcome::Done, 3_100, built_in()),
         one(Phase::Sync, Outcome::Done, 800, vec![]),
@@ -68,7 +74,7 @@ fn phases(state: DeploymentState) -> Vec<PhaseReport> {
     if running {
         all.pop();
         all.push(PhaseReport {
-            began_ms: Some(millis(9)),
+            began_at: Some(before(9)),
             ..one(Phase::Install, Outcome::Skipped, 0, vec![recipe("00_packages.sls", Outcome::Done, 4_200)])
         });
         return all;
@@ -93,28 +99,23 @@ fn proofs(failed: bool) -> Vec<Proof> {
         elapsed_ms: 38,
     };
     vec![
-        one(Moment::Before, true, "HTTP 200 in 41 ms"),
-        one(if failed { Moment::RolledBack } else { Moment::After }, true, "HTTP 200 in 38 ms"),
+        one(ProofMoment::Before, true, "HTTP 200 in 41 ms"),
+        one(if failed { ProofMoment::RolledBack } else { ProofMoment::After }, true, "HTTP 200 in 38 ms"),
     ]
 }
 
-pub fn deployment(state: DeploymentState) -> DeploymentDetail {
+pub fn deployment(state: DeploymentState) -> Deployment {
     let failed = matches!(state, DeploymentState::RolledBack | DeploymentState::Broken);
     let summary = summary(218, Environment::Staging, state, Trigger::Push);
-    let now = if failed { live(217, 90_000) } else { Live { commit: summary.commit.clone(), ..live(218, 148) } };
-    let commit = |id: &str, subject: &str, author: &str| Commit {
+    let now = if failed { live(217, 90_000) } else { LiveRelease { commit: summary.commit.clone(), ..live(218, 148) } };
+    let commit = |id: &str, subject: &str, author: &str| DeployedCommit {
         id: commit_id(id),
         subject: subject.into(),
         author: author.into(),
-        at_ms: millis(8_000),
+        at: Some(before(8_000)),
     };
-    let report = Report {
-        id: summary.id,
-        project: summary.project.clone(),
-        environment: summary.environment,
+    let report = DeploymentReport {
         state,
-        trigger: summary.trigger,
-        by: summary.by.clone(),
         commit: summary.commit.clone(),
         pillar: Some(commit_id("0dd1e5")),
         previous: Some(commit_id("5aa9e10")),
@@ -122,11 +123,9 @@ pub fn deployment(state: DeploymentState) -> DeploymentDetail {
             commit("77b02de", "Move tiles to the new store <b>", "Mia Meier"),
             commit("3c0ffee", "Prepare the store", "Ada"),
         ],
-        ordered_ms: millis(190),
-        began_ms: millis(189),
-        ended_ms: millis(148),
+        began_at: Some(before(189)),
         phases: phases(state),
-        fault: failed.then(|| Fault {
+        fault: failed.then(|| DeploymentFault {
             phase: Phase::Install,
             recipe: Some("20_migrate.sls".into()),
             message: "state migrate-tiles: manage.py migrate exited with 1".into(),
@@ -139,8 +138,8 @@ pub fn deployment(state: DeploymentState) -> DeploymentDetail {
         },
         live: Some(now.clone()),
         failed_tree: failed.then(|| format!("archives/{}/project.failed", summary.id)),
-        archives: [ArchiveEntry {
-            id: summary.id,
+        archives: [Archive {
+            deployment: summary.id,
             ..archives().into_iter().next().unwrap_or_else(|| std::process::abort())
         }]
         .into_iter()
@@ -149,19 +148,20 @@ pub fn deployment(state: DeploymentState) -> DeploymentDetail {
         lines: 452,
     };
     let waiting = matches!(state, DeploymentState::Waiting | DeploymentState::Superseded);
-    DeploymentDetail {
-        live: Some((now, Some(if failed { 217 } else { 218 }))),
+    Deployment {
+        live: Some(now),
         report: (!waiting).then_some(report),
-        first: None,
-        others: Vec::new(),
+        leader: None,
+        followers: Vec::new(),
         guests: Vec::new(),
-        summary,
+        may_deploy: true,
+        line: summary,
     }
 }
 
-fn on_guest(number: u128, state: DeploymentState, fault: Option<&str>) -> OnGuestView {
-    OnGuestView {
-        id: DeploymentId(id(0x2180 + number)),
+fn on_guest(number: u128, state: DeploymentState, fault: Option<&str>) -> DeploymentPart {
+    DeploymentPart {
+        deployment: DeploymentId(id(0x2180 + number)),
         guest: word(&format!("web-{number}.carto.example.net")),
         state,
         fault: fault.map(str::to_owned),
@@ -171,24 +171,24 @@ fn on_guest(number: u128, state: DeploymentState, fault: Option<&str>) -> OnGues
 
 const WHY: &str = "install: 20_migrate.sls: exit status 1";
 
-/// It could have gone live on the first guest, but could not on another one.
-pub fn refused() -> DeploymentDetail {
-    let mut detail = holding();
+/// It could have gone live on the leader, but could not on a follower.
+pub fn refused() -> Deployment {
+    let mut detail = prepared();
     let (why, state) = (format!("web-2.carto.example.net: {WHY}"), DeploymentState::RolledBack);
-    detail.summary =
-        DeploymentSummary { fault: Some(why.clone()), ..summary(218, Environment::Staging, state, Trigger::Push) };
-    detail.live = Some((live(217, 90_000), Some(217)));
-    detail.others = vec![on_guest(2, state, Some(WHY))];
+    detail.line =
+        DeploymentLine { fault: Some(why.clone()), ..summary(218, Environment::Staging, state, Trigger::Push) };
+    detail.live = Some(live(217, 90_000));
+    detail.followers = vec![on_guest(2, state, Some(WHY))];
     if let Some(report) = &mut detail.report {
         report.state = state;
-        report.fault = Some(Fault { phase: Phase::Others, recipe: None, message: why, line: None });
-        for phase in report.phases.iter_mut().filter(|phase| phase.phase == Phase::Others) {
+        report.fault = Some(DeploymentFault { phase: Phase::Followers, recipe: None, message: why, line: None });
+        for phase in report.phases.iter_mut().filter(|phase| phase.phase == Phase::Followers) {
             (phase.outcome, phase.elapsed_ms) = (Outcome::Failed, 31_000);
         }
         report.phases.push(PhaseReport {
             phase: Phase::Rollback,
             outcome: Outcome::Done,
-            began_ms: Some(millis(149)),
+            began_at: Some(before(149)),
             elapsed_ms: 4_900,
             recipes: vec![],
         });
@@ -196,40 +196,40 @@ pub fn refused() -> DeploymentDetail {
     detail
 }
 
-/// Its part on that other guest.
-pub fn part() -> DeploymentDetail {
+/// Its part on that follower.
+pub fn part() -> Deployment {
     let mut detail = deployment(DeploymentState::RolledBack);
-    let other = on_guest(2, DeploymentState::RolledBack, Some(WHY));
-    let whole = refused().summary;
-    detail.first = Some(OnGuestView {
-        id: whole.id,
-        guest: whole.guest.clone(),
+    let follower = on_guest(2, DeploymentState::RolledBack, Some(WHY));
+    let whole = refused().line;
+    detail.leader = Some(DeploymentPart {
+        deployment: whole.id,
+        guest: whole.guest_name.clone(),
         state: whole.state,
         fault: whole.fault.clone(),
         elapsed_ms: whole.elapsed_ms,
     });
-    (detail.summary.id, detail.summary.guest) = (other.id, other.guest.clone());
-    detail.summary.leader = Some(whole.id);
-    detail.others = vec![other];
+    (detail.line.id, detail.line.guest_name) = (follower.deployment, follower.guest.clone());
+    detail.line.leader = Some(whole.id);
+    detail.followers = vec![follower];
     detail.guests = vec![word("web-2.carto.example.net"), word("web-3.carto.example.net")];
     detail
 }
 
-/// It is proven on the first guest and runs on another one; a third is next.
-pub fn holding() -> DeploymentDetail {
+/// It is prepared on the leader and runs on a follower; a third guest is next.
+pub fn prepared() -> Deployment {
     let mut detail = deployment(DeploymentState::Live);
-    detail.summary = summary(218, Environment::Staging, DeploymentState::Running, Trigger::Push);
-    detail.live = Some((live(217, 90_000), Some(217)));
-    detail.others = vec![on_guest(2, DeploymentState::Running, None)];
+    detail.line = summary(218, Environment::Staging, DeploymentState::Running, Trigger::Push);
+    detail.live = Some(live(217, 90_000));
+    detail.followers = vec![on_guest(2, DeploymentState::Running, None)];
     detail.guests = vec![word("web-2.carto.example.net"), word("web-3.carto.example.net")];
     if let Some(report) = &mut detail.report {
         report.state = DeploymentState::Running;
         report.live = None;
         report.phases.pop();
         report.phases.push(PhaseReport {
-            phase: Phase::Others,
+            phase: Phase::Followers,
             outcome: Outcome::Skipped,
-            began_ms: Some(millis(12)),
+            began_at: Some(before(12)),
             elapsed_ms: 0,
             recipes: vec![],
         });
@@ -237,23 +237,23 @@ pub fn holding() -> DeploymentDetail {
     detail
 }
 
-/// It is live on the first guest and one other, but not on the third.
-pub fn partly() -> DeploymentDetail {
+/// It is live on the leader and one follower, but not on the other.
+pub fn partly() -> Deployment {
     let mut detail = deployment(DeploymentState::Live);
     let lost = "what became of it is not known; it goes live when its guest answers again";
-    detail.others = vec![on_guest(2, DeploymentState::Live, None), on_guest(3, DeploymentState::Broken, Some(lost))];
+    detail.followers = vec![on_guest(2, DeploymentState::Live, None), on_guest(3, DeploymentState::Broken, Some(lost))];
     if let Some(report) = &mut detail.report {
         let at = report.phases.len().saturating_sub(1);
         let (outcome, recipes) = (Outcome::Done, vec![]);
         report.phases.insert(
             at,
-            PhaseReport { phase: Phase::Others, outcome, began_ms: Some(millis(170)), elapsed_ms: 33_000, recipes },
+            PhaseReport { phase: Phase::Followers, outcome, began_at: Some(before(170)), elapsed_ms: 33_000, recipes },
         );
     }
     detail
 }
 
-pub fn log() -> Vec<LogLine> {
+pub fn log() -> Vec<DeploymentLogLine> {
     let text = |number: i64| match number {
         412 => "----------".to_owned(),
         413 => "          ID: migrate-tiles".to_owned(),
@@ -264,7 +264,7 @@ pub fn log() -> Vec<LogLine> {
         _ => format!("Collecting wheel number {number} from the index of the installation, which has a long name"),
     };
     (407..=447)
-        .map(|number| LogLine {
+        .map(|number| DeploymentLogLine {
             number,
             at: before(600 - number),
             stream: if matches!(number, 415 | 416) {

@@ -1,30 +1,26 @@
 //! Sample values of jobs in every state, and of the log of one.
 
 use chrono::Duration;
-use corpus_controller::jobs::{JobDetail, JobRow, LogLine, StepRow};
-use corpus_domain::{GuestId, JobId, JobKind, JobState, NodeId, ProjectId, StepState};
-use corpus_protocol::Stream;
+use corpus_api::jobs::{Job, JobLine, JobLogLine, JobStep};
+use corpus_domain::{GuestId, JobId, JobKind, JobState, NodeId, StepState};
 
 use super::{before, id};
 
-fn job(number: u128, title: &str, kind: JobKind, state: JobState) -> JobRow {
+fn job(number: u128, title: &str, kind: JobKind, state: JobState) -> JobLine {
     let waits = state == JobState::Waiting;
-    JobRow {
+    JobLine {
         id: JobId(id(40 + number)),
         kind,
         title: title.into(),
-        params: serde_json::json!({}),
         state,
-        node_id: Some(NodeId(id(11))),
-        guest_id: Some(GuestId(id(20))),
-        project_id: Some(ProjectId(id(5))),
-        created_by: None,
+        node: Some(NodeId(id(11))),
+        guest: Some(GuestId(id(20))),
+        project: "carto".parse().ok(),
+        by: "dev.lead".parse().ok(),
         created_at: before(200),
         started_at: (!waits).then(|| before(190)),
         ended_at: matches!(state, JobState::Done | JobState::Undone).then(|| before(188)),
-        generation: 1,
         cancel_requested_at: None,
-        cancel_requested_by: None,
         error: matches!(state, JobState::Undone | JobState::Stuck)
             .then(|| "node-07.lyon.example.net did not answer for 60 s".into()),
         waiting_for: waits.then(|| "Create guest new.carto.example.net to finish".into()),
@@ -32,16 +28,12 @@ fn job(number: u128, title: &str, kind: JobKind, state: JobState) -> JobRow {
         retry_at: None,
         node_unreachable_since: None,
         blocked_by: waits.then(|| JobId(id(40))),
-        blocker_project: waits.then(|| ProjectId(id(5))),
-        abandoned_by: None,
-        comment: None,
-        feed_seq: 12,
     }
 }
 
 /// One that a node keeps waiting.
-fn retried() -> JobRow {
-    JobRow {
+fn retried() -> JobLine {
+    JobLine {
         waiting_for: Some("node node-07.lyon.example.net to answer (attempt 3 of 20)".into()),
         waiting_since: Some(before(14)),
         retry_at: Some(before(-6)),
@@ -50,7 +42,7 @@ fn retried() -> JobRow {
     }
 }
 
-pub fn jobs() -> Vec<JobRow> {
+pub fn jobs() -> Vec<JobLine> {
     vec![
         job(0, "Create guest new.carto.example.net", JobKind::GuestCreate, JobState::Running),
         job(1, "Attach beta.atlas.example.net", JobKind::NameAttach, JobState::Waiting),
@@ -61,7 +53,7 @@ pub fn jobs() -> Vec<JobRow> {
     ]
 }
 
-pub fn job_details() -> Vec<JobDetail> {
+pub fn job_details() -> Vec<Job> {
     let steps = [
         ("ids", "Choose ids"),
         ("allocate", "Allocate address and port"),
@@ -84,7 +76,7 @@ pub fn job_details() -> Vec<JobDetail> {
     };
     let step = |index: usize, state: StepState| {
         let (name, title) = steps.get(index).copied().unwrap_or_default();
-        StepRow {
+        JobStep {
             index: i32::try_from(index).unwrap_or(0),
             name: name.into(),
             title: title.into(),
@@ -99,30 +91,37 @@ pub fn job_details() -> Vec<JobDetail> {
             progress_done: (state == StepState::Running).then_some(3),
             progress_total: Some(4),
             alive_at: Some(before(if state == StepState::Running { 75 } else { 5 })),
-            seq: 1,
         }
     };
     jobs()
         .into_iter()
-        .map(|job| JobDetail {
-            steps: states(job.state).into_iter().enumerate().map(|(index, state)| step(index, state)).collect(),
-            job,
+        .map(|line| Job {
+            steps: states(line.state).into_iter().enumerate().map(|(index, state)| step(index, state)).collect(),
+            cancel_requested_by: None,
+            abandoned_by: None,
+            comment: None,
+            position: None,
+            may_decide: true,
+            taken: 1,
+            last_event: 12,
+            line,
         })
         .collect()
 }
 
-pub fn log() -> Vec<LogLine> {
-    let line =
-        |seq, stream, text: &str| LogLine { seq, at: before(20 - seq), step: Some(0), stream, text: text.into() };
+pub fn log() -> Vec<JobLogLine> {
+    let line = |number, stream: &str, text: &str| JobLogLine {
+        number,
+        at: before(20 - number),
+        step: Some(0),
+        stream: stream.into(),
+        text: text.into(),
+    };
     vec![
-        line(1, Stream::Note, "10.5.0.15, port 40015"),
-        line(2, Stream::Out, "Creating container new.carto.example.net"),
-        line(3, Stream::Out, "mount -t overlay  lowerdir=/var/lib/corpus/images/debian-12/rootfs"),
-        line(
-            4,
-            Stream::Err,
-            "lxc-start: tools/lxc_start.c: 298 The container failed to start <script>alert(1)</script>",
-        ),
-        line(5, Stream::Note, "trying again in 0.2 s"),
+        line(1, "note", "10.5.0.15, port 40015"),
+        line(2, "out", "Creating container new.carto.example.net"),
+        line(3, "out", "mount -t overlay  lowerdir=/var/lib/corpus/images/debian-12/rootfs"),
+        line(4, "err", "lxc-start: tools/lxc_start.c: 298 The container failed to start <script>alert(1)</script>"),
+        line(5, "note", "trying again in 0.2 s"),
     ]
 }

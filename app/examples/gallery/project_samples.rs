@@ -1,27 +1,31 @@
 //! Sample values of projects and their environments.
 
-use chrono::{Duration, Utc};
-use corpus_controller::project_views::{
-    Delivery, DeploymentSummary, EnvironmentView, MemberView, OtherGuestView, ProjectDetail, ProjectSummary,
+use chrono::{DateTime, Duration, Utc};
+use corpus_api::Role;
+use corpus_api::deployments::{DeploymentLine, DeploymentPage};
+use corpus_api::environments::{
+    Archive, ConfigurationValue, EnvironmentGuest, EnvironmentSettings, EnvironmentSummary, LiveRelease,
+    ProjectEnvironment,
 };
-use corpus_controller::views::Time;
+use corpus_api::principal::to_deploy;
+use corpus_api::projects::members::{Member, MemberPage};
+use corpus_api::projects::{
+    Delivery, DeliveryWeek, DeploymentDuration, EnvironmentLine, FreeGuest, NewestDeployment, ProdEntry, Project,
+    ProjectLine, ProjectPage,
+};
+use corpus_app::pages::project::Beside;
 use corpus_domain::{
     CommitId, DeploymentId, DeploymentState, Environment, EnvironmentState, GuestId, GuestState, JobId, Origin,
-    ProjectId, ProjectRole, Trigger, UserId,
+    ProjectRole, Trigger,
 };
-use corpus_protocol::{ArchiveEntry, ConfigurationEntry, Live};
 use uuid::Uuid;
 
 pub fn id(number: u128) -> Uuid {
     Uuid::from_u128(0x0199_d3c0_0000_7000_8000_0000_0000_0000 + number)
 }
 
-pub fn before(seconds: i64) -> Time {
+pub fn before(seconds: i64) -> DateTime<Utc> {
     Utc::now() - Duration::seconds(seconds)
-}
-
-pub fn millis(seconds: i64) -> u64 {
-    u64::try_from(before(seconds).timestamp_millis()).unwrap_or(0)
 }
 
 pub fn word<T: std::str::FromStr>(text: &str) -> T {
@@ -32,13 +36,12 @@ pub fn commit_id(start: &str) -> CommitId {
     word(&format!("{start:0<40}"))
 }
 
-pub fn summary(number: i64, environment: Environment, state: DeploymentState, trigger: Trigger) -> DeploymentSummary {
+pub fn summary(number: i64, environment: Environment, state: DeploymentState, trigger: Trigger) -> DeploymentLine {
     let failed = matches!(state, DeploymentState::RolledBack | DeploymentState::Broken);
     let over = state.is_over();
-    DeploymentSummary {
+    DeploymentLine {
         id: DeploymentId(id(u128::from(number.unsigned_abs()))),
         number,
-        project_id: ProjectId(id(5)),
         project: word("carto-api"),
         environment,
         state,
@@ -51,12 +54,13 @@ pub fn summary(number: i64, environment: Environment, state: DeploymentState, tr
         ended_at: over.then(|| before(148)),
         elapsed_ms: over.then_some(42_000),
         job: (!over).then(|| JobId(id(40))),
-        guest: word("staging.carto.example.net"),
+        guest: GuestId(id(22)),
+        guest_name: word("staging.carto.example.net"),
         leader: None,
     }
 }
 
-pub fn deployments() -> Vec<DeploymentSummary> {
+pub fn deployments() -> Vec<DeploymentLine> {
     vec![
         summary(219, Environment::Prod, DeploymentState::Running, Trigger::Push),
         summary(218, Environment::Staging, DeploymentState::RolledBack, Trigger::Push),
@@ -68,30 +72,36 @@ pub fn deployments() -> Vec<DeploymentSummary> {
     ]
 }
 
-pub fn live(number: u128, seconds: i64) -> Live {
-    Live {
-        deployment: DeploymentId(id(number)),
+/// A page of them, with another one after it.
+pub fn deployment_page() -> DeploymentPage {
+    DeploymentPage { items: deployments(), next: "abc".parse().ok() }
+}
+
+pub fn live(number: i64, seconds: i64) -> LiveRelease {
+    LiveRelease {
+        deployment: DeploymentId(id(u128::from(number.unsigned_abs()))),
+        number: Some(number),
         commit: Some(commit_id("5aa9e10")),
         pillar: Some(commit_id("0dd1e5")),
-        since_ms: millis(seconds),
+        since: Some(before(seconds)),
     }
 }
 
-pub fn archives() -> Vec<ArchiveEntry> {
+pub fn archives() -> Vec<Archive> {
     (0..3)
-        .map(|at| ArchiveEntry {
-            id: DeploymentId(id(217 - at)),
+        .map(|at| Archive {
+            deployment: DeploymentId(id(217 - at)),
             commit: Some(commit_id(if at == 0 { "5aa9e10" } else { "1d2a9c4" })),
-            at_ms: millis(200 + 90_000 * i64::try_from(at).unwrap_or(0)),
+            at: Some(before(200 + 90_000 * i64::try_from(at).unwrap_or(0))),
             bytes: 4_250_000,
             has_failed_tree: at == 1,
         })
         .collect()
 }
 
-fn configuration() -> Vec<ConfigurationEntry> {
+fn configuration() -> Vec<ConfigurationValue> {
     let entry =
-        |key: &str, value: Option<serde_json::Value>, origin| ConfigurationEntry { key: key.into(), value, origin };
+        |key: &str, value: Option<serde_json::Value>, origin| ConfigurationValue { key: key.into(), value, origin };
     vec![
         entry("archives", Some(5.into()), Origin::BuiltIn),
         entry("branches", Some(serde_json::json!(["main", "master"])), Origin::BuiltIn),
@@ -106,145 +116,204 @@ fn configuration() -> Vec<ConfigurationEntry> {
     ]
 }
 
-fn environment(which: Environment, state: EnvironmentState, number: u128) -> EnvironmentView {
-    let has_live = state == EnvironmentState::Ready && which != Environment::Dev;
-    let settings = serde_json::json!({ "workers": 4, "database": { "host": "db" } });
-    EnvironmentView {
-        environment: which,
-        state,
-        state_reason: (state == EnvironmentState::Failed).then(|| "the guest has no git".into()),
-        guest_id: GuestId(id(20 + number)),
-        guest: word(&format!("{which}.carto.example.net")),
-        guest_state: if which == Environment::Dev { GuestState::Stopped } else { GuestState::Running },
-        hosts: if which == Environment::Dev {
-            vec![]
-        } else {
-            vec![word(&format!("{which}.carto.example.net")), word("tiles.carto.example.net")]
-        },
-        others: Vec::new(),
-        git_url: Some(format!("ssh://git@corpus.example.net:2222/carto-api/{which}")),
-        pillar_url: Some(format!("ssh://git@corpus.example.net:2222/carto-api/{which}/pillar")),
-        live: has_live.then(|| live(217, 90_000)),
-        live_number: has_live.then_some(217),
-        archives: if has_live { archives() } else { vec![] },
-        configuration: if has_live { configuration() } else { vec![] },
-        observed_at: has_live.then(|| before(12)),
-        settings: serde_json::from_value(settings).unwrap_or_default(),
-        job: (state == EnvironmentState::SettingUp).then(|| JobId(id(40))),
-    }
-}
-
-/// An environment on three guests: one is behind, and one could not be set up.
-pub fn several() -> EnvironmentView {
-    let other = |number: u128, name: &str| OtherGuestView {
-        guest_id: GuestId(id(60 + number)),
-        guest: word(name),
+fn guest(number: u128, name: &str) -> EnvironmentGuest {
+    EnvironmentGuest {
+        guest: GuestId(id(number)),
+        name: word(name),
         guest_state: GuestState::Running,
         state: EnvironmentState::Ready,
         state_reason: None,
         hosts: vec![],
         live: Some(live(216, 300_000)),
-        live_number: Some(216),
         observed_at: Some(before(14)),
         job: None,
-    };
-    EnvironmentView {
-        others: vec![
-            OtherGuestView { hosts: vec![word("web-2.carto.example.net")], ..other(2, "web-2.carto.example.net") },
-            OtherGuestView {
-                state: EnvironmentState::Failed,
-                state_reason: Some("the guest has no git".into()),
-                live: None,
-                live_number: None,
-                ..other(3, "web-3.carto.example.net")
-            },
-        ],
-        ..environment(Environment::Staging, EnvironmentState::Ready, 6)
     }
 }
 
-pub fn projects() -> Vec<ProjectSummary> {
-    let project = |number: u128, name: &str, environments, last: Option<DeploymentSummary>| ProjectSummary {
-        id: ProjectId(id(number)),
-        name: word(name),
-        role: (number == 5).then_some(ProjectRole::Maintainer),
-        members: 4,
-        environments,
-        last,
-        created_at: before(9_000_000),
+fn environment(project: &str, which: Environment, state: EnvironmentState, number: u128) -> EnvironmentSummary {
+    let has_live = state == EnvironmentState::Ready && which != Environment::Dev;
+    let name = format!("{which}.carto.example.net");
+    let (guest_state, hosts) = match which {
+        Environment::Dev => (GuestState::Stopped, vec![]),
+        _ => (GuestState::Running, vec![word(&name), word("tiles.carto.example.net")]),
     };
+    EnvironmentSummary {
+        project: word(project),
+        environment: which,
+        leader: EnvironmentGuest {
+            guest_state,
+            state,
+            state_reason: (state == EnvironmentState::Failed).then(|| "the guest has no git".into()),
+            hosts,
+            live: has_live.then(|| live(217, 90_000)),
+            observed_at: has_live.then(|| before(12)),
+            job: (state == EnvironmentState::SettingUp).then(|| JobId(id(40))),
+            ..guest(20 + number, &name)
+        },
+        followers: Vec::new(),
+        git_url: Some(format!("ssh://git@corpus.example.net:2222/{project}/{which}")),
+        pillar_url: Some(format!("ssh://git@corpus.example.net:2222/{project}/{which}/pillar")),
+        archives: if has_live { 3 } else { 0 },
+        may_deploy: true,
+        may_change: true,
+    }
+}
+
+/// An environment on three guests: one is behind, and one could not be set up.
+pub fn several() -> EnvironmentSummary {
+    let behind = guest(62, "web-2.carto.example.net");
+    let failed = EnvironmentGuest {
+        state: EnvironmentState::Failed,
+        state_reason: Some("the guest has no git".into()),
+        live: None,
+        ..guest(63, "web-3.carto.example.net")
+    };
+    EnvironmentSummary {
+        followers: vec![EnvironmentGuest { hosts: vec![word("web-2.carto.example.net")], ..behind }, failed],
+        ..environment("shop", Environment::Staging, EnvironmentState::Ready, 6)
+    }
+}
+
+/// An environment with what its own page shows.
+pub fn whole(summary: &EnvironmentSummary) -> ProjectEnvironment {
+    let has_live = summary.leader.live.is_some();
+    ProjectEnvironment {
+        summary: summary.clone(),
+        archives: if has_live { archives() } else { vec![] },
+        configuration: if has_live { configuration() } else { vec![] },
+    }
+}
+
+/// What is set for one, for who may change it.
+pub fn settings(summary: &EnvironmentSummary) -> Option<EnvironmentSettings> {
+    let settings = serde_json::json!({ "workers": 4, "database": { "host": "db" } });
+    summary.may_change.then(|| EnvironmentSettings::of(serde_json::from_value(settings).unwrap_or_default()))
+}
+
+fn projects() -> Vec<Project> {
+    use Environment::{Dev, Prod, Staging};
+    use EnvironmentState::{Failed, Ready, SettingUp};
+    let project = |name: &str, environments: Vec<(Environment, EnvironmentState, u128)>| Project {
+        name: word(name),
+        role: (name == "carto-api").then_some(ProjectRole::Maintainer),
+        members: 4,
+        created_at: before(9_000_000),
+        environments: environments.into_iter().map(|(which, state, at)| environment(name, which, state, at)).collect(),
+        free_guests: vec![],
+        may_change: true,
+    };
+    let mut shop = project("shop", vec![(Dev, Failed, 5)]);
+    shop.environments.push(several());
     vec![
-        project(
-            5,
-            "carto-api",
-            vec![
-                environment(Environment::Dev, EnvironmentState::Ready, 1),
-                environment(Environment::Staging, EnvironmentState::Ready, 2),
-                environment(Environment::Prod, EnvironmentState::Ready, 3),
-            ],
-            deployments().into_iter().nth(1),
-        ),
-        project(6, "intranet", vec![environment(Environment::Prod, EnvironmentState::SettingUp, 4)], None),
-        project(
-            7,
-            "atlas-web",
-            vec![environment(Environment::Staging, EnvironmentState::Failed, 4)],
-            deployments().into_iter().next(),
-        ),
-        project(8, "new-one", vec![], None),
-        project(
-            9,
-            "shop",
-            vec![environment(Environment::Dev, EnvironmentState::Failed, 5), several()],
-            deployments().into_iter().nth(2),
-        ),
+        project("carto-api", vec![(Dev, Ready, 1), (Staging, Ready, 2), (Prod, Ready, 3)]),
+        project("intranet", vec![(Prod, SettingUp, 4)]),
+        project("atlas-web", vec![(Staging, Failed, 4)]),
+        project("new-one", vec![]),
+        shop,
     ]
+}
+
+/// Which of the deployments is a project's newest.
+const NEWEST: [Option<usize>; 5] = [Some(1), None, Some(0), None, Some(2)];
+
+/// The list of them, for who may make more or not.
+pub fn project_page(may_create: bool) -> ProjectPage {
+    let lines = projects().into_iter().zip(NEWEST).map(|(project, newest)| ProjectLine {
+        name: project.name,
+        role: project.role,
+        members: project.members,
+        environments: project.environments.iter().map(environment_line).collect(),
+        newest: newest.and_then(|at| deployments().into_iter().nth(at)).map(|one| NewestDeployment {
+            id: one.id,
+            number: one.number,
+            state: one.state,
+            ordered_at: one.ordered_at,
+            ended_at: one.ended_at,
+        }),
+        created_at: project.created_at,
+    });
+    ProjectPage { items: lines.collect(), next: None, may_create }
+}
+
+fn environment_line(one: &EnvironmentSummary) -> EnvironmentLine {
+    let live = one.leader.live.as_ref();
+    EnvironmentLine {
+        environment: one.environment,
+        state: one.leader.state,
+        is_live: live.is_some(),
+        number: live.and_then(|live| live.number),
+        commit: live.and_then(|live| live.commit.clone()),
+        is_everywhere: one.followers.is_empty(),
+        job: one.leader.job,
+    }
+}
+
+/// A project as an operator sees it.
+pub fn project(at: usize) -> Project {
+    let free =
+        |number: u128, name: &str, environment| FreeGuest { guest: GuestId(id(number)), name: word(name), environment };
+    let mut project = projects().into_iter().nth(at).unwrap_or_else(|| std::process::abort());
+    project.free_guests = match at {
+        3 => vec![free(29, "new.carto.example.net", Environment::Dev)],
+        4 => vec![
+            free(28, "dev-2.carto.example.net", Environment::Dev),
+            free(27, "web-4.carto.example.net", Environment::Staging),
+            free(26, "www.carto.example.net", Environment::Prod),
+        ],
+        _ => vec![],
+    };
+    project
+}
+
+/// The same as a member of that role sees it.
+pub fn seen_as(role: ProjectRole, at: usize) -> Project {
+    let mut project = project(at);
+    let may = |needs: Role| Role::from(role) >= needs;
+    (project.role, project.may_change) = (Some(role), may(Role::Maintainer));
+    for one in &mut project.environments {
+        (one.may_deploy, one.may_change) = (may(to_deploy(one.environment)), may(Role::Maintainer));
+    }
+    project
 }
 
 fn delivery() -> Delivery {
     let states = [DeploymentState::Live, DeploymentState::RolledBack];
+    let live = [0, 2, 5, 3, 8, 4, 6, 7, 3, 9, 11, 6, 4];
+    let failed = [0, 0, 1, 0, 2, 0, 0, 1, 0, 3, 1, 0, 1];
+    let duration = |at: u64| {
+        let state = *states.get(usize::from(at % 9 == 4))?;
+        Some(DeploymentDuration { elapsed_ms: 9_000 + at * 7_919 % 41_000, state })
+    };
     Delivery {
-        live_a_week: vec![0, 2, 5, 3, 8, 4, 6, 7, 3, 9, 11, 6, 4],
-        failed_a_week: vec![0, 0, 1, 0, 2, 0, 0, 1, 0, 3, 1, 0, 1],
+        weeks: live.into_iter().zip(failed).map(|(live, failed)| DeliveryWeek { live, failed }).collect(),
         lead_time_s: Some(9_400),
         failure_rate: Some(0.117),
         time_to_restore_s: Some(1_260),
         median_ms: Some(18_400),
-        durations: (0..30_u64)
-            .filter_map(|at| Some((9_000 + at * 7_919 % 41_000, *states.get(usize::from(at % 9 == 4))?)))
-            .collect(),
+        durations: (0..30).filter_map(duration).collect(),
     }
 }
 
-pub fn project_detail(at: usize) -> ProjectDetail {
-    let member = |number: u128, login: &str, name: &str, role, given_here| MemberView {
-        id: UserId(id(number)),
+/// What stands on the page of a project beside it.
+pub fn beside(at: usize) -> Beside {
+    let member = |login: &str, name: &str, role, given_here| Member {
         login: word(login),
         display_name: name.into(),
         role,
         given_here,
     };
-    let summary = projects().into_iter().nth(at).unwrap_or_else(|| std::process::abort());
-    let empty = summary.last.is_none();
-    ProjectDetail {
-        members: vec![
-            member(1, "dev.lead", "Dev Lead", ProjectRole::Maintainer, true),
-            member(2, "dev.two", "<script>alert(2)</script>", ProjectRole::Developer, true),
-            member(3, "jenkins", "Jenkins", ProjectRole::Developer, false),
-        ],
-        developers_enter_prod: at == 4,
-        free_guests: match at {
-            3 => vec![(GuestId(id(29)), word("new.carto.example.net"), Environment::Dev)],
-            4 => vec![
-                (GuestId(id(28)), word("dev-2.carto.example.net"), Environment::Dev),
-                (GuestId(id(27)), word("web-4.carto.example.net"), Environment::Staging),
-                (GuestId(id(26)), word("www.carto.example.net"), Environment::Prod),
+    let is_empty = NEWEST.get(at).is_none_or(Option::is_none);
+    Beside {
+        members: MemberPage {
+            items: vec![
+                member("dev.lead", "Dev Lead", ProjectRole::Maintainer, true),
+                member("dev.two", "<script>alert(2)</script>", ProjectRole::Developer, true),
+                member("jenkins", "Jenkins", ProjectRole::Developer, false),
             ],
-            _ => vec![],
+            next: None,
         },
-        deployments: if empty { vec![] } else { deployments() },
-        delivery: if empty { Delivery::default() } else { delivery() },
-        job: None,
-        summary,
+        prod_entry: ProdEntry::of(at == 4),
+        deployments: if is_empty { vec![] } else { deployments() },
+        delivery: if is_empty { Delivery::default() } else { delivery() },
     }
 }

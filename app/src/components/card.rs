@@ -55,14 +55,17 @@ pub fn notice(tone: Tone, what: impl Into<String>, more: AnyView) -> AnyView {
     view! { <div class=class role="status">{status(tone, what)}<div class="more">{more}</div></div> }.into_any()
 }
 
-/// The way through the pages of a list; `path` ends where the number goes.
-pub fn pager(path: &str, page: u32, more: bool) -> AnyView {
-    let newer = page
-        .checked_sub(1)
-        .map(|before| view! { <a class="btn" rel="prev" href=format!("{path}{before}")>"Newer"</a> });
-    let older =
-        more.then(|| view! { <a class="btn" rel="next" href=format!("{path}{}", page.saturating_add(1))>"Older"</a> });
-    (newer.is_some() || older.is_some())
-        .then(|| view! { <nav class="pager" aria-label="Pages">{newer}<span class="quiet">{format!("Page {}", page.saturating_add(1))}</span>{older}</nav> })
-        .into_any()
+/// The way to the next page of a list, if there is one, and back to its beginning.
+pub fn next_page(path: &str, next: Option<&corpus_api::Cursor>) -> Option<AnyView> {
+    let sign = if path.contains('?') { '&' } else { '?' };
+    next_link(next.map(|cursor| format!("{path}{sign}cursor={cursor}")))
+}
+
+/// The same, of its whole address.
+pub fn next_link(next: Option<String>) -> Option<AnyView> {
+    let next = next?;
+    Some(
+        view! { <nav class="pager" aria-label="Pages"><a class="btn" href=next rel="next">"Next page"</a></nav> }
+            .into_any(),
+    )
 }

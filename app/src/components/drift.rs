@@ -1,21 +1,22 @@
 //! What of a node is not as it should be: the card, the mark in lists, the notice.
 
-use corpus_controller::authz::{Operation, Principal};
-use corpus_controller::views::{DriftView, GuestView, NodeView};
+use corpus_api::Principal;
+use corpus_api::nodes::{Drift, Node, NodeLine, RepairNode};
 use corpus_domain::{DriftKind, NodeState};
 use leptos::prelude::*;
 
 use super::card::{card, notice};
-use super::form::action;
+use super::form::{action_at, stays_at};
 use super::status::{Tone, status};
 use super::text::{age, count, since};
+use crate::to::to;
 
 /// Whether the principal is shown the drift of nodes: it names guests of every project.
 fn may_see(principal: &Principal) -> bool {
-    principal.may(Operation::NodeRepair, None)
+    principal.can::<RepairNode>(None)
 }
 
-fn in_service(node: &NodeView) -> bool {
+fn in_service(node: &NodeLine) -> bool {
     matches!(node.state, NodeState::Ready | NodeState::Draining)
 }
 
@@ -35,8 +36,8 @@ const fn word(kind: DriftKind) -> &'static str {
 }
 
 /// The card of a node in service: when it was checked, what differs since when, and the way back.
-pub fn drift_card(principal: &Principal, node: &NodeView, guests: &[GuestView]) -> Option<AnyView> {
-    if !may_see(principal) || !in_service(node) {
+pub fn drift_card(principal: &Principal, node: &Node) -> Option<AnyView> {
+    if !may_see(principal) || !in_service(&node.line) {
         return None;
     }
     let checked = node.checked_at.map(|at| view! { <span class="quiet">"checked "{age(at)}</span> });
@@ -44,19 +45,17 @@ pub fn drift_card(principal: &Principal, node: &NodeView, guests: &[GuestView]) 
         (None, _) => view! { <p class="body quiet">"Not checked yet."</p> }.into_any(),
         (Some(_), []) => view! { <p class="body">{status(Tone::Ok, "Nothing differs")}</p> }.into_any(),
         (Some(_), drift) => {
-            let items = drift.iter().map(|one| item(one, guests)).collect_view();
+            let items = drift.iter().map(item).collect_view();
             view! { <ul class="items drift">{items}</ul>{repair(node)} }.into_any()
         }
     };
     Some(card("drift", "As it should be", checked.into_any(), body))
 }
 
-fn item(one: &DriftView, guests: &[GuestView]) -> AnyView {
+fn item(one: &Drift) -> AnyView {
     let tone = if one.kind == DriftKind::Gone { Tone::Fail } else { Tone::Warn };
-    let guest = one.guest.as_ref().map(|name| match guests.iter().find(|guest| guest.name == *name) {
-        Some(guest) => {
-            view! { <a class="link" href=format!("/guests/{}", guest.id)>{name.to_string()}</a>": " }.into_any()
-        }
+    let guest = one.guest_name.as_ref().map(|name| match one.guest {
+        Some(id) => view! { <a class="link" href=format!("/guests/{id}")>{name.to_string()}</a>": " }.into_any(),
         None => view! { {name.to_string()}": " }.into_any(),
     });
     view! {
@@ -68,10 +67,11 @@ fn item(one: &DriftView, guests: &[GuestView]) -> AnyView {
     .into_any()
 }
 
-fn repair(node: &NodeView) -> AnyView {
+fn repair(node: &Node) -> AnyView {
+    let id = node.line.id;
     let mendable = node.drift.iter().filter(|one| one.kind.is_mendable()).count();
     let rest = node.drift.len() - mendable;
-    let why_not = node.job.is_some().then(|| "A job is on this node".to_owned());
+    let why_not = node.line.job.is_some().then(|| "A job is on this node".to_owned());
     let hint = match (mendable, rest) {
         (0, _) => {
             "A repair can't mend this: it marks guests without container as failed, and touches no container that is not of Corpus."
@@ -81,7 +81,7 @@ fn repair(node: &NodeView) -> AnyView {
     };
     view! {
         <div class="body foot submit">
-            {action(format!("/nodes/{}/repair", node.id), "Repair", "btn primary", why_not)}
+            {action_at(to::<RepairNode>(&[&id]), stays_at(&format!("/nodes/{id}"), "repair"), "Repair", "btn primary", why_not)}
             <span class="hint">{hint}</span>
         </div>
     }
@@ -89,21 +89,24 @@ fn repair(node: &NodeView) -> AnyView {
 }
 
 /// The mark beside a node's state in lists.
-pub fn drift_mark(principal: &Principal, node: &NodeView) -> Option<AnyView> {
-    (may_see(principal) && !node.drift.is_empty()).then(|| {
+pub fn drift_mark(principal: &Principal, node: &NodeLine) -> Option<AnyView> {
+    (may_see(principal) && node.drift > 0).then(|| {
         let href = format!("/nodes/{}#drift", node.id);
-        view! { " "<a class="mark" href=href>{status(Tone::Warn, format!("Drift {}", node.drift.len()))}</a> }
-            .into_any()
+        view! { " "<a class="mark" href=href>{status(Tone::Warn, format!("Drift {}", node.drift))}</a> }.into_any()
     })
 }
 
 /// The notice for the top of the overview.
-pub fn drift_notice(principal: &Principal, node: &NodeView) -> Option<AnyView> {
-    let first = node.drift.first().filter(|_| may_see(principal))?;
+pub fn drift_notice(principal: &Principal, node: &NodeLine) -> Option<AnyView> {
+    let first = node.drift_since.filter(|_| may_see(principal))?;
     let more = view! {
-        <span class="quiet">"for "{since(first.since)}</span>
+        <span class="quiet">"for "{since(first)}</span>
         <a class="link" href=format!("/nodes/{}#drift", node.id)>"See what differs"</a>
     };
-    let what = format!("{} is not as it should be: {}", node.address, count(node.drift.len(), "difference"));
+    let what = format!(
+        "{} is not as it should be: {}",
+        node.address,
+        count(usize::try_from(node.drift).unwrap_or(usize::MAX), "difference")
+    );
     Some(notice(Tone::Warn, what, more.into_any()))
 }

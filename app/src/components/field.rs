@@ -148,6 +148,11 @@ impl Field {
 
     /// As a choice of one; each option is its value and its text.
     pub fn select(self, options: Vec<(String, String)>) -> AnyView {
+        self.select_with(options, None)
+    }
+
+    /// The same, with something that belongs to the choice below it.
+    pub fn select_with(self, options: Vec<(String, String)>, below: Option<AnyView>) -> AnyView {
         let chosen = self.value.clone();
         let options = options
             .into_iter()
@@ -161,6 +166,7 @@ impl Field {
                 aria-invalid=self.error.is_some().then_some("true") aria-describedby=self.described()>
                 {options}
             </select>
+            {below}
         }
         .into_any();
         self.around(control)
@@ -196,7 +202,7 @@ pub fn checks(
     .into_any()
 }
 
-/// One check box whose value is `yes`.
+/// One check box whose value is `true`.
 pub fn check(
     form: &FormState,
     name: &'static str,
@@ -204,11 +210,11 @@ pub fn check(
     hint: &'static str,
     suggested: bool,
 ) -> AnyView {
-    let checked = if form.was_sent() { form.value(name) == Some("yes") } else { suggested };
+    let checked = if form.was_sent() { form.value(name) == Some("true") } else { suggested };
     view! {
         <div class="field">
             <label class="check">
-                <input type="checkbox" id=format!("f-{name}") name=name value="yes" checked=checked aria-describedby=format!("f-{name}-hint")/>
+                <input type="checkbox" id=format!("f-{name}") name=name value="true" checked=checked aria-describedby=format!("f-{name}-hint")/>
                 {label}
             </label>
             <p class="hint" id=format!("f-{name}-hint")>{hint}</p>

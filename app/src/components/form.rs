@@ -28,11 +28,37 @@ pub fn error_summary(form: &FormState) -> AnyView {
 
 /// A form that is one button.
 pub fn action(post: String, word: &'static str, class: &'static str, disabled: Option<String>) -> AnyView {
+    action_at(post, ().into_any(), word, class, disabled)
+}
+
+/// The same, with what else the form says.
+pub fn action_at(
+    post: String,
+    hidden: AnyView,
+    word: &'static str,
+    class: &'static str,
+    disabled: Option<String>,
+) -> AnyView {
     let off = disabled.is_some();
     view! {
         <form method="post" action=post class="inline">
+            {hidden}
             <button class=class disabled=off title=disabled>{word}</button>
         </form>
     }
     .into_any()
+}
+
+/// In a form: the page that shows it, which is shown again when it is refused, and which of its forms it is.
+pub fn shown_at(page: &str, form: &str) -> AnyView {
+    view! {
+        <input type="hidden" name="_page" value=page.to_owned()/>
+        <input type="hidden" name="_form" value=form.to_owned()/>
+    }
+    .into_any()
+}
+
+/// In a form: the page that shows it, to which one comes back in any case.
+pub fn stays_at(page: &str, form: &str) -> AnyView {
+    view! { {shown_at(page, form)}<input type="hidden" name="_next" value=page.to_owned()/> }.into_any()
 }

@@ -1,7 +1,10 @@
 //! The word and the tone of each state of the design.
 
-use corpus_controller::project_views::{EnvironmentView, OtherGuestView};
-use corpus_controller::views::{GuestView, NameView, NodeView};
+use corpus_api::environments::{EnvironmentGuest, EnvironmentSummary};
+use corpus_api::guests::GuestLine;
+use corpus_api::names::NameLine;
+use corpus_api::nodes::NodeLine;
+use corpus_api::projects::EnvironmentLine;
 use corpus_domain::{
     DeploymentState, EnvironmentState, GuestState, JobState, NameState, NodeState, Outcome, Reachability,
 };
@@ -10,7 +13,7 @@ use leptos::prelude::*;
 use super::status::{Tone, status};
 
 /// What a node is, unless it does not answer: then that.
-pub fn node_status(node: &NodeView) -> AnyView {
+pub fn node_status(node: &NodeLine) -> AnyView {
     match node.reachability {
         Reachability::HostKeyChanged => status(Tone::Fail, "Host key changed"),
         Reachability::Unreachable => status(Tone::Warn, "Unreachable"),
@@ -27,7 +30,7 @@ pub fn node_status(node: &NodeView) -> AnyView {
 }
 
 /// What a guest is doing.
-pub fn guest_status(guest: &GuestView) -> AnyView {
+pub fn guest_status(guest: &GuestLine) -> AnyView {
     guest_state_status(guest.state)
 }
 
@@ -45,7 +48,7 @@ pub fn guest_state_status(state: GuestState) -> AnyView {
 }
 
 /// How far a DNS name is.
-pub fn name_status(name: &NameView) -> AnyView {
+pub fn name_status(name: &NameLine) -> AnyView {
     match name.state {
         NameState::Wanted => status(Tone::Busy, "Wanted"),
         NameState::Attached => status(Tone::Ok, "Attached"),
@@ -56,7 +59,7 @@ pub fn name_status(name: &NameView) -> AnyView {
 
 /// How far a job is.
 pub fn job_status(state: JobState) -> AnyView {
-    let (class, word) = crate::live::look(state.as_str());
+    let (class, word) = crate::looks::look(state.as_str());
     view! { <span class=class>{word}</span> }.into_any()
 }
 
@@ -80,33 +83,45 @@ pub fn deployment_status(state: DeploymentState) -> AnyView {
 }
 
 /// Whether an environment can be pushed to, and has something live.
-pub fn environment_status(environment: &EnvironmentView) -> AnyView {
-    match environment.state {
+pub fn environment_status(environment: &EnvironmentSummary) -> AnyView {
+    let leader = &environment.leader;
+    environment_look(leader.state, leader.live.is_some(), is_everywhere(environment))
+}
+
+/// The same of one in the list of projects.
+pub fn environment_line_status(environment: &EnvironmentLine) -> AnyView {
+    environment_look(environment.state, environment.is_live, environment.is_everywhere)
+}
+
+fn environment_look(state: EnvironmentState, is_live: bool, is_everywhere: bool) -> AnyView {
+    match state {
         EnvironmentState::SettingUp => status(Tone::Busy, "Setting up"),
         EnvironmentState::Failed => status(Tone::Fail, "Failed"),
         EnvironmentState::Leaving => status(Tone::Busy, "Being removed"),
-        EnvironmentState::Ready if !is_everywhere(environment) => status(Tone::Warn, "Not live everywhere"),
-        EnvironmentState::Ready if environment.live.is_some() => status(Tone::Ok, "Live"),
+        EnvironmentState::Ready if !is_everywhere => status(Tone::Warn, "Not live everywhere"),
+        EnvironmentState::Ready if is_live => status(Tone::Ok, "Live"),
         EnvironmentState::Ready => status(Tone::Off, "Nothing live yet"),
     }
 }
 
-/// Whether something else is live on another guest than on the first.
-pub fn is_behind(environment: &EnvironmentView, other: &OtherGuestView) -> bool {
-    let ready = other.state == EnvironmentState::Ready;
+/// Whether something else is live on a follower than on the leader.
+pub fn is_behind(environment: &EnvironmentSummary, follower: &EnvironmentGuest) -> bool {
+    let ready = follower.state == EnvironmentState::Ready;
     ready
-        && match (&environment.live, &other.live, environment.live_number, other.live_number) {
-            (None, None, ..) => false,
-            (Some(_), Some(_), Some(first), Some(here)) => first != here,
-            (Some(first), Some(here), ..) => first.commit != here.commit,
-            (Some(_), None, ..) | (None, Some(_), ..) => true,
+        && match (&environment.leader.live, &follower.live) {
+            (None, None) => false,
+            (Some(leader), Some(here)) => match (leader.number, here.number) {
+                (Some(leader), Some(here)) => leader != here,
+                _ => leader.commit != here.commit,
+            },
+            (Some(_), None) | (None, Some(_)) => true,
         }
 }
 
 /// Whether the same is live on all its guests, or will be: a job is on one of them.
-pub fn is_everywhere(environment: &EnvironmentView) -> bool {
-    let moves = |other: &OtherGuestView| environment.job.is_some() || other.job.is_some();
-    environment.others.iter().all(|other| moves(other) || !is_behind(environment, other))
+pub fn is_everywhere(environment: &EnvironmentSummary) -> bool {
+    let moves = |follower: &EnvironmentGuest| environment.leader.job.is_some() || follower.job.is_some();
+    environment.followers.iter().all(|follower| moves(follower) || !is_behind(environment, follower))
 }
 
 /// How a phase, a recipe or a check ended.

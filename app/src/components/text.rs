@@ -4,41 +4,39 @@
 //! title; in the browser the age ticks and the title turns local (`islands::clock`).
 
 use chrono::{DateTime, Utc};
-use corpus_controller::views::Time;
 use corpus_domain::CommitId;
-use corpus_protocol::Millis;
 use leptos::prelude::*;
 
 use crate::age;
 
 const EXACT: &str = "%Y-%m-%d %H:%M:%S UTC";
 
-fn time(at: Time, kind: &'static str, text: String) -> AnyView {
+fn time(at: DateTime<Utc>, kind: &'static str, text: String) -> AnyView {
     let machine = at.to_rfc3339_opts(chrono::SecondsFormat::Millis, true);
     view! { <time datetime=machine title=at.format(EXACT).to_string() data-time=kind>{text}</time> }.into_any()
 }
 
-fn seconds_since(at: Time) -> i64 {
+fn seconds_since(at: DateTime<Utc>) -> i64 {
     (Utc::now() - at).num_seconds()
 }
 
 /// `4 s ago`.
-pub fn age(at: Time) -> AnyView {
+pub fn age(at: DateTime<Utc>) -> AnyView {
     time(at, "age", age::ago(seconds_since(at)))
 }
 
 /// `4 s`: since when something is so.
-pub fn since(at: Time) -> AnyView {
+pub fn since(at: DateTime<Utc>) -> AnyView {
     time(at, "since", age::span(seconds_since(at)))
 }
 
 /// `15:04:05`, for a moment of today; local in the browser.
-pub fn clock(at: Time) -> AnyView {
+pub fn clock(at: DateTime<Utc>) -> AnyView {
     time(at, "clock", at.format("%H:%M:%S").to_string())
 }
 
 /// `2026-11-21 10:42:31 UTC`; local in the browser.
-pub fn at(at: Time) -> AnyView {
+pub fn at(at: DateTime<Utc>) -> AnyView {
     time(at, "at", at.format(EXACT).to_string())
 }
 
@@ -62,11 +60,6 @@ pub fn copied(what: &'static str, label: &'static str, value: impl Into<String>)
 /// A number of things: "1 zone", "2 zones".
 pub fn count(number: usize, thing: &str) -> String {
     if number == 1 { format!("1 {thing}") } else { format!("{number} {thing}s") }
-}
-
-/// A moment by the guest's clock; none for what no calendar holds.
-pub fn moment(millis: Millis) -> Option<Time> {
-    DateTime::from_timestamp_millis(i64::try_from(millis).ok()?)
 }
 
 /// `77b02de`, with the whole id in its title.
@@ -94,12 +87,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_and_moments() {
+    fn sizes() {
         assert_eq!(
             [bytes(12), bytes(312_400), bytes(4_250_000), bytes(1_300_000_000)],
             ["12 bytes", "312 kB", "4.2 MB", "1.3 GB"]
         );
-        assert_eq!(moment(0).map(|at| at.timestamp()), Some(0));
-        assert_eq!(moment(u64::MAX), None);
     }
 }

@@ -3,21 +3,25 @@
 //! The server renders what is known at load; the browser goes on after exactly that number,
 //! and after a cut connection after the last event it got.
 
+use chrono::{DateTime, Utc};
+use corpus_api::jobs::{JobLogLine, JobStep};
+use corpus_domain::StepState;
 use leptos::html;
 use leptos::prelude::*;
 
 use super::instant;
 use crate::age::{silence, span, took};
-use crate::live::{Line, Step, look};
+use crate::looks::{last_sign, look, remark};
 
 /// A line of the log.
 #[component]
-pub fn LogLine(line: Line) -> impl IntoView {
+pub fn LogLine(line: JobLogLine) -> impl IntoView {
     let class = if line.stream == "err" { "err" } else { "" };
-    let clock = instant::clock(&line.at);
+    let at = instant::text(line.at);
+    let clock = instant::clock(&at);
     view! {
         <div class=class>
-            <time datetime=line.at data-time="clock">{clock}</time>
+            <time datetime=at data-time="clock">{clock}</time>
             <span class=if line.stream == "note" { "note" } else { "" }>{line.text}</span>
         </div>
     }
@@ -25,9 +29,9 @@ pub fn LogLine(line: Line) -> impl IntoView {
 
 /// The steps and the log of a job; `children` are the lines known at load.
 #[island]
-pub fn LiveJob(id: String, over: bool, after: i64, steps: Vec<Step>, children: Children) -> impl IntoView {
+pub fn LiveJob(id: String, over: bool, after: i64, steps: Vec<JobStep>, children: Children) -> impl IntoView {
     let steps = RwSignal::new(steps);
-    let lines = RwSignal::new(Vec::<Line>::new());
+    let lines = RwSignal::new(Vec::<JobLogLine>::new());
     let log = NodeRef::<html::Div>::new();
     #[cfg(target_arch = "wasm32")]
     browser::follow(browser::Following { id, over, after, steps, lines, log });
@@ -44,25 +48,25 @@ pub fn LiveJob(id: String, over: bool, after: i64, steps: Vec<Step>, children: C
             <header><h2 id="log-heading">"Log"</h2></header>
             <div class="log" id="log" role="log" aria-labelledby="log-heading" tabindex="0" node_ref=log>
                 {children()}
-                <For each=move || lines.get() key=|line| line.seq children=|line| view! { <LogLine line/> }/>
+                <For each=move || lines.get() key=|line| line.number children=|line| view! { <LogLine line/> }/>
             </div>
         </section>
     }
 }
 
-fn done(steps: &[Step]) -> String {
-    let done = steps.iter().filter(|step| step.state == "done").count();
+fn done(steps: &[JobStep]) -> String {
+    let done = steps.iter().filter(|step| step.state == StepState::Done).count();
     format!("{done} of {} done", steps.len())
 }
 
 #[component]
-fn StepItem(step: Step) -> impl IntoView {
-    let (class, word) = look(&step.state);
+fn StepItem(step: JobStep) -> impl IntoView {
+    let (class, word) = look(step.state.as_str());
     let errors = [step.error.clone(), step.undo_error.clone().map(|error| format!("Undo: {error}"))];
     let errors = errors.into_iter().flatten().map(|text| view! { <p class="error">{text}</p> }).collect_view();
-    let remark = step.remark();
+    let remark = remark(&step);
     view! {
-        <li data-step=step.name.clone() data-state=step.state.clone()>
+        <li data-step=step.name.clone() data-state=step.state.as_str()>
             <span class=class>{word}</span>
             <div>{step.title.clone()}<span class="quiet">{(!remark.is_empty()).then(|| format!(" {remark}"))}</span>{quiet_since(&step)}{errors}</div>
             {duration(&step)}
@@ -71,37 +75,41 @@ fn StepItem(step: Step) -> impl IntoView {
 }
 
 /// What is said of a step that runs and says nothing; the clock of the page keeps it right.
-fn quiet_since(step: &Step) -> Option<AnyView> {
-    let at = step.last_sign()?.to_owned();
-    let seconds = instant::now().saturating_sub(instant::parse(&at)?) / 1_000;
+fn quiet_since(step: &JobStep) -> Option<AnyView> {
+    let sign = last_sign(step)?;
+    let at = instant::text(sign);
+    let seconds = since(sign) / 1_000;
     let text = silence(&instant::clock(&at), seconds);
     Some(view! { " "<time class="silent" datetime=at data-time="silent">{text}</time> }.into_any())
 }
 
-fn duration(step: &Step) -> AnyView {
-    let millis = |text: &Option<String>| text.as_deref().and_then(instant::parse);
-    match (millis(&step.started_at), millis(&step.ended_at)) {
+fn duration(step: &JobStep) -> AnyView {
+    match (step.started_at, step.ended_at) {
         (Some(start), Some(end)) => {
-            view! { <span class="quiet num">{took(end.saturating_sub(start))}</span> }.into_any()
+            view! { <span class="quiet num">{took((end - start).num_milliseconds())}</span> }.into_any()
         }
         (Some(start), None) => {
-            let text = span(instant::now().saturating_sub(start) / 1_000);
-            view! { <time class="quiet num" datetime=step.started_at.clone() data-time="since">{text}</time> }
-                .into_any()
+            let text = span(since(start) / 1_000);
+            view! { <time class="quiet num" datetime=instant::text(start) data-time="since">{text}</time> }.into_any()
         }
         _ => view! { <span></span> }.into_any(),
     }
 }
 
+/// Milliseconds since then.
+fn since(at: DateTime<Utc>) -> i64 {
+    instant::now().saturating_sub(at.timestamp_millis())
+}
+
 #[cfg(target_arch = "wasm32")]
 mod browser {
+    use corpus_api::jobs::{JobChange, JobEvent, JobLogLine, JobStep};
     use leptos::html;
     use leptos::prelude::*;
     use wasm_bindgen::{JsCast, closure::Closure};
     use web_sys::{EventSource, MessageEvent};
 
     use crate::islands::refresh;
-    use crate::live::{Change, Line, Step};
 
     /// What goes on being shown.
     #[derive(Clone)]
@@ -109,8 +117,8 @@ mod browser {
         pub id: String,
         pub over: bool,
         pub after: i64,
-        pub steps: RwSignal<Vec<Step>>,
-        pub lines: RwSignal<Vec<Line>>,
+        pub steps: RwSignal<Vec<JobStep>>,
+        pub lines: RwSignal<Vec<JobLogLine>>,
         pub log: NodeRef<html::Div>,
     }
 
@@ -133,13 +141,13 @@ mod browser {
         let stream = source.clone();
         let again = this.clone();
         let heard = Closure::<dyn Fn(MessageEvent)>::new(move |event: MessageEvent| {
-            let change = event.data().as_string().and_then(|json| serde_json::from_str(&json).ok());
-            match change {
-                Some(Change::Log(line)) => add(&this, line),
-                Some(Change::Step(step)) => put(&this, step),
-                Some(Change::State(state)) => {
+            let event = event.data().as_string().and_then(|json| serde_json::from_str::<JobEvent>(&json).ok());
+            match event.map(|event| event.change) {
+                Some(JobChange::Log(line)) => add(&this, line),
+                Some(JobChange::Step(step)) => put(&this, step),
+                Some(JobChange::State(job)) => {
                     refresh::now();
-                    if state.is_over() {
+                    if job.state.is_over() {
                         stream.close();
                     }
                 }
@@ -162,11 +170,11 @@ mod browser {
     }
 
     /// Adds a line, and stays at the end if one was there.
-    fn add(this: &Following, line: Line) {
+    fn add(this: &Following, line: JobLogLine) {
         let log = this.log.get_untracked();
         let at_end = log.as_ref().is_some_and(|log| log.scroll_height() - log.scroll_top() - log.client_height() < 24);
         this.lines.update(|lines| {
-            if lines.last().is_none_or(|last| last.seq < line.seq) {
+            if lines.last().is_none_or(|last| last.number < line.number) {
                 lines.push(line);
             }
         });
@@ -175,7 +183,7 @@ mod browser {
         }
     }
 
-    fn put(this: &Following, step: Step) {
+    fn put(this: &Following, step: JobStep) {
         this.steps.update(|steps| {
             if let Some(known) = steps.iter_mut().find(|known| known.index == step.index) {
                 *known = step;

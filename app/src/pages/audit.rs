@@ -2,27 +2,27 @@
 
 use std::collections::BTreeMap;
 
-use corpus_controller::authz::Principal;
-use corpus_controller::views::{AuditView, RefusedLoginsView};
-use corpus_controller::{Controller, Result};
+use corpus_api::audit::{AuditEntry, AuditPage, ListAudit};
+use corpus_api::logins::{ListRefusedLogins, RefusedLogin};
 use leptos::prelude::*;
 
-use crate::components::{at, card, empty, head, pager};
+use crate::caller::Caller;
+use crate::components::{at, card, empty, head, next_page};
+use crate::form::Result;
 use crate::layout::Page;
 
-/// What the controller gives at once.
-const ROWS: usize = 50;
-
 /// Reads and shows a page of it.
-pub async fn load(controller: &Controller, principal: &Principal, query: &BTreeMap<String, String>) -> Result<Page> {
-    let page = query.get("page").and_then(|page| page.parse().ok()).unwrap_or(0);
-    let rows = controller.audit(principal, page).await?;
-    let refused = if page == 0 { controller.refused_logins(principal).await? } else { Vec::new() };
-    Ok(Page::new("audit", "Audit", audit_view(page, &rows, &refused)))
+pub async fn load(caller: &Caller, query: &BTreeMap<String, String>) -> Result<Page> {
+    let cursor = query.get("cursor").map(|text| text.parse()).transpose().unwrap_or_default();
+    let is_first = cursor.is_none();
+    let page = caller.ask(ListAudit { cursor, ..ListAudit::default() }).await?;
+    let refused = if is_first { caller.ask(ListRefusedLogins::default()).await?.items } else { Vec::new() };
+    Ok(Page::new("audit", "Audit", audit_view(&page, &refused)))
 }
 
 /// The view of plain values.
-pub fn audit_view(page: u32, rows: &[AuditView], refused: &[RefusedLoginsView]) -> AnyView {
+pub fn audit_view(page: &AuditPage, refused: &[RefusedLogin]) -> AnyView {
+    let rows = &page.items;
     let below =
         view! { <span class="quiet">"Every change and every revealed secret; nothing here can be changed"</span> };
     let body =
@@ -30,13 +30,13 @@ pub fn audit_view(page: u32, rows: &[AuditView], refused: &[RefusedLoginsView]) 
     view! {
         {head("Audit".into_any(), below.into_any(), ().into_any())}
         <section class="card">{body}</section>
-        {pager("/audit?page=", page, rows.len() == ROWS)}
+        {next_page("/audit", page.next.as_ref())}
         {(!refused.is_empty()).then(|| card("refused-logins", "Refused logins", ().into_any(), refused_table(refused)))}
     }
     .into_any()
 }
 
-fn table(rows: &[AuditView]) -> AnyView {
+fn table(rows: &[AuditEntry]) -> AnyView {
     let rows = rows
         .iter()
         .map(|row| {
@@ -61,7 +61,7 @@ fn table(rows: &[AuditView]) -> AnyView {
 }
 
 /// Counted by the hour; what was typed that is no login of an account here is not kept.
-fn refused_table(rows: &[RefusedLoginsView]) -> AnyView {
+fn refused_table(rows: &[RefusedLogin]) -> AnyView {
     let rows = rows
         .iter()
         .map(|row| {

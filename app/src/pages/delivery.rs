@@ -3,7 +3,7 @@
 //! A plot is an SVG without any script or style of its own; who can't see it gets its title,
 //! its description, and the same numbers as a table.
 
-use corpus_controller::project_views::Delivery;
+use corpus_api::projects::Delivery;
 use corpus_domain::DeploymentState;
 use leptos::prelude::*;
 
@@ -18,8 +18,7 @@ const STEP: usize = 24;
 /// The card with all of it.
 pub fn card_of(delivery: &Delivery) -> AnyView {
     let right = view! { <span class="quiet">"90 days, without dev and drills"</span> };
-    let none = delivery.durations.is_empty()
-        && delivery.live_a_week.iter().chain(&delivery.failed_a_week).all(|number| *number == 0);
+    let none = delivery.durations.is_empty() && delivery.weeks.iter().all(|week| week.live + week.failed == 0);
     let body = if none {
         empty("Nothing to measure yet", "Deployments to staging and prod show here.".into_any())
     } else {
@@ -31,7 +30,7 @@ pub fn card_of(delivery: &Delivery) -> AnyView {
 fn numbers(delivery: &Delivery) -> AnyView {
     let seconds = |value: Option<u64>| value.map(|seconds| span(i64::try_from(seconds).unwrap_or(i64::MAX)));
     let rate = delivery.failure_rate.map(|share| format!("{:.0}%", share * 100.0));
-    let live: u32 = delivery.live_a_week.iter().sum();
+    let live: u32 = delivery.weeks.iter().map(|week| week.live).sum();
     let all = [
         ("Lead time", seconds(delivery.lead_time_s), "median, commit to live"),
         ("Failure rate", rate, "of deployments"),
@@ -50,12 +49,7 @@ fn numbers(delivery: &Delivery) -> AnyView {
 }
 
 fn weeks(delivery: &Delivery) -> AnyView {
-    let pairs: Vec<(u32, u32)> = delivery
-        .live_a_week
-        .iter()
-        .enumerate()
-        .map(|(at, live)| (*live, delivery.failed_a_week.get(at).copied().unwrap_or(0)))
-        .collect();
+    let pairs: Vec<(u32, u32)> = delivery.weeks.iter().map(|week| (week.live, week.failed)).collect();
     let most = u64::from(pairs.iter().map(|(live, failed)| live + failed).max().unwrap_or(1).max(1));
     let bars = pairs
         .iter()
@@ -94,14 +88,14 @@ fn weeks(delivery: &Delivery) -> AnyView {
 }
 
 fn durations(delivery: &Delivery) -> AnyView {
-    let most = delivery.durations.iter().map(|(ms, _)| *ms).max().unwrap_or(1).max(1);
+    let most = delivery.durations.iter().map(|one| one.elapsed_ms).max().unwrap_or(1).max(1);
     let bars = delivery
         .durations
         .iter()
         .enumerate()
-        .map(|(at, (ms, state))| {
-            let class = if *state == DeploymentState::Live { "bar ok" } else { "bar fail" };
-            let high = high(*ms, most);
+        .map(|(at, one)| {
+            let class = if one.state == DeploymentState::Live { "bar ok" } else { "bar fail" };
+            let high = high(one.elapsed_ms, most);
             bar(class, at, HEIGHT - high, high)
         })
         .collect_view();
@@ -110,9 +104,9 @@ fn durations(delivery: &Delivery) -> AnyView {
         .durations
         .iter()
         .enumerate()
-        .map(|(at, (ms, state))| {
+        .map(|(at, one)| {
             let which = if last - at == 1 { "the newest".to_owned() } else { format!("{} before", last - at - 1) };
-            view! { <tr><td>{which}</td><td class="num">{took(*ms)}</td><td>{deployment_look(*state).1}</td></tr> }
+            view! { <tr><td>{which}</td><td class="num">{took(one.elapsed_ms)}</td><td>{deployment_look(one.state).1}</td></tr> }
         })
         .collect_view();
     let said = format!("The newest {last} deployments, oldest first; the longest took {}.", took(most));

@@ -4,11 +4,10 @@
 //! While it runs, the parts that change are looked at again every second (`islands::refresh`),
 //! the log among them, which stays at its end.
 
-use corpus_controller::authz::Principal;
-use corpus_controller::project_views::{DeploymentDetail, DeploymentSummary, OnGuestView};
-use corpus_controller::{Controller, Result};
+use corpus_api::deployments::report::DeploymentFault;
+use corpus_api::deployments::{Deploy, Deployment, DeploymentLine, DeploymentPart, GetDeploymentByNumber};
+use corpus_api::words::Number;
 use corpus_domain::{DeploymentState, ProjectName, Trigger};
-use corpus_protocol::Fault;
 use leptos::prelude::*;
 
 use super::Asked;
@@ -18,47 +17,38 @@ use super::deployment_log::{self, Log};
 use super::deployment_paths::{deployment_path, line_path, part_guest, part_path, report_path, whole_path};
 use super::deployment_phases::{other_phases, pipeline, recipes};
 use super::deployments::duration;
-use super::project_environments::may_deploy;
 use super::projects::project_path;
+use crate::caller::Caller;
 use crate::components::{
-    Tone, action, at, card, commit, deployment_look, environment, error_summary, head, notice, status,
+    Tone, action_at, at, card, commit, deployment_look, environment, error_summary, head, notice, shown_at, status,
 };
-use crate::form::sentence;
+use crate::form::{Result, sentence};
 use crate::layout::Page;
+use crate::to::to;
 
 /// Reads and shows it.
-pub async fn load(
-    controller: &Controller,
-    principal: &Principal,
-    (name, number): (&ProjectName, i64),
-    asked: &Asked,
-) -> Result<Page> {
+pub async fn load(caller: &Caller, (name, number): (&ProjectName, Number), asked: &Asked) -> Result<Page> {
     let guest = asked.query.get("guest").and_then(|guest| guest.parse().ok());
-    let detail = controller.deployment_by_number(principal, name, number, guest.as_ref()).await?;
-    let log = deployment_log::read(controller, principal, &detail, &asked.query).await?;
-    let view = deployment_view(principal, &detail, &log, &asked.form);
-    let page = match part_guest(&detail.summary) {
+    let detail = caller.ask(GetDeploymentByNumber { project: name.clone(), number, guest }).await?;
+    let log = deployment_log::read(caller, &detail, &asked.query).await?;
+    let view = deployment_view(&detail, &log, &asked.form);
+    let page = match part_guest(&detail.line) {
         Some(guest) => Page::new("deployment", format!("{name} #{number} on {guest}"), view)
-            .under(&format!("#{number}"), whole_path(&detail.summary)),
+            .under(&format!("#{number}"), whole_path(&detail.line)),
         None => Page::new("deployment", format!("{name} #{number}"), view),
     };
     Ok(page.under("Deployments", "/deployments"))
 }
 
 /// The view of plain values.
-pub fn deployment_view(
-    principal: &Principal,
-    detail: &DeploymentDetail,
-    log: &Log,
-    form: &crate::FormState,
-) -> AnyView {
-    let one = &detail.summary;
+pub fn deployment_view(detail: &Deployment, log: &Log, form: &crate::FormState) -> AnyView {
+    let one = &detail.line;
     let report = detail.report.as_ref();
     let busy = (!one.state.is_over()).then_some("");
     let on = part_guest(one).map(|guest| format!(" on {guest}"));
     let title = view! { <a href=project_path(&one.project)>{one.project.to_string()}</a>{format!(" #{} ", one.number)}{environment(one.environment)}{on} };
     let below = view! { <span id="live-state" data-live="" data-busy=busy>{state(detail)}" "<span class="quiet">{what(one)}</span></span> };
-    let actions = view! { <span class="actions" id="live-actions" data-live="">{actions(principal, detail)}</span> };
+    let actions = view! { <span class="actions" id="live-actions" data-live="">{actions(detail)}</span> };
     view! {
         {head(title.into_any(), below.into_any(), actions.into_any())}
         {error_summary(form)}
@@ -77,7 +67,7 @@ pub fn deployment_view(
                 {guests_card(detail)}
                 {card("live", if one.leader.is_some() { "What is live there now" } else { "What is live now" }, ().into_any(), live_now(detail))}
                 {report.and_then(proofs)}
-                {report.and_then(|report| archives(principal, detail, report))}
+                {report.and_then(|report| archives(detail, report))}
                 {card("about", "About", ().into_any(), about(detail))}
             </div>
         </div>
@@ -86,19 +76,19 @@ pub fn deployment_view(
 }
 
 /// Its state; a rolled back one says to what, when that is still live.
-fn state(detail: &DeploymentDetail) -> AnyView {
-    let (tone, word) = deployment_look(detail.summary.state);
+fn state(detail: &Deployment) -> AnyView {
+    let (tone, word) = deployment_look(detail.line.state);
     let ended_with = detail.report.as_ref().and_then(|report| report.live.as_ref()).map(|live| live.deployment);
     let back_to = detail
         .live
         .as_ref()
-        .filter(|(live, _)| detail.summary.state == DeploymentState::RolledBack && Some(live.deployment) == ended_with)
-        .and_then(|(_, number)| *number);
+        .filter(|live| detail.line.state == DeploymentState::RolledBack && Some(live.deployment) == ended_with)
+        .and_then(|live| live.number);
     status(tone, back_to.map_or_else(|| word.to_owned(), |number| format!("{word} to #{number}")))
 }
 
 /// Which commit, by whom, when, how long.
-fn what(one: &DeploymentSummary) -> AnyView {
+fn what(one: &DeploymentLine) -> AnyView {
     let subject = one.subject.clone().map(|text| format!(" “{text}”"));
     let commit = one.commit.as_ref().map(|id| view! { "commit "{commit(id)}{subject}", " });
     let by = match one.trigger {
@@ -112,8 +102,8 @@ fn what(one: &DeploymentSummary) -> AnyView {
     view! { {commit}{format!("{by} {}, ", one.by)}{at(one.ordered_at)}{took} }.into_any()
 }
 
-fn actions(principal: &Principal, detail: &DeploymentDetail) -> AnyView {
-    let one = &detail.summary;
+fn actions(detail: &Deployment) -> AnyView {
+    let one = &detail.line;
     let page = whole_path(one);
     let job = one
         .job
@@ -128,19 +118,30 @@ fn actions(principal: &Principal, detail: &DeploymentDetail) -> AnyView {
     if one.leader.is_some() {
         return view! { {look}{job}{report}<a class="btn" href=page>"The whole deployment"</a> }.into_any();
     }
-    let may = may_deploy(principal, one.project_id, one.environment) && one.state.is_over();
+    let may = detail.may_deploy && one.state.is_over();
     let has_archive =
-        detail.report.as_ref().is_some_and(|report| report.archives.iter().any(|archive| archive.id == one.id));
+        detail.report.as_ref().is_some_and(|report| report.archives.iter().any(|archive| archive.deployment == one.id));
     let restore = (may && one.state == DeploymentState::Live && has_archive)
-        .then(|| action(format!("{page}/restore"), "Restore what was before", "btn", None));
-    let again =
-        (may && one.commit.is_some()).then(|| action(format!("{page}/again"), "Deploy again", "btn primary", None));
+        .then(|| order(one, ("archive", one.id.to_string()), "Restore what was before", "btn"));
+    let again = one.commit.as_ref().filter(|_| may);
+    let again = again.map(|commit| order(one, ("commit", commit.to_string()), "Deploy again", "btn primary"));
     view! { {look}{job}{report}{restore}{again} }.into_any()
 }
 
+/// A button that deploys to the same environment: a commit, or an archive.
+fn order(
+    one: &DeploymentLine,
+    (name, value): (&'static str, String),
+    word: &'static str,
+    class: &'static str,
+) -> AnyView {
+    let hidden = view! { {shown_at(&whole_path(one), name)}<input type="hidden" name=name value=value/> };
+    action_at(to::<Deploy>(&[&one.project, &one.environment]), hidden.into_any(), word, class, None)
+}
+
 /// Why it failed, and the way to the line that says so.
-fn fault(detail: &DeploymentDetail) -> Option<AnyView> {
-    let one = &detail.summary;
+fn fault(detail: &Deployment) -> Option<AnyView> {
+    let one = &detail.line;
     if one.state == DeploymentState::Superseded {
         let why = one.fault.as_deref().unwrap_or("A later one came while it waited.");
         return Some(notice(Tone::Off, "It never ran", view! { <span>{sentence(why)}</span> }.into_any()));
@@ -149,14 +150,14 @@ fn fault(detail: &DeploymentDetail) -> Option<AnyView> {
     let text = fault.map(|fault| fault.message.clone()).or_else(|| one.fault.clone())?;
     let refused = fault.and_then(|fault| refused_by(detail, fault));
     // The notice begins with the guest already.
-    let text = refused.and_then(|other| text.strip_prefix(&format!("{}: ", other.guest))).unwrap_or(&text);
+    let text = refused.and_then(|follower| text.strip_prefix(&format!("{}: ", follower.guest))).unwrap_or(&text);
     let place = fault.map_or_else(|| "Failed".to_owned(), |fault| place(fault, refused));
     let line = fault.and_then(|fault| fault.line).map(|line| {
         // Whatever part of the log the page shows by now.
         view! { <a class="link" href=line_path(one, line)>{format!("line {line}")}</a> }
     });
-    let there = refused.map(|other| {
-        view! { <a class="link" href=part_path(one, &other.guest)>{format!("What happened on {}", other.guest)}</a> }
+    let there = refused.map(|follower| {
+        view! { <a class="link" href=part_path(one, &follower.guest)>{format!("What happened on {}", follower.guest)}</a> }
     });
     let hint = (one.state == DeploymentState::Broken)
         .then_some("Putting things back failed too: a person must look at the guest.");
@@ -165,10 +166,10 @@ fn fault(detail: &DeploymentDetail) -> Option<AnyView> {
     Some(notice(tone, place, more.into_any()))
 }
 
-/// Where it failed: on another guest, or in a phase of its own.
-fn place(fault: &Fault, refused: Option<&OnGuestView>) -> String {
+/// Where it failed: on a follower, or in a phase of its own.
+fn place(fault: &DeploymentFault, refused: Option<&DeploymentPart>) -> String {
     match (refused, &fault.recipe) {
-        (Some(other), _) => format!("Failed on {}", other.guest),
+        (Some(follower), _) => format!("Failed on {}", follower.guest),
         (None, Some(recipe)) => format!("Failed in {}, {recipe}", fault.phase),
         (None, None) => format!("Failed in {}", fault.phase),
     }

@@ -1,24 +1,23 @@
 //! The cards beside the log of a deployment.
 
-use corpus_controller::authz::Principal;
-use corpus_controller::project_views::DeploymentDetail;
-use corpus_protocol::{Commit, Moment, Proof, Report};
+use corpus_api::deployments::Deployment;
+use corpus_api::deployments::report::{DeployedCommit, DeploymentReport, Proof, ProofMoment};
 use leptos::prelude::*;
 
-use super::project_environments::{environment_path, may_deploy};
-use crate::components::{Fact, Tone, age, at, bytes, card, commit, count, empty, facts, moment, since, status, took};
+use super::project_environments::environment_path;
+use crate::components::{Fact, Tone, age, at, bytes, card, commit, count, empty, facts, since, status, took};
 
 /// What is live now, and by which deployment.
-pub fn live_now(detail: &DeploymentDetail) -> AnyView {
+pub fn live_now(detail: &Deployment) -> AnyView {
     let report = detail.report.as_ref();
-    let Some((live, number)) = detail.live.as_ref() else {
+    let Some(live) = detail.live.as_ref() else {
         return empty("Nothing is live", "The first deployment that passes its checks will be.".into_any());
     };
-    let release = number.map_or_else(
+    let release = live.number.map_or_else(
         || "a deployment".into_any(),
         |number| {
-            let path = match detail.summary.leader {
-                None => format!("/projects/{}/deployments/{number}", detail.summary.project),
+            let path = match detail.line.leader {
+                None => format!("/projects/{}/deployments/{number}", detail.line.project),
                 // The part on this guest.
                 Some(_) => format!("/deployments/{}", live.deployment),
             };
@@ -27,11 +26,13 @@ pub fn live_now(detail: &DeploymentDetail) -> AnyView {
     );
     let of = live.commit.as_ref().map(|id| view! { ", commit "{commit(id)} });
     let mut all: Vec<Fact> = vec![("Release", view! { {release}{of} }.into_any())];
-    if let Some(at) = moment(live.since_ms) {
+    if let Some(at) = live.since {
         all.push(("Live for", since(at)));
     }
-    let checked = report.and_then(|report| report.proofs.iter().rfind(|proof| proof.moment != Moment::Before));
-    if let Some(proof) = checked.filter(|_| report.and_then(|report| report.live.as_ref()) == Some(live)) {
+    let checked = report.and_then(|report| report.proofs.iter().rfind(|proof| proof.moment != ProofMoment::Before));
+    let ended_with = report.and_then(|report| report.live.as_ref());
+    let is_this = ended_with.is_some_and(|ended| (ended.deployment, ended.since) == (live.deployment, live.since));
+    if let Some(proof) = checked.filter(|_| is_this) {
         all.push(("Checked", seen(proof)));
     }
     if let Some(pillar) = &live.pillar {
@@ -48,11 +49,11 @@ fn seen(proof: &Proof) -> AnyView {
 }
 
 /// The checks: before, after, and after the rollback.
-pub fn proofs(report: &Report) -> Option<AnyView> {
-    let words = |moment: Moment| match moment {
-        Moment::Before => "before",
-        Moment::After => "after",
-        Moment::RolledBack => "put back",
+pub fn proofs(report: &DeploymentReport) -> Option<AnyView> {
+    let words = |moment: ProofMoment| match moment {
+        ProofMoment::Before => "before",
+        ProofMoment::After => "after",
+        ProofMoment::RolledBack => "put back",
     };
     let items = report
         .proofs
@@ -73,18 +74,18 @@ pub fn proofs(report: &Report) -> Option<AnyView> {
 }
 
 /// The archives that were kept when it ended; each can be restored.
-pub fn archives(principal: &Principal, detail: &DeploymentDetail, report: &Report) -> Option<AnyView> {
-    let one = &detail.summary;
-    // The environment's archives are those of its first guest; a restore brings back the others' too.
-    let may = one.leader.is_none() && may_deploy(principal, one.project_id, one.environment);
+pub fn archives(detail: &Deployment, report: &DeploymentReport) -> Option<AnyView> {
+    let one = &detail.line;
+    // The environment's archives are those of its leader; a restore brings back the followers' too.
+    let may = one.leader.is_none() && detail.may_deploy;
     let page = environment_path(&one.project, one.environment);
     let items = report
         .archives
         .iter()
         .map(|archive| {
             let of = archive.commit.as_ref().map_or_else(|| "without a commit".into_any(), commit);
-            let restore = may.then(|| view! { <a class="link" href=format!("{page}/restore/{}", archive.id)>"Restore"</a> });
-            view! { <li><div>{of}" "<span class="quiet">{moment(archive.at_ms).map(age)}", "{bytes(archive.bytes)}</span></div>{restore}</li> }
+            let restore = may.then(|| view! { <a class="link" href=format!("{page}/restore/{}", archive.deployment)>"Restore"</a> });
+            view! { <li><div>{of}" "<span class="quiet">{archive.at.map(age)}", "{bytes(archive.bytes)}</span></div>{restore}</li> }
         })
         .collect_view();
     let right = view! { <span class="quiet">{format!("{} kept", report.archives.len())}</span> };
@@ -93,7 +94,7 @@ pub fn archives(principal: &Principal, detail: &DeploymentDetail, report: &Repor
 }
 
 /// What came with it.
-pub fn commits(report: &Report) -> Option<AnyView> {
+pub fn commits(report: &DeploymentReport) -> Option<AnyView> {
     let items = report.commits.iter().map(commit_item).collect_view();
     let right = view! { <span class="quiet">{count(report.commits.len(), "commit")}</span> };
     (!report.commits.is_empty()).then(|| {
@@ -101,22 +102,22 @@ pub fn commits(report: &Report) -> Option<AnyView> {
     })
 }
 
-fn commit_item(one: &Commit) -> AnyView {
-    let when = moment(one.at_ms).map(age);
+fn commit_item(one: &DeployedCommit) -> AnyView {
+    let when = one.at.map(age);
     view! { <li><div>{commit(&one.id)}" "{one.subject.clone()}<div class="quiet">{one.author.clone()}</div></div><span class="quiet nowrap">{when}</span></li> }
         .into_any()
 }
 
 /// Everything else.
-pub fn about(detail: &DeploymentDetail) -> AnyView {
-    let one = &detail.summary;
+pub fn about(detail: &Deployment) -> AnyView {
+    let one = &detail.line;
     let mut all: Vec<Fact> = vec![
         ("Set off by", format!("{}, {}", one.trigger, one.by).into_any()),
-        ("Guest", one.guest.to_string().into_any()),
+        ("Guest", one.guest_name.to_string().into_any()),
         ("Ordered", at(one.ordered_at)),
     ];
     if let Some(report) = detail.report.as_ref() {
-        if let Some(began) = moment(report.began_ms).filter(|_| report.began_ms > 0) {
+        if let Some(began) = report.began_at {
             all.push(("Began", at(began)));
         }
         if let Some(previous) = &report.previous {

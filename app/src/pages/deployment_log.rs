@@ -2,14 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use corpus_controller::authz::Principal;
-use corpus_controller::project_views::{DeploymentDetail, DeploymentSummary, LogLine};
-use corpus_controller::{Controller, Result};
+use corpus_api::deployments::log::{DeploymentLogLine, ReadDeploymentLog, SearchDeploymentLog};
+use corpus_api::deployments::{Deployment, DeploymentLine};
+use corpus_api::words::{After, LineLimit};
+use corpus_domain::DeploymentId;
 use leptos::prelude::*;
 
 use super::deployment_paths::{deployment_path, deployment_query, line_path, part_guest};
+use crate::caller::Caller;
 use crate::components::{Field, clock, count};
-use crate::form::FormState;
+use crate::form::{FormState, Result};
 
 /// Lines before the one that is opened: few enough that it is seen without scrolling.
 const BEFORE: i64 = 5;
@@ -37,11 +39,11 @@ pub enum Window {
 
 impl Window {
     /// What a query asks for; a failed deployment opens at its failing line.
-    pub fn of(query: &BTreeMap<String, String>, detail: &DeploymentDetail) -> Self {
+    pub fn of(query: &BTreeMap<String, String>, detail: &Deployment) -> Self {
         let number = |name: &str| query.get(name).and_then(|text| text.parse::<i64>().ok()).filter(|line| *line > 0);
         let search = query.get("q").map(|text| text.trim()).filter(|text| !text.is_empty());
         let failing = || {
-            let fault = detail.report.as_ref().filter(|_| detail.summary.state.is_over())?.fault.as_ref()?;
+            let fault = detail.report.as_ref().filter(|_| detail.line.state.is_over())?.fault.as_ref()?;
             i64::try_from(fault.line?).ok()
         };
         match (search, number("line"), number("from")) {
@@ -70,7 +72,7 @@ pub struct Log {
     /// Which part.
     pub window: Window,
     /// Its lines.
-    pub lines: Vec<LogLine>,
+    pub lines: Vec<DeploymentLogLine>,
     /// How many lines there are in all, as far as is known.
     pub total: i64,
     /// The line to read first.
@@ -78,36 +80,42 @@ pub struct Log {
 }
 
 /// Reads no more of the log than is shown.
-pub async fn read(
-    controller: &Controller,
-    principal: &Principal,
-    detail: &DeploymentDetail,
-    query: &BTreeMap<String, String>,
-) -> Result<Log> {
+pub async fn read(caller: &Caller, detail: &Deployment, query: &BTreeMap<String, String>) -> Result<Log> {
     let window = Window::of(query, detail);
-    let id = detail.summary.id;
     let report = detail.report.as_ref();
     let total = report.map_or(0, |report| i64::try_from(report.lines).unwrap_or(i64::MAX));
-    let lines = if let Window::Search(text) = &window {
-        controller.deployment_search(principal, id, text).await?
-    } else {
-        let (after, limit) = window.range(total);
-        controller.deployment_log(principal, id, after, limit).await?
-    };
+    let lines = lines(caller, detail.line.id, &window, total).await?;
     let failing = report.and_then(|report| report.fault.as_ref()?.line).and_then(|line| i64::try_from(line).ok());
     let total = total.max(lines.last().map_or(0, |line| line.number));
     Ok(Log { window, lines, total, failing })
 }
 
+async fn lines(
+    caller: &Caller,
+    deployment: DeploymentId,
+    window: &Window,
+    total: i64,
+) -> Result<Vec<DeploymentLogLine>> {
+    if let Window::Search(text) = window {
+        // No line has what can't be looked for.
+        let Ok(text) = text.parse() else { return Ok(Vec::new()) };
+        return Ok(caller.ask(SearchDeploymentLog { deployment, text, after: None }).await?.lines);
+    }
+    let (after, limit) = window.range(total);
+    let after = u64::try_from(after).ok().and_then(|after| After::try_from(after).ok());
+    let limit = u64::try_from(limit).ok().and_then(|limit| LineLimit::try_from(limit).ok());
+    Ok(caller.ask(ReadDeploymentLog { deployment, after, limit }).await?.lines)
+}
+
 /// Where a line is found, in this window or in one around it.
-fn path_of(one: &DeploymentSummary, log: &Log, line: i64) -> String {
+fn path_of(one: &DeploymentLine, log: &Log, line: i64) -> String {
     let here =
         !matches!(log.window, Window::Search(_) | Window::Tail) && log.lines.iter().any(|known| known.number == line);
     if here { format!("#L{line}") } else { line_path(one, line) }
 }
 
 /// The search, the lines, and the ways to others.
-pub fn part(one: &DeploymentSummary, log: &Log) -> AnyView {
+pub fn part(one: &DeploymentLine, log: &Log) -> AnyView {
     let lines = log.lines.iter().map(|line| row(one, log, line)).collect_view();
     let none = log.lines.is_empty();
     let lines = if matches!(log.window, Window::Tail) {
@@ -123,7 +131,7 @@ pub fn part(one: &DeploymentSummary, log: &Log) -> AnyView {
     view! { <div id="logs">{tools(one, log)}{lines}</div> }.into_any()
 }
 
-fn tools(one: &DeploymentSummary, log: &Log) -> AnyView {
+fn tools(one: &DeploymentLine, log: &Log) -> AnyView {
     let page = deployment_path(one);
     let (first, last) =
         (log.lines.first().map_or(0, |line| line.number), log.lines.last().map_or(0, |line| line.number));
@@ -156,7 +164,7 @@ fn tools(one: &DeploymentSummary, log: &Log) -> AnyView {
     .into_any()
 }
 
-fn row(one: &DeploymentSummary, log: &Log, line: &LogLine) -> AnyView {
+fn row(one: &DeploymentLine, log: &Log, line: &DeploymentLogLine) -> AnyView {
     let number = line.number;
     let class = match (log.failing == Some(number), line.stream.as_str()) {
         (true, _) => "err first",

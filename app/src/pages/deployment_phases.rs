@@ -1,12 +1,12 @@
 //! The phases of a deployment and what their recipes did.
 
-use corpus_controller::project_views::{DeploymentDetail, DeploymentSummary};
+use corpus_api::deployments::report::{DeploymentReport, PhaseReport, RecipeReport, SaltState};
+use corpus_api::deployments::{Deployment, DeploymentLine};
 use corpus_domain::{DeploymentState, Outcome, Phase};
-use corpus_protocol::{PhaseReport, RecipeReport, Report, SaltState};
 use leptos::prelude::*;
 
 use super::deployment_paths::line_path;
-use crate::components::{Tone, count, empty, moment, outcome_status, since, status, took};
+use crate::components::{Tone, count, empty, outcome_status, since, status, took};
 
 /// How a phase stands, also while the deployment runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,13 +19,13 @@ enum Standing {
 }
 
 impl Standing {
-    fn of(report: &Report, phase: &PhaseReport) -> Self {
+    fn of(report: &DeploymentReport, phase: &PhaseReport) -> Self {
         let over = report.state.is_over();
         match phase.outcome {
             Outcome::Failed => Self::Failed,
             Outcome::Done if phase.phase == Phase::Rollback => Self::Undone,
             Outcome::Done => Self::Done,
-            Outcome::Skipped if !over && phase.began_ms.is_some() => Self::Running,
+            Outcome::Skipped if !over && phase.began_at.is_some() => Self::Running,
             Outcome::Skipped => Self::NotRun,
         }
     }
@@ -52,13 +52,13 @@ impl Standing {
 }
 
 /// One segment a phase, as wide as its share of the time.
-pub fn pipeline(detail: &DeploymentDetail, report: &Report) -> AnyView {
+pub fn pipeline(detail: &Deployment, report: &DeploymentReport) -> AnyView {
     let whole: u64 = report.phases.iter().map(|phase| phase.elapsed_ms).sum::<u64>().max(1);
-    let rolled_back = report.phases.iter().any(|phase| phase.phase == Phase::Rollback && phase.began_ms.is_some());
+    let rolled_back = report.phases.iter().any(|phase| phase.phase == Phase::Rollback && phase.began_at.is_some());
     let known = |which: Phase| report.phases.iter().find(|phase| phase.phase == which);
     let shown = |which: Phase| match which {
         Phase::Rollback => rolled_back,
-        Phase::Others => has_others(detail) || known(which).is_some_and(|phase| phase.began_ms.is_some()),
+        Phase::Followers => is_two_phase(detail) || known(which).is_some_and(|phase| phase.began_at.is_some()),
         _ => true,
     };
     let items = Phase::ALL
@@ -69,19 +69,19 @@ pub fn pipeline(detail: &DeploymentDetail, report: &Report) -> AnyView {
     view! { <ol class="pipeline" aria-label="Phases">{items}</ol> }.into_any()
 }
 
-/// Whether it goes live together with other guests, as far as is known. Of one that is over it
+/// Whether it commits in two phases, on several guests, as far as is known. Of one that is over it
 /// does not count how many guests its environment has by now.
-fn has_others(detail: &DeploymentDetail) -> bool {
-    let (part, over) = (detail.summary.leader.is_some(), detail.summary.state.is_over());
-    part || !detail.others.is_empty() || (!over && !detail.guests.is_empty())
+fn is_two_phase(detail: &Deployment) -> bool {
+    let (part, over) = (detail.line.leader.is_some(), detail.line.state.is_over());
+    part || !detail.followers.is_empty() || (!over && !detail.guests.is_empty())
 }
 
-fn to_come(report: &Report, which: Phase) -> AnyView {
+fn to_come(report: &DeploymentReport, which: Phase) -> AnyView {
     let word = if report.state.is_over() { "not run" } else { "to come" };
     view! { <li class="wait t1" data-phase=which.as_str()><b>{which.as_str()}</b><span>{word}</span></li> }.into_any()
 }
 
-fn segment(report: &Report, phase: &PhaseReport, whole: u64) -> AnyView {
+fn segment(report: &DeploymentReport, phase: &PhaseReport, whole: u64) -> AnyView {
     let standing = Standing::of(report, phase);
     let share = (phase.elapsed_ms.saturating_mul(20) / whole).clamp(1, 20);
     let failed = phase
@@ -91,7 +91,7 @@ fn segment(report: &Report, phase: &PhaseReport, whole: u64) -> AnyView {
         .map(|recipe| format!(" at {}", recipe.name));
     let text = match standing {
         Standing::NotRun => "not run".into_any(),
-        Standing::Running => view! { "running for "{phase.began_ms.and_then(moment).map(since)} }.into_any(),
+        Standing::Running => view! { "running for "{phase.began_at.map(since)} }.into_any(),
         Standing::Done => took(phase.elapsed_ms).into_any(),
         Standing::Undone | Standing::Failed => {
             format!("{}, {}{}", took(phase.elapsed_ms), standing.word(), failed.unwrap_or_default()).into_any()
@@ -103,7 +103,7 @@ fn segment(report: &Report, phase: &PhaseReport, whole: u64) -> AnyView {
 }
 
 /// The phase to look at first: the one that failed, the one that runs, or install.
-fn focus(report: &Report) -> Option<&PhaseReport> {
+fn focus(report: &DeploymentReport) -> Option<&PhaseReport> {
     let of = |which: Phase| report.phases.iter().find(|phase| phase.phase == which);
     let failed = report.fault.as_ref().and_then(|fault| of(fault.phase));
     let running = || report.phases.iter().rev().find(|phase| Standing::of(report, phase) == Standing::Running);
@@ -111,7 +111,7 @@ fn focus(report: &Report) -> Option<&PhaseReport> {
 }
 
 /// The recipes of the phase to look at first, as the head of the card with the log.
-pub fn recipes(one: &DeploymentSummary, report: Option<&Report>) -> AnyView {
+pub fn recipes(one: &DeploymentLine, report: Option<&DeploymentReport>) -> AnyView {
     let Some((report, phase)) = report.and_then(|report| focus(report).map(|phase| (report, phase))) else {
         let title = if one.state == DeploymentState::Waiting { "Waiting" } else { "Log" };
         return view! { <header><h2 id="recipes-heading">{title}</h2></header> }.into_any();
@@ -123,21 +123,21 @@ pub fn recipes(one: &DeploymentSummary, report: Option<&Report>) -> AnyView {
     .into_any()
 }
 
-fn summary(report: &Report, phase: &PhaseReport) -> String {
+fn summary(report: &DeploymentReport, phase: &PhaseReport) -> String {
     let recipes = count(phase.recipes.len(), "recipe");
     let failed = phase.recipes.iter().filter(|recipe| recipe.outcome == Outcome::Failed).count();
     match Standing::of(report, phase) {
-        Standing::Running if phase.phase != Phase::Others => format!("{recipes} so far"),
-        _ if phase.phase == Phase::Others => "on the other guests".to_owned(),
+        Standing::Running if phase.phase != Phase::Followers => format!("{recipes} so far"),
+        _ if phase.phase == Phase::Followers => "on the followers".to_owned(),
         _ if failed > 0 => format!("{recipes}, {failed} failed"),
         Standing::NotRun => "not run".to_owned(),
         _ => recipes,
     }
 }
 
-fn list(one: &DeploymentSummary, phase: &PhaseReport) -> AnyView {
-    if phase.phase == Phase::Others {
-        let text = "The other guests of the environment deploy the same; none goes live unless all can.";
+fn list(one: &DeploymentLine, phase: &PhaseReport) -> AnyView {
+    if phase.phase == Phase::Followers {
+        let text = "The followers of the environment deploy the same; all go live, or none.";
         return view! { <p class="body quiet">{text}</p> }.into_any();
     }
     if phase.recipes.is_empty() {
@@ -147,9 +147,9 @@ fn list(one: &DeploymentSummary, phase: &PhaseReport) -> AnyView {
     view! { <ul class="steps">{items}</ul> }.into_any()
 }
 
-fn item(one: &DeploymentSummary, recipe: &RecipeReport) -> AnyView {
+fn item(one: &DeploymentLine, recipe: &RecipeReport) -> AnyView {
     let reason = recipe.reason.clone().map(|text| view! { <div class="error">{text}</div> });
-    let first = recipe.failing_line.or(recipe.lines.map(|(first, _)| first));
+    let first = recipe.failing_line.or(recipe.first_line);
     let lines = first.map(|line| {
         let path = line_path(one, line);
         view! { " "<a class="link small" href=path>{format!("line {line}")}</a> }
@@ -203,7 +203,7 @@ fn salt_row(state: &SaltState) -> AnyView {
 }
 
 /// What the other phases ran, when that is more than what is built in.
-pub fn other_phases(report: &Report) -> Option<AnyView> {
+pub fn other_phases(report: &DeploymentReport) -> Option<AnyView> {
     let first = focus(report).map(|phase| phase.phase);
     let own = |phase: &&PhaseReport| Some(phase.phase) != first && !phase.recipes.is_empty();
     let items: Vec<AnyView> = report

@@ -2,87 +2,76 @@
 
 use std::collections::BTreeMap;
 
-use corpus_controller::authz::Principal;
-use corpus_controller::project_views::{DeploymentFilter, DeploymentSummary};
-use corpus_controller::views::ProjectView;
-use corpus_controller::{Controller, DEPLOYMENTS_PAGE, Result};
+use corpus_api::Cursor;
+use corpus_api::deployments::{DeploymentLine, DeploymentPage, ListDeployments};
+use corpus_api::words::Limit;
 use corpus_domain::{DeploymentState, Environment, Trigger};
 use leptos::prelude::*;
 
 use super::deployment_paths::deployment_path;
+use crate::caller::Caller;
 use crate::components::{
-    Field, age, commit, deployment_look, deployment_status, empty, environment, head, picks, since, took,
+    Field, age, commit, deployment_look, deployment_status, empty, environment, head, next_page, picks, since, took,
 };
-use crate::form::FormState;
+use crate::form::{FormState, Result};
 use crate::layout::Page;
 
 /// What the list is asked with, besides the place to go on from.
-const ASKED: [&str; 4] = ["project", "environment", "state", "by"];
+const ASKED: [&str; 5] = ["project", "environment", "state", "by", "limit"];
 
 /// Reads and shows them.
-pub async fn load(controller: &Controller, principal: &Principal, query: &BTreeMap<String, String>) -> Result<Page> {
-    let projects = controller.projects(principal).await?;
-    let found = match filter_of(query, &projects) {
-        Some(filter) => controller.deployments(principal, &filter).await?,
-        None => Vec::new(),
+pub async fn load(caller: &Caller, query: &BTreeMap<String, String>) -> Result<Page> {
+    let found = match asked(query) {
+        Some(asked) => caller.ask(asked).await?,
+        None => DeploymentPage::default(),
     };
-    let more = i64::try_from(found.len()).unwrap_or(i64::MAX) >= DEPLOYMENTS_PAGE;
-    Ok(Page::new("deployments", "Deployments", deployments_view(&projects, query, &found, more)))
+    Ok(Page::new("deployments", "Deployments", deployments_view(query, &found)))
 }
 
 /// The newest few, for the overview.
-pub async fn latest(controller: &Controller, principal: &Principal) -> Result<Vec<DeploymentSummary>> {
-    let mut found = controller.deployments(principal, &DeploymentFilter::default()).await?;
-    found.truncate(6);
-    Ok(found)
+pub async fn latest(caller: &Caller) -> Result<Vec<DeploymentLine>> {
+    let asked = ListDeployments { limit: Limit::try_from(6).ok(), ..ListDeployments::default() };
+    Ok(caller.ask(asked).await?.items)
 }
 
-/// What a query asks for; none when it is of a project that is not there to see. Other words
-/// that mean nothing ask for nothing.
-fn filter_of(query: &BTreeMap<String, String>, projects: &[ProjectView]) -> Option<DeploymentFilter> {
+/// What a query asks for; none when it is of a project that can't be there, or of a name that nobody has.
+/// Other words that mean nothing ask for nothing.
+fn asked(query: &BTreeMap<String, String>) -> Option<ListDeployments> {
     let word = |name: &str| query.get(name).map(|text| text.trim()).filter(|text| !text.is_empty());
-    let id_of = |name: &str| projects.iter().find(|one| one.name.as_str() == name).map(|one| one.id);
-    let project = match word("project") {
-        Some(name) => Some(id_of(name)?),
-        None => None,
-    };
-    Some(DeploymentFilter {
-        project,
+    Some(ListDeployments {
+        project: word("project").map(str::parse).transpose().ok()?,
         environment: word("environment").and_then(|text| text.parse().ok()),
         state: word("state").and_then(|text| text.parse().ok()),
-        by: word("by").map(str::to_owned),
-        before: word("before").and_then(|text| text.parse().ok()),
+        by: word("by").map(str::parse).transpose().ok()?,
+        guest: word("guest").and_then(|text| text.parse().ok()),
+        cursor: word("cursor").and_then(|text| text.parse().ok()),
+        limit: word("limit").and_then(|text| text.parse().ok()),
     })
 }
 
 /// The view of plain values.
-pub fn deployments_view(
-    projects: &[ProjectView],
-    query: &BTreeMap<String, String>,
-    found: &[DeploymentSummary],
-    more: bool,
-) -> AnyView {
+pub fn deployments_view(query: &BTreeMap<String, String>, page: &DeploymentPage) -> AnyView {
+    let found = &page.items;
     let below =
         view! { <span class="quiet">"Every run of the pipeline, with its phases, its log and its proofs"</span> };
     let busy = found.iter().any(|one| !one.state.is_over()).then_some("");
     let asked = query.iter().any(|(name, text)| ASKED.contains(&name.as_str()) && !text.trim().is_empty());
-    let body = if found.is_empty() && (asked || query.contains_key("before")) {
+    let body = if found.is_empty() && (asked || query.contains_key("cursor")) {
         empty("No deployment like that", view! { <a class="link" href="/deployments">"Show all"</a> }.into_any())
     } else {
         table(found, Shown::Everywhere)
     };
     view! {
         {head("Deployments".into_any(), below.into_any(), ().into_any())}
-        {filters(projects, query, asked)}
+        {filters(query, asked)}
         <section class="card" id="live-deployments" data-live="" data-busy=busy>{body}</section>
-        {pages(query, found, more)}
+        {pages(query, page.next.as_ref())}
     }
     .into_any()
 }
 
-fn filters(projects: &[ProjectView], query: &BTreeMap<String, String>, asked: bool) -> AnyView {
+fn filters(query: &BTreeMap<String, String>, asked: bool) -> AnyView {
     let any = || std::iter::once((String::new(), "any".to_owned()));
-    let names = any().chain(picks(projects.iter().map(|one| one.name.as_str()))).collect();
     let environments = any().chain(picks(Environment::ALL.iter().map(|one| one.as_str()))).collect();
     let states = DeploymentState::ALL.iter().map(|one| (one.as_str().to_owned(), deployment_look(*one).1.to_owned()));
     let states = any().chain(states).collect();
@@ -91,7 +80,7 @@ fn filters(projects: &[ProjectView], query: &BTreeMap<String, String>, asked: bo
     let all = asked.then(|| view! { <a class="btn" href="/deployments">"Show all"</a> });
     view! {
         <form method="get" action="/deployments" class="filters" role="search" aria-label="Deployments">
-            {field("project", "Project").select(names)}
+            {field("project", "Project").input()}
             {field("environment", "Environment").select(environments)}
             {field("state", "State").select(states)}
             {field("by", "By").input()}
@@ -101,27 +90,11 @@ fn filters(projects: &[ProjectView], query: &BTreeMap<String, String>, asked: bo
     .into_any()
 }
 
-fn pages(query: &BTreeMap<String, String>, found: &[DeploymentSummary], more: bool) -> AnyView {
-    let kept: Vec<(&str, &str)> = query
-        .iter()
-        .filter(|(name, text)| ASKED.contains(&name.as_str()) && !text.is_empty())
-        .map(|(name, text)| (name.as_str(), text.as_str()))
-        .collect();
-    let path = |before: Option<String>| {
-        let pairs = kept.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned()));
-        let pairs = pairs.chain(before.map(|id| ("before".to_owned(), id)));
-        let query: Vec<String> = pairs.map(|(name, text)| format!("{name}={}", encoded(&text))).collect();
-        format!("/deployments?{}", query.join("&"))
-    };
-    let newest =
-        query.contains_key("before").then(|| view! { <a class="btn" rel="first" href=path(None)>"Newest"</a> });
-    let older = found
-        .last()
-        .filter(|_| more)
-        .map(|last| view! { <a class="btn" rel="next" href=path(Some(last.id.to_string()))>"Older"</a> });
-    (newest.is_some() || older.is_some())
-        .then(|| view! { <nav class="pager" aria-label="Pages">{newest}{older}</nav> })
-        .into_any()
+fn pages(query: &BTreeMap<String, String>, next: Option<&Cursor>) -> Option<AnyView> {
+    let kept = query.iter().filter(|(name, text)| ASKED.contains(&name.as_str()) && !text.is_empty());
+    let kept: Vec<String> = kept.map(|(name, text)| format!("{name}={}", encoded(text))).collect();
+    let path = if kept.is_empty() { "/deployments".to_owned() } else { format!("/deployments?{}", kept.join("&")) };
+    next_page(&path, next)
 }
 
 /// A value as a part of a query.
@@ -140,7 +113,7 @@ pub enum Shown {
 }
 
 /// Deployments, one a row.
-pub fn table(found: &[DeploymentSummary], shown: Shown) -> AnyView {
+pub fn table(found: &[DeploymentLine], shown: Shown) -> AnyView {
     if found.is_empty() {
         return empty(
             "No deployment yet",
@@ -157,7 +130,7 @@ pub fn table(found: &[DeploymentSummary], shown: Shown) -> AnyView {
     .into_any()
 }
 
-fn row(one: &DeploymentSummary, shown: Shown) -> AnyView {
+fn row(one: &DeploymentLine, shown: Shown) -> AnyView {
     let name = match shown {
         Shown::Everywhere => format!("{} #{}", one.project, one.number),
         Shown::InProject => format!("#{}", one.number),
@@ -181,7 +154,7 @@ fn row(one: &DeploymentSummary, shown: Shown) -> AnyView {
     .into_any()
 }
 
-fn by(one: &DeploymentSummary) -> AnyView {
+fn by(one: &DeploymentLine) -> AnyView {
     let how = match one.trigger {
         Trigger::Push => None,
         Trigger::Hand => Some("by hand"),
@@ -193,7 +166,7 @@ fn by(one: &DeploymentSummary) -> AnyView {
 }
 
 /// How long it took, or runs.
-pub fn duration(one: &DeploymentSummary) -> AnyView {
+pub fn duration(one: &DeploymentLine) -> AnyView {
     match one.elapsed_ms {
         Some(ms) if one.state.is_over() => took(ms).into_any(),
         _ if one.state.is_over() => ().into_any(),

@@ -1,10 +1,9 @@
-//! The guests of an environment: the first, which is pushed to and leads, and the others, which
-//! deploy what it does. Says where something else is live than on the first, and what to do.
+//! The guests of an environment: the leader, which is pushed to, and the followers, which deploy
+//! what it does. Says where something else is live than on the leader, and what to do.
 //!
 //! With one guest there is nothing to tell apart, and nothing of this is shown.
 
-use corpus_controller::authz::{Operation, Principal};
-use corpus_controller::project_views::{EnvironmentView, OtherGuestView, ProjectSummary};
+use corpus_api::environments::{EnvironmentGuest, EnvironmentSummary};
 use corpus_domain::{DnsName, EnvironmentState, GuestId, GuestState, JobId};
 use leptos::prelude::*;
 
@@ -12,60 +11,62 @@ use super::project_environments::{deploy_again, environment_path};
 use crate::components::{Tone, card, count, guest_state_status, is_behind, is_everywhere, notice, status};
 use crate::form::sentence;
 
-/// Where a guest other than the first is asked to be taken from its environment.
-pub fn leave_path(project: &ProjectSummary, one: &EnvironmentView, guest: GuestId) -> String {
-    format!("{}/guests/{guest}/remove", environment_path(&project.name, one.environment))
+/// Where a follower is asked to be taken from its environment.
+pub fn leave_path(one: &EnvironmentSummary, guest: GuestId) -> String {
+    format!("{}/guests/{guest}/remove", environment_path(&one.project, one.environment))
 }
 
 /// The card of an environment that has several.
-pub fn guests_card(principal: &Principal, project: &ProjectSummary, one: &EnvironmentView) -> Option<AnyView> {
-    let may = principal.may(Operation::EnvironmentRemove, Some(project.id));
-    let others = one.others.iter().map(|other| {
-        let leave = may.then(|| {
-            let label = format!("Remove {} from {}", other.guest, one.environment);
-            view! { <a class="btn small danger" href=leave_path(project, one, other.guest_id) aria-label=label>"Remove"</a> }
+pub fn guests_card(one: &EnvironmentSummary) -> Option<AnyView> {
+    let followers = one.followers.iter().map(|follower| {
+        let leave = one.may_change.then(|| {
+            let label = format!("Remove {} from {}", follower.name, one.environment);
+            view! { <a class="btn small danger" href=leave_path(one, follower.guest) aria-label=label>"Remove"</a> }
         });
-        view! { <li data-guest=other.guest.to_string()><div>{about_other(one, other)}</div>{leave}</li> }.into_any()
+        view! { <li data-guest=follower.name.to_string()><div>{about_follower(one, follower)}</div>{leave}</li> }
+            .into_any()
     });
-    let first = view! { <li data-guest=one.guest.to_string()><div>{about_first(one)}</div></li> }.into_any();
-    let items: Vec<AnyView> = std::iter::once(first).chain(others).collect();
+    let leader = view! { <li data-guest=one.leader.name.to_string()><div>{about_leader(one)}</div></li> }.into_any();
+    let items: Vec<AnyView> = std::iter::once(leader).chain(followers).collect();
     let right = view! { <span class="quiet">"all go live, or none"</span> };
-    (!one.others.is_empty())
+    (!one.followers.is_empty())
         .then(|| card("guests", "Guests", right.into_any(), view! { <ul class="items guests">{items}</ul> }.into_any()))
 }
 
 /// The same as lines, for where it is one fact of many.
-pub fn guest_lines(one: &EnvironmentView) -> AnyView {
-    let others = one.others.iter().map(|other| view! { <li>{about_other(one, other)}</li> }).collect_view();
-    view! { <ul class="lines guests"><li>{about_first(one)}</li>{others}</ul> }.into_any()
+pub fn guest_lines(one: &EnvironmentSummary) -> AnyView {
+    let followers =
+        one.followers.iter().map(|follower| view! { <li>{about_follower(one, follower)}</li> }).collect_view();
+    view! { <ul class="lines guests"><li>{about_leader(one)}</li>{followers}</ul> }.into_any()
 }
 
-fn about_first(one: &EnvironmentView) -> AnyView {
-    let live = match (one.guest_state, &one.live) {
-        (GuestState::Running, Some(_)) => status(Tone::Ok, live_word(one.live_number)),
+fn about_leader(one: &EnvironmentSummary) -> AnyView {
+    let leader = &one.leader;
+    let live = match (leader.guest_state, &leader.live) {
+        (GuestState::Running, Some(live)) => status(Tone::Ok, live_word(live.number)),
         (GuestState::Running, None) => status(Tone::Off, "Nothing live yet"),
         (state, _) => guest_state_status(state),
     };
     view! {
-        {guest_link(one.guest_id, one.guest.as_str())}
-        <div class="state">{live}<span class="quiet small">"pushed to, leads"</span></div>
-        {reached(&one.hosts)}
+        {guest_link(leader.guest, leader.name.as_str())}
+        <div class="state">{live}<span class="quiet small">"leader, pushed to"</span></div>
+        {reached(&leader.hosts)}
     }
     .into_any()
 }
 
-fn about_other(one: &EnvironmentView, other: &OtherGuestView) -> AnyView {
-    let down = (other.guest_state != GuestState::Running).then(|| guest_state_status(other.guest_state));
-    let reason = other
+fn about_follower(one: &EnvironmentSummary, follower: &EnvironmentGuest) -> AnyView {
+    let down = (follower.guest_state != GuestState::Running).then(|| guest_state_status(follower.guest_state));
+    let reason = follower
         .state_reason
         .as_deref()
-        .filter(|_| other.state == EnvironmentState::Failed)
+        .filter(|_| follower.state == EnvironmentState::Failed)
         .map(|text| view! { <div class="small error">{sentence(text)}</div> });
-    let job = other.job.filter(|job| one.job != Some(*job)).map(job_link);
+    let job = follower.job.filter(|job| one.leader.job != Some(*job)).map(job_link);
     view! {
-        {guest_link(other.guest_id, other.guest.as_str())}
-        <div class="state">{other_status(one, other)}{down}</div>
-        {reached(&other.hosts)}
+        {guest_link(follower.guest, follower.name.as_str())}
+        <div class="state">{follower_status(one, follower)}{down}</div>
+        {reached(&follower.hosts)}
         {reason}
         {job}
     }
@@ -96,53 +97,55 @@ fn live_word(number: Option<i64>) -> String {
     number.map_or_else(|| "Live".to_owned(), |number| format!("Live: #{number}"))
 }
 
-/// What of it is live on another guest, beside what is on the first.
-fn other_status(one: &EnvironmentView, other: &OtherGuestView) -> AnyView {
-    match other.state {
+/// What of it is live on a follower, beside what is on the leader.
+fn follower_status(one: &EnvironmentSummary, follower: &EnvironmentGuest) -> AnyView {
+    match follower.state {
         EnvironmentState::SettingUp => status(Tone::Busy, "Setting up"),
         EnvironmentState::Failed => status(Tone::Fail, "Failed"),
         EnvironmentState::Leaving => status(Tone::Busy, "Being removed"),
-        EnvironmentState::Ready if !is_behind(one, other) => match &other.live {
-            Some(_) => status(Tone::Ok, live_word(other.live_number)),
+        EnvironmentState::Ready if !is_behind(one, follower) => match &follower.live {
+            Some(live) => status(Tone::Ok, live_word(live.number)),
             None => status(Tone::Off, "Nothing live yet"),
         },
         EnvironmentState::Ready => {
-            let moves = one.job.is_some() || other.job.is_some();
-            status(if moves { Tone::Busy } else { Tone::Warn }, behind_word(one, other))
+            let moves = one.leader.job.is_some() || follower.job.is_some();
+            status(if moves { Tone::Busy } else { Tone::Warn }, behind_word(one, follower))
         }
     }
 }
 
-/// `Behind: #6`; ahead only when the first lost what it had.
-fn behind_word(one: &EnvironmentView, other: &OtherGuestView) -> String {
-    match (one.live_number, other.live_number, &other.live) {
-        (_, _, None) => "Behind: nothing live".to_owned(),
-        (Some(first), Some(here), _) if here < first => format!("Behind: #{here}"),
-        (_, Some(here), _) => format!("Not the same: #{here}"),
-        (_, None, Some(_)) => "Not the same".to_owned(),
+/// `Behind: #6`; ahead only when the leader lost what it had.
+fn behind_word(one: &EnvironmentSummary, follower: &EnvironmentGuest) -> String {
+    let Some(live) = &follower.live else { return "Behind: nothing live".to_owned() };
+    let leader = one.leader.live.as_ref().and_then(|live| live.number);
+    match (leader, live.number) {
+        (Some(leader), Some(here)) if here < leader => format!("Behind: #{here}"),
+        (_, Some(here)) => format!("Not the same: #{here}"),
+        (_, None) => "Not the same".to_owned(),
     }
 }
 
 /// What is live where, when that is not the same everywhere, and what to do.
-pub fn not_everywhere(principal: &Principal, project: &ProjectSummary, one: &EnvironmentView) -> Option<AnyView> {
+pub fn not_everywhere(one: &EnvironmentSummary) -> Option<AnyView> {
     if is_everywhere(one) {
         return None;
     }
-    let behind: Vec<_> = one.others.iter().filter(|other| is_behind(one, other)).collect();
-    let first = match one.live_number {
-        Some(number) if one.live.is_some() => format!("#{number} is live on {}", one.guest),
-        _ if one.live.is_some() => format!("{} is live", one.guest),
-        _ => format!("Nothing is live on {}", one.guest),
+    let behind: Vec<_> = one.followers.iter().filter(|follower| is_behind(one, follower)).collect();
+    let name = &one.leader.name;
+    let leader = match one.leader.live.as_ref().map(|live| live.number) {
+        Some(Some(number)) => format!("#{number} is live on {name}"),
+        Some(None) => format!("{name} is live"),
+        None => format!("Nothing is live on {name}"),
     };
-    let elsewhere: Vec<String> = behind.iter().map(|other| elsewhere(other)).collect();
-    let text = format!("{first}; {}.", elsewhere.join("; "));
+    let elsewhere: Vec<String> = behind.iter().map(|follower| elsewhere(follower)).collect();
+    let text = format!("{leader}; {}.", elsewhere.join("; "));
     let down: Vec<&str> = behind
         .iter()
-        .filter(|other| other.guest_state != GuestState::Running)
-        .map(|other| other.guest.as_str())
+        .filter(|follower| follower.guest_state != GuestState::Running)
+        .map(|follower| follower.name.as_str())
         .collect();
     let todo = if down.is_empty() {
-        let again = deploy_again(principal, project, one, "btn small");
+        let again = deploy_again(one, "btn small");
         view! { <span>"Deploy again brings all of them to the same."</span>{again} }.into_any()
     } else {
         let text = format!(
@@ -155,21 +158,21 @@ pub fn not_everywhere(principal: &Principal, project: &ProjectSummary, one: &Env
     Some(notice(Tone::Warn, "Not live everywhere", view! { <span>{text}</span>{todo} }.into_any()))
 }
 
-fn elsewhere(other: &OtherGuestView) -> String {
-    match (other.live_number, &other.live) {
-        (Some(number), Some(_)) => format!("{} has #{number}", other.guest),
-        (None, Some(_)) => format!("{} has something else", other.guest),
-        (_, None) => format!("{} has nothing", other.guest),
+fn elsewhere(follower: &EnvironmentGuest) -> String {
+    match follower.live.as_ref().map(|live| live.number) {
+        Some(Some(number)) => format!("{} has #{number}", follower.name),
+        Some(None) => format!("{} has something else", follower.name),
+        None => format!("{} has nothing", follower.name),
     }
 }
 
-/// Others that could not be set up: none of them is deployed to.
-pub fn failed_others(one: &EnvironmentView) -> Option<AnyView> {
+/// Followers that could not be set up: none of them is deployed to.
+pub fn failed_followers(one: &EnvironmentSummary) -> Option<AnyView> {
     let failed: Vec<&str> = one
-        .others
+        .followers
         .iter()
-        .filter(|other| other.state == EnvironmentState::Failed)
-        .map(|other| other.guest.as_str())
+        .filter(|follower| follower.state == EnvironmentState::Failed)
+        .map(|follower| follower.name.as_str())
         .collect();
     let text = format!(
         "{} deployed to. Remove it from the environment and add it again.",

@@ -1,25 +1,26 @@
 //! What a guest may take of its node, what it takes of that, and the form to change it.
 
-use corpus_controller::authz::{Operation, Principal};
-use corpus_controller::views::GuestView;
-use corpus_domain::{GuestState, processors};
+use corpus_api::guests::{Guest, SetGuestLimits};
+use corpus_domain::processors;
 use leptos::prelude::*;
 
-use crate::components::{Fact, Field, age, card, facts, meter};
+use super::guest::{is_settled, path};
+use crate::components::{Fact, Field, age, card, facts, meter, stays_at};
 use crate::form::FormState;
+use crate::to::to;
 
 /// The card.
-pub fn limits(principal: &Principal, guest: &GuestView, form: &FormState) -> AnyView {
-    let read = view! { <span class="quiet">{guest.observed_at.map(|at| view! { "read "{age(at)} })}</span> };
+pub fn limits(guest: &Guest, form: &FormState) -> AnyView {
+    let read = view! { <span class="quiet">{guest.line.observed_at.map(|at| view! { "read "{age(at)} })}</span> };
     let has = view! { <div id="live-limits" data-live="">{facts(rows(guest))}{not_held(guest)}</div> };
-    let body = view! { {has}{change(principal, guest, form)} };
+    let body = view! { {has}{change(guest, form)} };
     card("limits", "Limits", read.into_any(), body.into_any())
 }
 
-fn rows(guest: &GuestView) -> Vec<Fact> {
+fn rows(guest: &Guest) -> Vec<Fact> {
     let limits = guest.limits;
-    let memory = guest.memory_used.map(|used| (used.0, used.gib()));
-    let cpu = guest.cpu_used.map(|used| (u64::from(used), processors(used.into())));
+    let memory = guest.line.memory_used.map(|used| (used.0, used.gib()));
+    let cpu = guest.line.cpu_used.map(|used| (u64::from(used), processors(used.into())));
     let processes = guest.processes_used.map(|used| (u64::from(used), used.to_string()));
     vec![
         ("Memory", used("Memory used", memory, limits.memory.get(), &limits.memory.to_string())),
@@ -40,16 +41,15 @@ fn used(label: &str, used: Option<(u64, String)>, limit: u64, shown: &str) -> An
 }
 
 /// Nothing falls back silently: what the node's kernel can't hold is said.
-fn not_held(guest: &GuestView) -> Option<AnyView> {
+fn not_held(guest: &Guest) -> Option<AnyView> {
     let items = guest.not_held.iter().map(|text| view! { <li>{text.clone()}</li> }).collect_view();
     (!guest.not_held.is_empty()).then(|| {
         view! { <div class="body quiet small">"Not held on this node:"<ul class="plain">{items}</ul></div> }.into_any()
     })
 }
 
-fn change(principal: &Principal, guest: &GuestView, form: &FormState) -> Option<AnyView> {
-    let settled = matches!(guest.state, GuestState::Running | GuestState::Stopped);
-    if !settled || !principal.may(Operation::GuestLimit, Some(guest.project_id)) {
+fn change(guest: &Guest, form: &FormState) -> Option<AnyView> {
+    if !is_settled(guest) || !guest.may_change {
         return None;
     }
     let wrong = !form.errors.is_empty();
@@ -58,7 +58,9 @@ fn change(principal: &Principal, guest: &GuestView, form: &FormState) -> Option<
         view! {
             <details class="more body" open=wrong>
                 <summary>"Change the limits"</summary>
-                <form method="post" action=format!("/guests/{}/limits", guest.id) class="form">
+                <form method="post" action={to::<SetGuestLimits>(&[&guest.line.id])} class="form">
+                    {stays_at(&path(guest), "limits")}
+                    <input type="hidden" name="version" value=guest.limits_version.to_string()/>
                     <div class="grid two">
                         {Field::new(form, "memory", "Memory").suggest(limits.memory.to_string()).required().hint("Such as 512 MiB or 1.5 GiB; no swap comes on top").input()}
                         {Field::new(form, "cpu", "CPU").suggest(limits.cpu.to_string()).required().hint("Processors, such as 0.5 or 2").input()}

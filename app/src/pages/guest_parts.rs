@@ -1,20 +1,25 @@
 //! The cards of a guest's page.
 
-use corpus_controller::authz::{Operation, Principal};
-use corpus_controller::views::{GuestView, NameView, ZoneView};
-use corpus_domain::{Environment, EnvironmentState, GuestState, NameState};
+use corpus_api::guests::{ConfirmGuestHostKey, EnlargeGuest, Guest, GuestEnvironment, RevealGuestPassword};
+use corpus_api::names::{AttachName, DetachName, NameLine};
+use corpus_api::zones::Zone;
+use corpus_domain::{Environment, EnvironmentState, NameState};
 use leptos::prelude::*;
 
+use super::guest::{is_settled, path};
 use super::project_environments::environment_path;
 use super::projects::project_path;
-use crate::components::{Fact, Field, age, card, code, confinement, confirm, copied, empty, facts, name_status, sizes};
-use crate::form::{FormState, Revealed};
+use crate::components::{
+    Fact, Field, age, card, code, confinement, confirm_at, copied, empty, facts, name_status, shown_at, sizes, stays_at,
+};
+use crate::form::FormState;
+use crate::to::to;
 
 /// How to enter it.
-pub fn connect(principal: &Principal, guest: &GuestView, revealed: Option<&Revealed>) -> AnyView {
+pub fn connect(guest: &Guest, revealed: Option<&str>) -> AnyView {
     let pending = || view! { <span class="quiet">"not allocated yet"</span> }.into_any();
-    let shell = guest.ssh_command().map_or_else(pending, |command| copied("ssh", "the SSH command", command));
-    let address = guest.ip.map_or_else(pending, |ip| {
+    let shell = guest.ssh_command.clone().map_or_else(pending, |command| copied("ssh", "the SSH command", command));
+    let address = guest.line.ip.map_or_else(pending, |ip| {
         view! {
             {copied("ip", "the address", format!("{ip}/{}", guest.network.prefix()))}
             " via "{code("gateway", guest.network.gateway().to_string())}" on "{code("bridge", guest.bridge.clone())}
@@ -27,10 +32,10 @@ pub fn connect(principal: &Principal, guest: &GuestView, revealed: Option<&Revea
         ("MAC", guest.mac.map_or_else(pending, |mac| copied("mac", "the MAC", mac.to_string()))),
         (
             "Users",
-            view! { <code>"sysadmin"</code>" with sudo, "<code>"root"</code>{entered_by(guest.environment)} }
+            view! { <code>"sysadmin"</code>" with sudo, "<code>"root"</code>{entered_by(guest.line.environment)} }
                 .into_any(),
         ),
-        ("Root password", password(principal, guest, revealed)),
+        ("Root password", password(guest, revealed)),
         (
             "Host key",
             guest
@@ -53,16 +58,17 @@ fn entered_by(of: Environment) -> Option<AnyView> {
     })
 }
 
-fn password(principal: &Principal, guest: &GuestView, revealed: Option<&Revealed>) -> AnyView {
-    if let Some(Revealed(password)) = revealed {
-        return copied("password", "the password", password.clone());
+fn password(guest: &Guest, revealed: Option<&str>) -> AnyView {
+    if let Some(password) = revealed {
+        return copied("password", "the password", password);
     }
     if !guest.has_password {
         return view! { <span class="quiet">"not set yet"</span> }.into_any();
     }
-    let reveal = principal.may(Operation::GuestReveal, Some(guest.project_id)).then(|| {
+    let reveal = guest.may_change.then(|| {
         view! {
-            <form method="post" action=format!("/guests/{}/reveal", guest.id) class="inline">
+            <form method="post" action={to::<RevealGuestPassword>(&[&guest.line.id])} class="inline">
+                {shown_at(&path(guest), "reveal")}
                 <button class="copy always">"Reveal, recorded in the audit log"</button>
             </form>
         }
@@ -71,9 +77,8 @@ fn password(principal: &Principal, guest: &GuestView, revealed: Option<&Revealed
 }
 
 /// Its DNS names, and the form for one more.
-pub fn names(principal: &Principal, guest: &GuestView, zones: &[ZoneView], form: &FormState) -> AnyView {
-    let may_detach = principal.may(Operation::NameDetach, Some(guest.project_id));
-    let rows = guest.names.iter().map(|name| name_row(guest, name, may_detach)).collect_view();
+pub fn names(guest: &Guest, zones: &[Zone], form: &FormState) -> AnyView {
+    let rows = guest.names.iter().map(|name| name_row(guest, name)).collect_view();
     let table = if guest.names.is_empty() {
         empty("No DNS name leads here", "Attach one, and HTTP of that name goes to port 80 of this guest.".into_any())
     } else {
@@ -85,12 +90,12 @@ pub fn names(principal: &Principal, guest: &GuestView, zones: &[ZoneView], form:
         }
         .into_any()
     };
-    let attach = principal.may(Operation::NameAttach, Some(guest.project_id)).then(|| attach(guest, zones, form));
+    let attach = guest.may_change.then(|| attach(guest, zones, form));
     let body = view! { <div id="live-names" data-live="">{table}</div>{attach} };
     card("names", "DNS names", ().into_any(), body.into_any())
 }
 
-fn name_row(guest: &GuestView, name: &NameView, may_detach: bool) -> AnyView {
+fn name_row(guest: &Guest, name: &NameLine) -> AnyView {
     let link = format!("http://{}/", name.name);
     let shown = if name.state == NameState::Attached {
         view! { <a class="link" href=link>{name.name.to_string()}</a> }.into_any()
@@ -100,29 +105,31 @@ fn name_row(guest: &GuestView, name: &NameView, may_detach: bool) -> AnyView {
     let target = name.target.clone().map(|target| code("target", target));
     let answered = name.answered_at.map(|at| view! { <div class="quiet small">"answered "{age(at)}</div> });
     let reason = name.state_reason.clone().map(|reason| view! { <div class="quiet reason">{reason}</div> });
-    let detach = (may_detach && name.job.is_none() && name.state != NameState::Detaching).then(|| {
-        let question = format!("{} stops leading to {}.", name.name, guest.name);
-        confirm("Detach", name.name.as_str(), question, format!("/guests/{}/names/{}/detach", guest.id, name.id))
+    let detach = (guest.may_change && name.job.is_none() && name.state != NameState::Detaching).then(|| {
+        let question = format!("{} stops leading to {}.", name.name, guest.line.name);
+        let hidden = stays_at(&path(guest), "names");
+        confirm_at("Detach", name.name.as_str(), question, to::<DetachName>(&[&name.id]), hidden)
     });
     view! {
         <tr>
             <td data-label="Name">{shown}</td>
             <td data-label="State">{name_status(name)}{reason}</td>
             <td data-label="Resolves to">{target}{answered}</td>
-            <td data-label="Zone">{name.zone.to_string()}</td>
+            <td data-label="Zone">{name.zone_name.to_string()}</td>
             <td class="right">{detach}</td>
         </tr>
     }
     .into_any()
 }
 
-fn attach(guest: &GuestView, zones: &[ZoneView], form: &FormState) -> AnyView {
+fn attach(guest: &Guest, zones: &[Zone], form: &FormState) -> AnyView {
     if zones.is_empty() {
         return view! { <p class="body quiet foot">"A name needs a zone, and there is none yet. "<a class="link" href="/dns">"DNS"</a></p> }.into_any();
     }
     let zones: Vec<String> = zones.iter().map(|zone| zone.name.to_string()).collect();
     view! {
-        <form method="post" action=format!("/guests/{}/names", guest.id) class="body row foot">
+        <form method="post" action={to::<AttachName>(&[&guest.line.id])} class="body row foot">
+            {stays_at(&path(guest), "names")}
             {Field::new(form, "name", "DNS name").required().mono().hint(format!("In {}", zones.join(", "))).input()}
             <button class="btn">"Attach"</button>
         </form>
@@ -131,32 +138,34 @@ fn attach(guest: &GuestView, zones: &[ZoneView], form: &FormState) -> AnyView {
 }
 
 /// What it is, and which environment stands on it.
-pub fn about(guest: &GuestView, environment: Option<(EnvironmentState, bool)>) -> AnyView {
+pub fn about(guest: &Guest) -> AnyView {
     let body = facts(vec![
         (
             "Project",
-            view! { <a class="link" href=project_path(&guest.project)>{guest.project.to_string()}</a> }.into_any(),
+            view! { <a class="link" href=project_path(&guest.line.project)>{guest.line.project.to_string()}</a> }
+                .into_any(),
         ),
-        ("Environment", stands(guest, environment)),
+        ("Environment", stands(guest)),
         ("Driver", format!("{}, clone of {}", guest.driver, guest.image).into_any()),
         ("Backing", guest.backing.as_str().into_any()),
-        ("Size", format!("{}, {}", guest.size, guest.size.storage().gb()).into_any()),
+        ("Size", format!("{}, {}", guest.line.size, guest.line.size.storage().gb()).into_any()),
         ("Confinement", confinement(guest)),
         ("Mode", guest.mode.as_str().into_any()),
         ("Autostart", yes(guest.autostart).into_any()),
         ("Requested", age(guest.created_at)),
     ]);
-    let right = view! { <span class="quiet">{guest.observed_at.map(|at| view! { "read "{age(at)} })}</span> };
+    let right = view! { <span class="quiet">{guest.line.observed_at.map(|at| view! { "read "{age(at)} })}</span> };
     view! { <div id="live-about" data-live="">{card("guest", "Guest", right.into_any(), body)}</div> }.into_any()
 }
 
 /// What to do about a guest that shows another key than its own.
-pub fn host_key(principal: &Principal, guest: &GuestView) -> Option<AnyView> {
+pub fn host_key(guest: &Guest) -> Option<AnyView> {
     let shown = guest.other_host_key.clone()?;
     let own = guest.host_fingerprint.clone().unwrap_or_default();
-    let trust = principal.may(Operation::GuestConfirmHostKey, Some(guest.project_id)).then(|| {
+    let trust = guest.may_change.then(|| {
         view! {
-            <form method="post" action=format!("/guests/{}/host-key", guest.id) class="body">
+            <form method="post" action={to::<ConfirmGuestHostKey>(&[&guest.line.id])} class="body">
+                {stays_at(&path(guest), "host-key")}
                 <input type="hidden" name="fingerprint" value=shown.clone()/>
                 <button class="btn danger">"This is the guest: trust the new key"</button>
             </form>
@@ -178,38 +187,38 @@ pub fn host_key(principal: &Principal, guest: &GuestView) -> Option<AnyView> {
 }
 
 /// The form for more storage, where storage has a size and there is a larger one.
-pub fn enlarge(principal: &Principal, guest: &GuestView, form: &FormState) -> Option<AnyView> {
-    let settled = matches!(guest.state, GuestState::Running | GuestState::Stopped);
-    if !guest.backing.has_size() || !settled || !principal.may(Operation::GuestEnlarge, Some(guest.project_id)) {
+pub fn enlarge(guest: &Guest, form: &FormState) -> Option<AnyView> {
+    if !guest.backing.has_size() || !is_settled(guest) || !guest.may_change {
         return None;
     }
-    let larger = sizes(guest.size.larger_than());
+    let larger = sizes(guest.line.size.larger_than());
     let next = larger.first()?.0.clone();
     let hint = "It grows at once, also while it runs; it does not shrink again";
     let body = view! {
-        <form method="post" action=format!("/guests/{}/enlarge", guest.id) class="body row">
+        <form method="post" action={to::<EnlargeGuest>(&[&guest.line.id])} class="body row">
+            {stays_at(&path(guest), "enlarge")}
             {Field::new(form, "size", "New size").suggest(next).required().hint(hint).select(larger)}
             <button class="btn">"Enlarge"</button>
         </form>
     };
-    let has = view! { <span class="quiet">{format!("has {}", guest.size.storage().gb())}</span> };
+    let has = view! { <span class="quiet">{format!("has {}", guest.line.size.storage().gb())}</span> };
     Some(card("enlarge", "Storage", has.into_any(), body.into_any()))
 }
 
-fn stands(guest: &GuestView, environment: Option<(EnvironmentState, bool)>) -> AnyView {
-    let Some((state, is_first)) = environment else {
-        let set_up = format!("{}#set-up", project_path(&guest.project));
-        return view! { <span class="quiet">{format!("{}, not set up for pushes. ", guest.environment)}</span><a class="link" href=set_up>"Set up"</a> }.into_any();
+fn stands(guest: &Guest) -> AnyView {
+    let Some(GuestEnvironment { state, is_leader }) = guest.deployed_to else {
+        let set_up = format!("{}#set-up", project_path(&guest.line.project));
+        return view! { <span class="quiet">{format!("{}, not set up for pushes. ", guest.line.environment)}</span><a class="link" href=set_up>"Set up"</a> }.into_any();
     };
     let word = match state {
-        EnvironmentState::Ready if is_first => "can be pushed to",
-        EnvironmentState::Ready => "deploys what its first guest does",
+        EnvironmentState::Ready if is_leader => "can be pushed to",
+        EnvironmentState::Ready => "deploys what its leader does",
         EnvironmentState::SettingUp => "being set up",
         EnvironmentState::Failed => "not set up: it failed",
         EnvironmentState::Leaving => "being removed",
     };
-    let page = environment_path(&guest.project, guest.environment);
-    view! { <a class="link" href=page>{guest.environment.as_str()}</a>", "{word} }.into_any()
+    let page = environment_path(&guest.line.project, guest.line.environment);
+    view! { <a class="link" href=page>{guest.line.environment.as_str()}</a>", "{word} }.into_any()
 }
 
 const fn yes(yes: bool) -> &'static str {
@@ -217,7 +226,7 @@ const fn yes(yes: bool) -> &'static str {
 }
 
 /// Everything it was made with; what is live is marked so.
-pub fn settings(guest: &GuestView) -> AnyView {
+pub fn settings(guest: &Guest) -> AnyView {
     let text = |value: Option<String>| {
         value.map_or_else(
             || view! { <span class="quiet">"not set"</span> }.into_any(),
@@ -236,21 +245,21 @@ pub fn settings(guest: &GuestView) -> AnyView {
         ("image", plain(guest.image.as_str())),
         ("origin image", plain(guest.image.as_str())),
         ("ids", text(guest.ids.map(|ids| ids.to_string()))),
-        ("ip (live)", text(guest.ip.map(|ip| ip.to_string()))),
+        ("ip (live)", text(guest.line.ip.map(|ip| ip.to_string()))),
         ("lxc conf set, unset", text(None)),
         ("mac", text(guest.mac.map(|mac| mac.to_string()))),
         ("master, port", text(None)),
         ("mode", plain(guest.mode.as_str())),
-        ("name", plain(guest.name.as_str())),
+        ("name", plain(guest.line.name.as_str())),
         ("netmask", plain(&guest.network.netmask().to_string())),
         ("network", plain(&format!("{}/{}", guest.network.network(), guest.network.prefix()))),
         ("password", plain(if guest.has_password { "sealed" } else { "not set yet" })),
-        ("privileged", text(guest.privileged.as_ref().map(ToString::to_string))),
-        ("profile", plain(guest.size.as_str())),
+        ("privileged", text(guest.line.privileged.as_ref().map(ToString::to_string))),
+        ("profile", plain(guest.line.size.as_str())),
         ("script args", text(None)),
         ("snapshot", text(None)),
-        ("ssh gateway", plain(&guest.node_address.to_string())),
-        ("ssh reverse proxy port (live)", text(guest.ssh_port.map(|port| port.to_string()))),
+        ("ssh gateway", plain(&guest.line.node_address.to_string())),
+        ("ssh reverse proxy port (live)", text(guest.line.ssh_port.map(|port| port.to_string()))),
         ("ssh user", plain("sysadmin")),
         ("sudo", plain("yes")),
         ("users", plain("root sysadmin")),

@@ -1,36 +1,75 @@
-//! The guests that the principal may see.
+//! The guests that the principal may see, a page at a time.
 
-use corpus_controller::authz::{Operation, Principal};
-use corpus_controller::views::GuestView;
-use corpus_controller::{Controller, Result};
-use corpus_domain::{GuestState, Reachability};
+use corpus_api::Principal;
+use corpus_api::guests::{GuestLine, GuestPage, ListGuests, RequestGuest};
+use corpus_api::overview::{Counts, GetCounts};
+use corpus_domain::{Environment, GuestState, NodeId, Reachability};
 use leptos::prelude::*;
 
-use crate::components::{empty, environment, guest_status, head, privileged_mark, since};
+use crate::asked::{Query, address, asked, page_after, typed};
+use crate::caller::Caller;
+use crate::components::{Field, empty, environment, guest_status, head, next_link, picks, privileged_mark, since};
+use crate::form::Result;
 use crate::layout::Page;
 
 /// Reads and shows them.
-pub async fn load(controller: &Controller, principal: &Principal) -> Result<Page> {
-    let guests = controller.guests(principal).await?;
-    Ok(Page::new("guests", "Guests", guests_view(principal, &guests)))
+pub async fn load(caller: &Caller, query: &Query) -> Result<Page> {
+    let page = caller.ask(asked::<ListGuests>(query)?).await?;
+    let counts = caller.ask(GetCounts {}).await?;
+    Ok(Page::new("guests", "Guests", guests_view(&caller.who, &page, &counts, query)))
+}
+
+/// The first guests of a node that the caller may see.
+pub async fn on_node(caller: &Caller, node: NodeId) -> Result<Vec<GuestLine>> {
+    Ok(caller.ask(ListGuests { node: Some(node), ..ListGuests::default() }).await?.items)
 }
 
 /// Whether the principal may request a guest in any project.
 pub fn may_request(principal: &Principal) -> bool {
-    principal.ops || principal.roles.keys().any(|project| principal.may(Operation::GuestRequest, Some(*project)))
+    principal.ops || principal.roles.keys().any(|project| principal.can::<RequestGuest>(Some(*project)))
 }
 
 /// The view of plain values.
-pub fn guests_view(principal: &Principal, guests: &[GuestView]) -> AnyView {
+pub fn guests_view(principal: &Principal, page: &GuestPage, counts: &Counts, query: &Query) -> AnyView {
+    let guests = &page.items;
     let request =
         may_request(principal).then(|| view! { <a class="btn primary" href="/guests/new">"Request a guest"</a> });
-    let running = guests.iter().filter(|guest| guest.state == GuestState::Running).count();
-    let below = view! { <span class="quiet">{format!("{} in all, {running} running", guests.len())}</span> };
+    let below =
+        view! { <span class="quiet">{format!("{} in all, {} running", counts.guests, counts.guests_running)}</span> };
     let busy = guests.iter().any(|guest| guest.job.is_some()).then_some("");
-    let body = if guests.is_empty() { none(principal) } else { table(guests, true) };
+    let body = match guests.as_slice() {
+        [] if counts.guests == 0 => none(principal),
+        [] => empty("No guest matches", view! { <a class="link" href="/guests">"Show all guests"</a> }.into_any()),
+        guests => table(guests, true),
+    };
     view! {
         {head("Guests".into_any(), below.into_any(), request.into_any())}
+        {(counts.guests > 0).then(|| filters(query))}
         <section class="card" id="live-guests" data-live="" data-busy=busy>{body}</section>
+        {next_link(page_after("/guests", query, page.next.as_ref()))}
+    }
+    .into_any()
+}
+
+fn filters(query: &Query) -> AnyView {
+    let form = typed(query);
+    let any = |word: &str| vec![(String::new(), word.to_owned())];
+    let environments = any("any").into_iter().chain(picks(Environment::ALL.iter().map(|one| one.as_str())));
+    let states = any("any").into_iter().chain(picks(GuestState::ALL.iter().map(|one| one.as_str())));
+    let newest = query.get("sort").is_some_and(|sort| sort == "newest");
+    let (other, word) = if newest { ("name", "By name") } else { ("newest", "Newest first") };
+    let order = view! { <a class="btn" href=address("/guests", query, Some(("sort", other)))>{word}</a> };
+    let kept = ["node", "sort"]
+        .map(|name| form.value(name).map(|value| view! { <input type="hidden" name=name value=value.to_owned()/> }));
+    view! {
+        <form method="get" action="/guests" class="filters" role="search" aria-label="Guests">
+            {kept.into_iter().collect_view()}
+            {Field::new(&form, "q", "Name has").input()}
+            {Field::new(&form, "project", "Of project").input()}
+            {Field::new(&form, "environment", "Of environment").select(environments.collect())}
+            {Field::new(&form, "state", "In state").select(states.collect())}
+            <div class="actions"><button class="btn">"Filter"</button>{order}</div>
+        </form>
     }
     .into_any()
 }
@@ -45,7 +84,7 @@ fn none(principal: &Principal) -> AnyView {
 }
 
 /// The table of guests, on a node's page without what is the same for all of them.
-pub fn table(guests: &[GuestView], everywhere: bool) -> AnyView {
+pub fn table(guests: &[GuestLine], everywhere: bool) -> AnyView {
     let rows = guests.iter().map(|guest| row(guest, everywhere)).collect_view();
     let node = everywhere.then(|| view! { <th>"Node"</th> });
     let size = everywhere.then(|| view! { <th>"Size"</th> });
@@ -60,9 +99,9 @@ pub fn table(guests: &[GuestView], everywhere: bool) -> AnyView {
     .into_any()
 }
 
-fn row(guest: &GuestView, everywhere: bool) -> AnyView {
+fn row(guest: &GuestLine, everywhere: bool) -> AnyView {
     let node = everywhere.then(|| {
-        view! { <td data-label="Node"><a href=format!("/nodes/{}", guest.node_id)>{guest.node_address.to_string()}</a></td> }
+        view! { <td data-label="Node"><a href=format!("/nodes/{}", guest.node)>{guest.node_address.to_string()}</a></td> }
     });
     let size = everywhere.then(|| view! { <td data-label="Size">{guest.size.as_str()}</td> });
     view! {
@@ -81,7 +120,7 @@ fn row(guest: &GuestView, everywhere: bool) -> AnyView {
 }
 
 /// Says how old a state is that can't be observed now.
-pub fn last_known(guest: &GuestView) -> Option<AnyView> {
+pub fn last_known(guest: &GuestLine) -> Option<AnyView> {
     if guest.node_reachability == Reachability::Reachable || guest.job.is_some() {
         return None;
     }

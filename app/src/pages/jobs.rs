@@ -2,63 +2,51 @@
 
 use std::collections::BTreeMap;
 
-use corpus_controller::authz::Principal;
-use corpus_controller::jobs::{JobFilter, JobRow};
-use corpus_controller::{Controller, JOBS_PAGE, Result};
+use corpus_api::jobs::{JobLine, JobPage, ListJobs};
 use corpus_domain::{GuestId, JobState, NodeId};
 use leptos::prelude::*;
 
 use crate::age::took;
-use crate::components::{Tone, age, clock, empty, head, job_status, notice, pager, since};
+use crate::caller::Caller;
+use crate::components::{Tone, age, clock, empty, head, job_status, next_page, notice, since};
+use crate::form::Result;
 use crate::layout::Page;
 
 /// The states of jobs that want attention.
 pub const OPEN: [JobState; 4] = [JobState::Waiting, JobState::Running, JobState::Undoing, JobState::Stuck];
 
 /// Reads and shows them.
-pub async fn load(controller: &Controller, principal: &Principal, query: &BTreeMap<String, String>) -> Result<Page> {
+pub async fn load(caller: &Caller, query: &BTreeMap<String, String>) -> Result<Page> {
     let chosen = query.get("state").map_or("all", String::as_str);
     let states = match chosen {
         "open" => OPEN.to_vec(),
         word => word.parse().map(|state| vec![state]).unwrap_or_default(),
     };
-    let page = query.get("page").and_then(|page| page.parse().ok()).unwrap_or(0);
-    let jobs = controller.jobs(principal, JobFilter { states, ..JobFilter::default() }, page).await?;
-    let pages = u32::try_from(jobs.total / JOBS_PAGE + i64::from(jobs.total % JOBS_PAGE > 0)).unwrap_or(u32::MAX);
-    Ok(Page::new("jobs", "Jobs", jobs_view(chosen, &jobs.items, page, pages)))
+    let cursor = query.get("cursor").map(|text| text.parse()).transpose().unwrap_or_default();
+    let jobs = caller.ask(ListJobs { state: states.try_into().unwrap_or_default(), cursor, ..ListJobs::default() });
+    Ok(Page::new("jobs", "Jobs", jobs_view(chosen, &jobs.await?)))
 }
 
-async fn read(controller: &Controller, principal: &Principal, filter: JobFilter) -> Result<Vec<JobRow>> {
-    Ok(controller.jobs(principal, filter, 0).await?.items)
-}
-
-/// The jobs that are not over, and the stuck ones.
-pub async fn open_jobs(controller: &Controller, principal: &Principal) -> Result<Vec<JobRow>> {
-    read(controller, principal, JobFilter { states: OPEN.to_vec(), ..JobFilter::default() }).await
-}
-
-/// The few jobs that were asked for last.
-pub async fn latest_jobs(controller: &Controller, principal: &Principal) -> Result<Vec<JobRow>> {
-    let mut jobs = read(controller, principal, JobFilter::default()).await?;
-    jobs.truncate(8);
-    Ok(jobs)
+async fn read(caller: &Caller, asked: ListJobs) -> Result<Vec<JobLine>> {
+    Ok(caller.ask(asked).await?.items)
 }
 
 /// The jobs of a node.
-pub async fn node_jobs(controller: &Controller, principal: &Principal, id: NodeId) -> Result<Vec<JobRow>> {
-    read(controller, principal, JobFilter { node: Some(id), ..JobFilter::default() }).await
+pub async fn node_jobs(caller: &Caller, id: NodeId) -> Result<Vec<JobLine>> {
+    read(caller, ListJobs { node: Some(id), ..ListJobs::default() }).await
 }
 
 /// The jobs of a guest.
-pub async fn guest_jobs(controller: &Controller, principal: &Principal, id: GuestId) -> Result<Vec<JobRow>> {
-    read(controller, principal, JobFilter { guest: Some(id), ..JobFilter::default() }).await
+pub async fn guest_jobs(caller: &Caller, id: GuestId) -> Result<Vec<JobLine>> {
+    read(caller, ListJobs { guest: Some(id), ..ListJobs::default() }).await
 }
 
 /// The view of plain values.
-pub fn jobs_view(chosen: &str, jobs: &[JobRow], page: u32, pages: u32) -> AnyView {
+pub fn jobs_view(chosen: &str, page: &JobPage) -> AnyView {
+    let jobs = &page.items;
     let tabs = [("all", "All"), ("open", "Open")]
         .into_iter()
-        .chain(JobState::ALL.iter().map(|state| (state.as_str(), crate::live::look(state.as_str()).1)));
+        .chain(JobState::ALL.iter().map(|state| (state.as_str(), crate::looks::look(state.as_str()).1)));
     let tabs = tabs
         .map(|(word, title)| view! { <a href=format!("/jobs?state={word}") aria-current=(word == chosen).then_some("page")>{title}</a> })
         .collect_view();
@@ -70,13 +58,13 @@ pub fn jobs_view(chosen: &str, jobs: &[JobRow], page: u32, pages: u32) -> AnyVie
         {head("Jobs".into_any(), below.into_any(), ().into_any())}
         <nav class="tabs" aria-label="State">{tabs}</nav>
         <section class="card" id="live-jobs" data-live="" data-busy=busy>{table(jobs, nothing)}</section>
-        {pager(&format!("/jobs?state={chosen}&page="), page, page + 1 < pages)}
+        {next_page(&format!("/jobs?state={chosen}"), page.next.as_ref())}
     }
     .into_any()
 }
 
 /// Jobs, one a row.
-pub fn table(jobs: &[JobRow], nothing: &'static str) -> AnyView {
+pub fn table(jobs: &[JobLine], nothing: &'static str) -> AnyView {
     if jobs.is_empty() {
         return empty(nothing, "What you start shows here: linking, initializing, guests, DNS names.".into_any());
     }
@@ -90,7 +78,7 @@ pub fn table(jobs: &[JobRow], nothing: &'static str) -> AnyView {
     .into_any()
 }
 
-fn row(job: &JobRow) -> AnyView {
+fn row(job: &JobLine) -> AnyView {
     view! {
         <tr>
             <td data-label="Job"><a href=format!("/jobs/{}", job.id)>{job.title.clone()}</a></td>
@@ -104,7 +92,7 @@ fn row(job: &JobRow) -> AnyView {
 }
 
 /// What a job waits for: until which try, since when, and whether its node answers at all.
-pub fn waits_for(job: &JobRow) -> Option<AnyView> {
+pub fn waits_for(job: &JobLine) -> Option<AnyView> {
     let what = job.waiting_for.clone().filter(|_| !job.state.is_over())?;
     let blocker = job.blocked_by.map(|id| view! { " "<a class="link" href=format!("/jobs/{id}")>"Open that job"</a> });
     let next = job.retry_at.map(|at| view! { ", next try at "{clock(at)} });
@@ -114,12 +102,12 @@ pub fn waits_for(job: &JobRow) -> Option<AnyView> {
 }
 
 /// What stands between the word of its state and what it waits for.
-const fn waits(job: &JobRow) -> &'static str {
+const fn waits(job: &JobLine) -> &'static str {
     if matches!(job.state, JobState::Waiting) { " for " } else { ", waits for " }
 }
 
 /// How long it took, or runs.
-pub fn duration(job: &JobRow) -> AnyView {
+pub fn duration(job: &JobLine) -> AnyView {
     match (job.started_at, job.ended_at) {
         (Some(start), Some(end)) => took((end - start).num_milliseconds()).into_any(),
         (Some(start), None) => since(start),
@@ -128,7 +116,7 @@ pub fn duration(job: &JobRow) -> AnyView {
 }
 
 /// A short list: what, how far, since when.
-pub fn list(jobs: &[JobRow], nothing: &'static str) -> AnyView {
+pub fn list(jobs: &[JobLine], nothing: &'static str) -> AnyView {
     if jobs.is_empty() {
         return view! { <p class="body quiet">{nothing}</p> }.into_any();
     }
@@ -149,25 +137,25 @@ pub fn list(jobs: &[JobRow], nothing: &'static str) -> AnyView {
 }
 
 /// What was done with a thing.
-pub fn history(jobs: &[JobRow]) -> AnyView {
+pub fn history(jobs: &[JobLine]) -> AnyView {
     list(jobs, "Nothing was done with it yet")
 }
 
 /// The job that is on a thing now, for the top of its page; else why the last one failed.
-pub fn progress(jobs: &[JobRow]) -> Option<AnyView> {
-    let open = |job: &&JobRow| !job.state.is_over() || job.state == JobState::Stuck;
+pub fn progress(jobs: &[JobLine]) -> Option<AnyView> {
+    let open = |job: &&JobLine| !job.state.is_over() || job.state == JobState::Stuck;
     let notices: Vec<AnyView> = jobs.iter().filter(open).map(job_notice).collect();
     let last = jobs.first().filter(|job| job.state == JobState::Undone).map(job_notice);
     (!notices.is_empty() || last.is_some()).then(|| view! { {notices}{last} }.into_any())
 }
 
-fn job_notice(job: &JobRow) -> AnyView {
+fn job_notice(job: &JobLine) -> AnyView {
     let tone = match job.state {
         JobState::Stuck | JobState::Undone => Tone::Fail,
         JobState::Waiting => Tone::Warn,
         _ => Tone::Busy,
     };
-    let word = crate::live::look(job.state.as_str()).1;
+    let word = crate::looks::look(job.state.as_str()).1;
     let error =
         job.error.clone().filter(|_| tone == Tone::Fail).map(|error| view! { <span class="quiet">{error}</span> });
     let waits =

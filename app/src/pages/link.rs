@@ -4,21 +4,23 @@
 //! and nothing else; the second shows its fingerprint, and only a person's confirmation of it
 //! makes the controller sign in there.
 
-use corpus_controller::authz::{Operation, Principal};
-use corpus_controller::{Controller, Result};
+use corpus_api::nodes::{GetControlKey, LinkNode};
 use leptos::prelude::*;
 
-use crate::components::{Field, Tone, card, checks, code, copied, error_summary, head, status};
-use crate::form::FormState;
+use crate::caller::Caller;
+use crate::components::{Field, Tone, card, checks, code, copied, error_summary, head, shown_at, status};
+use crate::form::{FormState, Result};
 use crate::layout::Page;
+use crate::to::to;
 
-/// What goes from the first step to the second.
-const KEPT: [&str; 7] = ["address", "port", "user", "network", "host_key", "fingerprint", "algorithm"];
+/// Where the first step is sent, and what shows both.
+const PAGE: &str = "/nodes/link";
+/// What goes from the first step to the second; what is shown of the key is for the person alone.
+const KEPT: [&str; 7] = ["address", "port", "user", "network", "host_key", "_fingerprint", "_algorithm"];
 
 /// Reads the control key and shows the step that the form is in.
-pub fn load(controller: &Controller, principal: &Principal, form: &FormState) -> Result<Page> {
-    let _permit = principal.permit(Operation::NodeLink)?;
-    let key = controller.control_public_key(principal)?;
+pub async fn load(caller: &Caller, form: &FormState) -> Result<Page> {
+    let key = caller.ask(GetControlKey {}).await?.line;
     Ok(Page::new("link-node", "Link a compute node", link_view(&key, form)).under("Compute nodes", "/nodes"))
 }
 
@@ -41,7 +43,7 @@ pub fn link_view(control_key: &str, form: &FormState) -> AnyView {
 fn ask(form: &FormState) -> AnyView {
     let more = form.error_at("network").is_some() || form.value("network").is_some_and(|network| !network.is_empty());
     let body = view! {
-        <form method="post" action="/nodes/link" class="form body">
+        <form method="post" action=PAGE class="form body">
             <div class="grid">
                 {Field::new(form, "address", "Host name or address").required().mono().hint("Where it answers SSH from here").input()}
                 {Field::new(form, "port", "SSH port").suggest("22").required().mono().number().input()}
@@ -67,20 +69,21 @@ fn confirm(form: &FormState) -> AnyView {
         .map(|one| view! { <input type="hidden" name="environments" value=one.to_owned()/> })
         .collect_view();
     let body = view! {
-        <form method="post" action="/nodes/link" class="form">
+        <form method="post" action={to::<LinkNode>(&[])} class="form">
+            {shown_at(PAGE, "")}
             {hidden}{environments}
             <dl class="facts">
                 <dt>"Host"</dt><dd id="f-address" tabindex="-1"><code>{format!("{}@{} port {}", value("user"), value("address"), value("port"))}</code></dd>
-                <dt>"It shows"</dt><dd id="f-host_key" tabindex="-1">{code("fingerprint", value("fingerprint"))}" "<span class="quiet">{value("algorithm")}</span></dd>
-                <dt>"Compare with"</dt><dd>{copied("compare", "the command", compare(&value("algorithm")))}
+                <dt>"It shows"</dt><dd id="f-host_key" tabindex="-1">{code("fingerprint", value("_fingerprint"))}" "<span class="quiet">{value("_algorithm")}</span></dd>
+                <dt>"Compare with"</dt><dd>{copied("compare", "the command", compare(&value("_algorithm")))}
                     <p class="hint">"Run it on the host itself: the same fingerprint means that nobody stands between."</p></dd>
             </dl>
             <div class="body form foot">
                 {Field::new(form, "password", "One-time password (optional)").password("off")
                     .hint("Of the user above, used once to add Corpus' key and never stored. Not needed when the line at the right was pasted.").input()}
                 <div class="submit">
-                    <button class="btn primary" name="step" value="confirm">"This is the host: link it"</button>
-                    <button class="btn" name="step" value="back" formnovalidate="">"Change the values"</button>
+                    <button class="btn primary">"This is the host: link it"</button>
+                    <button class="btn" name="step" value="back" formaction=PAGE formnovalidate="">"Change the values"</button>
                 </div>
             </div>
         </form>
@@ -124,7 +127,7 @@ mod tests {
             let values = [
                 ("address", "10.0.0.9\"><script>"),
                 ("host_key", "ssh-ed25519 AAAA"),
-                ("fingerprint", "SHA256:abc"),
+                ("_fingerprint", "SHA256:abc"),
                 ("environments", "dev"),
             ];
             let form = FormState::new("", values.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec());

@@ -1,26 +1,30 @@
 //! Which mail a member wants.
 
-use corpus_controller::authz::Principal;
-use corpus_controller::{Controller, Result};
+use corpus_api::me::{GetMail, MailChoice, SetMail};
 use corpus_domain::MailPreference;
 use leptos::prelude::*;
 
-use crate::components::{card, error_summary, head};
-use crate::form::FormState;
+use crate::caller::Caller;
+use crate::components::{card, error_summary, head, shown_at};
+use crate::form::{FormState, Result};
 use crate::layout::Page;
+use crate::to::to;
 
 /// Reads what the member chose, and asks.
-pub async fn load(controller: &Controller, principal: &Principal, form: &FormState) -> Result<Page> {
-    let wants = controller.mail_preference(principal).await?;
-    Ok(Page::new("mail", "Mail", mail_view(wants, form)))
+pub async fn load(caller: &Caller, form: &FormState) -> Result<Page> {
+    let choice = caller.ask(GetMail {}).await?;
+    Ok(Page::new("mail", "Mail", mail_view(&choice, form)))
 }
 
 /// The view of plain values.
-pub fn mail_view(wants: MailPreference, form: &FormState) -> AnyView {
+pub fn mail_view(now: &MailChoice, form: &FormState) -> AnyView {
     let below = view! { <span class="quiet">"Sent to the address that the directory has of you"</span> };
-    let choices = MailPreference::ALL.iter().map(|choice| radio(*choice, *choice == wants)).collect_view();
+    let choices = MailPreference::ALL.iter().map(|choice| radio(*choice, *choice == now.wants)).collect_view();
+    let post = to::<SetMail>(&[]);
     let body = view! {
-        <form method="post" action="/mail" class="form body">
+        <form method="post" action=post class="form body">
+            {shown_at("/mail", "")}
+            <input type="hidden" name="version" value=now.version.to_string()/>
             <fieldset class="field" id="f-wants" tabindex="-1">
                 <legend>"Which mail do you want?"</legend>
                 {choices}
@@ -65,7 +69,8 @@ mod tests {
 
     #[test]
     fn what_was_chosen_is_checked() {
-        let html = Owner::new().with(|| mail_view(MailPreference::Own, &FormState::default()).to_html());
+        let html =
+            Owner::new().with(|| mail_view(&MailChoice::of(MailPreference::Own), &FormState::default()).to_html());
         assert_eq!(html.matches(" checked").count(), 1, "{html}");
         assert!(html.contains("value=\"own\" checked"), "{html}");
     }

@@ -1,6 +1,7 @@
-//! The pages: each reads what it shows from the controller, then a pure function of plain
+//! The pages: each asks what it shows by the operations, then a pure function of plain
 //! values makes the view, so that what a page says can be tested without a controller.
 
+pub mod api;
 pub mod audit;
 pub mod delivery;
 pub mod deployment;
@@ -11,6 +12,7 @@ pub mod deployment_paths;
 pub mod deployment_phases;
 pub mod deployments;
 pub mod destroy;
+pub mod device;
 pub mod dns;
 pub mod environment;
 pub mod environment_guests;
@@ -38,18 +40,20 @@ pub mod project_prod_entry;
 mod project_set_up;
 pub mod projects;
 pub mod request;
+pub mod search;
 mod settings_text;
+pub mod tokens;
 pub mod unlink;
 pub mod zone;
 
 use std::collections::BTreeMap;
 
-use corpus_controller::authz::Principal;
-use corpus_controller::{Controller, Result};
+use corpus_api::Cursor;
 
-use crate::form::{Failure, FormState, Revealed};
+use crate::caller::Caller;
+use crate::form::{Answered, Failure, FormState, Result};
 use crate::layout::Page;
-use crate::place::Place;
+use crate::route::Route;
 
 /// What a page is asked with, besides its path.
 #[derive(Debug, Default)]
@@ -58,53 +62,61 @@ pub struct Asked {
     pub query: BTreeMap<String, String>,
     /// The form that is shown again.
     pub form: FormState,
-    /// The password that was just revealed.
-    pub revealed: Option<Revealed>,
+    /// What the form that was just sent answered.
+    pub answered: Option<Answered>,
+}
+
+impl Asked {
+    /// Where the page of a list begins.
+    pub fn cursor(&self) -> Option<Cursor> {
+        self.query.get("cursor").and_then(|text| text.parse().ok())
+    }
 }
 
 /// Reads what a page shows, and makes it.
-pub async fn load(place: Place, controller: &Controller, principal: &Principal, asked: Asked) -> Result<Page> {
-    match place {
-        Place::Login => Ok(error::page(&signed_in_already())),
-        Place::Overview => overview::load(controller, principal).await,
-        Place::Nodes => nodes::load(controller, principal).await,
-        Place::LinkNode => link::load(controller, principal, &asked.form),
-        Place::Node(id) => node::load(controller, principal, id, &asked.form).await,
-        Place::UnlinkNode(id) => unlink::load(controller, principal, id, &asked.form).await,
-        Place::Guests => guests::load(controller, principal).await,
-        Place::RequestGuest => request::load(controller, principal, &asked.form).await,
-        Place::Guest(id) => guest::load(controller, principal, id, &asked).await,
-        Place::DestroyGuest(id) => destroy::load(controller, principal, id, &asked.form).await,
-        Place::Projects => projects::load(controller, principal).await,
-        Place::NewProject => projects::load_new(controller, principal, &asked.form),
-        Place::Project(name) => project::load(controller, principal, &name, &asked.form).await,
-        Place::RemoveProject(name) => project::load_remove(controller, principal, &name, &asked.form).await,
-        Place::ProjectEnvironment(name, which) => {
-            environment::load(controller, principal, (&name, which), &asked.form).await
+pub async fn load(route: Route, caller: &Caller, asked: Asked) -> Result<Page> {
+    match route {
+        Route::Login => Ok(error::page(&signed_in_already())),
+        Route::Overview => overview::load(caller).await,
+        Route::Nodes => nodes::load(caller, &asked.query).await,
+        Route::LinkNode => link::load(caller, &asked.form).await,
+        Route::Node(id) => node::load(caller, id, &asked.form).await,
+        Route::UnlinkNode(id) => unlink::load(caller, id, &asked.form).await,
+        Route::Guests => guests::load(caller, &asked.query).await,
+        Route::RequestGuest => request::load(caller, &asked.form).await,
+        Route::Guest(id) => guest::load(caller, id, &asked).await,
+        Route::DestroyGuest(id) => destroy::load(caller, id, &asked.form).await,
+        Route::Projects => projects::load(caller, &asked.query).await,
+        Route::NewProject => projects::load_new(caller, &asked.form).await,
+        Route::Project(name) => project::load(caller, &name, &asked).await,
+        Route::RemoveProject(name) => project::load_remove(caller, &name, &asked.form).await,
+        Route::ProjectEnvironment(name, which) => environment::load(caller, (&name, which), &asked.form).await,
+        Route::RemoveEnvironment(name, which) => {
+            environment_questions::load_remove(caller, (&name, which), &asked.form).await
         }
-        Place::RemoveEnvironment(name, which) => {
-            environment_questions::load_remove(controller, principal, (&name, which), &asked.form).await
+        Route::RemoveEnvironmentGuest(name, which, guest) => {
+            environment_questions::load_leave(caller, (&name, which), guest, &asked.form).await
         }
-        Place::RemoveEnvironmentGuest(name, which, guest) => {
-            environment_questions::load_leave(controller, principal, (&name, which), guest, &asked.form).await
+        Route::Drill(name, which) => environment_questions::load_drill(caller, (&name, which), &asked.form).await,
+        Route::Restore(name, which, id) => {
+            environment_questions::load_restore(caller, (&name, which), id, &asked.form).await
         }
-        Place::Drill(name, which) => {
-            environment_questions::load_drill(controller, principal, (&name, which), &asked.form).await
-        }
-        Place::Restore(name, which, id) => {
-            environment_questions::load_restore(controller, principal, (&name, which), id, &asked.form).await
-        }
-        Place::Deployments => deployments::load(controller, principal, &asked.query).await,
-        Place::Deployment(name, number) => deployment::load(controller, principal, (&name, number), &asked).await,
-        Place::Dns => dns::load(controller, principal, &asked.form).await,
-        Place::Zone(id) => zone::load(controller, principal, id, &asked.form).await,
-        Place::Jobs => jobs::load(controller, principal, &asked.query).await,
-        Place::Job(id) => job::load(controller, principal, id, &asked.form).await,
-        Place::Keys => keys::load(controller, principal, &asked.form).await,
-        Place::ClaimKey(id) => key_claim::load(controller, principal, id, &asked.form).await,
-        Place::Mail => mail::load(controller, principal, &asked.form).await,
-        Place::Audit => audit::load(controller, principal, &asked.query).await,
-        Place::Unknown => Ok(error::page(&nowhere())),
+        Route::Deployments => deployments::load(caller, &asked.query).await,
+        Route::Deployment(name, number) => deployment::load(caller, (&name, number), &asked).await,
+        Route::Dns => dns::load(caller, &asked).await,
+        Route::Zone(id) => zone::load(caller, id, &asked.form).await,
+        Route::Jobs => jobs::load(caller, &asked.query).await,
+        Route::Job(id) => job::load(caller, id, &asked.form).await,
+        Route::Keys => keys::load(caller, &asked).await,
+        Route::ClaimKey(id) => key_claim::load(caller, id, &asked.form).await,
+        Route::Tokens => tokens::load(caller, &asked).await,
+        Route::Device => device::load(caller, &asked).await,
+        Route::Mail => mail::load(caller, &asked.form).await,
+        Route::Audit => audit::load(caller, &asked.query).await,
+        Route::Search => search::load(caller, &asked.query).await,
+        Route::Api => Ok(api::load()),
+        Route::ApiOperation(id) => api::load_one(&id),
+        Route::Unknown => Ok(error::page(&nowhere())),
     }
 }
 

@@ -1,42 +1,47 @@
 //! A compute node: how it is, what it is, what runs on it, what was done with it.
 
-use corpus_controller::authz::{Operation, Principal};
-use corpus_controller::jobs::JobRow;
-use corpus_controller::views::{GuestView, NodeView};
-use corpus_controller::{Controller, Result};
+use corpus_api::Principal;
+use corpus_api::guests::GuestLine;
+use corpus_api::jobs::JobLine;
+use corpus_api::nodes::{
+    ConfirmNodeHostKey, GetNode, InitializeNode, Node, NodeFacts, NodeLine, NodeReading, NodeUse, UnlinkNode,
+};
 use corpus_domain::{NodeId, NodeState, Reachability};
-use corpus_protocol::{Facts, Reading};
 use leptos::prelude::*;
 
 use super::jobs::{history, node_jobs, progress};
 use super::node_promises::promises;
 use super::overview::node_notice;
 use crate::age::span;
+use crate::caller::Caller;
 use crate::components::{
-    Fact, Tone, action, age, card, code, copied, drift_card, empty, environments, error_summary, facts, head, meter,
-    node_status, notice, safeguards, since,
+    Fact, Tone, action_at, age, card, code, copied, drift_card, empty, environments, error_summary, facts, head, meter,
+    node_status, notice, safeguards, shown_at, since, stays_at,
 };
-use crate::form::{FormState, sentence};
+use crate::form::{FormState, Result, sentence};
 use crate::layout::Page;
+use crate::to::to;
 
 /// Reads and shows it.
-pub async fn load(controller: &Controller, principal: &Principal, id: NodeId, form: &FormState) -> Result<Page> {
-    let node = controller.node(principal, id).await?;
-    let guests = controller.node_guests(principal, id).await?;
-    let jobs = node_jobs(controller, principal, id).await?;
-    let title = node.address.to_string();
+pub async fn load(caller: &Caller, id: NodeId, form: &FormState) -> Result<Page> {
+    let principal = &caller.who;
+    let node = caller.ask(GetNode { node: id }).await?;
+    let guests = super::guests::on_node(caller, id).await?;
+    let jobs = node_jobs(caller, id).await?;
+    let title = node.line.address.to_string();
     Ok(Page::new("node", title, node_view(principal, &node, &guests, &jobs, form)).under("Compute nodes", "/nodes"))
 }
 
 /// The view of plain values.
 pub fn node_view(
     principal: &Principal,
-    node: &NodeView,
-    guests: &[GuestView],
-    jobs: &[JobRow],
+    whole: &Node,
+    guests: &[GuestLine],
+    jobs: &[JobLine],
     form: &FormState,
 ) -> AnyView {
-    let busy = (node.job.is_some() || node.busy).then_some("");
+    let node = &whole.line;
+    let busy = node.is_changing().then_some("");
     let another = node.busy.then(|| {
         let more = view! { <span class="quiet">"Another job on this node: what you start on it may wait."</span> };
         notice(Tone::Busy, "Busy", more.into_any())
@@ -47,32 +52,35 @@ pub fn node_view(
             <span class="quiet">{seen(node)}</span>
         </span>
     };
-    let differs = !node.drift.is_empty();
-    let drift = || drift_card(principal, node, guests);
+    let differs = !whole.drift.is_empty();
+    let drift = || drift_card(principal, whole);
+    // There are more than a page of them.
+    let all = (guests.len() >= 50)
+        .then(|| view! { <a class="quiet" href=format!("/guests?node={}", node.id)>"All its guests"</a> });
     let guests_card = if guests.is_empty() { no_guests(node) } else { super::guests::table(guests, false) };
     view! {
         {head(view! { {node.address.to_string()}" "{environments(&node.environments)} }.into_any(), below.into_any(), actions(principal, node))}
         {error_summary(form)}
         <div class="stack" id="live-notices" data-live="" data-busy=busy>
-            {reason(node)}
+            {reason(whole)}
             {(node.reachability == Reachability::Unreachable).then(|| node_notice(node))}
             {progress(jobs)}
             {another}
         </div>
-        {(node.reachability == Reachability::HostKeyChanged).then(|| host_key(principal, node, form))}
+        {(node.reachability == Reachability::HostKeyChanged).then(|| host_key(principal, whole, form))}
         <div class="cols">
             <div class="stack" id="live-left" data-live="">
                 {differs.then(drift)}
-                {card("guests", "Guests", view! { <span class="quiet">{format!("{} of {} slots used", node.guests, node.slots)}</span> }.into_any(), guests_card)}
+                {card("guests", "Guests", view! { <span class="quiet">{format!("{} of {} slots used", node.guests, node.slots)}</span>" "{all} }.into_any(), guests_card)}
                 {card("history", "History", ().into_any(), history(jobs))}
             </div>
             <div class="stack">
-            {promises(principal, node, &form.of("overcommit"))}
+            {promises(principal, whole, &form.of("overcommit"))}
             <div class="stack" id="live-right" data-live="">
-                {card("now", "Now", view! { <span class="quiet">{node.reading_at.map(age)}</span> }.into_any(), now(node))}
+                {card("now", "Now", view! { <span class="quiet">{node.reading_at.map(age)}</span> }.into_any(), now(whole))}
                 {(!differs).then(drift)}
-                {card("access", "Access", ().into_any(), access(node))}
-                {card("facts", "Facts", view! { <span class="quiet">{node.facts_at.map(age)}</span> }.into_any(), host(node))}
+                {card("access", "Access", ().into_any(), access(whole))}
+                {card("facts", "Facts", view! { <span class="quiet">{whole.facts_at.map(age)}</span> }.into_any(), host(whole))}
             </div>
             </div>
         </div>
@@ -80,7 +88,7 @@ pub fn node_view(
     .into_any()
 }
 
-fn seen(node: &NodeView) -> AnyView {
+fn seen(node: &NodeLine) -> AnyView {
     match (node.reachability, node.reading_at) {
         (Reachability::Reachable, Some(at)) => view! { "seen "{age(at)} }.into_any(),
         (Reachability::Unknown, _) => "not tried yet".into_any(),
@@ -89,33 +97,34 @@ fn seen(node: &NodeView) -> AnyView {
     }
 }
 
-fn reason(node: &NodeView) -> Option<AnyView> {
-    let text = node.state_reason.clone().filter(|_| node.state == NodeState::Failed)?;
+fn reason(node: &Node) -> Option<AnyView> {
+    let text = node.state_reason.clone().filter(|_| node.line.state == NodeState::Failed)?;
     Some(notice(Tone::Fail, "Failed", view! { <span>{sentence(&text)}</span> }.into_any()))
 }
 
-fn actions(principal: &Principal, node: &NodeView) -> AnyView {
-    let why_not = match (node.job.is_some() || node.busy, node.reachability) {
+fn actions(principal: &Principal, node: &NodeLine) -> AnyView {
+    let why_not = match (node.is_changing(), node.reachability) {
         (true, _) => Some("A job is on this node".to_owned()),
         (_, Reachability::HostKeyChanged) => Some("Its host key changed".to_owned()),
         _ => None,
     };
-    let initialize = (principal.may(Operation::NodeInitialize, None) && node.state != NodeState::Linking).then(|| {
+    let initialize = (principal.can::<InitializeNode>(None) && node.state != NodeState::Linking).then(|| {
         let class = if node.state == NodeState::Linked { "btn primary" } else { "btn" };
         let word = if matches!(node.state, NodeState::Ready | NodeState::Draining) {
             "Initialize again"
         } else {
             "Initialize"
         };
-        action(format!("/nodes/{}/initialize", node.id), word, class, why_not)
+        let (page, post) = (format!("/nodes/{}", node.id), to::<InitializeNode>(&[&node.id]));
+        action_at(post, stays_at(&page, "initialize"), word, class, why_not)
     });
     let unlink = principal
-        .may(Operation::NodeUnlink, None)
+        .can::<UnlinkNode>(None)
         .then(|| view! { <a class="btn danger" href=format!("/nodes/{}/unlink", node.id)>"Unlink"</a> });
     view! { <span class="actions" id="live-actions" data-live="">{initialize}{unlink}</span> }.into_any()
 }
 
-fn no_guests(node: &NodeView) -> AnyView {
+fn no_guests(node: &NodeLine) -> AnyView {
     if node.state == NodeState::Linked {
         return empty(
             "Not initialized yet",
@@ -129,32 +138,33 @@ fn no_guests(node: &NodeView) -> AnyView {
     empty("No guest of yours here", "This node takes no guests now.".into_any())
 }
 
-fn host_key(principal: &Principal, node: &NodeView, form: &FormState) -> AnyView {
-    let form = form.of("host-key");
-    let post = format!("/nodes/{}/host-key", node.id);
-    let (shown, step) = match (form.value("host_key"), form.value("fingerprint")) {
-        (Some(key), Some(fingerprint)) => {
-            let algorithm = form.value("algorithm").unwrap_or_default().to_owned();
-            let shown = view! {
-                <dt>"Shown now"</dt><dd>{code("fingerprint", fingerprint)}" "<span class="quiet">{algorithm.clone()}</span></dd>
-                <dt>"Compare with"</dt><dd><code>"ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub"</code><span class="quiet">" on the host's own console"</span></dd>
-            };
-            let hidden = view! {
+fn host_key(principal: &Principal, node: &Node, form: &FormState) -> AnyView {
+    let (form, id) = (form.of("host-key"), node.line.id);
+    let (shown, step) = if let (Some(key), Some(fingerprint)) = (form.value("host_key"), form.value("_fingerprint")) {
+        let algorithm = form.value("_algorithm").unwrap_or_default().to_owned();
+        let shown = view! {
+            <dt>"Shown now"</dt><dd>{code("fingerprint", fingerprint)}" "<span class="quiet">{algorithm.clone()}</span></dd>
+            <dt>"Compare with"</dt><dd><code>"ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub"</code><span class="quiet">" on the host's own console"</span></dd>
+        };
+        let trust = view! {
+            <form method="post" action={to::<ConfirmNodeHostKey>(&[&id])} class="body">
+                {shown_at(&format!("/nodes/{id}"), "host-key")}
                 <input type="hidden" name="host_key" value=key.to_owned()/>
-                <input type="hidden" name="fingerprint" value=fingerprint.to_owned()/>
-                <input type="hidden" name="algorithm" value=algorithm/>
-                <button class="btn danger" name="step" value="confirm">"This is the host: trust the new key"</button>
-            };
-            (shown.into_any(), hidden.into_any())
-        }
-        _ => (
-            ().into_any(),
-            view! { <button class="btn" name="step" value="probe">"Read the host key again"</button> }.into_any(),
-        ),
+                <input type="hidden" name="_fingerprint" value=fingerprint.to_owned()/>
+                <input type="hidden" name="_algorithm" value=algorithm/>
+                <button class="btn danger">"This is the host: trust the new key"</button>
+            </form>
+        };
+        (shown.into_any(), trust.into_any())
+    } else {
+        let again = view! {
+            <form method="post" action=format!("/nodes/{id}/probe") class="body">
+                <button class="btn">"Read the host key again"</button>
+            </form>
+        };
+        (().into_any(), again.into_any())
     };
-    let trust = principal
-        .may(Operation::NodeLink, None)
-        .then(|| view! { <form method="post" action=post class="body">{step}</form> });
+    let trust = principal.can::<ConfirmNodeHostKey>(None).then_some(step);
     view! {
         <section class="card alarm" aria-labelledby="host-key-heading">
             <header><h2 id="host-key-heading">"This host shows another key than the one that was confirmed"</h2></header>
@@ -166,29 +176,28 @@ fn host_key(principal: &Principal, node: &NodeView, form: &FormState) -> AnyView
     .into_any()
 }
 
-fn now(node: &NodeView) -> AnyView {
-    let Some(reading) = node.reading.as_ref() else {
+fn now(node: &Node) -> AnyView {
+    let (Some(reading), Some(used)) = (node.reading, node.line.used) else {
         return empty("Not read yet", "The first reading comes with the first connection.".into_any());
     };
-    let Reading { load, uptime_s, memory_total, memory_used, storage, .. } = reading;
-    let class = if node.reachability == Reachability::Reachable { "" } else { "last-known" };
+    let NodeUse { memory_total, memory_used, storage_total, storage_used } = used;
+    let NodeReading { load, uptime_s } = reading;
+    let class = if node.line.reachability == Reachability::Reachable { "" } else { "last-known" };
     let rows: Vec<Fact> = vec![
         ("Load", view! { {format!("{load:.2}")} }.into_any()),
-        ("Memory", view! { {meter(memory_used.percent_of(*memory_total), "Memory used")}" "<span class="quiet">{format!("{} of {}", memory_used.gib(), memory_total.gib())}</span> }.into_any()),
-        ("Storage", view! { {meter(storage.used.percent_of(storage.total), "Storage used")}" "<span class="quiet">{format!("{} of {}", storage.used.gb(), storage.total.gb())}</span> }.into_any()),
-        ("Up", span(i64::try_from(*uptime_s).unwrap_or(i64::MAX)).into_any()),
+        ("Memory", view! { {meter(memory_used.percent_of(memory_total), "Memory used")}" "<span class="quiet">{format!("{} of {}", memory_used.gib(), memory_total.gib())}</span> }.into_any()),
+        ("Storage", view! { {meter(storage_used.percent_of(storage_total), "Storage used")}" "<span class="quiet">{format!("{} of {}", storage_used.gb(), storage_total.gb())}</span> }.into_any()),
+        ("Up", span(i64::try_from(uptime_s).unwrap_or(i64::MAX)).into_any()),
     ];
     view! { <div class=class>{facts(rows)}</div> }.into_any()
 }
 
-fn access(node: &NodeView) -> AnyView {
+fn access(node: &Node) -> AnyView {
+    let NodeLine { address, public_ip, .. } = node.line.clone();
     facts(vec![
-        (
-            "SSH",
-            copied("ssh", "the SSH command", format!("ssh -p {} {}@{}", node.ssh_port, node.ssh_user, node.address)),
-        ),
+        ("SSH", copied("ssh", "the SSH command", format!("ssh -p {} {}@{}", node.ssh_port, node.ssh_user, address))),
         ("Host key", view! { {code("pinned-fingerprint", node.fingerprint.clone())} }.into_any()),
-        ("Names point to", node.public_ip.clone().map_or_else(|| "not known".into_any(), |ip| code("public-ip", ip))),
+        ("Names point to", public_ip.map_or_else(|| "not known".into_any(), |ip| code("public-ip", ip))),
         (
             "Guests' network",
             view! { <code>{node.network.to_string()}</code>" on "<code>{node.bridge.clone()}</code> }.into_any(),
@@ -204,25 +213,25 @@ fn held(not_held: Vec<String>) -> AnyView {
     not_held.into_iter().map(|text| view! { <div>"not held: "{text}</div> }).collect_view().into_any()
 }
 
-fn host(node: &NodeView) -> AnyView {
-    let Some(Facts {
+fn host(node: &Node) -> AnyView {
+    let Some(NodeFacts {
         hostname,
         os,
         kernel,
         architecture,
-        cpu,
+        processor,
+        processors,
         memory,
         storage,
         addresses,
         drivers,
         confinement,
         not_held,
-        ..
     }) = node.facts.clone()
     else {
         return empty("Not gathered yet", "They come with the first connection.".into_any());
     };
-    let addresses: Vec<String> = addresses.iter().map(ToString::to_string).collect();
+    let held_in = confinement.iter().map(|fact| (fact.safeguard, fact.in_force, fact.detail.as_str()));
     let drivers = drivers
         .into_iter()
         .map(|fact| {
@@ -238,12 +247,12 @@ fn host(node: &NodeView) -> AnyView {
         ("Host name", hostname.into_any()),
         ("System", os.into_any()),
         ("Kernel", view! { <code>{format!("{kernel} {architecture}")}</code> }.into_any()),
-        ("Processors", format!("{} × {}", cpu.count, cpu.model).into_any()),
+        ("Processors", format!("{processors} × {processor}").into_any()),
         ("Memory", memory.gib().into_any()),
-        ("Storage", storage.total.gb().into_any()),
+        ("Storage", storage.gb().into_any()),
         ("Addresses", view! { <code class="wrap">{addresses.join(" ")}</code> }.into_any()),
         ("Drivers", drivers.into_any()),
-        ("Confinement", safeguards(&confinement)),
+        ("Confinement", safeguards(held_in)),
         ("Limits", held(not_held).into_any()),
     ])
 }

@@ -1,15 +1,16 @@
 //! What a node has promised to its guests, of what it has, and how much more than that it may.
 
-use corpus_controller::authz::{Operation, Principal};
-use corpus_controller::views::NodeView;
+use corpus_api::Principal;
+use corpus_api::nodes::{Node, NodeOvercommit, SetOvercommit};
 use corpus_domain::{Bytes, processors};
 use leptos::prelude::*;
 
-use crate::components::{Field, card, empty, facts, meter};
+use crate::components::{Field, card, empty, facts, meter, shown_at};
 use crate::form::FormState;
+use crate::to::to;
 
 /// The card.
-pub fn promises(principal: &Principal, node: &NodeView, form: &FormState) -> AnyView {
+pub fn promises(principal: &Principal, node: &Node, form: &FormState) -> AnyView {
     let Some(has) = node.capacity else {
         let body = empty("Not known yet", "What the node has comes with the first connection.".into_any());
         return card("promises", "Promised", ().into_any(), body);
@@ -40,21 +41,24 @@ pub fn promises(principal: &Principal, node: &NodeView, form: &FormState) -> Any
             format!("{} of {} × {}", promised.storage.gb(), has.storage.gb(), by.storage),
         ),
     ];
-    let fits = format!("room for {} more of size small", node.free_slots());
+    let fits = format!("room for {} more of size small", node.line.free_slots());
     let body = view! { <div id="live-promises" data-live="">{facts(rows)}</div>{change(principal, node, form)} };
     card("promises", "Promised", view! { <span class="quiet">{fits}</span> }.into_any(), body.into_any())
 }
 
-fn change(principal: &Principal, node: &NodeView, form: &FormState) -> Option<AnyView> {
-    if !principal.may(Operation::NodeOvercommit, None) {
+fn change(principal: &Principal, node: &Node, form: &FormState) -> Option<AnyView> {
+    if !principal.can::<SetOvercommit>(None) {
         return None;
     }
-    let (wrong, by) = (!form.errors.is_empty(), node.overcommit);
+    let (wrong, by) = (form.was_sent(), node.overcommit);
+    let (id, version) = (node.line.id, NodeOvercommit::of(by).version);
     Some(
         view! {
             <details class="more body" open=wrong>
                 <summary>"Change the overcommit"</summary>
-                <form method="post" action=format!("/nodes/{}/overcommit", node.id) class="form">
+                <form method="post" action={to::<SetOvercommit>(&[&id])} class="form">
+                    {shown_at(&format!("/nodes/{id}"), "overcommit")}
+                    <input type="hidden" name="version" value=version.to_string()/>
                     <div class="grid two">
                         {Field::new(form, "memory", "Memory").suggest(by.memory.to_string()).required().hint("Times what the node has, such as 1.5; 1 promises no more than there is").input()}
                         {Field::new(form, "cpu", "CPU").suggest(by.cpu.to_string()).required().hint("Guests share processors and are slowed down at worst").input()}

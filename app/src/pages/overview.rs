@@ -1,62 +1,76 @@
 //! The overview: what needs a look, the numbers, the nodes, and what is being done.
 
-use corpus_controller::authz::{Operation, Principal};
-use corpus_controller::jobs::JobRow;
-use corpus_controller::project_views::DeploymentSummary;
-use corpus_controller::views::{Counts, GuestView, NodeView};
-use corpus_controller::{Controller, Result};
-use corpus_domain::{GuestState, Reachability};
+use corpus_api::Principal;
+use corpus_api::deployments::DeploymentLine;
+use corpus_api::nodes::{LinkNode, ListNodes, NodeLine, RepairNode};
+use corpus_api::overview::{Counts, FailedGuest, GetOverview, Overview};
+use corpus_api::words::Limit;
+use corpus_domain::Reachability;
 use leptos::prelude::*;
 
 use super::deployments::{self, Shown};
-use super::jobs::{latest_jobs, list, open_jobs, table};
+use super::jobs::{list, table};
 use super::nodes::readings;
+use crate::caller::Caller;
 use crate::components::{Tone, card, count, drift_mark, drift_notice, empty, head, node_status, notice, since};
+use crate::form::Result;
 use crate::layout::Page;
 
 /// Reads and shows it.
-pub async fn load(controller: &Controller, principal: &Principal) -> Result<Page> {
-    let counts = controller.counts(principal).await?;
-    let nodes = controller.nodes(principal).await?;
-    let guests = controller.guests(principal).await?;
-    let jobs = open_jobs(controller, principal).await?;
-    let latest = latest_jobs(controller, principal).await?;
-    let deployed = deployments::latest(controller, principal).await?;
-    let done = Done { open: &jobs, latest: &latest, deployments: &deployed };
-    Ok(Page::new("overview", "Overview", overview_view(principal, &counts, &nodes, &guests, &done)))
+pub async fn load(caller: &Caller) -> Result<Page> {
+    let principal = &caller.who;
+    let overview = caller.ask(GetOverview {}).await?;
+    let nodes = caller.ask(ListNodes::default()).await?.items;
+    let wrong = wrong(caller).await?;
+    let deployed = deployments::latest(caller).await?;
+    let nodes = Nodes { first: &nodes, wrong: &wrong };
+    Ok(Page::new("overview", "Overview", overview_view(principal, &overview, &nodes, &deployed)))
 }
 
-/// What is and was being done.
+/// The nodes that want a look, some at most of each kind: those that don't answer, then those that are not as
+/// they should be.
+async fn wrong(caller: &Caller) -> Result<Vec<NodeLine>> {
+    let few = || ListNodes { limit: Limit::try_from(20).ok(), ..ListNodes::default() };
+    let silent = [Reachability::Unreachable, Reachability::HostKeyChanged].to_vec().try_into().unwrap_or_default();
+    let mut found = caller.ask(ListNodes { reachability: silent, ..few() }).await?.items;
+    if caller.who.can::<RepairNode>(None) {
+        let drifted = caller.ask(ListNodes { drifted: Some(true), ..few() }).await?.items;
+        found.extend(
+            drifted.into_iter().filter(|node| !found.iter().any(|known| known.id == node.id)).collect::<Vec<_>>(),
+        );
+    }
+    Ok(found)
+}
+
+/// The nodes that the overview shows.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Done<'a> {
-    /// The jobs that are not over, and the stuck ones.
-    pub open: &'a [JobRow],
-    /// The jobs that were asked for last.
-    pub latest: &'a [JobRow],
-    /// The newest deployments.
-    pub deployments: &'a [DeploymentSummary],
+pub struct Nodes<'a> {
+    /// The first of them, by address.
+    pub first: &'a [NodeLine],
+    /// Those that want a look.
+    pub wrong: &'a [NodeLine],
 }
 
 /// The view of plain values.
 pub fn overview_view(
     principal: &Principal,
-    counts: &Counts,
-    nodes: &[NodeView],
-    guests: &[GuestView],
-    done: &Done<'_>,
+    overview: &Overview,
+    nodes: &Nodes<'_>,
+    deployments: &[DeploymentLine],
 ) -> AnyView {
-    let Done { open: jobs, latest, deployments } = *done;
+    let Overview { counts, failed: guests, open_jobs: jobs, latest_jobs: latest, .. } = overview;
     let running = deployments.iter().any(|one| !one.state.is_over());
     let deployed = (!deployments.is_empty()).then(|| {
         let all = view! { <a class="quiet" href="/deployments">"All deployments"</a> };
         card("deployments", "Latest deployments", all.into_any(), deployments::table(deployments, Shown::Everywhere))
     });
-    let notices = nodes.iter().filter_map(node_notice).collect_view();
-    let drift = nodes.iter().filter_map(|node| drift_notice(principal, node)).collect_view();
+    let Nodes { first: nodes, wrong } = *nodes;
+    let notices = wrong.iter().filter_map(node_notice).collect_view();
+    let drift = wrong.iter().filter_map(|node| drift_notice(principal, node)).collect_view();
     view! {
         {head("Overview".into_any(), ().into_any(), actions(principal, nodes))}
-        <div class="stack" id="live-notices" data-live="">{notices}{drift}{failed(guests)}{stuck(counts)}</div>
-        <div class="tiles" id="live-tiles" data-live="">{tiles(counts)}</div>
+        <div class="stack" id="live-notices" data-live="">{notices}{drift}{failed(counts, guests)}{stuck(counts)}</div>
+        <div class="tiles" id="live-tiles" data-live="">{tiles(overview)}</div>
         <div class="cols">
             <div class="stack" id="live-nodes" data-live="" data-busy=running.then_some("")>
                 {deployed}
@@ -71,8 +85,8 @@ pub fn overview_view(
     .into_any()
 }
 
-fn actions(principal: &Principal, nodes: &[NodeView]) -> AnyView {
-    let link = principal.may(Operation::NodeLink, None).then(|| {
+fn actions(principal: &Principal, nodes: &[NodeLine]) -> AnyView {
+    let link = principal.can::<LinkNode>(None).then(|| {
         let class = if nodes.is_empty() { "btn primary" } else { "btn" };
         view! { <a class=class href="/nodes/link">"Link a compute node"</a> }
     });
@@ -82,7 +96,7 @@ fn actions(principal: &Principal, nodes: &[NodeView]) -> AnyView {
 }
 
 /// What is wrong with a node, for the top of the page.
-pub fn node_notice(node: &NodeView) -> Option<AnyView> {
+pub fn node_notice(node: &NodeLine) -> Option<AnyView> {
     let (tone, word) = match node.reachability {
         Reachability::Unreachable => (Tone::Warn, "unreachable"),
         Reachability::HostKeyChanged => (Tone::Fail, "shows another host key"),
@@ -96,15 +110,13 @@ pub fn node_notice(node: &NodeView) -> Option<AnyView> {
     Some(notice(tone, format!("{} {word}", node.address), more.into_any()))
 }
 
-fn failed(guests: &[GuestView]) -> Option<AnyView> {
-    let failed: Vec<&GuestView> = guests.iter().filter(|guest| guest.state == GuestState::Failed).collect();
-    let links = failed
+fn failed(counts: &Counts, guests: &[FailedGuest]) -> Option<AnyView> {
+    let links = guests
         .iter()
-        .take(5)
-        .map(|guest| view! { <a class="link" href=format!("/guests/{}", guest.id)>{guest.name.to_string()}</a> })
+        .map(|guest| view! { <a class="link" href=format!("/guests/{}", guest.id)>{guest.name.clone()}</a> })
         .collect_view();
-    let words = format!("{} failed", count(failed.len(), "guest"));
-    (!failed.is_empty()).then(|| notice(Tone::Fail, words, links.into_any()))
+    let words = format!("{} failed", count(counts.guests_failed as usize, "guest"));
+    (counts.guests_failed > 0).then(|| notice(Tone::Fail, words, links.into_any()))
 }
 
 fn stuck(counts: &Counts) -> Option<AnyView> {
@@ -124,21 +136,22 @@ fn tile(name: &'static str, number: String, more: String) -> AnyView {
     view! { <div class="card tile"><span>{name}</span><b>{number}</b><span>{more}</span></div> }.into_any()
 }
 
-fn tiles(counts: &Counts) -> AnyView {
+fn tiles(overview: &Overview) -> AnyView {
+    let Overview { counts, slots, slots_free, .. } = overview;
     let guests = format!("{} stopped, {} failed", counts.guests_stopped, counts.guests_failed);
     let nodes = if counts.nodes == 1 { "node".to_owned() } else { "nodes".to_owned() };
     view! {
         {tile("Guests running", format!("{} / {}", counts.guests_running, counts.guests), guests)}
-        {tile("Free slots", counts.slots_free.to_string(), format!("of {} across {} {nodes}", counts.slots, counts.nodes))}
+        {tile("Free slots", slots_free.to_string(), format!("of {slots} across {} {nodes}", counts.nodes))}
         {tile("DNS names attached", format!("{} / {}", counts.names_attached, counts.names), "answered by the name server".to_owned())}
         {tile("Jobs now", counts.jobs.to_string(), format!("{} stuck", counts.jobs_stuck))}
     }
     .into_any()
 }
 
-fn node_table(principal: &Principal, nodes: &[NodeView]) -> AnyView {
+fn node_table(principal: &Principal, nodes: &[NodeLine]) -> AnyView {
     if nodes.is_empty() {
-        let next = if principal.may(Operation::NodeLink, None) {
+        let next = if principal.can::<LinkNode>(None) {
             view! { "Link a host over SSH; guests run on it. "<a class="link" href="/nodes/link">"Link a compute node"</a> }.into_any()
         } else {
             "Guests run on compute nodes. An operator links the first one.".into_any()

@@ -1,17 +1,17 @@
 //! The card of an environment on its project's page: what is live, how to push, what can be done.
 
-use corpus_controller::authz::{Operation, Principal};
-use corpus_controller::project_views::{EnvironmentView, ProjectSummary};
-use corpus_domain::{DnsName, Environment, EnvironmentState, Phase, ProjectId, ProjectName};
-use corpus_protocol::Live;
+use corpus_api::deployments::Deploy;
+use corpus_api::environments::{EnvironmentGuest, EnvironmentSummary, LiveRelease};
+use corpus_domain::{DnsName, Environment, EnvironmentState, Phase, ProjectName};
 use leptos::prelude::*;
 
 use super::environment_guests::guest_lines;
 use super::projects::project_path;
 use crate::components::{
-    Fact, action, commit, copied, count, environment, environment_status, facts, guest_state_status, moment, since,
+    Fact, action_at, commit, copied, count, environment, environment_status, facts, guest_state_status, shown_at, since,
 };
 use crate::form::sentence;
+use crate::to::to;
 
 /// Phases that can be replayed alone, in their order.
 const REPLAYED: [Phase; 4] = [Phase::Install, Phase::Fixperms, Phase::Prove, Phase::Notify];
@@ -21,24 +21,19 @@ pub fn environment_path(project: &ProjectName, environment: Environment) -> Stri
     format!("{}/{environment}", project_path(project))
 }
 
-/// Whether the principal may deploy there.
-pub fn may_deploy(principal: &Principal, project: ProjectId, environment: Environment) -> bool {
-    let operation = if environment == Environment::Prod { Operation::DeployProd } else { Operation::Deploy };
-    principal.may(operation, Some(project))
-}
-
 /// The card of plain values.
-pub fn environment_card(principal: &Principal, project: &ProjectSummary, one: &EnvironmentView) -> AnyView {
+pub fn environment_card(one: &EnvironmentSummary) -> AnyView {
     let heading = format!("environment-{}", one.environment);
-    let page = environment_path(&project.name, one.environment);
+    let page = environment_path(&one.project, one.environment);
     let reason = one
+        .leader
         .state_reason
         .clone()
-        .filter(|_| one.state == EnvironmentState::Failed)
+        .filter(|_| one.leader.state == EnvironmentState::Failed)
         .map(|text| view! { <p class="body error">{sentence(&text)}</p> });
-    let push = if one.state == EnvironmentState::Ready { pushing(one) } else { vec![] };
+    let push = if one.leader.state == EnvironmentState::Ready { pushing(one) } else { vec![] };
     let mut about = standing(one);
-    if !one.others.is_empty() {
+    if !one.followers.is_empty() {
         about.insert(1, ("Guests", guest_lines(one)));
     }
     view! {
@@ -46,44 +41,45 @@ pub fn environment_card(principal: &Principal, project: &ProjectSummary, one: &E
             <header><h2 id=heading.clone()><a href=page>{environment(one.environment)}</a></h2><div class="right">{environment_status(one)}</div></header>
             {reason}
             {facts(about.into_iter().chain(push).collect())}
-            {actions(principal, project, one)}
+            {actions(one)}
         </section>
     }
     .into_any()
 }
 
 /// What it is. Of several guests each says how it stands, wherever that is shown.
-pub fn standing(one: &EnvironmentView) -> Vec<Fact> {
+pub fn standing(one: &EnvironmentSummary) -> Vec<Fact> {
+    let EnvironmentGuest { guest, name, guest_state, .. } = &one.leader;
     let mut all = vec![("Live", live(one))];
-    if one.others.is_empty() {
-        let guest = view! { <a class="link" href=format!("/guests/{}", one.guest_id)>{one.guest.to_string()}</a>" "{guest_state_status(one.guest_state)} };
+    if one.followers.is_empty() {
+        let guest = view! { <a class="link" href=format!("/guests/{guest}")>{name.to_string()}</a>" "{guest_state_status(*guest_state)} };
         all.extend([("Reached at", hosts(one)), ("Guest", guest.into_any())]);
     }
     all.push(("Archives", kept(one)));
     all
 }
 
-fn kept(one: &EnvironmentView) -> AnyView {
-    match one.archives.len() {
+fn kept(one: &EnvironmentSummary) -> AnyView {
+    match one.archives as usize {
         0 => view! { <span class="quiet">"none kept"</span> }.into_any(),
         kept => format!("{} kept", count(kept, "archive")).into_any(),
     }
 }
 
 /// What is live: its number, its commit, since when.
-pub fn live(one: &EnvironmentView) -> AnyView {
-    if one.live.is_none() {
+pub fn live(one: &EnvironmentSummary) -> AnyView {
+    if one.leader.live.is_none() {
         return view! { <span class="quiet">"nothing yet: push to it"</span> }.into_any();
     }
-    live_of(one.live.as_ref(), one.live_number)
+    live_of(one.leader.live.as_ref())
 }
 
 /// The same of any of its guests.
-pub fn live_of(live: Option<&Live>, number: Option<i64>) -> AnyView {
+pub fn live_of(live: Option<&LiveRelease>) -> AnyView {
     let Some(live) = live else {
         return view! { <span class="quiet">"nothing yet"</span> }.into_any();
     };
-    let id = number.map_or_else(
+    let id = live.number.map_or_else(
         || "a deployment".into_any(),
         |number| {
             view! { <a class="link" href=format!("/deployments/{}", live.deployment)>{format!("#{number}")}</a> }
@@ -91,13 +87,13 @@ pub fn live_of(live: Option<&Live>, number: Option<i64>) -> AnyView {
         },
     );
     let commit = live.commit.as_ref().map(|id| view! { ", commit "{commit(id)} });
-    let since = moment(live.since_ms).map(|at| view! { <span class="quiet">", for "{since(at)}</span> });
+    let since = live.since.map(|at| view! { <span class="quiet">", for "{since(at)}</span> });
     view! { {id}{commit}{since} }.into_any()
 }
 
 /// The names by which the world reaches it.
-pub fn hosts(one: &EnvironmentView) -> AnyView {
-    hosts_of(&one.hosts)
+pub fn hosts(one: &EnvironmentSummary) -> AnyView {
+    hosts_of(&one.leader.hosts)
 }
 
 /// The same of any of its guests.
@@ -119,7 +115,7 @@ pub fn no_git() -> Fact {
 }
 
 /// The commands to paste.
-fn pushing(one: &EnvironmentView) -> Vec<Fact> {
+fn pushing(one: &EnvironmentSummary) -> Vec<Fact> {
     let which = one.environment;
     let (Some(code), Some(pillar)) = (&one.git_url, &one.pillar_url) else { return vec![no_git()] };
     vec![
@@ -132,16 +128,14 @@ fn pushing(one: &EnvironmentView) -> Vec<Fact> {
     ]
 }
 
-fn actions(principal: &Principal, project: &ProjectSummary, one: &EnvironmentView) -> AnyView {
-    let page = environment_path(&project.name, one.environment);
-    let may = |operation| principal.may(operation, Some(project.id));
-    let deployable = is_deployable(principal, project, one);
-    let again = deploy_again(principal, project, one, "btn");
-    let drill = (deployable && one.environment != Environment::Prod && may(Operation::Drill))
+fn actions(one: &EnvironmentSummary) -> AnyView {
+    let page = environment_path(&one.project, one.environment);
+    let deployable = is_deployable(one);
+    let again = deploy_again(one, "btn");
+    let drill = (deployable && one.environment != Environment::Prod)
         .then(|| view! { <a class="btn" href=format!("{page}/drill")>"Drill"</a> });
-    let remove = may(Operation::EnvironmentRemove)
-        .then(|| view! { <a class="btn danger" href=format!("{page}/remove")>"Remove"</a> });
-    let parts = deployable.then(|| some_phases(&page, one.environment));
+    let remove = one.may_change.then(|| view! { <a class="btn danger" href=format!("{page}/remove")>"Remove"</a> });
+    let parts = deployable.then(|| some_phases(one));
     view! {
         <div class="body foot stack">
             <div class="actions">{again}<a class="btn" href=page.clone()>"Settings"</a>{drill}{remove}</div>
@@ -151,25 +145,32 @@ fn actions(principal: &Principal, project: &ProjectSummary, one: &EnvironmentVie
     .into_any()
 }
 
-fn is_deployable(principal: &Principal, project: &ProjectSummary, one: &EnvironmentView) -> bool {
-    let has_live = one.state == EnvironmentState::Ready && one.live.is_some();
-    has_live && may_deploy(principal, project.id, one.environment)
+fn is_deployable(one: &EnvironmentSummary) -> bool {
+    let has_live = one.leader.state == EnvironmentState::Ready && one.leader.live.is_some();
+    has_live && one.may_deploy
+}
+
+/// Where a form that deploys is sent.
+fn deploys(one: &EnvironmentSummary) -> String {
+    to::<Deploy>(&[&one.project, &one.environment])
+}
+
+/// In a form that deploys: what is live, and the page that shows it.
+fn what_is_live(one: &EnvironmentSummary) -> AnyView {
+    let commit = one.leader.live.as_ref().and_then(|live| live.commit.as_ref());
+    let commit = commit.map(|id| view! { <input type="hidden" name="commit" value=id.to_string()/> });
+    view! { {shown_at(&project_path(&one.project), "deploy")}{commit} }.into_any()
 }
 
 /// The button that deploys what is live once more.
-pub fn deploy_again(
-    principal: &Principal,
-    project: &ProjectSummary,
-    one: &EnvironmentView,
-    class: &'static str,
-) -> Option<AnyView> {
-    let post = format!("{}/deploy", environment_path(&project.name, one.environment));
-    let why_not = one.job.is_some().then(|| "A job is on it".to_owned());
-    is_deployable(principal, project, one).then(|| action(post, "Deploy again", class, why_not))
+pub fn deploy_again(one: &EnvironmentSummary, class: &'static str) -> Option<AnyView> {
+    let why_not = one.leader.job.is_some().then(|| "A job is on it".to_owned());
+    is_deployable(one).then(|| action_at(deploys(one), what_is_live(one), "Deploy again", class, why_not))
 }
 
 /// The form that replays a part of the pipeline.
-fn some_phases(page: &str, which: Environment) -> AnyView {
+fn some_phases(one: &EnvironmentSummary) -> AnyView {
+    let which = one.environment;
     let boxes = REPLAYED
         .iter()
         .map(|phase| {
@@ -180,8 +181,9 @@ fn some_phases(page: &str, which: Environment) -> AnyView {
     view! {
         <details class="more">
             <summary>"Only some phases"</summary>
-            <form method="post" action=format!("{page}/deploy") class="form">
-                <input type="hidden" name="part" value="yes"/>
+            <form method="post" action=deploys(one) class="form">
+                {what_is_live(one)}
+                <input type="hidden" name="_needs" value="only"/>
                 <fieldset class="field"><legend class="unseen">{format!("Phases to run again on {which}")}</legend><div class="checks">{boxes}</div></fieldset>
                 <div><button class="btn">"Run these"</button></div>
             </form>

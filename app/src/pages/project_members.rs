@@ -1,28 +1,36 @@
 //! Who is what in a project.
 
-use corpus_controller::authz::{Operation, Principal};
-use corpus_controller::project_views::{MemberView, ProjectDetail};
+use corpus_api::Principal;
+use corpus_api::projects::Project;
+use corpus_api::projects::members::{Member, MemberPage, RemoveMember};
 use corpus_domain::ProjectRole;
 use leptos::prelude::*;
 
 use super::projects::project_path;
-use crate::components::{Field, card, confirm, picks};
+use crate::components::{Field, card, confirm_at, next_page, picks, shown_at};
 use crate::form::FormState;
+use crate::to::to;
 
 /// The card with the members, and the form for one more for who may.
-pub fn members_card(principal: &Principal, detail: &ProjectDetail, form: &FormState) -> AnyView {
-    let page = project_path(&detail.summary.name);
-    let may = principal.may(Operation::MemberChange, Some(detail.summary.id));
-    let items = detail.members.iter().map(|member| item(&page, member, may)).collect_view();
-    let add = may.then(|| add(&page, form));
-    card("members", "Members", ().into_any(), view! { <ul class="items members">{items}</ul>{add} }.into_any())
+pub fn members_card(who: &Principal, project: &Project, members: &MemberPage, form: &FormState) -> AnyView {
+    let page = project_path(&project.name);
+    let items = members.items.iter().map(|member| item(who, project, member)).collect_view();
+    let add = project.may_change.then(|| add(&page, form));
+    let next = next_page(&page, members.next.as_ref());
+    card("members", "Members", ().into_any(), view! { <ul class="items members">{items}</ul>{next}{add} }.into_any())
 }
 
-fn item(page: &str, member: &MemberView, may: bool) -> AnyView {
+fn item(who: &Principal, project: &Project, member: &Member) -> AnyView {
     let source = if member.given_here { "given here" } else { "from the directory" };
-    let change = (may && member.given_here).then(|| {
+    let change = (project.may_change && member.given_here).then(|| {
         let question = format!("{} is no {} any more.", member.login, member.role);
-        confirm("Remove", member.login.as_str(), question, format!("{page}/members/{}/remove", member.login))
+        let page = project_path(&project.name);
+        // Who takes their own role may see the project no more.
+        let own = member.login == who.login && !who.ops;
+        let next = if own { "/projects".to_owned() } else { page.clone() };
+        let hidden = view! { {shown_at(&page, "member-remove")}<input type="hidden" name="_next" value=next/> };
+        let post = to::<RemoveMember>(&[&project.name, &member.login]);
+        confirm_at("Remove", member.login.as_str(), question, post, hidden.into_any())
     });
     view! {
         <li data-member=member.login.to_string()>
@@ -40,6 +48,7 @@ fn add(page: &str, form: &FormState) -> AnyView {
     let roles = picks(ProjectRole::ALL.iter().map(|role| role.as_str()));
     view! {
         <form method="post" action=format!("{page}/members") class="form body foot">
+            {shown_at(page, "members")}
             <div class="grid two">
                 {Field::new(form, "login", "Login name").required().mono().input()}
                 {Field::new(form, "role", "Role").suggest("developer").required().select(roles)}

@@ -1,31 +1,34 @@
 //! Whether developers may enter a project's guests of prod.
 
-use corpus_controller::authz::{Operation, Principal};
-use corpus_controller::project_views::ProjectDetail;
+use corpus_api::projects::{ProdEntry, Project, SetProdEntry};
 use leptos::prelude::*;
 
 use super::projects::project_path;
-use crate::components::{card, check};
+use crate::components::{card, check, shown_at};
 use crate::form::FormState;
+use crate::to::to;
 
 /// What is so, and the form to change it for who may.
-pub fn prod_entry_card(principal: &Principal, detail: &ProjectDetail, form: &FormState) -> AnyView {
-    let open = detail.developers_enter_prod;
-    let who = if open { "Maintainers and developers" } else { "Maintainers" };
+pub fn prod_entry_card(project: &Project, entry: &ProdEntry) -> AnyView {
+    let who = if entry.developers { "Maintainers and developers" } else { "Maintainers" };
     let now = view! {
         <p><span class="strong" id="prod-entry-now">{who}</span>" enter the guests of prod by their SSH keys and read the pillar there."</p>
     };
-    let may = principal.may(Operation::ProdEntryChange, Some(detail.summary.id));
-    let change = may.then(|| change(&project_path(&detail.summary.name), open, form));
+    let change = project.may_change.then(|| change(project, entry));
     card("prod-entry", "Who enters prod", ().into_any(), view! { <div class="body">{now}</div>{change} }.into_any())
 }
 
-fn change(page: &str, open: bool, form: &FormState) -> AnyView {
+fn change(project: &Project, entry: &ProdEntry) -> AnyView {
     const HINT: &str =
         "Who enters a guest is root there, and can deploy to it without a push to Corpus. The keys follow at once.";
+    // Of one that was refused since somebody was faster, what is so now is shown again.
+    let now = FormState::default();
     view! {
-        <form method="post" action=format!("{page}/prod-entry") class="form body foot">
-            {check(form, "developers", "Developers may enter prod guests", HINT, open)}
+        <form method="post" action={to::<SetProdEntry>(&[&project.name])} class="form body foot">
+            {shown_at(&project_path(&project.name), "prod-entry")}
+            <input type="hidden" name="version" value=entry.version.to_string()/>
+            <input type="hidden" name="developers" value="false"/>
+            {check(&now, "developers", "Developers may enter prod guests", HINT, entry.developers)}
             <div><button class="btn">"Set who enters"</button></div>
         </form>
     }

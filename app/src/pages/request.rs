@@ -1,16 +1,21 @@
 //! Requesting a guest: four values, and all the others for who wants them.
 
-use corpus_controller::authz::Denied;
-use corpus_controller::authz::{Operation, Principal};
-use corpus_controller::views::{NodeView, ProjectView};
-use corpus_controller::{Controller, Error, Result};
-use corpus_domain::{Environment, Limits, SizeProfile};
+use corpus_api::guests::RequestGuest;
+use corpus_api::nodes::{ListNodes, NodeLine, NodeSort};
+use corpus_api::operation::Role;
+use corpus_api::projects::ListProjects;
+use corpus_api::words::Limit;
+use corpus_api::{Denied, Principal};
+use corpus_domain::{Environment, Limits, NodeState, ProjectName, ProjectRole, Reachability, SizeProfile};
 use leptos::prelude::*;
 
 use super::guests::may_request;
-use crate::components::{Field, card, check, empty, error_summary, head, picks};
-use crate::form::FormState;
+use crate::caller::Caller;
+use crate::components::{Field, card, check, empty, error_summary, head, picks, shown_at};
+use crate::form::{FormState, Result};
+use crate::islands::{Picker, PickerOf, RequestCheck};
 use crate::layout::Page;
+use crate::to::to;
 
 /// The optional fields: when one of them is wrong, they are shown open.
 const OPTIONAL: [&str; 11] =
@@ -20,16 +25,33 @@ const OPTIONAL: [&str; 11] =
 const LIMITS: [&str; 4] = ["memory", "cpu", "processes", "io_weight"];
 
 /// Reads what there is to choose from, and asks.
-pub async fn load(controller: &Controller, principal: &Principal, form: &FormState) -> Result<Page> {
+pub async fn load(caller: &Caller, form: &FormState) -> Result<Page> {
+    let principal = &caller.who;
     if !may_request(principal) {
-        return Err(Error::Denied(Denied::Forbidden));
+        return Err(Denied::Forbidden.into());
     }
-    let nodes = controller.nodes(principal).await?;
-    let mut projects = controller.projects(principal).await?;
-    projects.retain(|project| principal.may(Operation::GuestRequest, Some(project.id)));
-    let form_id = form.value("form_id").map_or_else(form_id, str::to_owned);
+    let nodes = caller.ask(ready_nodes()).await?.items;
+    let projects = caller.ask(own_projects()).await?.items;
+    let projects: Vec<ProjectName> = projects.into_iter().map(|project| project.name).collect();
+    let form_id = form.value("_id").map_or_else(form_id, str::to_owned);
     Ok(Page::new("request-guest", "Request a guest", request_view(principal, &nodes, &projects, form, &form_id))
         .under("Guests", "/guests"))
+}
+
+/// Those to choose from: the ones with the most room first.
+fn ready_nodes() -> ListNodes {
+    ListNodes {
+        state: vec![NodeState::Ready].try_into().unwrap_or_default(),
+        reachability: vec![Reachability::Reachable].try_into().unwrap_or_default(),
+        sort: Some(NodeSort::FreeSlots),
+        limit: Limit::try_from(200).ok(),
+        ..ListNodes::default()
+    }
+}
+
+/// Those in which one may request guests, the first by name.
+fn own_projects() -> ListProjects {
+    ListProjects { role: Some(ProjectRole::Maintainer), limit: Limit::try_from(200).ok(), ..ListProjects::default() }
 }
 
 /// A new id, so that the same form sent twice is one request.
@@ -40,12 +62,12 @@ fn form_id() -> String {
 /// The view of plain values.
 pub fn request_view(
     principal: &Principal,
-    nodes: &[NodeView],
-    projects: &[ProjectView],
+    nodes: &[NodeLine],
+    projects: &[ProjectName],
     form: &FormState,
     form_id: &str,
 ) -> AnyView {
-    let free: u32 = nodes.iter().filter(|node| node.takes_guests()).map(NodeView::free_slots).sum();
+    let free: u32 = nodes.iter().filter(|node| node.takes_guests()).map(NodeLine::free_slots).sum();
     let below = view! { <span class="quiet">{format!("{free} slots free")}</span> };
     let body = match (projects.is_empty(), free) {
         (true, _) => empty(
@@ -68,19 +90,21 @@ pub fn request_view(
 
 fn fields(
     principal: &Principal,
-    nodes: &[NodeView],
-    projects: &[ProjectView],
+    nodes: &[NodeLine],
+    projects: &[ProjectName],
     form: &FormState,
     form_id: &str,
 ) -> AnyView {
-    let projects = projects.iter().map(|project| (project.id.to_string(), project.name.to_string())).collect();
+    let many = projects.len() > FEW;
+    let projects = projects.iter().map(|project| (project.to_string(), project.to_string())).collect();
     let is_wrong = |fields: &[&str]| fields.iter().any(|field| form.error_at(field).is_some());
     view! {
-        <form method="post" action="/guests/new" class="form body">
-            <input type="hidden" name="form_id" value=form_id.to_owned()/>
+        <form method="post" action={to::<RequestGuest>(&[])} class="form body">
+            {shown_at("/guests/new", "")}
+            <input type="hidden" name="_id" value=form_id.to_owned()/>
             <div class="grid two">
                 {Field::new(form, "name", "Name").required().mono().hint("A full host name, such as www.example.org; also the guest's own host name").input()}
-                {Field::new(form, "project", "Project").required().select(projects)}
+                {Field::new(form, "project", "Project").required().select_with(projects, picker(PickerOf::Projects, many))}
                 {Field::new(form, "environment", "Environment").suggest("dev").required().select(picks(Environment::ALL.iter().map(|one| one.as_str())))}
                 {Field::new(form, "size", "Size").suggest("small").required().hint("How much storage it may fill; held to it with backing loop").select(profiles())}
             </div>
@@ -92,10 +116,19 @@ fn fields(
                 <summary>"Optional values; what is left empty is chosen"</summary>
                 {optional(principal, nodes, form)}
             </details>
+            <RequestCheck/>
             <div class="submit"><button class="btn primary">"Request the guest"</button><span class="quiet">"Ready to enter in seconds"</span></div>
         </form>
     }
     .into_any()
+}
+
+/// As many are seen at a glance.
+const FEW: usize = 8;
+
+/// A search above a choice of many.
+fn picker(of: PickerOf, many: bool) -> Option<AnyView> {
+    many.then(|| view! { <Picker of/> }.into_any())
 }
 
 /// The size profiles, each with its storage and its first limits.
@@ -121,16 +154,17 @@ fn limits(form: &FormState) -> AnyView {
     .into_any()
 }
 
-fn optional(principal: &Principal, nodes: &[NodeView], form: &FormState) -> AnyView {
+fn optional(principal: &Principal, nodes: &[NodeLine], form: &FormState) -> AnyView {
     let any = (String::new(), "any".to_owned());
     let named = nodes
         .iter()
         .filter(|node| node.takes_guests())
         .map(|node| (node.id.to_string(), format!("{}, {} free", node.address, node.free_slots())));
-    let nodes = std::iter::once(any).chain(named).collect();
+    let nodes: Vec<_> = std::iter::once(any).chain(named).collect();
+    let many = nodes.len() > FEW;
     view! {
         <div class="grid two">
-            {Field::new(form, "node", "Compute node").select(nodes)}
+            {Field::new(form, "node", "Compute node").select_with(nodes, picker(PickerOf::Nodes, many))}
             {Field::new(form, "image", "Image").suggest("debian-12").mono().input()}
             {Field::new(form, "driver", "Driver").suggest("lxc").select(picks(["lxc"]))}
             {Field::new(form, "backing", "Backing").suggest("overlayfs").hint("overlayfs is there at once; loop is a disk of its size, and grows; dir is a full copy").select(picks(["overlayfs", "loop", "dir"]))}
@@ -150,5 +184,5 @@ fn optional(principal: &Principal, nodes: &[NodeView], form: &FormState) -> AnyV
 fn privileged(principal: &Principal, form: &FormState) -> Option<AnyView> {
     let hint = "Leave it empty: root in a privileged guest is root on its node, and on all guests there";
     let field = || Field::new(form, "privileged", "Privileged, because").hint(hint).input();
-    principal.may(Operation::GuestPrivilege, None).then(field)
+    principal.judge(Role::Ops, None).is_ok().then(field)
 }

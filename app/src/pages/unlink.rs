@@ -1,27 +1,32 @@
 //! Unlinking a node: what will be lost, and the name typed to mean it.
 
-use corpus_controller::authz::{Operation, Principal};
-use corpus_controller::views::{GuestView, NodeView};
-use corpus_controller::{Controller, Result};
+use corpus_api::Denied;
+use corpus_api::guests::GuestLine;
+use corpus_api::nodes::{GetNode, NodeLine, UnlinkNode};
 use corpus_domain::{NodeId, Reachability};
 use leptos::prelude::*;
 
-use crate::components::{Field, card, check, error_summary, head};
-use crate::form::FormState;
+use crate::caller::Caller;
+use crate::components::{Field, card, check, error_summary, head, shown_at};
+use crate::form::{FormState, Result};
 use crate::layout::Page;
+use crate::to::to;
 
 /// Reads the node and asks.
-pub async fn load(controller: &Controller, principal: &Principal, id: NodeId, form: &FormState) -> Result<Page> {
-    let _permit = principal.permit(Operation::NodeUnlink)?;
-    let node = controller.node(principal, id).await?;
-    let guests = controller.node_guests(principal, id).await?;
+pub async fn load(caller: &Caller, id: NodeId, form: &FormState) -> Result<Page> {
+    if !caller.who.can::<UnlinkNode>(None) {
+        return Err(Denied::Forbidden.into());
+    }
+    let node = caller.ask(GetNode { node: id }).await?.line;
+    let guests = super::guests::on_node(caller, id).await?;
     let title = format!("Unlink {}", node.address);
     Ok(Page::new("unlink-node", title, unlink_view(&node, &guests, form)).under("Compute nodes", "/nodes"))
 }
 
 /// The view of plain values.
-pub fn unlink_view(node: &NodeView, guests: &[GuestView], form: &FormState) -> AnyView {
+pub fn unlink_view(node: &NodeLine, guests: &[GuestLine], form: &FormState) -> AnyView {
     let back = format!("/nodes/{}", node.id);
+    let address = node.address.to_string();
     let names = guests.iter().map(|guest| view! { <li><a class="link" href=format!("/guests/{}", guest.id)>{guest.name.to_string()}</a></li> }).collect_view();
     let first =
         (!guests.is_empty()).then(|| view! { <p>"Destroy its guests first:"</p><ul class="plain">{names}</ul> });
@@ -35,7 +40,9 @@ pub fn unlink_view(node: &NodeView, guests: &[GuestView], form: &FormState) -> A
         )
     });
     let body = view! {
-        <form method="post" action=format!("/nodes/{}/unlink", node.id) class="form body">
+        <form method="post" action={to::<UnlinkNode>(&[&node.id])} class="form body">
+            {shown_at(&format!("/nodes/{}/unlink", node.id), "")}
+            <input type="hidden" name="_name" value=address/>
             <p>"Everything that Corpus set up is taken from the host: proxy, firewall, bridge, images. The host itself and its data stay."</p>
             {first}
             {Field::new(form, "confirm", format!("Type {} to confirm", node.address)).required().mono().input()}

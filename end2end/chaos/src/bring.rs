@@ -3,7 +3,12 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use corpus_domain::{Backing, EnvironmentState, GuestId, GuestState, NameState, NodeState, ProjectId, SizeProfile};
+use corpus_api::environments::{RemoveEnvironment, SetUpEnvironment};
+use corpus_api::guests::{DestroyGuest, GetGuest, StartGuest, StopGuest};
+use corpus_api::names::{AttachName, DetachName, ListNames};
+use corpus_api::nodes::{GetNode, InitializeNode, ListNodes};
+use corpus_api::projects::ListProjects;
+use corpus_domain::{Backing, EnvironmentState, GuestId, GuestState, NameState, NodeState, ProjectName, SizeProfile};
 
 use crate::lane::{ENVIRONMENT, Lane};
 
@@ -42,9 +47,9 @@ impl Lane {
     /// Brings the lane to where a cell begins.
     pub async fn bring_to(&self, level: Level) -> Result<()> {
         if level == Level::Bare {
-            return if self.controller.nodes(&self.ops).await?.is_empty() { Ok(()) } else { self.reset().await };
+            return if self.ask(ListNodes::default()).await?.items.is_empty() { Ok(()) } else { self.reset().await };
         }
-        let nodes = self.controller.nodes(&self.ops).await?;
+        let nodes = self.ask(ListNodes::default()).await?.items;
         match nodes.first() {
             Some(node) if matches!(node.state, NodeState::Linked | NodeState::Ready) => {}
             Some(_) => {
@@ -62,11 +67,11 @@ impl Lane {
 
     async fn back_to_linked(&self) -> Result<()> {
         let node = self.node_id().await?;
-        if self.controller.node(&self.ops, node).await?.state == NodeState::Linked {
+        if self.ask(GetNode { node }).await?.line.state == NodeState::Linked {
             return Ok(());
         }
         if let Some((guest, _)) = self.guest().await? {
-            self.done(self.controller.destroy_guest(&self.member, guest).await?).await?;
+            self.done(self.controller.call(&self.member, DestroyGuest { guest }, None).await?.job).await?;
         }
         self.scrub(false).await?;
         sqlx::query("update nodes set state = 'linked'").execute(&self.db).await?;
@@ -75,9 +80,9 @@ impl Lane {
 
     async fn bring_to_ready(&self) -> Result<()> {
         let node = self.node_id().await?;
-        if self.controller.node(&self.ops, node).await?.state != NodeState::Ready {
+        if self.ask(GetNode { node }).await?.line.state != NodeState::Ready {
             self.unpack_image().await?;
-            self.done(self.controller.initialize_node(&self.ops, node).await?).await?;
+            self.done(self.ask(InitializeNode { node }).await?.job).await?;
         }
         // Their disks are small, so that they can be filled.
         sqlx::query("update nodes set slots = 16, storage_overcommit = 1000, reachability = 'reachable'")
@@ -116,7 +121,7 @@ impl Lane {
         if let Some((id, state)) = guest
             && (level == Level::Ready || broken(state) || !self.fits(level, id).await?)
         {
-            self.done(self.controller.destroy_guest(&self.member, id).await?).await?;
+            self.done(self.controller.call(&self.member, DestroyGuest { guest: id }, None).await?.job).await?;
             guest = None;
         }
         if level == Level::Ready {
@@ -129,10 +134,10 @@ impl Lane {
         let (id, state) = guest.context("no guest")?;
         match (level, state) {
             (Level::Stopped, GuestState::Running) => {
-                self.done(self.controller.stop_guest(&self.member, id).await?).await?;
+                self.done(self.controller.call(&self.member, StopGuest { guest: id }, None).await?.job).await?;
             }
             (Level::Running | Level::Sized | Level::Named | Level::Environment, GuestState::Stopped) => {
-                self.done(self.controller.start_guest(&self.member, id).await?).await?;
+                self.done(self.controller.call(&self.member, StartGuest { guest: id }, None).await?.job).await?;
             }
             _ => {}
         }
@@ -142,8 +147,8 @@ impl Lane {
 
     /// Whether the guest is one that cells of this level can begin with.
     async fn fits(&self, level: Level, guest: GuestId) -> Result<bool> {
-        let guest = self.controller.guest(&self.member, guest).await?;
-        Ok((guest.backing, guest.size) == level.storage())
+        let guest = self.controller.call(&self.member, GetGuest { guest }, None).await?;
+        Ok((guest.backing, guest.line.size) == level.storage())
     }
 
     async fn bring_environment_to(&self, level: Level, guest: GuestId) -> Result<()> {
@@ -151,13 +156,15 @@ impl Lane {
         let found = self.environment().await?;
         let wanted = level == Level::Environment;
         if found.is_some_and(|state| !wanted || state != EnvironmentState::Ready) {
-            self.done(self.controller.remove_environment(&self.member, project, ENVIRONMENT, true).await?).await?;
+            let gone = RemoveEnvironment { project: project.clone(), environment: ENVIRONMENT, with_data: true };
+            self.done(self.controller.call(&self.member, gone, None).await?.job).await?;
         }
         if !wanted {
             return Ok(());
         }
         if self.environment().await?.is_none() {
-            self.done(self.controller.set_up_environment(&self.member, project, ENVIRONMENT, guest).await?).await?;
+            let made = SetUpEnvironment { project, environment: Some(ENVIRONMENT), guest };
+            self.done(self.controller.call(&self.member, made, None).await?.job).await?;
         }
         let script = format!("guest={}; project=atlas\n{}", self.guest_name(), include_str!("commit.sh"));
         self.node.attach(&script).await.map(drop)
@@ -165,28 +172,29 @@ impl Lane {
 
     /// The state of the lane's environment; none when it is not there.
     pub async fn environment(&self) -> Result<Option<EnvironmentState>> {
-        let projects = self.controller.project_list(&self.member).await?;
+        let projects = self.controller.call(&self.member, ListProjects::default(), None).await?.items;
         let environments = projects.first().context("no project")?.environments.first();
         Ok(environments.map(|environment| environment.state))
     }
 
     /// The lane's project.
-    pub async fn project(&self) -> Result<ProjectId> {
-        Ok(self.controller.projects(&self.member).await?.first().context("no project")?.id)
+    pub async fn project(&self) -> Result<ProjectName> {
+        let projects = self.controller.call(&self.member, ListProjects::default(), None).await?.items;
+        Ok(projects.into_iter().next().context("no project")?.name)
     }
 
     async fn bring_name_to(&self, level: Level, guest: GuestId) -> Result<()> {
-        let names = self.controller.names(&self.member).await?;
+        let names = self.controller.call(&self.member, ListNames::default(), None).await?.items;
         let attached = names.iter().any(|name| name.state == NameState::Attached);
         if level == Level::Named && attached {
             return Ok(());
         }
         for name in names {
-            self.done(self.controller.detach_name(&self.member, name.id).await?).await?;
+            self.done(self.controller.call(&self.member, DetachName { name: name.id }, None).await?.job).await?;
         }
         if level == Level::Named {
-            let attach = self.controller.attach_name(&self.member, guest, self.dns_name().parse()?).await?;
-            self.done(attach).await?;
+            let attach = AttachName { guest, name: self.dns_name().parse()? };
+            self.done(self.controller.call(&self.member, attach, None).await?.job).await?;
         }
         Ok(())
     }

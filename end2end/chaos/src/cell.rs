@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use corpus_api::jobs::RetryJob;
 use corpus_domain::{JobId, JobKind, JobState};
 use rustix::process::Signal;
 use tokio::time::sleep;
@@ -219,9 +220,9 @@ impl Scene<'_> {
 
     /// A stuck job must name what is left, and end when it is tried again in a healed world.
     async fn unstick(&mut self, job: JobId) -> Result<Vec<String>> {
-        let detail = self.lane.controller.job(&self.lane.ops, job).await?;
+        let detail = self.lane.read(job).await?;
         let named = detail.steps.iter().any(|step| step.undo_error.is_some());
-        self.lane.controller.retry_job(&self.lane.ops, job).await?;
+        self.lane.controller.call(&self.lane.ops, RetryJob { job }, None).await?;
         let state = self.lane.finish(job).await?;
         let mut wrong = Vec::new();
         if !named {

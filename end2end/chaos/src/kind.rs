@@ -1,9 +1,16 @@
 //! The kinds of jobs: where each begins, and how it is asked for.
 
 use anyhow::{Context, Result};
-use corpus_controller::jobs::JobFilter;
-use corpus_domain::{ChosenLimits, GuestId, JobId, JobKind, SizeProfile};
-use corpus_protocol::Source;
+use corpus_api::deployments::{Deploy, Phases};
+use corpus_api::environments::{GetEnvironmentSettings, RemoveEnvironment, SetEnvironmentSettings, SetUpEnvironment};
+use corpus_api::guests::{
+    DestroyGuest, EnlargeGuest, GetGuestLimits, RestartGuest, SetGuestLimits, StartGuest, StopGuest,
+};
+use corpus_api::jobs::ListJobs;
+use corpus_api::keys::{AddKey, ListMyKeys, RemoveKey};
+use corpus_api::names::{AttachName, DetachName, ListNames};
+use corpus_api::nodes::{InitializeNode, RepairNode, UnlinkNode};
+use corpus_domain::{GuestId, JobId, JobKind, SizeProfile};
 
 use crate::bring::{Level, SIMPLE};
 use crate::lane::{ENVIRONMENT, Lane};
@@ -55,44 +62,61 @@ pub fn is_one_way(kind: JobKind) -> bool {
 
 /// Asks for a job of this kind.
 pub async fn ask(lane: &Lane, kind: JobKind) -> Result<JobId> {
-    let (controller, ops, member) = (&lane.controller, &lane.ops, &lane.member);
+    let (controller, member) = (&lane.controller, &lane.member);
     Ok(match kind {
         JobKind::NodeLink => lane.link().await?,
-        JobKind::NodeInitialize => controller.initialize_node(ops, lane.node_id().await?).await?,
-        JobKind::NodeUnlink => controller.unlink_node(ops, lane.node_id().await?, false).await?,
+        JobKind::NodeInitialize => lane.ask(InitializeNode { node: lane.node_id().await? }).await?.job,
+        JobKind::NodeUnlink => lane.ask(UnlinkNode { node: lane.node_id().await?, force: false }).await?.job,
         JobKind::GuestCreate => lane.request(SIMPLE).await?,
-        JobKind::GuestStart => controller.start_guest(member, guest(lane).await?).await?,
-        JobKind::GuestStop => controller.stop_guest(member, guest(lane).await?).await?,
-        JobKind::GuestRestart => controller.restart_guest(member, guest(lane).await?).await?,
-        JobKind::GuestEnlarge => controller.enlarge_guest(member, guest(lane).await?, SizeProfile::Xxsmall).await?,
+        JobKind::GuestStart => controller.call(member, StartGuest { guest: guest(lane).await? }, None).await?.job,
+        JobKind::GuestStop => controller.call(member, StopGuest { guest: guest(lane).await? }, None).await?.job,
+        JobKind::GuestRestart => controller.call(member, RestartGuest { guest: guest(lane).await? }, None).await?.job,
+        JobKind::GuestEnlarge => {
+            let enlarge = EnlargeGuest { guest: guest(lane).await?, size: SizeProfile::Xxsmall };
+            controller.call(member, enlarge, None).await?.job
+        }
         JobKind::GuestLimit => {
             let id = guest(lane).await?;
             // Another one than it has, each time.
-            let has = controller.guest(member, id).await?.limits.memory;
-            let memory = if has == MEMORY.parse()? { "768 MiB" } else { MEMORY }.parse()?;
-            controller.limit_guest(member, id, ChosenLimits { memory: Some(memory), ..ChosenLimits::default() }).await?
+            let has = controller.call(member, GetGuestLimits { guest: id }, None).await?;
+            let memory = if has.memory == MEMORY.parse()? { "768 MiB" } else { MEMORY }.parse()?;
+            let (memory, version) = (Some(memory), has.version);
+            let set = SetGuestLimits { guest: id, version, memory, cpu: None, processes: None, io_weight: None };
+            controller.call(member, set, None).await?.job
         }
-        JobKind::GuestDestroy => controller.destroy_guest(member, guest(lane).await?).await?,
-        JobKind::NameAttach => controller.attach_name(member, guest(lane).await?, lane.dns_name().parse()?).await?,
+        JobKind::GuestDestroy => controller.call(member, DestroyGuest { guest: guest(lane).await? }, None).await?.job,
+        JobKind::NameAttach => {
+            let attach = AttachName { guest: guest(lane).await?, name: lane.dns_name().parse()? };
+            controller.call(member, attach, None).await?.job
+        }
         JobKind::NameDetach => {
-            let names = controller.names(member).await?;
-            controller.detach_name(member, names.first().context("no name")?.id).await?
+            let names = controller.call(member, ListNames::default(), None).await?.items;
+            controller.call(member, DetachName { name: names.first().context("no name")?.id }, None).await?.job
         }
         JobKind::KeysSync => change_keys(lane).await?,
         JobKind::EnvironmentSetUp => {
             let (project, guest) = (lane.project().await?, guest(lane).await?);
-            controller.set_up_environment(member, project, ENVIRONMENT, guest).await?
+            let made = SetUpEnvironment { project, environment: Some(ENVIRONMENT), guest };
+            controller.call(member, made, None).await?.job
         }
         JobKind::EnvironmentConfigure => {
-            controller.set_settings(member, lane.project().await?, ENVIRONMENT, "greeting: hello").await?
+            let (project, environment) = (lane.project().await?, ENVIRONMENT);
+            let now = GetEnvironmentSettings { project: project.clone(), environment };
+            let version = controller.call(member, now, None).await?.version;
+            let settings = Some("greeting: hello".parse()?);
+            controller.call(member, SetEnvironmentSettings { project, environment, settings, version }, None).await?.job
         }
         JobKind::EnvironmentRemove => {
-            controller.remove_environment(member, lane.project().await?, ENVIRONMENT, true).await?
+            let project = lane.project().await?;
+            let gone = RemoveEnvironment { project, environment: ENVIRONMENT, with_data: true };
+            controller.call(member, gone, None).await?.job
         }
         JobKind::Deploy => {
-            controller.deploy(member, lane.project().await?, ENVIRONMENT, Source::Head, Vec::new()).await?.1
+            let (project, only) = (lane.project().await?, Phases::default());
+            let head = Deploy { project, environment: ENVIRONMENT, commit: None, archive: None, only };
+            controller.call(member, head, None).await?.job
         }
-        JobKind::NodeRepair => controller.repair_node(ops, lane.node_id().await?).await?,
+        JobKind::NodeRepair => lane.ask(RepairNode { node: lane.node_id().await? }).await?.job,
     })
 }
 
@@ -103,11 +127,12 @@ async fn guest(lane: &Lane) -> Result<GuestId> {
 /// A key of the member comes, or the one of the last time goes.
 async fn change_keys(lane: &Lane) -> Result<JobId> {
     const KEY: &str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIK0wmN/Cr3JXqmLW7u+g9pTh+wyqDHpSQEIQczXkVx9q mia@chaos";
-    match lane.controller.my_keys(&lane.member).await?.first() {
-        Some(key) => lane.controller.remove_key(&lane.member, key.id).await?,
-        None => drop(lane.controller.add_key(&lane.member, KEY).await?),
+    let member = &lane.member;
+    match lane.controller.call(member, ListMyKeys::default(), None).await?.items.first() {
+        Some(key) => drop(lane.controller.call(member, RemoveKey { key: key.id }, None).await?),
+        None => drop(lane.controller.call(member, AddKey { line: KEY.parse()? }, None).await?),
     }
-    let filter = JobFilter { kind: Some(JobKind::KeysSync), ..JobFilter::default() };
-    let jobs = lane.controller.jobs(&lane.ops, filter, 0).await?;
+    let asked = ListJobs { kind: Some(JobKind::KeysSync), ..ListJobs::default() };
+    let jobs = lane.controller.call(&lane.ops, asked, None).await?;
     jobs.items.first().map(|job| job.id).context("no job for the keys")
 }

@@ -6,14 +6,14 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use corpus_controller::authz::Principal;
-use corpus_controller::jobs::testing::Faults;
-use corpus_controller::views::ZoneAccess;
-use corpus_controller::{Controller, LinkNode, RequestGuest, SignIn};
-use corpus_domain::{
-    Backing, Driver, Environment, GuestId, GuestState, JobId, JobState, Mode, NodeId, ProjectRole, SizeProfile,
-};
-use secrecy::SecretString;
+use corpus_api::Principal;
+use corpus_api::guests::{ListGuests, RequestGuest};
+use corpus_api::jobs::{GetJob, Job, ReadJobLog};
+use corpus_api::nodes::{LinkNode, ListNodes, ProbeHostKey};
+use corpus_api::zones::{CreateZone, ListZones, ZoneAccess, ZoneProjects};
+use corpus_controller::{Ask, Controller, Handle, SignIn};
+use corpus_domain::{Backing, Environment, GuestId, GuestState, JobId, JobState, NodeId, ProjectRole, SizeProfile};
+use corpus_jobs::testing::Faults;
 use sqlx::PgPool;
 use tokio::time::sleep;
 
@@ -60,13 +60,16 @@ impl Lane {
         lane.node.prepare().await?;
         lane.reset().await?;
         if !lane.has_zone().await? {
-            lane.controller.create_zone(&lane.ops, lane.zone.parse()?, ZoneAccess::All).await?;
+            let (access, projects) = (ZoneAccess::All, ZoneProjects::default());
+            let zone = CreateZone { name: lane.zone.parse()?, access, projects };
+            lane.controller.call(&lane.ops, zone, None).await?;
         }
         Ok(lane)
     }
 
     async fn has_zone(&self) -> Result<bool> {
-        Ok(self.controller.zones(&self.ops).await?.iter().any(|zone| zone.name.as_str() == self.zone))
+        let zones = self.controller.call(&self.ops, ListZones::default(), None).await?.items;
+        Ok(zones.iter().any(|zone| zone.name.as_str() == self.zone))
     }
 
     /// The guest's name in all cells.
@@ -81,13 +84,14 @@ impl Lane {
 
     /// The node's id, once it is linked.
     pub async fn node_id(&self) -> Result<NodeId> {
-        let nodes = self.controller.nodes(&self.ops).await?;
+        let nodes = self.ask(ListNodes::default()).await?.items;
         nodes.first().map(|node| node.id).context("the node is not linked")
     }
 
     /// The guest, if there is one.
     pub async fn guest(&self) -> Result<Option<(GuestId, GuestState)>> {
-        Ok(self.controller.guests(&self.ops).await?.first().map(|guest| (guest.id, guest.state)))
+        let guests = self.controller.call(&self.ops, ListGuests::default(), None).await?.items;
+        Ok(guests.first().map(|guest| (guest.id, guest.state)))
     }
 
     /// Bare host, empty tables: whatever a cell that failed has left.
@@ -97,6 +101,7 @@ impl Lane {
             "update jobs set state = 'abandoned', ended_at = now(), comment = 'reset' where ended_at is null",
             "delete from job_locks",
             "delete from deployments",
+            "delete from environment_guests",
             "delete from environments",
             "delete from dns_names",
             "delete from guests",
@@ -141,15 +146,20 @@ impl Lane {
         }
     }
 
+    /// A job with its steps.
+    pub async fn read(&self, job: JobId) -> Result<Job> {
+        Ok(self.controller.call(&self.ops, GetJob { job, wait: None }, None).await?)
+    }
+
     /// Waits until the job is over.
     pub async fn over(&self, job: JobId, limit: Duration) -> Result<JobState> {
         let waited = async {
             loop {
                 // The database may be away, on order.
-                if let Ok(detail) = self.controller.job(&self.ops, job).await
-                    && detail.job.state.is_over()
+                if let Ok(detail) = self.read(job).await
+                    && detail.line.state.is_over()
                 {
-                    return detail.job.state;
+                    return detail.line.state;
                 }
                 sleep(Duration::from_millis(20)).await;
             }
@@ -162,10 +172,10 @@ impl Lane {
 
     /// What became of a job, for people.
     pub async fn story(&self, job: JobId) -> String {
-        let Ok(detail) = self.controller.job(&self.ops, job).await else { return "the job can't be read".to_owned() };
+        let Ok(detail) = self.read(job).await else { return "the job can't be read".to_owned() };
         let mut story = format!(
             "{} {}: {:?}, waits for {:?}\n",
-            detail.job.title, detail.job.state, detail.job.error, detail.job.waiting_for
+            detail.line.title, detail.line.state, detail.line.error, detail.line.waiting_for
         );
         for step in detail.steps {
             let _ = writeln!(
@@ -174,7 +184,8 @@ impl Lane {
                 step.name, step.state, step.attempts, step.error, step.undo_error
             );
         }
-        for line in self.controller.job_log(&self.ops, job, -1, 200).await.unwrap_or_default() {
+        let asked = ReadJobLog { job, after: None, limit: "200".parse().ok() };
+        for line in self.controller.call(&self.ops, asked, None).await.unwrap_or_default().lines {
             let _ = writeln!(story, "    {} {:?} {}", line.at.format("%T%.3f"), line.step, line.text);
         }
         story
@@ -183,42 +194,37 @@ impl Lane {
     /// Asks to link the node.
     pub async fn link(&self) -> Result<JobId> {
         let address = self.node.address.parse()?;
-        let seen = self.controller.probe_node(&self.ops, &address, 22).await?;
+        let seen = self.ask(ProbeHostKey { address, port: None }).await?;
         let wanted = LinkNode {
-            address,
-            port: 22,
-            user: "root".parse()?,
-            host_key: seen.public,
-            password: Some(SecretString::from(NODE_PASSWORD)),
-            environments: vec![Environment::Dev],
+            address: self.node.address.parse()?,
+            port: None,
+            user: None,
+            host_key: seen.host_key.parse()?,
+            password: Some(NODE_PASSWORD.parse()?),
+            environments: vec![Environment::Dev].try_into().unwrap_or_default(),
             network: None,
         };
-        Ok(self.controller.link_node(&self.ops, wanted).await?.1)
+        Ok(self.ask(wanted).await?.job)
+    }
+
+    /// Asks for an operation in the name of the operator.
+    pub async fn ask<O: Ask>(&self, operation: O) -> Result<O::Output>
+    where
+        Controller: Handle<O>,
+    {
+        Ok(self.controller.call(&self.ops, operation, None).await?)
     }
 
     /// Asks for the guest.
     pub async fn request(&self, (backing, size): (Backing, SizeProfile)) -> Result<JobId> {
-        let projects = self.controller.projects(&self.member).await?;
+        let project = self.project().await?;
         let wanted = RequestGuest {
-            name: self.guest_name().parse()?,
-            project: projects.first().context("no project")?.id,
-            environment: Environment::Dev,
             node: Some(self.node_id().await?),
-            size,
-            limits: corpus_domain::ChosenLimits::default(),
-            backing,
-            driver: Driver::Lxc,
-            image: "debian-12".parse()?,
-            mode: Mode::Masterless,
-            ip: None,
-            mac: None,
-            password: None,
-            names: Vec::new(),
+            backing: Some(backing),
             autostart: true,
-            privileged: None,
-            form_id: None,
+            ..RequestGuest::new(project, Environment::Dev, self.guest_name().parse()?, size)
         };
-        Ok(self.controller.request_guest(&self.member, wanted).await?.1)
+        Ok(self.controller.call(&self.member, wanted, None).await?.job)
     }
 }
 

@@ -7,6 +7,8 @@ use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use anyhow::Result;
+use corpus_api::guests::RevealGuestPassword;
+use corpus_api::nodes::ListNodes;
 use corpus_domain::{JobId, NodeState, SizeProfile};
 use sqlx::Row;
 use tokio::time::sleep;
@@ -65,7 +67,7 @@ async fn differences_now(lane: &Lane) -> Result<Vec<String>> {
 /// What should be on the node by the rows, and rows that are in no state to be left in.
 async fn expected(lane: &Lane) -> Result<(BTreeSet<String>, Vec<String>)> {
     let (mut wanted, mut wrong) = (BTreeSet::new(), Vec::new());
-    let nodes = lane.controller.nodes(&lane.ops).await?;
+    let nodes = lane.ask(ListNodes::default()).await?.items;
     let Some(node) = nodes.first() else { return Ok((wanted, wrong)) };
     wanted.extend(["agent our own", "key control"].map(str::to_owned));
     match node.state {
@@ -97,7 +99,7 @@ async fn expected(lane: &Lane) -> Result<(BTreeSet<String>, Vec<String>)> {
     for name in names.fetch_all(&lane.db).await? {
         wanted.insert(format!("route {} {}", name.get::<String, _>("name"), name.get::<String, _>("ip")));
     }
-    let environments = sqlx::query("select environment, state from environments where state <> 'ready'");
+    let environments = sqlx::query("select environment, state from environment_guests where state <> 'ready'");
     for left in environments.fetch_all(&lane.db).await? {
         wrong.push(format!("{} is left {}", left.get::<String, _>("environment"), left.get::<String, _>("state")));
     }
@@ -148,10 +150,9 @@ async fn dns_differences(lane: &Lane) -> Result<Vec<String>> {
 pub async fn secrets_told(lane: &Lane, job: JobId, logs: &[std::path::PathBuf]) -> Result<Vec<String>> {
     let mut secrets = vec![NODE_PASSWORD.to_owned(), "PRIVATE KEY".to_owned()];
     if let Some((guest, _)) = lane.guest().await?
-        && let Ok(password) = lane.controller.reveal_password(&lane.ops, guest).await
+        && let Ok(password) = lane.controller.call(&lane.ops, RevealGuestPassword { guest }, None).await
     {
-        use secrecy::ExposeSecret;
-        secrets.push(password.expose_secret().to_owned());
+        secrets.push(password.password);
     }
     let recorded = sqlx::query_scalar::<_, String>(
         "select coalesce(string_agg(text, ' '), '') from (

@@ -26,7 +26,7 @@ pub async fn calibrate(lane: &Lane) -> Result<(Vec<StepOf>, Durations)> {
         if kind == JobKind::NodeInitialize {
             lane.keep_image().await?;
         }
-        for step in lane.controller.job(&lane.ops, job).await?.steps {
+        for step in lane.read(job).await?.steps {
             let what = touches(kind.as_str(), &step.name);
             let what = what.with_context(|| format!("the matrix does not know what {kind}.{} works on", step.name))?;
             if let (Some(began), Some(ended)) = (step.started_at, step.ended_at) {

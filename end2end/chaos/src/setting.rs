@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Result;
-use corpus_controller::dns::{PowerDns, PowerDnsSettings};
-use corpus_controller::jobs::EngineConfig;
-use corpus_controller::jobs::testing::Faults;
 use corpus_controller::seal::SealKeys;
-use corpus_controller::store::as_server;
 use corpus_controller::{Controller, Parts, Rules, Settings};
+use corpus_database::as_server;
+use corpus_dns::{PowerDns, PowerDnsSettings};
+use corpus_jobs::EngineConfig;
+use corpus_jobs::testing::Faults;
 use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 use sqlx::postgres::PgPoolOptions;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use corpus_controller::jobs::testing::{Faults, Moment, Point};
+use corpus_jobs::testing::{Faults, Moment, Point};
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncBufReadExt, BufReader, stdin};
 use tokio::sync::Semaphore;

@@ -4,17 +4,22 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use corpus_controller::authz::{Denied, Principal};
-use corpus_controller::dns::DnsProvider;
-use corpus_controller::jobs::{Engine, EngineConfig};
+use corpus_api::Problem;
+use corpus_api::guests::{GuestLine, ListGuests, RequestGuest};
+use corpus_api::keys::AddKey;
+use corpus_api::nodes::{LinkNode, ProbeHostKey};
+use corpus_api::words::{Limit, Port};
+use corpus_api::{Denied, Principal};
 use corpus_controller::seal::{SealError, SealKeys};
 use corpus_controller::ssh_keys::GenerateError;
-use corpus_controller::store::Db;
-use corpus_controller::{Controller, LinkNode, Parts, RequestGuest, Rules, Settings, SignIn};
+use corpus_controller::{Ask, Controller, Handle, Parts, Rules, Settings, SignIn};
+use corpus_database::Db;
+use corpus_dns::DnsProvider;
 use corpus_domain::{
-    Backing, Driver, Environment, GuestId, GuestName, GuestNetwork, ImageName, Invalid, JobId, JobState, Mode,
-    NodeAddress, NodeId, ProjectId, ProjectRole, SizeProfile,
+    Environment, GuestId, GuestName, GuestNetwork, Invalid, JobId, JobState, NodeAddress, NodeId, ProjectId,
+    ProjectName, ProjectRole, SizeProfile,
 };
+use corpus_jobs::{Engine, EngineConfig};
 use serde::{Deserialize, Serialize};
 use sqlx::PgPool;
 use tempfile::TempDir;
@@ -43,6 +48,8 @@ pub struct Fleet {
     pub principal: Principal,
     /// The project.
     pub project: ProjectId,
+    /// Its name.
+    pub project_name: ProjectName,
     db: PgPool,
     _files: TempDir,
 }
@@ -53,6 +60,9 @@ pub enum FleetError {
     /// The controller refused.
     #[error(transparent)]
     Refused(#[from] corpus_controller::Error),
+    /// An operation was not done.
+    #[error(transparent)]
+    Problem(#[from] Problem),
     /// The controller did not let the fleet's own member in.
     #[error(transparent)]
     Denied(#[from] Denied),
@@ -124,8 +134,9 @@ impl Fleet {
         };
         let id = controller.sign_in(who, "127.0.0.1").await?;
         let principal = controller.principal(id).await?.ok_or(Denied::NotFound)?;
-        let project = controller.projects(&principal).await?.first().ok_or(Denied::NotFound)?.id;
-        Ok((Self { controller, principal, project, db, _files: files }, engine))
+        let project = *principal.roles.keys().next().ok_or(Denied::NotFound)?;
+        let project_name = "atlas".parse()?;
+        Ok((Self { controller, principal, project, project_name, db, _files: files }, engine))
     }
 
     /// Keeps rows of nodes that were initialized long ago, each with `guests` guests named as
@@ -169,51 +180,54 @@ impl Fleet {
 
     /// Asks to link a node, for the first time.
     pub async fn link(&self, address: Ipv4Addr, port: u16) -> Result<(NodeId, JobId), FleetError> {
-        let address = NodeAddress::Ip(IpAddr::V4(address));
-        let seen = self.controller.probe_node(&self.principal, &address, port).await?;
+        let (address, port) = (NodeAddress::Ip(IpAddr::V4(address)), Some(Port::try_from(u64::from(port))?));
+        let seen = self.ask(ProbeHostKey { address: address.clone(), port }).await?;
         let wanted = LinkNode {
             address,
             port,
-            user: "root".parse()?,
-            host_key: seen.public,
-            password: Some("any will do here".to_owned().into()),
-            environments: vec![Environment::Dev],
+            user: None,
+            host_key: seen.host_key.parse()?,
+            password: Some("any will do here".parse()?),
+            environments: vec![Environment::Dev].try_into().unwrap_or_default(),
             network: None,
         };
-        Ok(self.controller.link_node(&self.principal, wanted).await?)
+        let linking = self.ask(wanted).await?;
+        Ok((linking.node, linking.job))
+    }
+
+    /// Asks for an operation.
+    pub async fn ask<O: Ask>(&self, operation: O) -> Result<O::Output, FleetError>
+    where
+        Controller: Handle<O>,
+    {
+        Ok(self.controller.call(&self.principal, operation, None).await?)
     }
 
     /// Gives the one who asks another key, and so a job to each node with guests of theirs.
     pub async fn change_keys(&self) -> Result<(), FleetError> {
         let key = corpus_controller::ssh_keys::generate_host_key()?;
         let line = format!("{} olga@home", key.public.trim_end());
-        self.controller.add_key(&self.principal, &line).await?;
+        self.controller.call(&self.principal, AddKey { line: line.parse()? }, None).await?;
         Ok(())
+    }
+
+    /// The guests of a node, at most as many as were there before.
+    pub async fn guests_on(&self, node: NodeId) -> Result<Vec<GuestLine>, FleetError> {
+        let limit = Limit::try_from(u64::from(MOST_GUESTS)).ok();
+        let asked = ListGuests { node: Some(node), limit, ..ListGuests::default() };
+        Ok(self.controller.call(&self.principal, asked, None).await?.items)
     }
 
     /// Asks for a guest, on this node or any.
     pub async fn request(&self, name: GuestName, node: Option<NodeId>) -> Result<(GuestId, JobId), FleetError> {
-        let image: ImageName = "debian-12".parse()?;
+        let project = self.project_name.clone();
         let wanted = RequestGuest {
-            name,
-            project: self.project,
-            environment: Environment::Dev,
             node,
-            size: SizeProfile::Small,
-            limits: corpus_domain::ChosenLimits::default(),
-            backing: Backing::Overlayfs,
-            driver: Driver::Lxc,
-            image,
-            mode: Mode::Masterless,
-            ip: None,
-            mac: None,
-            password: None,
-            names: Vec::new(),
             autostart: true,
-            privileged: None,
-            form_id: None,
+            ..RequestGuest::new(project, Environment::Dev, name, SizeProfile::Small)
         };
-        Ok(self.controller.request_guest(&self.principal, wanted).await?)
+        let asked = self.controller.call(&self.principal, wanted, None).await?;
+        Ok((asked.guest, asked.job))
     }
 
     /// Waits until all these jobs are over.

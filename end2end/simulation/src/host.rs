@@ -176,7 +176,8 @@ impl Host {
             | Request::Deploy { .. }
             | Request::FollowDeployment { .. }
             | Request::CancelDeployment { .. }
-            | Request::Decide { .. }
+            | Request::CommitDeployment { .. }
+            | Request::AbortDeployment { .. }
             | Request::Note { .. }
             | Request::ReadProject { .. }
             | Request::EnsureProjectAbsent { .. } => {

@@ -14,6 +14,7 @@ mod fleet;
 mod host;
 mod logins;
 mod node;
+pub mod process;
 mod session;
 mod sftp;
 mod simulation;

@@ -7,7 +7,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
-use corpus_simulation::{Fault, Pace, Simulation, SimulationConfig};
+use corpus_simulation::{Fault, Pace, Simulation, SimulationConfig, process};
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncBufReadExt, BufReader};
 
@@ -56,7 +56,7 @@ fn main() -> ExitCode {
 }
 
 async fn simulate(nodes: &str, guests: &str) -> anyhow::Result<()> {
-    measure::process::raise_open_files()?;
+    process::raise_open_files()?;
     let config = SimulationConfig { nodes: nodes.parse()?, pace: Pace::default() };
     let simulation = Simulation::start(config).await?;
     simulation.populate(guests.parse()?)?;

@@ -12,6 +12,8 @@
 use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 
+use corpus_api::guests::DestroyGuest;
+use corpus_api::jobs::GetJob;
 use corpus_domain::{GuestState, JobState, NodeId};
 use corpus_simulation::{Fault, Fleet, FleetConfig, Pace, Simulation, SimulationConfig};
 use sqlx::PgPool;
@@ -84,14 +86,14 @@ async fn a_hundred_nodes_and_forty_jobs(db: PgPool) {
     for (number, node) in good.iter().enumerate().take(JOBS) {
         let name = format!("new{number}.sim.test").parse().unwrap();
         jobs.push(fleet.request(name, Some(*node)).await.unwrap().1);
-        let old = fleet.controller.node_guests(&fleet.principal, *node).await.unwrap();
+        let old = fleet.guests_on(*node).await.unwrap();
         let old = old.iter().find(|guest| guest.name.as_str().starts_with("g1.")).unwrap();
-        jobs.push(fleet.controller.destroy_guest(&fleet.principal, old.id).await.unwrap());
+        jobs.push(fleet.controller.call(&fleet.principal, DestroyGuest { guest: old.id }, None).await.unwrap().job);
     }
     let ended = fleet.ended(&jobs, LIMIT).await.unwrap();
     assert_eq!(ended.len(), 2 * JOBS);
     for (job, state) in ended {
-        let detail = fleet.controller.job(&fleet.principal, job).await.unwrap();
+        let detail = fleet.controller.call(&fleet.principal, GetJob { job, wait: None }, None).await.unwrap();
         assert_eq!(state, JobState::Done, "{detail:#?}");
     }
     assert_agreement(&db, &simulation).await;

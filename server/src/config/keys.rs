@@ -50,6 +50,7 @@ pub const KEYS: &[Key] = &[
     secret("database_url", "postgres://USER:PASSWORD@HOST/DATABASE"),
     key("seal_key_file", Kind::Text, "a file"),
     key("session_hours", Kind::Number, "a whole number of hours, 1 to 720"),
+    key("api.requests_per_minute", Kind::Number, "a whole number of requests, 60 to 1000000"),
     key("log.format", Kind::Text, "\"pretty\" or \"json\""),
     key("log.filter", Kind::Text, "tracing directives, such as \"info,corpus_server=debug\""),
     key("ldap.url", Kind::Text, "ldaps://HOST[:PORT], or ldap://HOST[:PORT] with starttls = true"),

@@ -46,6 +46,8 @@ pub struct Settings {
     pub seal_key_file: PathBuf,
     /// How long a browser stays signed in.
     pub session_hours: u16,
+    /// How many requests a member may send to the API in a minute.
+    pub requests_per_minute: u32,
     /// The form of the log.
     pub log: Log,
     /// The directory, if there is one.
@@ -302,6 +304,11 @@ fn read_all(r: &mut Reader) -> Option<Settings> {
         session_hours: r
             .checked("session_hours", |text| text.parse().ok().filter(|hours| (1..=720).contains(hours)))
             .unwrap_or(12),
+        requests_per_minute: r
+            .checked("api.requests_per_minute", |text| {
+                text.parse().ok().filter(|count| (60..=1_000_000).contains(count))
+            })
+            .unwrap_or(6_000),
         log: sections::log(r),
         ldap: ldap.flatten(),
         dns: dns.flatten(),

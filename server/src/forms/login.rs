@@ -6,14 +6,14 @@ use axum::response::Response;
 use secrecy::SecretString;
 use tower_sessions::Session;
 
-use super::Posted;
-use super::sent::see_other;
+use super::Form;
+use super::form::see_other;
 use crate::login::{Person, Realm, Refusal};
 use crate::member::local_path;
 use crate::sessions;
 
 /// Signs a member in: 303 to where they were going, or the login page with why not.
-pub async fn sign_in(session: Session, posted: Posted) -> Response {
+pub async fn sign_in(session: Session, posted: Form) -> Response {
     let login = posted.fields.raw("login").trim();
     let password = posted.fields.secret("password");
     let (Some(password), false) = (password, login.is_empty()) else {
@@ -30,7 +30,7 @@ pub async fn sign_in(session: Session, posted: Posted) -> Response {
     }
 }
 
-async fn enter(session: &Session, posted: &Posted, person: Person, password: &SecretString) -> Response {
+async fn enter(session: &Session, posted: &Form, person: Person, password: &SecretString) -> Response {
     let (login, realm) = (person.login.clone(), person.realm);
     let id = match posted.web.controller.sign_in(person.into(), &posted.address.to_string()).await {
         Ok(id) => id,
@@ -55,7 +55,7 @@ async fn enter(session: &Session, posted: &Posted, person: Person, password: &Se
     see_other(local_path(posted.fields.raw("next")))
 }
 
-async fn incomplete(posted: &Posted) -> Response {
+async fn incomplete(posted: &Form) -> Response {
     let mut state = posted.state("");
     for field in ["login", "password"] {
         if posted.fields.text(field).is_none() {
@@ -65,7 +65,7 @@ async fn incomplete(posted: &Posted) -> Response {
     posted.show("/login", state).await
 }
 
-async fn refuse(posted: &Posted, refusal: &Refusal) -> Response {
+async fn refuse(posted: &Form, refusal: &Refusal) -> Response {
     if status_of(refusal) == 503 {
         let cause = std::error::Error::source(refusal);
         tracing::warn!(reason = refusal.reason(), cause, "a login could not be checked");
@@ -95,7 +95,7 @@ fn with_patience(mut response: Response, refusal: &Refusal) -> Response {
 }
 
 /// Ends the session.
-pub async fn sign_out(session: Session, posted: Posted) -> Response {
+pub async fn sign_out(session: Session, posted: Form) -> Response {
     if let Some(who) = &posted.who
         && let Err(error) = posted.web.controller.sign_out(who).await
     {

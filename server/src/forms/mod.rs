@@ -5,16 +5,10 @@
 //! not send it again.
 
 pub mod deployments;
-pub mod dns;
-pub mod guests;
-pub mod jobs;
-pub mod keys;
+mod form;
 pub mod login;
-pub mod mail;
 pub mod nodes;
-pub mod projects;
 mod read;
-mod sent;
 pub mod theme;
 
-pub use sent::{Posted, Sent};
+pub use form::{Form, MemberForm, see_other};

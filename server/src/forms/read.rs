@@ -6,7 +6,7 @@ use std::str::FromStr;
 use secrecy::SecretString;
 use url::form_urlencoded;
 
-use super::sent::Fault;
+use super::form::Rejection;
 
 /// Fields that are never given back to a page.
 const SECRETS: [&str; 2] = ["password", "comment_secret"];
@@ -19,6 +19,11 @@ impl Fields {
     /// Reads a body of the type `application/x-www-form-urlencoded`.
     pub fn parse(body: &[u8]) -> Self {
         Self(form_urlencoded::parse(body).into_owned().collect())
+    }
+
+    /// All of them, as sent.
+    pub fn pairs(&self) -> &[(String, String)] {
+        &self.0
     }
 
     /// The first value of a field, as sent.
@@ -81,13 +86,6 @@ impl<'a> Reading<'a> {
         fields.all(name).filter_map(|text| self.parse(name, text)).collect()
     }
 
-    /// The values of a text field, one a line or with commas between.
-    pub fn listed<T: FromStr<Err: Display>>(&mut self, name: &'static str) -> Vec<T> {
-        let fields = self.fields;
-        let parts = fields.raw(name).split(|c: char| c == ',' || c.is_whitespace()).filter(|part| !part.is_empty());
-        parts.filter_map(|text| self.parse(name, text)).collect()
-    }
-
     fn parse<T: FromStr<Err: Display>>(&mut self, name: &'static str, text: &str) -> Option<T> {
         text.parse().map_err(|error: T::Err| self.error(name, error.to_string())).ok()
     }
@@ -98,27 +96,25 @@ impl<'a> Reading<'a> {
     }
 
     /// Ends: the errors, if any.
-    pub fn finish(self) -> Result<(), Fault> {
-        if self.errors.is_empty() { Ok(()) } else { Err(Fault::Fields(self.errors)) }
+    pub fn finish(self) -> Result<(), Rejection> {
+        if self.errors.is_empty() { Ok(()) } else { Err(Rejection::Fields(self.errors)) }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use corpus_domain::{DnsName, Environment, HostName};
+    use corpus_domain::{Environment, HostName};
 
     #[test]
     fn errors_are_gathered_by_field() {
-        let fields =
-            Fields::parse(b"name=a%3Bb&environments=dev&environments=prod&names=a.example%2C%0D%0A+b.example&port=x");
+        let fields = Fields::parse(b"name=a%3Bb&environments=dev&environments=prod&port=x");
         let mut reading = Reading::of(&fields);
         assert!(reading.required::<HostName>("name").is_none());
         assert!(reading.optional::<u16>("port").is_none());
         assert!(reading.required::<HostName>("missing").is_none());
         assert_eq!(reading.several::<Environment>("environments"), [Environment::Dev, Environment::Prod]);
-        assert_eq!(reading.listed::<DnsName>("names").len(), 2);
-        let Err(Fault::Fields(errors)) = reading.finish() else { panic!("no errors") };
+        let Err(Rejection::Fields(errors)) = reading.finish() else { panic!("no errors") };
         assert_eq!(errors.iter().map(|(name, _)| *name).collect::<Vec<_>>(), ["name", "port", "missing"]);
     }
 

@@ -4,14 +4,14 @@ use axum::http::HeaderValue;
 use axum::http::header::SET_COOKIE;
 use axum::response::Response;
 
-use super::Posted;
-use super::sent::see_other;
+use super::Form;
+use super::form::see_other;
 use crate::member::local_path;
 
 const A_YEAR_S: u32 = 31_536_000;
 
 /// `light`, `dark`, or anything else for the system's.
-pub async fn choose(posted: Posted) -> Response {
+pub async fn choose(posted: Form) -> Response {
     let cookie = match posted.fields.raw("theme") {
         "light" => format!("theme=light; Path=/; SameSite=Lax; Max-Age={A_YEAR_S}"),
         "dark" => format!("theme=dark; Path=/; SameSite=Lax; Max-Age={A_YEAR_S}"),

@@ -22,7 +22,9 @@ const PER_PAIR: Rate = Rate { burst: 5, period: Duration::from_secs(12) };
 const PER_ADDRESS: Rate = Rate { burst: 20, period: Duration::from_secs(3) };
 /// An account gets 50 at once from all addresses that it has not signed in from, then one per 6 seconds.
 const PER_ACCOUNT: Rate = Rate { burst: 50, period: Duration::from_secs(6) };
-/// Cells of a row: with 16 bytes each, 3 MiB for all.
+/// A token that is wrong is tried 5 times at once from an address, then once in 12 seconds.
+const PER_TOKEN: Rate = PER_PAIR;
+/// Cells of a row: with 16 bytes each, 1 MiB for each limit.
 const CELLS: usize = 1 << 15;
 
 #[derive(Debug, Clone, Copy)]
@@ -66,6 +68,38 @@ impl Limit {
     }
 }
 
+/// The limit of wrong tokens: of a token from an address, and of an address. What is right is never
+/// counted, and a robot that goes on with its old token uses up its own attempts, not those of others
+/// behind the same address.
+#[derive(Debug)]
+pub struct TokenLimit {
+    pairs: Cells,
+    addresses: Cells,
+}
+
+impl Default for TokenLimit {
+    fn default() -> Self {
+        Self { pairs: Cells::new(PER_TOKEN), addresses: Cells::new(PER_ADDRESS) }
+    }
+}
+
+impl TokenLimit {
+    /// Whether a token from an address is looked up now; the error is how long to wait.
+    pub fn has_room(&self, token: &str, address: IpAddr) -> Result<(), Duration> {
+        let now = Instant::now();
+        self.pairs.has_room((token, network(address)), now)?;
+        self.addresses.has_room(network(address), now)
+    }
+
+    /// Counts one that was wrong.
+    pub fn count_wrong(&self, token: &str, address: IpAddr) {
+        let now = Instant::now();
+        // Who has none left is refused before it is looked up.
+        let _ = self.pairs.take((token, network(address)), now);
+        let _ = self.addresses.take(network(address), now);
+    }
+}
+
 /// When the attempts of each cell will all be there again.
 #[derive(Debug)]
 struct Cells {
@@ -98,12 +132,23 @@ impl Cells {
     }
 
     fn take<K: Hash>(&self, key: K, now: Instant) -> Result<(), Duration> {
-        let Rate { burst, period } = self.rate;
-        self.change(key, |full_at| {
-            let new = full_at.unwrap_or(now).max(now) + period;
-            let room = now + period * burst;
-            if new > room { (full_at, Err(new - room)) } else { (Some(new), Ok(())) }
+        self.change(key, |full_at| match self.after_one(full_at, now) {
+            Ok(new) => (Some(new), Ok(())),
+            Err(wait) => (full_at, Err(wait)),
         })
+    }
+
+    /// Whether another attempt would be taken.
+    fn has_room<K: Hash>(&self, key: K, now: Instant) -> Result<(), Duration> {
+        self.change(key, |full_at| (full_at, self.after_one(full_at, now).map(drop)))
+    }
+
+    /// When all attempts will be there again after one more; the error is how long to wait for it.
+    fn after_one(&self, full_at: Option<Instant>, now: Instant) -> Result<Instant, Duration> {
+        let Rate { burst, period } = self.rate;
+        let new = full_at.unwrap_or(now).max(now) + period;
+        let room = now + period * burst;
+        if new > room { Err(new - room) } else { Ok(new) }
     }
 
     fn give_back<K: Hash>(&self, key: K) {
@@ -168,6 +213,27 @@ mod tests {
         }
         assert!(limit.take_account("alice").is_err());
         assert!(limit.take_account("bob").is_ok());
+    }
+
+    #[test]
+    fn a_wrong_token_does_not_keep_others_out() {
+        let (limit, office) = (TokenLimit::default(), address("192.0.2.1"));
+        for _ in 0..5 {
+            limit.has_room("old", office).unwrap();
+            limit.count_wrong("old", office);
+        }
+        assert!(limit.has_room("old", office).is_err());
+        assert!(limit.has_room("good", office).is_ok() && limit.has_room("old", address("192.0.2.2")).is_ok());
+    }
+
+    #[test]
+    fn an_address_is_limited_over_many_wrong_tokens() {
+        let (limit, from) = (TokenLimit::default(), address("192.0.2.1"));
+        for n in 0..20 {
+            limit.has_room(&n.to_string(), from).unwrap();
+            limit.count_wrong(&n.to_string(), from);
+        }
+        assert!(limit.has_room("another", from).is_err());
     }
 
     /// However many keys are tried, the cells are no more, and hardly anybody else waits.

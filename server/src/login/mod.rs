@@ -22,7 +22,7 @@ use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
 pub use ldap::{Directory, DirectoryError};
-use limit::Limit;
+use limit::{Limit, TokenLimit};
 pub use local::{Accounts, LocalError};
 pub use refused::Refused;
 pub use watch::Watch;
@@ -141,13 +141,15 @@ pub struct Login {
     turns: Semaphore,
     /// Those that were refused.
     pub refused: Refused,
+    /// Wrong tokens, which are no logins.
+    pub tokens: TokenLimit,
 }
 
 impl Login {
     /// The realms of this installation.
     pub fn new(accounts: Accounts, directory: Option<Directory>, controller: Controller) -> Self {
         let (limit, turns, refused) = (Limit::default(), Semaphore::new(AT_ONCE), Refused::default());
-        Self { accounts, directory, controller, limit, turns, refused }
+        Self { accounts, directory, controller, limit, turns, refused, tokens: TokenLimit::default() }
     }
 
     /// Whether there is a directory.

@@ -11,7 +11,7 @@ use tower::ServiceExt;
 pub struct Browser {
     router: Router,
     cookie: String,
-    pub asked: BTreeSet<&'static str>,
+    pub asked: BTreeSet<String>,
 }
 
 impl Browser {
@@ -46,7 +46,7 @@ impl Browser {
             cookie.split(';').next().unwrap().clone_into(&mut self.cookie);
         }
         assert_eq!(status, 303, "{path}: {}", said(&text(answer).await));
-        self.asked.insert(route);
+        self.asked.insert(route.to_owned());
         place.unwrap()
     }
 
@@ -56,14 +56,20 @@ impl Browser {
         assert_eq!(answer.status().as_u16(), status, "{path}: {}", said(&text(answer).await));
     }
 
+    /// The same of one that is a step of its own.
+    pub async fn refused(&mut self, route: &'static str, path: &str, form: &[(&str, &str)], status: u16) {
+        self.status(path, form, status).await;
+        self.asked.insert(route.to_owned());
+    }
+
     /// Asks for something that is answered itself: what is revealed, a file, events.
     pub async fn answers(&mut self, route: &'static str, path: &str, form: &[(&str, &str)]) {
-        let posted = route.ends_with("/reveal");
+        let posted = route.ends_with("/reveal") || !form.is_empty();
         let answer = self.send(path, posted.then_some(form)).await;
         let status = answer.status().as_u16();
         assert!(status < 400, "{path}: {status} {}", said(&text(answer).await));
         text(answer).await;
-        self.asked.insert(route);
+        self.asked.insert(route.to_owned());
     }
 
     /// Asks for a page that must be there.

@@ -9,11 +9,11 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use axum::Router;
-use corpus_controller::dns::{AddressRecord, DnsError, DnsProvider, Removal, Zone};
 use corpus_controller::seal::SealKeys;
 use corpus_controller::ssh_keys::NAMESPACE;
-use corpus_controller::store::Db;
 use corpus_controller::{Controller, Parts, Rules, Settings, SignIn};
+use corpus_database::Db;
+use corpus_dns::{AddressRecord, DnsError, DnsProvider, Removal, Zone};
 use corpus_domain::DnsName;
 use corpus_server::login::Accounts;
 use corpus_server::web::{self, Web};

@@ -44,9 +44,16 @@ impl Tenant {
             Some("dns") => self.zone.to_string(),
             _ => self.deployment.to_string(),
         };
-        let path = route.replace("{id}", &id).replace("{name_id}", &self.name.to_string());
+        let path = route
+            .replace("{id}", &id)
+            .replace("{node}", NODE)
+            .replace("{job}", &self.job.to_string())
+            .replace("{name_id}", &self.name.to_string());
         let path = path.replace("{name}", &self.word).replace("{environment}", "staging").replace("{number}", "1");
         let path = path.replace("{guest}", &self.guest.to_string()).replace("{login}", &self.member);
+        let path = path.replace("{job}", &self.job.to_string()).replace("{key}", &self.key.to_string());
+        let path = path.replace("{claim}", &self.key.to_string()).replace("{token}", &self.key.to_string());
+        let path = path.replace("{project}", &self.word).replace("{deployment}", &self.deployment.to_string());
         path.replace("{archive}", &self.deployment.to_string())
     }
 
@@ -56,7 +63,9 @@ impl Tenant {
         let text = text.split_once("<body").map_or(text, |(_, body)| body);
         let plain = ids.iter().fold(text.to_owned(), |text, id| text.replace(id, "ID"));
         let plain = without_between(&plain, "nonce=\"", "\"");
-        let plain = without_between(&plain, "name=\"form_id\" value=\"", "\"");
+        let plain = without_between(&plain, "name=\"_id\" value=\"", "\"");
+        // Ages, which go on between the two.
+        let plain = without_between(&plain, "<time ", "</time>");
         plain.replace(&self.word, "WORD")
     }
 
@@ -123,7 +132,7 @@ macro_rules! of {
     };
 }
 
-const INSERTS: [&str; 11] = [
+const INSERTS: [&str; 12] = [
     of!(
         " insert into projects (id, name, last_deployment) select t.project, t.word, 1 from t"
     ),
@@ -149,7 +158,10 @@ const INSERTS: [&str; 11] = [
         " insert into dns_names (id, name, zone_id, guest_id, state, answered_at) select t.name, 'shop.' || t.word || '.example.net', t.zone, t.guest, 'attached', now() from t"
     ),
     of!(
-        " insert into environments (project_id, environment, guest_id, state) select t.project, 'staging', t.guest, 'ready' from t"
+        " insert into environments (project_id, environment) select t.project, 'staging' from t"
+    ),
+    of!(
+        " insert into environment_guests (project_id, environment, guest_id, role, state) select t.project, 'staging', t.guest, 'leader', 'ready' from t"
     ),
     of!(
         " insert into deployments (id, project_id, number, environment, guest_id, guest, trigger, by_id, by, state, subject, ended_at)

@@ -35,10 +35,14 @@ pub async fn seed(db: &PgPool) -> Place {
     sqlx::raw_sql(include_str!("crowd.sql")).execute(db).await.unwrap();
     let one = async |query: &'static str| -> String { sqlx::query_scalar(query).fetch_one(db).await.unwrap() };
     let members = sqlx::query_as("select id, ops from users where login like 'member%' order by login");
-    let (node, guest) =
-        (one("select min(id::text) from nodes").await, one("select guest_id::text from environments limit 1").await);
-    let other = one("select guest_id::text from environment_guests limit 1").await;
-    let kept = one("select archives -> 0 ->> 'id' from environments where environment = 'dev'").await;
+    let (node, guest) = (
+        one("select min(id::text) from nodes").await,
+        one("select guest_id::text from environment_guests where role = 'leader' limit 1").await,
+    );
+    let follower = one("select guest_id::text from environment_guests where role = 'follower' limit 1").await;
+    let kept = one("select archives -> 0 ->> 'id' from environment_guests join projects on projects.id = project_id
+                    where name = 'atlas' and environment = 'dev' and role = 'leader'");
+    let kept = kept.await;
     let job = one("select id::text from jobs where state = 'running'").await;
     let pages = [
         "/".to_owned(),
@@ -53,7 +57,7 @@ pub async fn seed(db: &PgPool) -> Place {
         "/projects/atlas/remove".into(),
         "/projects/atlas/dev".into(),
         "/projects/atlas/dev/remove".into(),
-        format!("/projects/atlas/dev/guests/{other}/remove"),
+        format!("/projects/atlas/dev/guests/{follower}/remove"),
         "/projects/atlas/dev/drill".into(),
         format!("/projects/atlas/dev/restore/{kept}"),
         "/deployments".into(),

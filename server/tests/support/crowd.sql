@@ -24,10 +24,11 @@ insert into zones (id, name, open) values (gen_random_uuid(), 'example.org', tru
 insert into dns_names (id, name, zone_id, guest_id, state, routed)
 select gen_random_uuid(), 'www.' || g.name, z.id, g.id, 'attached', true from guests g, zones z;
 
-insert into environments (project_id, environment, guest_id, state)
-select project_id, environment, id, 'ready' from guests where name like 'g1.%' or name like 'g3.%';
-insert into environment_guests (guest_id, project_id, environment, state)
-select id, project_id, environment, 'ready' from guests where name like 'g2.%';
+insert into environments (project_id, environment)
+select project_id, environment from guests where name like 'g1.%' or name like 'g3.%';
+insert into environment_guests (guest_id, project_id, environment, role, state)
+select id, project_id, environment, case when name like 'g2.%' then 'follower' else 'leader' end, 'ready' from guests
+where name like 'g1.%' or name like 'g2.%' or name like 'g3.%';
 
 insert into deployments (id, project_id, number, environment, guest_id, guest, trigger, by, state, commit, subject, ordered_at, ended_at, elapsed_ms)
 select gen_random_uuid(), g.project_id, n, 'dev', g.id, g.name, 'push', 'member3', 'live', repeat('a1', 20), 'Change ' || n,
@@ -36,9 +37,9 @@ from guests g, generate_series(1, 5) n where g.name like 'g1.%';
 update projects set last_deployment = 5;
 insert into deployment_log (deployment_id, number, at, stream, text)
 select d.id, n, d.ordered_at, 'out', 'line ' || n || ' of what was done' from deployments d, generate_series(1, 40) n;
-update environments e set archives = jsonb_build_array(jsonb_build_object('id', d.id, 'commit', null, 'at_ms', 1,
+update environment_guests e set archives = jsonb_build_array(jsonb_build_object('id', d.id, 'commit', null, 'at_ms', 1,
     'bytes', 1, 'has_failed_tree', false))
-from deployments d where d.project_id = e.project_id and d.number = 1 and e.environment = 'dev';
+from deployments d where d.project_id = e.project_id and d.number = 1 and e.environment = 'dev' and e.role = 'leader';
 
 insert into jobs (id, kind, title, params, dag, state, node_id, guest_id, project_id, started_at, ended_at)
 select gen_random_uuid(), 'guest_restart', 'Restart ' || g.name, '{}', '{}', 'done', g.node_id, g.id, g.project_id, now(), now()

@@ -5,7 +5,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use chrono::{DateTime, Utc};
-use corpus_controller::views::ZoneAccess;
+use corpus_api::guests::{DestroyGuest, RestartGuest, StartGuest, StopGuest};
+use corpus_api::jobs::CancelJob;
+use corpus_api::names::{AttachName, DetachName, ListNames};
+use corpus_api::nodes::{InitializeNode, RepairNode, UnlinkNode};
+use corpus_api::zones::{CreateZone, ZoneAccess, ZoneProjects};
 use corpus_domain::{JobId, JobKind, JobState};
 use corpus_simulation::{Fleet, FleetConfig, Pace, Simulation, SimulationConfig};
 use serde_json::Value;
@@ -77,36 +81,38 @@ impl Recorder {
         self.keep_cancelled(JobKind::NodeLink, job, "facts").await;
         let (node, job) = fleet.link(place.addresses[0], place.port).await.unwrap();
         self.keep(JobKind::NodeLink, Some(job)).await;
-        let job = fleet.controller.initialize_node(who, node).await.unwrap();
+        let job = fleet.ask(InitializeNode { node }).await.unwrap().job;
         self.keep_cancelled(JobKind::NodeInitialize, job, "image").await;
-        let job = fleet.controller.initialize_node(who, node).await.unwrap();
+        let job = fleet.ask(InitializeNode { node }).await.unwrap().job;
         self.keep(JobKind::NodeInitialize, Some(job)).await;
-        let job = fleet.controller.repair_node(who, node).await.unwrap();
+        let job = fleet.ask(RepairNode { node }).await.unwrap().job;
         self.keep(JobKind::NodeRepair, Some(job)).await;
         let (_, job) = fleet.request("recorded.sim.test".parse().unwrap(), Some(node)).await.unwrap();
         self.keep_cancelled(JobKind::GuestCreate, job, "routes").await;
         let (guest, job) = fleet.request("recorded.sim.test".parse().unwrap(), Some(node)).await.unwrap();
         self.keep(JobKind::GuestCreate, Some(job)).await;
-        let job = fleet.controller.stop_guest(who, guest).await.unwrap();
+        let job = fleet.controller.call(who, StopGuest { guest }, None).await.unwrap().job;
         self.keep(JobKind::GuestStop, Some(job)).await;
-        let job = fleet.controller.start_guest(who, guest).await.unwrap();
+        let job = fleet.controller.call(who, StartGuest { guest }, None).await.unwrap().job;
         self.keep(JobKind::GuestStart, Some(job)).await;
-        let job = fleet.controller.restart_guest(who, guest).await.unwrap();
+        let job = fleet.controller.call(who, RestartGuest { guest }, None).await.unwrap().job;
         self.keep(JobKind::GuestRestart, Some(job)).await;
         fleet.change_keys().await.unwrap();
         self.keep(JobKind::KeysSync, None).await;
-        fleet.controller.create_zone(who, "zone.test".parse().unwrap(), ZoneAccess::All).await.unwrap();
-        let name = "recorded.zone.test";
-        let job = fleet.controller.attach_name(who, guest, name.parse().unwrap()).await.unwrap();
+        let (access, projects) = (ZoneAccess::All, ZoneProjects::default());
+        let zone = CreateZone { name: "zone.test".parse().unwrap(), access, projects };
+        fleet.controller.call(who, zone, None).await.unwrap();
+        let attach = || AttachName { guest, name: "recorded.zone.test".parse().unwrap() };
+        let job = fleet.controller.call(who, attach(), None).await.unwrap().job;
         self.keep_cancelled(JobKind::NameAttach, job, "routes").await;
-        let job = fleet.controller.attach_name(who, guest, name.parse().unwrap()).await.unwrap();
+        let job = fleet.controller.call(who, attach(), None).await.unwrap().job;
         self.keep(JobKind::NameAttach, Some(job)).await;
-        let name = fleet.controller.names(who).await.unwrap()[0].id;
-        let job = fleet.controller.detach_name(who, name).await.unwrap();
+        let name = fleet.controller.call(who, ListNames::default(), None).await.unwrap().items[0].id;
+        let job = fleet.controller.call(who, DetachName { name }, None).await.unwrap().job;
         self.keep(JobKind::NameDetach, Some(job)).await;
-        let job = fleet.controller.destroy_guest(who, guest).await.unwrap();
+        let job = fleet.controller.call(who, DestroyGuest { guest }, None).await.unwrap().job;
         self.keep(JobKind::GuestDestroy, Some(job)).await;
-        let job = fleet.controller.unlink_node(who, node, false).await.unwrap();
+        let job = fleet.ask(UnlinkNode { node, force: false }).await.unwrap().job;
         self.keep(JobKind::NodeUnlink, Some(job)).await;
     }
 
@@ -121,7 +127,7 @@ impl Recorder {
             }
             assert!(began.elapsed() < LIMIT, "{kind} never came to {step}");
         }
-        self.fleet.controller.cancel_job(&self.fleet.principal, id).await.unwrap();
+        self.fleet.controller.call(&self.fleet.principal, CancelJob { job: id }, None).await.unwrap();
         self.save(kind, id, JobState::Undone).await;
     }
 

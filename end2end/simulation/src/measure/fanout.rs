@@ -6,8 +6,8 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
-use corpus_controller::nodes::{AgentBinary, Call, ControlKey, HostKey, NodeEndpoint, Pool};
 use corpus_domain::{NodeAddress, NodeId, UnixUser};
+use corpus_fleet::{AgentBinary, Call, ControlKey, HostKey, NodeEndpoint, Pool};
 use corpus_protocol::{Answer, Request};
 use futures::future::try_join_all;
 use secrecy::SecretString;
@@ -28,7 +28,7 @@ struct Times {
 /// Reads all targets again and again; prints the times as JSON. `folder` has the key `key` and the
 /// server's `host_key.pub`; the targets are 127.0.1.1 and those after it.
 pub(crate) async fn fanout(folder: &str, agent: &str, port: &str, targets: &str, runs: &str) -> anyhow::Result<()> {
-    super::process::raise_open_files()?;
+    corpus_simulation::process::raise_open_files()?;
     let (port, targets, runs): (u16, u8, usize) = (port.parse()?, targets.parse()?, runs.parse()?);
     let read = |name: &str| std::fs::read_to_string(Path::new(folder).join(name)).with_context(|| name.to_owned());
     let key = ControlKey::parse(&SecretString::from(read("key")?))?;

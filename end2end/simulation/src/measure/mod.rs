@@ -7,14 +7,14 @@
 mod ages;
 mod child;
 mod fanout;
-pub(crate) mod process;
 mod report;
 mod work;
 
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use corpus_controller::store::{as_server, as_shipped};
+use corpus_database::{as_server, as_shipped};
+use corpus_simulation::process::{self, Usage, resident_kb};
 use corpus_simulation::{Fault, Fleet, FleetConfig};
 use sqlx::PgPool;
 use sqlx::postgres::PgPoolOptions;
@@ -23,7 +23,6 @@ use tokio_util::sync::CancellationToken;
 use self::ages::Ages;
 use self::child::Nodes;
 pub(crate) use self::fanout::fanout;
-use self::process::{Usage, resident_kb};
 use self::report::Report;
 
 /// How long the nodes are only watched, and how long with some that misbehave.
@@ -46,7 +45,7 @@ pub(crate) async fn scale(nodes: &str, guests: &str, jobs: &str) -> anyhow::Resu
     let mut simulated = Nodes::start(nodes, guests).await?;
     let (fleet, engine) = Fleet::start(db, FleetConfig::default()).await?;
     let ids = fleet.seed(&simulated.place, guests).await?;
-    let before_kb = resident_kb()?;
+    let before_kb = resident_kb(std::process::id())?;
     let stop = CancellationToken::new();
     let began = Instant::now();
     let watching = tokio::spawn({
@@ -54,7 +53,7 @@ pub(crate) async fn scale(nodes: &str, guests: &str, jobs: &str) -> anyhow::Resu
         async move { controller.watch_nodes(stop).await }
     });
     let first = first_readings(&beside, ids.len(), began).await?;
-    let watched_kb = resident_kb()?;
+    let watched_kb = resident_kb(std::process::id())?;
 
     let mut meter = Meter { beside, simulation: simulated.pid() };
     let everyone: Vec<String> = Vec::new();
@@ -78,7 +77,7 @@ pub(crate) async fn scale(nodes: &str, guests: &str, jobs: &str) -> anyhow::Resu
         first,
         before_kb,
         watched_kb,
-        after_kb: resident_kb()?,
+        after_kb: resident_kb(std::process::id())?,
         quiet,
         busy,
         faulty,

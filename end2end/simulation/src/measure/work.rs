@@ -2,7 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use corpus_controller::store::beside;
+use corpus_api::guests::DestroyGuest;
+use corpus_database::beside;
 use corpus_domain::{JobId, JobState, NodeId};
 use corpus_simulation::{Fleet, FleetError};
 use futures::{StreamExt, TryStreamExt};
@@ -29,9 +30,9 @@ pub(crate) struct Worked {
 /// Asks for a new guest on a node, and for the end of an old one.
 async fn ask(fleet: &Fleet, node: NodeId, number: usize, old: usize) -> Result<Vec<JobId>, FleetError> {
     let mut jobs = vec![fleet.request(format!("new{number}.sim.test").parse()?, Some(node)).await?.1];
-    let guests = fleet.controller.node_guests(&fleet.principal, node).await?;
+    let guests = fleet.guests_on(node).await?;
     if let Some(old) = guests.iter().find(|guest| guest.name.as_str().starts_with(&format!("g{old}."))) {
-        jobs.push(fleet.controller.destroy_guest(&fleet.principal, old.id).await?);
+        jobs.push(fleet.controller.call(&fleet.principal, DestroyGuest { guest: old.id }, None).await?.job);
     }
     Ok(jobs)
 }

@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex};
 
 use chrono::{DateTime, Utc};
-use corpus_controller::dns::{AddressRecord, DnsError, DnsProvider, Removal, Zone};
+use corpus_dns::{AddressRecord, DnsError, DnsProvider, Removal, Zone};
 use corpus_domain::DnsName;
 use tokio::net::UdpSocket;
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use corpus_api::jobs::{GetJob, ReadJobLog};
 use corpus_controller::ssh_keys::generate_host_key;
 use corpus_domain::{GuestNetwork, JobId, JobState};
 use corpus_protocol::{Egress, HttpRoute, NodePlan, SshHostKey, SshRoute};
@@ -83,16 +84,20 @@ impl World {
         let ended = fleet.ended(&jobs, LIMIT).await;
         let mut undone = 0;
         for (index, (job, cut)) in jobs.iter().zip(&self.cuts).enumerate() {
-            let detail = fleet.controller.job(&fleet.principal, *job).await.unwrap();
-            let log = fleet.controller.job_log(&fleet.principal, *job, 0, 1000).await.unwrap();
+            let detail = fleet.controller.call(&fleet.principal, GetJob { job: *job, wait: None }, None).await.unwrap();
+            let log = fleet
+                .controller
+                .call(&fleet.principal, ReadJobLog { job: *job, after: None, limit: None }, None)
+                .await
+                .unwrap();
             let expected: &[JobState] = match cut {
                 Cut { undoing: true, .. } => &[JobState::Undone],
                 Cut { cancelled: true, .. } => &[JobState::Undone, JobState::Done],
                 _ => &[JobState::Done],
             };
-            undone += usize::from(detail.job.state == JobState::Undone);
+            undone += usize::from(detail.line.state == JobState::Undone);
             let kind = &self.recorded.kind;
-            assert!(expected.contains(&detail.job.state), "{kind} {cut:?}: {detail:#?}\n{log:#?}");
+            assert!(expected.contains(&detail.line.state), "{kind} {cut:?}: {detail:#?}\n{log:#?}");
             self.assert_agreement(index, place.addresses[index], *cut).await;
         }
         ended.unwrap();

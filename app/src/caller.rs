@@ -1,0 +1,54 @@
+//! How a page asks: the operations themselves, in the name of the member of the request.
+//!
+//! Pages know no controller. What answers is given along by the server, and is the same gate that stands
+//! before JSON and the command line; so a page can show nothing that the API would not.
+
+use std::any::Any;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use corpus_api::{Input, Operation, Principal, Problem};
+use serde_json::Value;
+
+/// An operation, or what came back, whichever it is.
+pub type Boxed = Box<dyn Any + Send>;
+/// What comes back in time.
+pub type Answer<'a> = Pin<Box<dyn Future<Output = Result<Boxed, Problem>> + Send + 'a>>;
+
+/// What comes back in time from an operation that was named.
+pub type Untyped<'a> = Pin<Box<dyn Future<Output = Result<Value, Problem>> + Send + 'a>>;
+
+/// What answers operations.
+pub trait Answers: Send + Sync {
+    /// Answers the one of that name, read from what was given.
+    fn by_id<'a>(&'a self, who: &'a Principal, id: &'a str, given: Input) -> Untyped<'a>;
+    /// Answers one in the name of `who`.
+    fn answer<'a>(&'a self, who: &'a Principal, operation: Boxed) -> Answer<'a>;
+}
+
+/// A member who asks.
+#[derive(Clone)]
+pub struct Caller {
+    /// Who.
+    pub who: Principal,
+    answers: Arc<dyn Answers>,
+}
+
+impl Caller {
+    /// `who` asks `answers`.
+    pub const fn new(who: Principal, answers: Arc<dyn Answers>) -> Self {
+        Self { who, answers }
+    }
+
+    /// Asks for an operation.
+    pub async fn ask<O: Operation>(&self, operation: O) -> Result<O::Output, Problem> {
+        let answer = self.answers.answer(&self.who, Box::new(operation)).await?;
+        let answer = answer.downcast::<O::Output>();
+        answer.map(|answer| *answer).map_err(|_| Problem::internal("The answer was to another question."))
+    }
+
+    /// Asks for an operation by its name.
+    pub async fn ask_by_id(&self, id: &str, given: Input) -> Result<Value, Problem> {
+        self.answers.by_id(&self.who, id, given).await
+    }
+}

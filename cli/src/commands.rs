@@ -1,0 +1,145 @@
+//! Which words name an operation: `request_guest` is `corpus guest request`.
+//!
+//! The name of an operation is a verb and what it is done to; a command says it the other way round, so
+//! that all that can be done to a thing stands together. Where that reads badly, the words stand in a
+//! table.
+
+use corpus_api::stream::Stream;
+use corpus_api::{Operation, Plain, Visitor, walk};
+use corpus_api::{StreamVisitor, walk_streams};
+
+/// Operations whose words are not made from their name.
+const NAMED: &[(&str, &[&str])] = &[
+    ("list_audit", &["audit"]),
+    ("read_job_log", &["job", "log"]),
+    ("get_overview", &["overview"]),
+    ("get_counts", &["counts"]),
+    ("get_me", &["me"]),
+    ("list_my_keys", &["key", "list"]),
+    ("search", &["search"]),
+    ("probe_host_key", &["node", "probe-host-key"]),
+    ("get_control_key", &["node", "control-key"]),
+    ("set_up_environment", &["environment", "set-up"]),
+    ("get_prod_entry", &["project", "get-prod-entry"]),
+    ("set_prod_entry", &["project", "set-prod-entry"]),
+    ("read_deployment_log", &["deployment", "log"]),
+    ("list_refused_logins", &["refused-logins"]),
+    ("get_device_login", &["device-login", "get"]),
+    ("approve_device_login", &["device-login", "approve"]),
+    ("refuse_device_login", &["device-login", "refuse"]),
+];
+
+/// The words of an operation.
+pub fn words(id: &str) -> Vec<String> {
+    if let Some((_, words)) = NAMED.iter().find(|(named, _)| *named == id) {
+        return words.iter().map(|word| (*word).to_owned()).collect();
+    }
+    let (verb, things) = id.split_once('_').unwrap_or((id, ""));
+    let mut things: Vec<&str> = things.split('_').filter(|thing| !thing.is_empty()).collect();
+    let Some(first) = (!things.is_empty()).then(|| things.remove(0)) else { return vec![verb.to_owned()] };
+    // A list of guests is under `guest` too; `address` and `status` are no plurals.
+    let thing = match first.strip_suffix('s') {
+        Some(one) if verb == "list" && !one.ends_with('s') => one,
+        _ => first,
+    };
+    let verb = std::iter::once(verb).chain(things).collect::<Vec<_>>().join("-");
+    vec![thing.to_owned(), verb]
+}
+
+/// What can be asked, without its type.
+#[derive(Debug, Clone)]
+pub struct Described {
+    /// Where it lives.
+    pub meta: Plain,
+    /// Its fields, each with whether it is needed, whether it is a secret and what is said of it.
+    pub fields: Vec<Field>,
+    /// What is said of it.
+    pub about: String,
+    /// Whether it is followed.
+    pub is_stream: bool,
+}
+
+/// A field of an operation.
+#[derive(Debug, Clone)]
+pub struct Field {
+    /// Its name.
+    pub name: &'static str,
+    /// Whether it can't be left out.
+    pub needed: bool,
+    /// Whether it is a secret.
+    pub secret: bool,
+    /// Whether several may be given.
+    pub several: bool,
+    /// What is said of it.
+    pub about: String,
+}
+
+#[derive(Default)]
+struct All(Vec<Described>);
+
+impl All {
+    fn add<T: serde::de::DeserializeOwned + utoipa::ToSchema>(&mut self, meta: Plain, is_stream: bool) {
+        let object = corpus_api::input::object::<T>();
+        let names = corpus_api::input::fields::<T>().unwrap_or_default();
+        let field = |name: &&'static str| {
+            let schema = object.properties.get(*name).and_then(|schema| serde_json::to_value(schema).ok());
+            let text = |key: &str| schema.as_ref()?.get(key)?.as_str().map(str::to_owned);
+            Field {
+                name,
+                needed: object.required.iter().any(|needed| needed == name),
+                secret: corpus_api::input::is_secret::<T>(name),
+                several: corpus_api::input::is_list::<T>(name),
+                about: text("description").unwrap_or_default(),
+            }
+        };
+        let fields = names.iter().map(field).collect();
+        self.0.push(Described { meta, fields, about: object.description.unwrap_or_default(), is_stream });
+    }
+}
+
+impl Visitor for All {
+    fn visit<O: Operation>(&mut self) {
+        self.add::<O>(O::META.plain(), false);
+    }
+}
+
+impl StreamVisitor for All {
+    fn visit_stream<S: Stream>(&mut self) {
+        self.add::<S>(S::META.plain(), true);
+    }
+}
+
+/// Everything that can be asked.
+pub fn all() -> Vec<Described> {
+    let mut all = All::default();
+    walk(&mut all);
+    walk_streams(&mut all);
+    all.0
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn the_words_of_operations() {
+        assert_eq!(words("request_guest"), ["guest", "request"]);
+        assert_eq!(words("list_guests"), ["guest", "list"]);
+        assert_eq!(words("confirm_guest_host_key"), ["guest", "confirm-host-key"]);
+        assert_eq!(words("set_up_environment"), ["environment", "set-up"]);
+        assert_eq!(words("list_audit"), ["audit"]);
+    }
+
+    #[test]
+    fn every_operation_has_a_command_of_its_own() {
+        let mut seen = BTreeSet::new();
+        for one in all() {
+            assert!(seen.insert(words(one.meta.id)), "{} shares its words", one.meta.id);
+        }
+        for words in &seen {
+            assert!(words.len() < 2 || !seen.contains(&words[..1]), "{words:?} is below a command");
+        }
+    }
+}

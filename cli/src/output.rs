@@ -1,0 +1,105 @@
+//! What is printed: tables for people, JSON for programs.
+
+use serde_json::{Map, Value};
+
+/// The columns of a list, where not all of them are wanted; by the type of its page.
+const COLUMNS: &[(&str, &[&str])] = &[
+    ("JobPage", &["id", "state", "title", "by", "created_at"]),
+    ("AuditPage", &["at", "actor", "action", "subject"]),
+    ("GuestPage", &["id", "name", "state", "project", "environment", "node_address"]),
+    ("NodePage", &["id", "address", "state", "reachability", "free_slots"]),
+];
+/// A cell is cut there.
+const WIDEST: usize = 60;
+
+/// Prints an answer of the type of that name.
+pub fn print(of: &str, answer: &Value, json: bool) {
+    if json {
+        println!("{}", serde_json::to_string_pretty(answer).unwrap_or_default());
+        return;
+    }
+    match answer.get("items").and_then(Value::as_array) {
+        Some(items) => {
+            print!("{}", table(of, items));
+            if let Some(next) = answer.get("next").and_then(Value::as_str) {
+                eprintln!("There is more: --cursor {next}");
+            }
+        }
+        None => print!("{}", facts(answer, "")),
+    }
+}
+
+fn table(of: &str, items: &[Value]) -> String {
+    let chosen = COLUMNS
+        .iter()
+        .find(|(page, _)| *page == of)
+        .map(|(_, columns)| columns.iter().map(|one| (*one).to_owned()).collect());
+    let columns: Vec<String> = chosen.unwrap_or_else(|| plain_columns(items));
+    let cell = |item: &Value, column: &String| item.get(column).map_or(String::new(), short);
+    let mut rows = vec![columns.iter().map(|column| column.to_uppercase().replace('_', " ")).collect::<Vec<_>>()];
+    rows.extend(items.iter().map(|item| columns.iter().map(|column| cell(item, column)).collect()));
+    let width =
+        |at: usize| rows.iter().filter_map(|row| row.get(at)).map(|cell| cell.chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..columns.len()).map(width).collect();
+    let line = |row: &Vec<String>| {
+        let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}"));
+        format!("{}\n", cells.collect::<Vec<_>>().join("  ").trim_end())
+    };
+    rows.iter().map(line).collect()
+}
+
+/// What lines have that is no list and no mapping.
+fn plain_columns(items: &[Value]) -> Vec<String> {
+    let first = items.first().and_then(Value::as_object).cloned().unwrap_or_else(Map::new);
+    first.into_iter().filter(|(_, value)| !value.is_object() && !value.is_array()).map(|(name, _)| name).collect()
+}
+
+fn short(value: &Value) -> String {
+    let text = text(value);
+    if text.chars().count() <= WIDEST { text } else { text.chars().take(WIDEST - 1).chain(['…']).collect() }
+}
+
+fn text(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => text.replace('\n', " "),
+        other => other.to_string(),
+    }
+}
+
+/// `name: value`, a line each, what is within further in.
+fn facts(value: &Value, indent: &str) -> String {
+    let Value::Object(fields) = value else { return format!("{indent}{}\n", text(value)) };
+    let fact = |(name, value): (&String, &Value)| match value {
+        Value::Null => String::new(),
+        Value::Object(_) => format!("{indent}{name}:\n{}", facts(value, &format!("{indent}  "))),
+        Value::Array(items) if items.iter().any(Value::is_object) => {
+            let items = items.iter().map(|item| facts(item, &format!("{indent}    ")));
+            format!("{indent}{name}:\n{}", items.map(|item| item.replacen("    ", "  - ", 1)).collect::<String>())
+        }
+        Value::Array(items) => format!("{indent}{name}: {}\n", items.iter().map(text).collect::<Vec<_>>().join(", ")),
+        plain => format!("{indent}{name}: {}\n", text(plain)),
+    };
+    fields.iter().map(fact).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_table_is_as_wide_as_it_must_be() {
+        let items =
+            [json!({ "name": "a", "state": "running", "tags": [] }), json!({ "name": "longer", "state": null })];
+        assert_eq!(table("", &items), "NAME    STATE\na       running\nlonger\n");
+    }
+
+    #[test]
+    fn a_thing_is_told_fact_by_fact() {
+        let thing =
+            json!({ "name": "a", "none": null, "in": { "x": 1 }, "list": [1, 2], "steps": [{ "a": 1, "b": 2 }] });
+        assert_eq!(facts(&thing, ""), "in:\n  x: 1\nlist: 1, 2\nname: a\nsteps:\n  - a: 1\n    b: 2\n");
+    }
+}

@@ -1,0 +1,93 @@
+//! From a request to the part that serves it: admission, locks, act, journal.
+
+use std::time::Duration;
+
+use corpus_protocol::{Answer, JobRef, Reply, Request};
+
+use crate::failure::Failure;
+use crate::project::followers::Decision;
+use crate::project::{self, Layout};
+use crate::task::Task;
+use crate::{check, drivers, facts, image, lock, node, packages, record};
+
+/// Serves a request to its end.
+pub fn answer(request: &Request, job: Option<JobRef>, task: &Task<'_>) -> Reply {
+    let reply = act(request, job, task).map_err(Into::into);
+    if let Some(job) = job {
+        record::journal(task.host, job, request, &reply);
+    }
+    reply
+}
+
+fn act(request: &Request, job: Option<JobRef>, task: &Task<'_>) -> Result<Answer, Failure> {
+    let wanted = lock::wanted(request);
+    if !wanted.is_empty() && !rustix::process::geteuid().is_root() {
+        return Err(Failure::Invalid("the agent can change this host only as root".into()));
+    }
+    let admit = || job.map_or(Ok(()), |job| record::admit(task.host, job));
+    admit()?;
+    let _locks = lock::take(&wanted, task)?;
+    // A later generation may have come while this one waited for its locks.
+    admit()?;
+    task.go_on()?;
+    serve(request, task)
+}
+
+fn serve(request: &Request, task: &Task<'_>) -> Result<Answer, Failure> {
+    let guest = |act: &dyn Fn(&dyn drivers::Driver) -> Result<bool, Failure>| {
+        drivers::all().iter().try_fold(false, |changed, driver| Ok(act(*driver)? || changed)).map(done)
+    };
+    match request {
+        Request::Facts => Ok(Answer::Facts(Box::new(facts::facts(task.host)?))),
+        Request::Read => Ok(Answer::Reading(Box::new(facts::reading(task.host)?))),
+        Request::EnsureDriver { driver } => packages::ensure(task, *driver).map(done),
+        Request::ApplyNode { plan } => node::apply(task, plan).map(done),
+        Request::RefreshNode { plan } => node::refresh(task, plan).map(done),
+        Request::CheckNode { plan } => Ok(Answer::Drift { differences: node::check(task, plan)? }),
+        Request::CheckGuests { guests, images } => {
+            Ok(Answer::Drift { differences: check::check(task, guests, images)? })
+        }
+        Request::EnsureProject { plan } => {
+            project::ensure::ensure(&Layout::of(task.host, &plan.project), plan, task).map(done)
+        }
+        Request::Deploy { order } => project::requests::deploy(order, task),
+        Request::FollowDeployment { project, id, from } => {
+            project::requests::follow(&Layout::of(task.host, project), *id, *from, task)
+        }
+        Request::CancelDeployment { project, id } => {
+            project::requests::cancel(&Layout::of(task.host, project), *id, task)
+        }
+        Request::CommitDeployment { project, id } => {
+            project::followers::decide(&Layout::of(task.host, project), *id, &Decision::Commit).map(done)
+        }
+        Request::AbortDeployment { project, id, reason } => {
+            let abort = Decision::Abort(reason.clone());
+            project::followers::decide(&Layout::of(task.host, project), *id, &abort).map(done)
+        }
+        Request::Note { project, id, lines } => {
+            project::followers::note(&Layout::of(task.host, project), *id, lines).map(done)
+        }
+        Request::ReadProject { project } => project::requests::read(&Layout::of(task.host, project)),
+        Request::EnsureProjectAbsent { project, data } => {
+            project::absent::ensure(&Layout::of(task.host, project), *data, task).map(done)
+        }
+        Request::RemoveNode => node::remove(task).map(done),
+        Request::EnsureImage { name, source } => image::ensure(task, name, source).map(done),
+        Request::ListImages => Ok(Answer::Images { images: image::list(task.host) }),
+        Request::EnsureGuest { plan } => drivers::of(plan.driver)?.ensure(task, plan).map(done),
+        Request::SetUpGuest { name, setup } => guest(&|driver| driver.set_up(task, name, setup)),
+        Request::EnsureKeys { name, keys } => guest(&|driver| driver.ensure_keys(task, name, keys)),
+        Request::EnsureSize { name, size } => guest(&|driver| driver.ensure_size(task, name, *size)),
+        Request::EnsureLimits { name, limits } => guest(&|driver| driver.ensure_limits(task, name, *limits)),
+        Request::EnsureRunning { name } => guest(&|driver| driver.ensure_running(task, name)),
+        Request::EnsureStopped { name, grace_s } => {
+            let grace = Duration::from_secs((*grace_s).into());
+            guest(&|driver| driver.ensure_stopped(task, name, grace))
+        }
+        Request::EnsureAbsent { name } => guest(&|driver| driver.ensure_absent(task, name)),
+    }
+}
+
+fn done(changed: bool) -> Answer {
+    Answer::Done { changed }
+}

@@ -1,0 +1,196 @@
+//! The one list of all operations. What is not in it can't be an [`Operation`].
+
+use crate::operation::Operation;
+use crate::stream::Stream;
+
+/// Calls a macro with every operation.
+#[macro_export]
+macro_rules! each_operation {
+    ($then:ident) => {
+        $then! {
+            $crate::audit::ListAudit,
+            $crate::deployments::ListDeployments,
+            $crate::deployments::GetDeployment,
+            $crate::deployments::GetDeploymentByNumber,
+            $crate::deployments::Deploy,
+            $crate::deployments::Drill,
+            $crate::deployments::log::ReadDeploymentLog,
+            $crate::deployments::log::SearchDeploymentLog,
+            $crate::environments::GetEnvironment,
+            $crate::environments::SetUpEnvironment,
+            $crate::environments::GetEnvironmentSettings,
+            $crate::environments::SetEnvironmentSettings,
+            $crate::environments::RemoveEnvironment,
+            $crate::environments::RemoveEnvironmentGuest,
+            $crate::nodes::ListNodes,
+            $crate::nodes::GetNode,
+            $crate::nodes::LinkNode,
+            $crate::nodes::GetControlKey,
+            $crate::nodes::ProbeHostKey,
+            $crate::nodes::ConfirmNodeHostKey,
+            $crate::nodes::InitializeNode,
+            $crate::nodes::RepairNode,
+            $crate::nodes::GetOvercommit,
+            $crate::nodes::SetOvercommit,
+            $crate::nodes::UnlinkNode,
+            $crate::jobs::ListJobs,
+            $crate::jobs::GetJob,
+            $crate::jobs::ReadJobLog,
+            $crate::jobs::CancelJob,
+            $crate::jobs::RetryJob,
+            $crate::jobs::AbandonJob,
+            $crate::projects::ListProjects,
+            $crate::projects::GetProject,
+            $crate::projects::CreateProject,
+            $crate::projects::DestroyProject,
+            $crate::projects::GetProdEntry,
+            $crate::projects::SetProdEntry,
+            $crate::projects::GetDelivery,
+            $crate::projects::members::ListMembers,
+            $crate::projects::members::SetMember,
+            $crate::projects::members::RemoveMember,
+            $crate::guests::ListGuests,
+            $crate::guests::GetGuest,
+            $crate::guests::PreviewGuest,
+            $crate::guests::RequestGuest,
+            $crate::guests::StartGuest,
+            $crate::guests::StopGuest,
+            $crate::guests::RestartGuest,
+            $crate::guests::EnlargeGuest,
+            $crate::guests::GetGuestLimits,
+            $crate::guests::SetGuestLimits,
+            $crate::guests::ConfirmGuestHostKey,
+            $crate::guests::RevealGuestPassword,
+            $crate::guests::DestroyGuest,
+            $crate::names::ListNames,
+            $crate::names::GetName,
+            $crate::names::AttachName,
+            $crate::names::DetachName,
+            $crate::zones::ListZones,
+            $crate::zones::GetZone,
+            $crate::zones::CreateZone,
+            $crate::zones::GetZoneAccess,
+            $crate::zones::SetZoneAccess,
+            $crate::zones::RemoveZone,
+            $crate::keys::ListMyKeys,
+            $crate::keys::AddKey,
+            $crate::keys::RemoveKey,
+            $crate::keys::GetKeyClaim,
+            $crate::keys::ProveKey,
+            $crate::logins::ListRefusedLogins,
+            $crate::me::GetMe,
+            $crate::me::GetMail,
+            $crate::me::SetMail,
+            $crate::overview::GetCounts,
+            $crate::overview::GetOverview,
+            $crate::search::Search,
+            $crate::tokens::ListTokens,
+            $crate::tokens::CreateToken,
+            $crate::tokens::RevokeToken,
+            $crate::device_logins::GetDeviceLogin,
+            $crate::device_logins::ApproveDeviceLogin,
+            $crate::device_logins::RefuseDeviceLogin,
+        }
+    };
+}
+
+/// Calls a macro with everything that can be followed.
+#[macro_export]
+macro_rules! each_stream {
+    ($then:ident) => {
+        $then! {
+            $crate::jobs::FollowJob,
+        }
+    };
+}
+
+/// In the list; only the list implements it.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not in the list of operations",
+    note = "add it to `each_operation!` (or `each_stream!`) in crates/api/src/list.rs"
+)]
+pub trait Listed {}
+
+/// Something to do with each operation.
+pub trait Visitor {
+    /// Does it.
+    fn visit<O: Operation>(&mut self);
+}
+
+/// Something to do with everything that can be followed.
+pub trait StreamVisitor {
+    /// Does it.
+    fn visit_stream<S: Stream>(&mut self);
+}
+
+macro_rules! listed {
+    ($($operation:ty),* $(,)?) => {
+        $(impl Listed for $operation {})*
+        /// Visits every operation.
+        pub fn walk(visitor: &mut impl Visitor) {
+            $(visitor.visit::<$operation>();)*
+        }
+    };
+}
+each_operation!(listed);
+
+macro_rules! listed_streams {
+    ($($stream:ty),* $(,)?) => {
+        $(impl Listed for $stream {})*
+        /// Visits everything that can be followed.
+        pub fn walk_streams(visitor: &mut impl StreamVisitor) {
+            $(visitor.visit_stream::<$stream>();)*
+        }
+    };
+}
+each_stream!(listed_streams);
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::input;
+    use crate::operation::{Method, Place};
+
+    #[derive(Default)]
+    struct Sound(BTreeSet<String>);
+
+    impl Visitor for Sound {
+        fn visit<O: Operation>(&mut self) {
+            let meta = O::META.plain();
+            assert!(self.0.insert(meta.id.to_owned()), "{} is there twice", meta.id);
+            assert!(self.0.insert(format!("{:?} {}", meta.method, meta.path)), "{} shares its place", meta.id);
+            let form = meta.form_path();
+            assert!(meta.method == Method::Get || self.0.insert(form), "{} shares the place of its form", meta.id);
+            assert!(meta.path.starts_with('/'), "{}: a path begins with /", meta.id);
+            let fields = input::fields::<O>().unwrap_or_else(|| panic!("{}: a plain struct, without flatten", meta.id));
+            for param in meta.params().chain(meta.if_match) {
+                assert!(fields.contains(&param), "{}: {param} is no field", meta.id);
+            }
+            let object = input::object::<O>();
+            let mut described: Vec<_> = object.properties.keys().map(String::as_str).collect();
+            let mut read = fields.to_vec();
+            described.sort_unstable();
+            read.sort_unstable();
+            assert_eq!(described, read, "{}: what is described is not what is read", meta.id);
+            assert!(object.description.is_some(), "{} says nothing of itself", meta.id);
+            for (field, schema) in &object.properties {
+                // serde does not hold `#[schema(max_length = ..)]` on a field; a word holds its bounds itself.
+                let schema = serde_json::to_string(schema).unwrap();
+                let bound =
+                    ["\"maxL", "\"minL", "\"maximum", "\"minimum", "\"pattern", "\"exclusive", "\"unique"].iter();
+                let bound = bound.clone().find(|bound| schema.contains(**bound));
+                assert_eq!(bound, None, "{}: bounds of {field} belong to a word: {schema}", meta.id);
+            }
+            for field in fields.iter().filter(|field| meta.place(field) == Place::Path) {
+                assert!(object.required.iter().any(|name| name == field), "{}: {field} can't be optional", meta.id);
+            }
+        }
+    }
+
+    #[test]
+    fn the_list_is_sound() {
+        walk(&mut Sound::default());
+    }
+}

@@ -1,0 +1,34 @@
+//! What is over is forgotten, so that the database does not grow with what nobody asks for any more.
+
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
+use crate::store::device_logins;
+use crate::{Controller, Result};
+
+/// How often it is looked for.
+const EVERY: Duration = Duration::from_hours(1);
+
+impl Controller {
+    /// Forgets until `stop`.
+    pub async fn forget_what_is_over(self, stop: CancellationToken) {
+        loop {
+            if let Err(error) = self.forget_once().await {
+                tracing::warn!(error = &error as &dyn std::error::Error, "what is over could not be forgotten");
+            }
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = tokio::time::sleep(EVERY) => {}
+            }
+        }
+    }
+
+    /// Keys of requests that were sent long ago, and programs that nobody let in.
+    async fn forget_once(&self) -> Result<()> {
+        let mut tx = self.services.begin().await?;
+        corpus_gate::forget_old(&mut tx).await?;
+        device_logins::forget_expired(&mut tx).await?;
+        Ok(tx.commit().await?)
+    }
+}

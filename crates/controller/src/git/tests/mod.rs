@@ -1,0 +1,7 @@
+//! The git server with the real controller behind it, and a real sshd as the guest.
+
+mod lies;
+mod rights;
+mod whole;
+
+pub(crate) use whole::serve;

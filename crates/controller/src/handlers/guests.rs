@@ -1,0 +1,93 @@
+//! Guests as members see them. What is done to them is in the files below.
+
+mod limits;
+mod power;
+mod preview;
+mod request;
+mod secrets;
+#[cfg(test)]
+mod tests;
+
+use corpus_api::guests::{
+    GetGuest, GetGuestLimits, Guest, GuestEnvironment, GuestLimits, GuestOrder, GuestPage, ListGuests, StopGuest,
+};
+use corpus_api::names::{AttachName, ListNames};
+use corpus_api::{Cursor, Denied, Operation, Write};
+use corpus_domain::{GuestId, GuestState};
+use corpus_gate::{Change, Error, Handle, Permit, Result};
+use sqlx::PgConnection;
+
+use super::{after, lines, page};
+use crate::Controller;
+use crate::store::guests::{self, GuestRow};
+use crate::store::{environments, names};
+
+/// The lists, for their cursors.
+const BY_NAME: &str = "guests by name";
+const NEWEST: &str = "guests, the newest first";
+/// The most names that are shown with a guest.
+const NAMES: i64 = 200;
+
+impl Handle<ListGuests> for Controller {
+    async fn handle(&self, permit: Permit<ListGuests>) -> Result<GuestPage> {
+        let (limit, rows) = lines(permit.limit);
+        let visible = permit.visible();
+        let (cursor, order) = (permit.cursor.as_ref(), permit.sort.unwrap_or_default());
+        let mut conn = permit.connection().await?;
+        let (found, next) = match order {
+            GuestOrder::Name => {
+                let after: Option<String> = after(cursor, BY_NAME)?;
+                let found = guests::by_name(&mut conn, &permit, visible.as_deref(), after.as_deref(), rows).await?;
+                page(found, limit, |guest| Cursor::after(BY_NAME, &guest.name))
+            }
+            GuestOrder::Newest => {
+                let before = after(cursor, NEWEST)?;
+                let found = guests::newest(&mut conn, &permit, visible.as_deref(), before, rows).await?;
+                page(found, limit, |guest| Cursor::after(NEWEST, &guest.id))
+            }
+        };
+        let found: Vec<GuestId> = found.into_iter().map(|guest| guest.id).collect();
+        Ok(GuestPage { items: guests::lines(&mut conn, &found).await?, next })
+    }
+}
+
+impl Handle<GetGuest> for Controller {
+    async fn handle(&self, permit: Permit<GetGuest>) -> Result<Guest> {
+        let (id, who, project) = (permit.guest, permit.who(), Some(permit.project()?));
+        let mut conn = permit.connection().await?;
+        let guest = guests::whole(&mut conn, id).await?.ok_or(Denied::NotFound)?;
+        let of_guest = ListNames { guest: Some(id), ..ListNames::default() };
+        let names = names::list(&mut conn, &of_guest, None, None, NAMES).await?;
+        let placement = environments::on_guest(&mut conn, id).await?;
+        let deployed_to = placement.map(|on| GuestEnvironment { state: on.state, is_leader: on.is_leader() });
+        let (may_operate, may_change) = (who.can::<StopGuest>(project), who.can::<AttachName>(project));
+        Ok(Guest { names, deployed_to, may_operate, may_change, ..guest })
+    }
+}
+
+impl Handle<GetGuestLimits> for Controller {
+    async fn handle(&self, permit: Permit<GetGuestLimits>) -> Result<GuestLimits> {
+        let guest = guests::get(&mut *permit.connection().await?, permit.guest).await?;
+        Ok(guest.ok_or(Denied::NotFound)?.limits.into())
+    }
+}
+
+/// The guest that is to be changed.
+async fn row<O: Operation<Kind = Write>>(change: &mut Change<O>, id: GuestId) -> Result<GuestRow> {
+    Ok(guests::get(change.transaction().await?, id).await?.ok_or(Denied::NotFound)?)
+}
+
+/// Moves a guest to a state in which a job is on it.
+async fn move_guest(conn: &mut PgConnection, guest: &GuestRow, from: &[GuestState], to: GuestState) -> Result<()> {
+    if guests::set_state(conn, guest.id, from, to, None).await? { Ok(()) } else { Err(wrong_state(guest)) }
+}
+
+fn wrong_state(guest: &GuestRow) -> Error {
+    Error::Conflict(format!("{} is {} now; this can't be done in that state.", guest.name, guest.state))
+}
+
+/// Whether nothing is on its way with it.
+fn is_settled(guest: &GuestRow) -> Result<()> {
+    let settled = matches!(guest.state, GuestState::Running | GuestState::Stopped);
+    if settled { Ok(()) } else { Err(wrong_state(guest)) }
+}

@@ -1,0 +1,97 @@
+//! How much a guest may take of its node: its limits, and its storage.
+
+use corpus_api::guests::{EnlargeGuest, SetGuestLimits};
+use corpus_api::jobs::JobAccepted;
+use corpus_api::{Denied, Operation, Version, Write};
+use corpus_domain::{GuestId, Limits, Room, SizeProfile, processors};
+use corpus_gate::audit::Entry;
+use corpus_gate::{Change, Committed, Error, Handle, Result};
+use serde_json::json;
+
+use super::{is_settled, row};
+use crate::Controller;
+use crate::sagas::{guest_enlarge, guest_limit};
+use crate::store::guests::{self, GuestRow};
+use crate::store::nodes;
+use crate::store::nodes::Node;
+
+impl Handle<EnlargeGuest> for Controller {
+    async fn handle(&self, mut change: Change<EnlargeGuest>) -> Result<Committed<EnlargeGuest>> {
+        let (id, size) = (change.guest, change.size);
+        let (guest, node) = hold(&mut change, id).await?;
+        enlargeable(&guest, &node, size)?;
+        let job = self.queue(&mut change, guest_enlarge::job(&guest, size)).await?;
+        let entry = Entry::new("guest.enlarge", guest.name.as_str()).id(id.0);
+        let detail = json!({ "from": guest.size, "to": size });
+        change.commit(entry.detail(detail), JobAccepted { job }).await
+    }
+}
+
+impl Handle<SetGuestLimits> for Controller {
+    async fn handle(&self, mut change: Change<SetGuestLimits>) -> Result<Committed<SetGuestLimits>> {
+        let (id, chosen) = (change.guest, change.limits());
+        let (guest, node) = hold(&mut change, id).await?;
+        let to = chosen.over(guest.limits);
+        is_settled(&guest)?;
+        if to == guest.limits {
+            return Err(Error::field("memory", "These are its limits already: change one of them."));
+        }
+        if guests::is_being_limited(change.transaction().await?, id).await? {
+            let message = format!("The limits of {} are just being changed. Try again when that is done.", guest.name);
+            return Err(Error::Conflict(message));
+        }
+        if change.version != Version::of(&guest.limits) {
+            return Err(Error::Changed);
+        }
+        let most = guest.limits.most(to);
+        promisable(&guest, &node, most)?;
+        guests::set_limits(change.transaction().await?, id, most).await?;
+        let job = self.queue(&mut change, guest_limit::job(&guest, to)).await?;
+        let entry = Entry::new("guest.limit", guest.name.as_str()).id(id.0);
+        let detail = json!({ "from": guest.limits, "to": to });
+        change.commit(entry.detail(detail), JobAccepted { job }).await
+    }
+}
+
+/// The guest and its node, which stay as they are read until the change is over.
+async fn hold<O: Operation<Kind = Write>>(change: &mut Change<O>, id: GuestId) -> Result<(GuestRow, Node)> {
+    let on = row(change, id).await?.node_id;
+    let tx = change.transaction().await?;
+    nodes::lock(tx, on).await?;
+    guests::hold(tx, id).await?;
+    let node = nodes::get(tx, on).await?.ok_or(Denied::NotFound)?;
+    Ok((row(change, id).await?, node))
+}
+
+/// What the guest gets more must be free on its node; what it gets less needs no room.
+fn promisable(guest: &GuestRow, node: &Node, most: Limits) -> Result<()> {
+    let room = |limits| Room::of_guest(limits, guest.backing, guest.size);
+    let more = room(most).without(room(guest.limits));
+    let Some(free) = node.free() else { return Ok(()) };
+    let refused = |field, has: String, needed: String| {
+        let message = format!("{} has {has} free, and {needed} more are needed. Choose less.", node.address);
+        Err(Error::field(field, message))
+    };
+    if more.memory > free.memory {
+        return refused("memory", free.memory.gib(), more.memory.gib());
+    }
+    if more.cpu_millis > free.cpu_millis {
+        return refused("cpu", processors(free.cpu_millis), processors(more.cpu_millis));
+    }
+    Ok(())
+}
+
+fn enlargeable(guest: &GuestRow, node: &Node, size: SizeProfile) -> Result<()> {
+    if !guest.backing.has_size() {
+        return Err(Error::Conflict(format!(
+            "{} is on {}, which fills its node's disk: it has no size to enlarge.",
+            guest.name, guest.backing
+        )));
+    }
+    is_settled(guest)?;
+    if !guest.size.larger_than().any(|larger| larger == size) {
+        let message = format!("It has {} already, and storage does not shrink: choose a larger size.", guest.size);
+        return Err(Error::field("size", message));
+    }
+    guest.storage_free(node, size).map_err(|why| Error::field("size", format!("{why}. Choose a smaller size.")))
+}

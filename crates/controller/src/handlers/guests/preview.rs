@@ -1,0 +1,77 @@
+//! What would come of a request for a guest: the rules of the request, without its locks.
+
+use corpus_api::guests::{GuestPreview, PreviewGuest, PreviewedNode};
+use corpus_api::{Denied, Wrong};
+use corpus_domain::{GuestName, Room};
+use corpus_gate::{Error, Handle, Permit, Result};
+use sqlx::PgConnection;
+
+use super::request::{making, no_node, supported};
+use crate::Controller;
+use crate::store::nodes::Node;
+use crate::store::{guests, nodes, room};
+
+impl Handle<PreviewGuest> for Controller {
+    async fn handle(&self, permit: Permit<PreviewGuest>) -> Result<GuestPreview> {
+        let mut conn = permit.connection().await?;
+        let mut wrong = Vec::new();
+        if let Some(name) = &permit.name {
+            note(&mut wrong, self.may_have_name(&mut conn, &permit, name).await)?;
+        }
+        let making = making(&permit.request(NAMELESS.parse()?))?;
+        note(&mut wrong, supported(&making))?;
+        let node = note(&mut wrong, place(&mut conn, &permit, making.needed).await)?;
+        let Room { memory, cpu_millis, storage } = making.needed;
+        Ok(GuestPreview { wrong, node, memory, cpu_millis, storage })
+    }
+}
+
+/// What a guest is called whose name was not typed yet.
+const NAMELESS: &str = "unnamed.invalid";
+
+impl Controller {
+    async fn may_have_name(
+        &self,
+        conn: &mut PgConnection,
+        permit: &Permit<PreviewGuest>,
+        name: &GuestName,
+    ) -> Result<()> {
+        self.is_free_for_guest(conn, &permit.who(), permit.project()?, name).await?;
+        if guests::is_there(conn, name).await? {
+            return Err(Error::field("name", format!("{name} is taken already; choose another name.")));
+        }
+        Ok(())
+    }
+}
+
+/// Keeps what is wrong with a field; what fails otherwise, fails.
+fn note<T>(wrong: &mut Vec<Wrong>, judged: Result<T>) -> Result<Option<T>> {
+    match judged {
+        Ok(good) => Ok(Some(good)),
+        Err(Error::Field { field, message, .. }) => {
+            wrong.push(Wrong::new(field, corpus_gate::sentence(&message)));
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+async fn place(conn: &mut PgConnection, asked: &PreviewGuest, needed: Room) -> Result<PreviewedNode> {
+    let Some(id) = room::pick(conn, asked.environment, asked.node, needed).await? else {
+        let request = asked.request(NAMELESS.parse()?);
+        return Err(no_node(&nodes::list(conn, asked.node).await?, &request, needed));
+    };
+    let node = nodes::get(conn, id).await?.ok_or(Denied::NotFound)?;
+    let fits = fits(&node, needed);
+    let why = match asked.node {
+        Some(_) => "You chose it.",
+        None => "It has room for the most guests like this one.",
+    };
+    Ok(PreviewedNode { id, address: node.address, fits, why: why.to_owned() })
+}
+
+/// How many such guests a node has room for.
+fn fits(node: &Node, needed: Room) -> u64 {
+    let slots = u64::from(node.slots.saturating_sub(node.guests));
+    node.free().map_or(slots, |free| free.holds(needed).min(slots))
+}

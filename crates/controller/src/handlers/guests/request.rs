@@ -1,0 +1,212 @@
+//! Requesting a guest: everything that can be refused is refused here, at the form.
+
+use corpus_api::Denied;
+use corpus_api::guests::{GuestRequested, RequestGuest};
+use corpus_domain::{
+    Backing, Driver, Environment, GuestId, ImageName, JobId, Limits, Mode, NodeState, Reachability, Room,
+};
+use corpus_gate::audit::Entry;
+use corpus_gate::{Change, Committed, Error, Handle, Result};
+use serde_json::json;
+use uuid::Uuid;
+
+use super::row;
+use crate::Controller;
+use crate::sagas::guest_create;
+use crate::store::nodes::Node;
+use crate::store::{guests, nodes, room};
+
+/// How often a node is chosen anew when others take its room meanwhile.
+const TRIES: u32 = 8;
+
+/// What a guest is made of, as asked or as is usual.
+pub(super) struct Making {
+    driver: Driver,
+    backing: Backing,
+    mode: Mode,
+    image: ImageName,
+    limits: Limits,
+    pub(super) needed: Room,
+}
+
+impl Handle<RequestGuest> for Controller {
+    async fn handle(&self, mut change: Change<RequestGuest>) -> Result<Committed<RequestGuest>> {
+        let (wanted, who, project) = (change.operation(), change.who(), change.project()?);
+        let making = making(&wanted)?;
+        supported(&making)?;
+        for name in wanted.names.iter() {
+            let free = self.is_nobody_elses(&mut change, project, name).await;
+            free.map_err(|error| at_field(error, "names"))?;
+        }
+        let node = pick_node(&mut change, making.needed).await?;
+        self.can_be_called(change.transaction().await?, &who, project, &wanted.name).await?;
+        let id = GuestId(Uuid::now_v7());
+        let sealed = wanted.password.as_ref().map(|password| self.services.seal_password(id, password.secret()));
+        let sealed = sealed.transpose()?;
+        let new = guests::NewGuest {
+            id,
+            name: &wanted.name,
+            node: node.id,
+            project,
+            environment: wanted.environment,
+            driver: making.driver,
+            image: &making.image,
+            backing: making.backing,
+            size: wanted.size,
+            limits: making.limits,
+            mode: making.mode,
+            ip: wanted.ip,
+            mac: wanted.mac,
+            password_sealed: sealed.as_deref(),
+            autostart: wanted.autostart,
+            privileged: wanted.privileged.as_ref(),
+        };
+        let inserted = guests::insert(change.transaction().await?, &new, who.id).await;
+        inserted.map_err(|error| taken(error, &wanted))?;
+        let job = self.begin(&mut change, id, &node).await?;
+        let entry = Entry::new("guest.request", wanted.name.as_str()).id(id.0).detail(json!({ "node": node.address }));
+        change.commit(entry, GuestRequested { guest: id, job }).await
+    }
+}
+
+impl Controller {
+    /// Queues the job that makes the guest, and behind it those that attach its names.
+    async fn begin(&self, change: &mut Change<RequestGuest>, id: GuestId, node: &Node) -> Result<JobId> {
+        let wanted = change.operation();
+        if let Some(reason) = &wanted.privileged {
+            let detail = json!({ "node": node.address, "reason": reason });
+            change.note(Entry::new("guest.privilege", wanted.name.as_str()).id(id.0).detail(detail)).await?;
+        }
+        let guest = row(change, id).await?;
+        let job = self.queue(change, guest_create::job(&guest)).await?;
+        for name in wanted.names.iter() {
+            let attached = self.want_name(change, &guest, name).await;
+            let (attached, _) = attached.map_err(|error| at_field(error, "names"))?;
+            let entry = Entry::new("name.attach", name.as_str()).id(attached.0);
+            change.note(entry.detail(json!({ "guest": guest.name }))).await?;
+        }
+        Ok(job)
+    }
+}
+
+pub(super) fn making(wanted: &RequestGuest) -> Result<Making> {
+    let (limits, backing) = (wanted.limits().over(wanted.size.limits()), wanted.backing.unwrap_or(Backing::Overlayfs));
+    Ok(Making {
+        driver: wanted.driver.unwrap_or(Driver::Lxc),
+        backing,
+        mode: wanted.mode.unwrap_or(Mode::Masterless),
+        image: wanted.image.clone().map_or_else(|| guest_create::IMAGE.parse(), Ok)?,
+        limits,
+        needed: Room::of_guest(limits, backing, wanted.size),
+    })
+}
+
+/// The node asked for, or of those that take guests of the environment the one with the most room, held
+/// until the change is over. Between the choice and the lock another request may have taken the room:
+/// then the choice is made again.
+async fn pick_node(change: &mut Change<RequestGuest>, needed: Room) -> Result<Node> {
+    let wanted = change.operation();
+    for _ in 0..TRIES {
+        let tx = change.transaction().await?;
+        let Some(id) = room::pick(tx, wanted.environment, wanted.node, needed).await? else {
+            return Err(no_node(&nodes::list(tx, wanted.node).await?, &wanted, needed));
+        };
+        nodes::lock(tx, id).await?;
+        if room::pick(tx, wanted.environment, Some(id), needed).await?.is_none() {
+            change.start_over().await?;
+            continue;
+        }
+        let node = nodes::get(tx, id).await?.ok_or(Denied::NotFound)?;
+        if let Some(ip) = wanted.ip.filter(|ip| !node.network.takes(*ip)) {
+            let message = format!("{ip} is not an address for guests in {}.", node.network);
+            return Err(Error::field("ip", message));
+        }
+        return Ok(node);
+    }
+    Err(Error::Conflict("Many guests are being requested at once. Try again.".to_owned()))
+}
+
+/// What this release can make; the rest of the design's words are known and refused.
+pub(super) fn supported(wanted: &Making) -> Result<()> {
+    if wanted.driver != Driver::Lxc {
+        return Err(Error::field("driver", "Only lxc guests can be made so far."));
+    }
+    if !matches!(wanted.backing, Backing::Dir | Backing::Overlayfs | Backing::Loop) {
+        return Err(Error::field("backing", "Only overlayfs, loop and dir can be used so far."));
+    }
+    if wanted.mode != Mode::Masterless {
+        return Err(Error::field("mode", "Only masterless can be used so far."));
+    }
+    if wanted.image.as_str() != guest_create::IMAGE {
+        return Err(Error::field("image", format!("There is no image {}.", wanted.image)));
+    }
+    Ok(())
+}
+
+/// Why no node takes the guest: what is the matter with the one asked for, or what the one with the most room lacks.
+pub(super) fn no_node(nodes: &[Node], wanted: &RequestGuest, needed: Room) -> Error {
+    let obstacle = |node: &Node| obstacle(node, wanted.environment);
+    let message = match (wanted.node, nodes) {
+        (Some(_), [node]) => obstacle(node).unwrap_or_else(|| lacks(node, needed)),
+        (Some(_), _) => return Denied::NotFound.into(),
+        (None, _) => {
+            let able = nodes.iter().filter(|node| obstacle(node).is_none());
+            let best = able.max_by_key(|node| node.free().map(|free| (free.holds(needed), free.memory)));
+            match best {
+                Some(node) => format!("{} Choose less, link another node, or destroy a guest.", lacks(node, needed)),
+                None => format!("No node takes guests of {} now. Link or initialize one.", wanted.environment),
+            }
+        }
+    };
+    Error::field("node", message)
+}
+
+fn lacks(node: &Node, needed: Room) -> String {
+    match node.free() {
+        Some(free) if free.holds(needed) == 0 => {
+            format!("{} has {free} free, and {needed} are needed: it has no slot for this guest.", node.address)
+        }
+        _ => format!("{} has no free slot: all {} are in use.", node.address, node.slots),
+    }
+}
+
+/// Why a node takes no guests of an environment now, whatever they need.
+fn obstacle(node: &Node, environment: Environment) -> Option<String> {
+    if node.state != NodeState::Ready {
+        return Some(format!("{} is {}, not ready.", node.address, node.state));
+    }
+    if !node.environments.contains(&environment) {
+        return Some(format!("{} takes no guests of {environment}.", node.address));
+    }
+    match node.reachability {
+        Reachability::Reachable => None,
+        Reachability::Unknown => Some(format!("{} has not been read yet; try again in a few seconds.", node.address)),
+        Reachability::Unreachable | Reachability::HostKeyChanged => {
+            Some(format!("{} does not answer now.", node.address))
+        }
+    }
+}
+
+/// Which unique rule was broken, as an error at its field.
+fn taken(error: sqlx::Error, wanted: &RequestGuest) -> Error {
+    let rule = match &error {
+        sqlx::Error::Database(inner) => inner.constraint().unwrap_or_default().to_owned(),
+        _ => String::new(),
+    };
+    match rule.as_str() {
+        "guests_node_id_ip_key" => {
+            Error::taken(error, "ip", "This address is in use on the node; leave it empty for a free one.")
+        }
+        "guests_node_id_mac_key" => {
+            Error::taken(error, "mac", "This MAC is in use on the node; leave it empty for a free one.")
+        }
+        _ => Error::taken(error, "name", format!("{} is taken already; choose another name.", wanted.name)),
+    }
+}
+
+fn at_field(error: Error, field: &'static str) -> Error {
+    match error {
+        Error::Field { message, .. } => Error::field(field, message),
+        other => other,
+    }
+}

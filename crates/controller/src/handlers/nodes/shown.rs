@@ -1,0 +1,70 @@
+//! A node as it is answered, made from its row.
+
+use std::collections::HashMap;
+
+use corpus_api::nodes::{Drift, DriverFact, Node, NodeFacts, NodeLine, NodeReading, SafeguardFact};
+use corpus_domain::{GuestId, GuestName};
+use corpus_protocol::{Facts, Reading};
+
+use crate::store::drift::Finding;
+use crate::store::nodes;
+
+/// Leaves what members may know. What differs, what was read and why it failed names guests and routes of
+/// every project: that is for those who repair.
+pub(super) fn tell_less(row: &mut nodes::Node) {
+    row.drift.clear();
+    row.state_reason = None;
+    row.reachability_reason = None;
+}
+
+/// The whole, with the guests that its findings name.
+pub(super) fn whole(line: NodeLine, row: nodes::Node, guests: &HashMap<GuestName, GuestId>) -> Node {
+    Node {
+        line,
+        ssh_port: row.ssh_port,
+        ssh_user: row.ssh_user,
+        fingerprint: row.fingerprint,
+        state_reason: row.state_reason,
+        reachability_reason: row.reachability_reason,
+        network: row.network,
+        bridge: row.bridge,
+        capacity: row.capacity,
+        promised: row.promised,
+        overcommit: row.overcommit,
+        facts: row.facts.map(facts),
+        facts_at: row.facts_at,
+        reading: row.reading.map(|Reading { load, uptime_s, .. }| NodeReading { load, uptime_s }),
+        drift: row.drift.into_iter().map(|one| drift(one, guests)).collect(),
+        checked_at: row.checked_at,
+    }
+}
+
+fn drift(one: Finding, guests: &HashMap<GuestName, GuestId>) -> Drift {
+    let guest = one.guest.as_ref().and_then(|name| guests.get(name).copied());
+    Drift { kind: one.kind, guest, guest_name: one.guest, text: one.text, since: one.since }
+}
+
+fn facts(facts: Facts) -> NodeFacts {
+    let driver = |one: corpus_protocol::DriverFact| {
+        let corpus_protocol::DriverFact { driver, version, obstacle } = one;
+        DriverFact { driver, version, obstacle }
+    };
+    let safeguard = |one: corpus_protocol::SafeguardFact| {
+        let corpus_protocol::SafeguardFact { safeguard, in_force, detail } = one;
+        SafeguardFact { safeguard, in_force, detail }
+    };
+    NodeFacts {
+        hostname: facts.hostname,
+        os: facts.os,
+        kernel: facts.kernel,
+        architecture: facts.architecture,
+        processor: facts.cpu.model,
+        processors: facts.cpu.count,
+        memory: facts.memory,
+        storage: facts.storage.total,
+        addresses: facts.addresses.iter().map(ToString::to_string).collect(),
+        drivers: facts.drivers.into_iter().map(driver).collect(),
+        confinement: facts.confinement.into_iter().map(safeguard).collect(),
+        not_held: facts.not_held,
+    }
+}

@@ -1,0 +1,41 @@
+//! The provisioning service: everything that Corpus decides and does.
+//!
+//! Every door asks the operations of `corpus_api` here, through the gate, which judges who may and keeps the
+//! audit; what takes longer than a query is a job.
+
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests write rows by connections of their own"))]
+
+mod background;
+mod controller;
+mod drift;
+mod git;
+mod groups;
+mod handlers;
+mod job_errors;
+pub mod mail;
+mod ops;
+mod project_settings;
+mod rules;
+mod sagas;
+pub mod seal;
+mod server_keys;
+mod services;
+pub mod ssh_keys;
+pub mod store;
+mod surroundings;
+
+#[cfg(test)]
+mod layers;
+
+use {corpus_dns as dns, corpus_fleet as nodes, corpus_jobs as jobs};
+
+pub use controller::{Controller, Parts};
+pub use corpus_gate::{Ask, Error, Handle, HandleStream, Key, Result, sentence};
+pub use groups::{GroupsError, ProjectGroups};
+pub use handlers::device_logins::{Standing, Waiting};
+pub use ops::GitTarget;
+pub use rules::Rules;
+pub use services::Settings;
+pub use store::keys::KeyHolder;
+pub use store::users::SignIn;
+pub use surroundings::Surroundings;

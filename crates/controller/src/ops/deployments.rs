@@ -1,0 +1,106 @@
+//! Deployments that begin on their guest, by a push, and what must be so that one can begin.
+
+use corpus_domain::{DeploymentId, GuestId, GuestState, JobId, Trigger, UserId};
+use serde_json::json;
+use sqlx::PgTransaction;
+
+use super::jobs_error;
+use crate::jobs::{Jobs, NewJob};
+use crate::sagas::deploy;
+use crate::store::deployments::NewDeployment;
+use crate::store::environments::Placement;
+use crate::store::{audit, deployments, environments, users};
+use crate::{Controller, Error, Result};
+use corpus_api::Denied;
+
+impl Controller {
+    /// A deployment that began on its guest without an order of ours, by a push: its row is made
+    /// if it is new, and the job that follows it. Repeatable; one whose job ended before the
+    /// guest had told its end gets another job.
+    pub async fn deployment_began(
+        &self,
+        by: Option<UserId>,
+        guest: GuestId,
+        id: DeploymentId,
+        trigger: Trigger,
+    ) -> Result<JobId> {
+        let mut tx = self.services.begin().await?;
+        let placement = environments::on_guest(&mut tx, guest).await?.ok_or(Denied::NotFound)?;
+        let (project, environment) = (placement.project, placement.environment);
+        let member = match by {
+            Some(by) => users::principal(&mut tx, by).await?,
+            None => None,
+        };
+        let login = member.as_ref().map_or("", |member| member.login.as_str());
+        let new = NewDeployment { id, on: &placement, trigger, ordered: None, by_id: by, by: login, leader: None };
+        if let Some(number) = deployments::insert(&mut tx, &new).await? {
+            let detail = json!({ "environment": environment, "number": number, "trigger": trigger, "deployment": id });
+            let entry = audit::Entry {
+                action: "deployment.begin",
+                subject: placement.name.as_str(),
+                subject_id: Some(project.0),
+                detail,
+            };
+            let actor = if login.is_empty() { placement.guest_name.as_str() } else { login };
+            audit::write_as(&mut tx, by.map(|id| id.0), actor, entry).await?;
+        } else if let Some(member) = &member {
+            deployments::set_pusher(&mut tx, id, member.id, login).await?;
+        }
+        let job = self.follow(&mut tx, id, &placement, by).await?;
+        tx.commit().await?;
+        Ok(job)
+    }
+
+    /// The job that sees the deployment to its end: the one that is on it, or a new one.
+    async fn follow(
+        &self,
+        tx: &mut PgTransaction<'_>,
+        id: DeploymentId,
+        placement: &Placement,
+        by: Option<UserId>,
+    ) -> Result<JobId> {
+        let progress = deployments::hold(tx, id).await?.ok_or(Denied::NotFound)?;
+        if (progress.project, progress.guest) != (placement.project, placement.guest) {
+            return Err(Denied::NotFound.into());
+        }
+        if let Some(job) = progress.job
+            && (progress.is_final || !Jobs::row_on(tx, job).await.map_err(jobs_error)?.state.is_over())
+        {
+            return Ok(job);
+        }
+        let followers = if placement.is_leader() {
+            environments::followers(tx, placement.project, placement.environment).await?
+        } else {
+            Vec::new()
+        };
+        let mut new: NewJob<_> = deploy::job(id, progress.number, placement, &followers);
+        if let Some(by) = by {
+            new = new.created_by(by);
+        }
+        let job = self.jobs.submit(tx, new).await.map_err(jobs_error)?.id();
+        deployments::set_job(tx, id, job).await?;
+        Ok(job)
+    }
+}
+
+/// So must its followers: what can't go live on one of them goes live on none.
+pub(crate) fn followers_run(followers: &[Placement]) -> Result<()> {
+    let Some(down) = followers.iter().find(|follower| follower.guest_state != GuestState::Running) else {
+        return Ok(());
+    };
+    Err(Error::Conflict(format!(
+        "{}, a guest of {}'s {}, is {}; start it, or take it from the environment.",
+        down.guest_name, down.name, down.environment, down.guest_state
+    )))
+}
+
+/// The guest of an environment must run for what is asked of it now.
+pub(crate) fn runs(placement: &Placement) -> Result<()> {
+    if placement.guest_state == GuestState::Running {
+        return Ok(());
+    }
+    Err(Error::Conflict(format!(
+        "{}, the guest of {}'s {}, is {}; start it first.",
+        placement.guest_name, placement.name, placement.environment, placement.guest_state
+    )))
+}

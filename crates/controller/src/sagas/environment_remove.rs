@@ -1,0 +1,80 @@
+//! Removing an environment, or one of its guests: the project leaves the guest, which stays.
+//!
+//! There is no way back from this, so nothing is undone: a failure leaves the environment
+//! `failed` with the reason, and removing it again goes on where it ended.
+
+use corpus_domain::{EnvironmentState, GuestState, JobKind};
+use corpus_protocol::Request;
+use serde::{Deserialize, Serialize};
+
+use super::guest_calls::{LAYOUT, On, ask, find_placement};
+use crate::jobs::{Job, JobParams, NewJob, Retry, Step, StepContext, StepError};
+use crate::services::Services;
+use crate::store::environments::{self, Placement};
+
+/// What the job is about.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Params {
+    on: On,
+    with_data: bool,
+}
+
+impl JobParams for Params {
+    const KIND: JobKind = JobKind::EnvironmentRemove;
+}
+
+type Ctx = StepContext<Services, Params>;
+
+/// The job for an environment whose state was set to leaving.
+pub fn job(placement: &Placement, with_data: bool) -> NewJob<Params> {
+    let on = On::from(placement);
+    let title = format!("Remove {} of {} from {}", placement.environment, placement.name, placement.guest_name);
+    NewJob::new(title, Params { on: on.clone(), with_data })
+        .guest(on.guest)
+        .project(on.project)
+        .node(on.node)
+        .locks(on.alone())
+}
+
+/// The steps.
+pub fn steps() -> Job<Services, Params> {
+    Job::new()
+        .step(Step::new("mark", "Mark as leaving", mark).undo(mark_failed))
+        .step(Step::new("project", "Take the project from the guest", absent).limit(LAYOUT).retry(Retry::times(10)))
+        .step(Step::new("forget", "Free the guest", forget).not_cancellable())
+}
+
+async fn mark(ctx: Ctx) -> Result<(), StepError> {
+    set_state(&ctx, EnvironmentState::Leaving, None).await
+}
+
+async fn mark_failed(ctx: Ctx) -> Result<(), StepError> {
+    set_state(&ctx, EnvironmentState::Failed, Some("it was not removed completely; remove it again")).await
+}
+
+async fn set_state(ctx: &Ctx, to: EnvironmentState, reason: Option<&str>) -> Result<(), StepError> {
+    let on = &ctx.params().on;
+    let mut tx = ctx.begin().await?;
+    environments::set_state(&mut tx, on.guest, EnvironmentState::ALL, to, reason).await?;
+    Ok(tx.commit().await?)
+}
+
+async fn absent(ctx: Ctx) -> Result<(), StepError> {
+    let on = &ctx.params().on;
+    let Some(placement) = find_placement(&ctx, on).await? else { return Ok(()) };
+    if placement.guest_state == GuestState::Failed {
+        ctx.log(format!("{} is gone, and the project with it", placement.guest_name));
+        return Ok(());
+    }
+    let request = Request::EnsureProjectAbsent { project: on.name.clone(), data: ctx.params().with_data };
+    ask(&ctx, on, request, LAYOUT).await.map(drop)
+}
+
+async fn forget(ctx: Ctx) -> Result<(), StepError> {
+    let on = &ctx.params().on;
+    let mut tx = ctx.begin().await?;
+    environments::delete(&mut tx, on.guest).await?;
+    tx.commit().await?;
+    ctx.services().guests.forget(on.guest);
+    Ok(())
+}

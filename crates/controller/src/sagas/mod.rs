@@ -1,0 +1,51 @@
+//! The jobs of Corpus, one file each: parameters, steps in order, and beside each step what
+//! takes it back. The words of kinds and steps are stored and stay the same across releases.
+
+mod guest_calls;
+mod node_calls;
+
+pub mod deploy;
+pub mod environment_configure;
+pub mod environment_remove;
+pub mod environment_set_up;
+pub mod guest_create;
+pub mod guest_destroy;
+pub mod guest_enlarge;
+pub mod guest_limit;
+pub mod guest_power;
+pub mod keys_sync;
+pub mod name_attach;
+pub mod name_detach;
+pub mod node_initialize;
+pub mod node_link;
+pub mod node_repair;
+pub mod node_unlink;
+
+use crate::jobs::Registry;
+use crate::services::Services;
+
+/// All kinds of jobs.
+pub fn registry() -> Registry<Services> {
+    Registry::new()
+        .with(node_link::steps())
+        .with(node_initialize::steps())
+        .with(node_repair::steps())
+        .with(node_unlink::steps())
+        .with(guest_create::steps())
+        .with(guest_power::start_steps())
+        .with(guest_power::stop_steps())
+        .with(guest_power::restart_steps())
+        .with(guest_enlarge::steps())
+        .with(guest_limit::steps())
+        .with(guest_destroy::steps())
+        .with(name_attach::steps())
+        .with(name_detach::steps())
+        .with(keys_sync::steps())
+        .with(environment_set_up::steps())
+        .with(environment_configure::steps())
+        .with(environment_remove::steps())
+        .with(deploy::steps())
+}
+
+#[cfg(test)]
+mod tests;

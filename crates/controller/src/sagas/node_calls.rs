@@ -1,0 +1,196 @@
+//! What steps ask of nodes, and how failures of nodes become failures of steps.
+
+use std::net::Ipv4Addr;
+use std::time::Duration;
+
+use corpus_domain::{GuestId, GuestName, NodeId};
+use corpus_protocol::{Answer, AuthorizedKeys, ErrorKind, GuestFile, Request, RequestError};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::jobs::{JobParams, StepContext, StepError};
+use crate::nodes::{Call, Endpoint, HostId, NodeEndpoint, NodeError, Pool};
+use crate::services::Services;
+use crate::store::nodes::Node;
+use crate::store::{keys, nodes, plan};
+
+/// How long a node may take for what is normally done in a blink.
+pub const SHORT: Duration = Duration::from_secs(30);
+/// How long one try waits for a host that can't be reached: with three tries, a reboot or a
+/// network that is cut for a minute fails no job. Less than the minute that a try may take.
+const PATIENCE: Duration = Duration::from_secs(45);
+/// The pause between two attempts to reach it; the pool has its own, growing ones behind it.
+const LOOK_AGAIN: Duration = Duration::from_millis(500);
+
+/// The node's row.
+pub async fn node<P: JobParams>(ctx: &StepContext<Services, P>, id: NodeId) -> Result<Node, StepError> {
+    let mut conn = ctx.services().db.acquire().await?;
+    nodes::get(&mut conn, id).await?.ok_or_else(|| StepError::permanent("the node is not linked any more"))
+}
+
+/// Where the node answers and by what it is recognised.
+pub async fn endpoint<P: JobParams>(ctx: &StepContext<Services, P>, id: NodeId) -> Result<NodeEndpoint, StepError> {
+    node(ctx, id)
+        .await?
+        .endpoint()
+        .map_err(|error| StepError::permanent("the pinned host key can't be read").caused_by(error))
+}
+
+/// Asks the node for something in the name of the job; its log lines go to the job's log. A
+/// cancel goes on to the node, and what it ran there has ended when this returns.
+pub async fn ask<P: JobParams>(
+    ctx: &StepContext<Services, P>,
+    id: NodeId,
+    request: Request,
+    limit: Duration,
+) -> Result<Answer, StepError> {
+    let Asked { awaited, answer } = patiently(ctx, is_away, || ask_node(ctx, id, request.clone(), limit)).await?;
+    answer.map_err(|error| failed_at(awaited, error))
+}
+
+/// The same without waiting for a node that can't be reached.
+pub async fn ask_once<P: JobParams>(
+    ctx: &StepContext<Services, P>,
+    id: NodeId,
+    request: Request,
+    limit: Duration,
+) -> Result<Answer, StepError> {
+    let Asked { awaited, answer } = ask_node(ctx, id, request, limit).await?;
+    answer.map_err(|error| failed_at(awaited, error))
+}
+
+/// What became of one request.
+pub struct Asked {
+    /// What a job waits for as long as its host is away: `node 10.0.0.7 to answer`.
+    pub awaited: String,
+    /// What the host said, its own failures included.
+    pub answer: Result<Answer, NodeError>,
+}
+
+/// Asks again for a while as long as the host `is_away`, and the job says so meanwhile.
+pub async fn patiently<P: JobParams, F: Future<Output = Result<Asked, StepError>>>(
+    ctx: &StepContext<Services, P>,
+    is_away: impl Fn(&NodeError) -> bool,
+    ask: impl Fn() -> F,
+) -> Result<Asked, StepError> {
+    let until = Instant::now() + ctx.paced(PATIENCE);
+    let mut waiting = None;
+    loop {
+        let asked = ask().await?;
+        match &asked.answer {
+            Err(error) if is_away(error) && Instant::now() < until => {
+                if waiting.is_none() {
+                    waiting = Some(ctx.waiting_for(asked.awaited));
+                    ctx.log(error.to_string());
+                }
+            }
+            _ => return Ok(asked),
+        }
+        ctx.or_cancelled(async {
+            tokio::time::sleep(ctx.paced(LOOK_AGAIN)).await;
+            Ok::<(), StepError>(())
+        })
+        .await?;
+    }
+}
+
+/// Nothing was sent: there was no way to the host.
+const fn is_away(error: &NodeError) -> bool {
+    matches!(error, NodeError::Refused { .. } | NodeError::Unreachable { .. } | NodeError::NoAnswer { .. })
+}
+
+async fn ask_node<P: JobParams>(
+    ctx: &StepContext<Services, P>,
+    id: NodeId,
+    request: Request,
+    limit: Duration,
+) -> Result<Asked, StepError> {
+    let endpoint = endpoint(ctx, id).await?;
+    let answer = call(ctx, &ctx.services().nodes, &endpoint, request, limit).await;
+    Ok(Asked { awaited: awaited(&endpoint), answer })
+}
+
+/// One request in the name of the job, to the agent on a node or on a guest.
+pub async fn call<P: JobParams, Id: HostId>(
+    ctx: &StepContext<Services, P>,
+    pool: &Pool<Id>,
+    to: &Endpoint<Id>,
+    request: Request,
+    limit: Duration,
+) -> Result<Answer, NodeError> {
+    // What only reads leaves no record on the host.
+    let changes = !matches!(request, Request::Facts | Request::Read | Request::ReadProject { .. });
+    let cancel = CancellationToken::new();
+    let mut call = Call::new(request, ctx.paced(limit)).cancelled_by(cancel.clone());
+    if changes {
+        call = call.of_job(ctx.next_request());
+    }
+    let answer = pool.call(to, call, |event| ctx.report(&event));
+    tokio::pin!(answer);
+    tokio::select! {
+        answered = &mut answer => answered,
+        () = ctx.cancelled() => {
+            cancel.cancel();
+            answer.await
+        }
+    }
+}
+
+/// A failure at a node as a failure of the step, with what is waited for.
+pub fn failed(endpoint: &NodeEndpoint, error: NodeError) -> StepError {
+    failed_at(awaited(endpoint), error)
+}
+
+fn awaited(endpoint: &NodeEndpoint) -> String {
+    format!("node {} to answer", endpoint.address)
+}
+
+/// The same for any host; `awaited` is what is waited for when trying again may help.
+pub fn failed_at(awaited: String, error: NodeError) -> StepError {
+    let message = error.to_string();
+    match error {
+        NodeError::Remote(error) => error.into(),
+        NodeError::Cancelled { .. } => StepError::cancelled(),
+        error if error.is_transient() || error.is_in_doubt() => {
+            StepError::transient(message).while_waiting_for(awaited).caused_by(error)
+        }
+        error => StepError::permanent(message).caused_by(error),
+    }
+}
+
+/// Brings the node to the plan that the rows say now, the caller's included. When a later plan
+/// is in force already, that one was read after the caller's rows were committed: it is done.
+pub async fn apply<P: JobParams>(ctx: &StepContext<Services, P>, id: NodeId) -> Result<(), StepError> {
+    let mut tx = ctx.begin().await?;
+    let plan = plan::next(&mut tx, id, &ctx.services().settings.surroundings).await?;
+    tx.commit().await?;
+    let request = Request::ApplyNode { plan: Box::new(plan) };
+    let Asked { awaited, answer } = patiently(ctx, is_away, || ask_node(ctx, id, request.clone(), SHORT)).await?;
+    match answer {
+        Ok(_) | Err(NodeError::Remote(RequestError { kind: ErrorKind::Fenced, .. })) => Ok(()),
+        Err(error) => Err(failed_at(awaited, error)),
+    }
+}
+
+/// How a guest resolves names: it asks its node.
+pub fn resolv_conf(gateway: Ipv4Addr, yields: bool) -> GuestFile {
+    let text =
+        format!("# Kept by Corpus until somebody changes it.\nnameserver {gateway}\noptions timeout:2 attempts:3\n");
+    GuestFile { path: "/etc/resolv.conf".to_owned(), text, mode: 0o644, yields }
+}
+
+/// Brings to a guest exactly the keys of the members who may enter it; root is the controller's.
+pub async fn bring_keys<P: JobParams>(
+    ctx: &StepContext<Services, P>,
+    node: NodeId,
+    guest: GuestId,
+    name: &GuestName,
+) -> Result<(), StepError> {
+    let mut conn = ctx.services().db.acquire().await?;
+    let members = keys::lines_for_guest(&mut conn, guest).await?;
+    drop(conn);
+    let account = |name: &str| name.parse().map_err(|error| StepError::permanent("no account name").caused_by(error));
+    let control = vec![ctx.services().control_public_line.clone()];
+    let keys = AuthorizedKeys::from([(account("root")?, control), (account("sysadmin")?, members)]);
+    ask(ctx, node, Request::EnsureKeys { name: name.clone(), keys }, SHORT).await.map(drop)
+}

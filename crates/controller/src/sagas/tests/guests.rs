@@ -1,0 +1,227 @@
+//! Create, power, destroy.
+
+use corpus_api::guests::{
+    DestroyGuest, EnlargeGuest, GetGuest, GetGuestLimits, RestartGuest, SetGuestLimits, StartGuest, StopGuest,
+};
+use corpus_api::keys::RemoveKey;
+use corpus_domain::{Backing, GuestState, JobState, SizeProfile};
+use sqlx::PgPool;
+
+use super::world::{World, faults};
+use crate::jobs::testing::Fault;
+
+const CREATE: [&str; 10] =
+    ["ids", "allocate", "spawn", "hostsfile", "sshkeys", "initial_setup", "start", "routes", "ping", "ready"];
+const DESTROY: [&str; 5] = ["mark", "routes", "names", "absent", "forget"];
+const NAME: &str = "www.trial.corpus.test";
+
+#[sqlx::test(migrations = "../../migrations")]
+#[ignore = "needs the lab"]
+async fn create_fails_and_repeats_at_every_step(db: PgPool) {
+    let world = World::new(db).await;
+    let node = world.ready_node().await;
+    for fault in faults(&CREATE) {
+        let (guest, job) = world.ask_guest(NAME).await;
+        let ended = world.run(job, fault.clone()).await;
+        if matches!(fault, Fault::Repeat(_)) {
+            assert_eq!(ended.state(), JobState::Done, "{fault:?}: {}", ended.story());
+            let job = world.controller.call(&world.member, DestroyGuest { guest }, None).await.unwrap().job;
+            world.done(job).await;
+        } else {
+            assert_eq!(ended.state(), JobState::Undone, "{fault:?}: {}", ended.story());
+        }
+        world.assert_no_guest(NAME).await;
+        assert!(world.guests().await.is_empty(), "{fault:?} left a row");
+    }
+    world.leave(node).await;
+}
+
+#[sqlx::test(migrations = "../../migrations")]
+#[ignore = "needs the lab"]
+async fn create_survives_the_death_of_the_server(db: PgPool) {
+    let world = World::new(db).await;
+    let node = world.ready_node().await;
+    let (guest, job) = world.ask_guest(NAME).await;
+    let events = world.run(job, Fault::None).await.events;
+    let job = world.controller.call(&world.member, DestroyGuest { guest }, None).await.unwrap().job;
+    world.done(job).await;
+    for at in (0..events).step_by(3) {
+        let (guest, job) = world.ask_guest(NAME).await;
+        let ended = world.run(job, Fault::KillAt(at)).await;
+        assert_eq!(ended.state(), JobState::Done, "killed at event {at}: {}", ended.story());
+        assert_eq!(
+            world.controller.call(&world.member, GetGuest { guest }, None).await.unwrap().line.state,
+            GuestState::Running
+        );
+        let job = world.controller.call(&world.member, DestroyGuest { guest }, None).await.unwrap().job;
+        world.done(job).await;
+        world.assert_no_guest(NAME).await;
+    }
+    world.leave(node).await;
+}
+
+#[sqlx::test(migrations = "../../migrations")]
+#[ignore = "needs the lab"]
+async fn destroy_fails_and_repeats_at_every_step(db: PgPool) {
+    let world = World::new(db).await;
+    let node = world.ready_node().await;
+    for fault in faults(&DESTROY) {
+        let (guest, job) = world.ask_guest(NAME).await;
+        world.done(job).await;
+        let job = world.controller.call(&world.member, DestroyGuest { guest }, None).await.unwrap().job;
+        let ended = world.run(job, fault.clone()).await;
+        if ended.state() != JobState::Done
+            && world.controller.call(&world.member, GetGuest { guest }, None).await.is_ok()
+        {
+            let state = world.controller.call(&world.member, GetGuest { guest }, None).await.unwrap().line.state;
+            assert_eq!(state, GuestState::Failed, "{fault:?}: {}", ended.story());
+            let job = world.controller.call(&world.member, DestroyGuest { guest }, None).await.unwrap().job;
+            world.done(job).await;
+        }
+        world.assert_no_guest(NAME).await;
+        assert!(world.guests().await.is_empty(), "{fault:?} left a row");
+    }
+    world.leave(node).await;
+}
+
+#[sqlx::test(migrations = "../../migrations")]
+#[ignore = "needs the lab"]
+async fn power_and_keys(db: PgPool) {
+    let world = World::new(db).await;
+    let node = world.ready_node().await;
+    let (guest, job) = world.ask_guest(NAME).await;
+    world.done(job).await;
+    let state = async || world.controller.call(&world.member, GetGuest { guest }, None).await.unwrap().line.state;
+    for step in ["stop", "stopped"] {
+        let job = world.controller.call(&world.member, StopGuest { guest }, None).await.unwrap().job;
+        let ended = world.run(job, Fault::Repeat(step.to_owned())).await;
+        assert_eq!((ended.state(), state().await), (JobState::Done, GuestState::Stopped), "{}", ended.story());
+        let job = world.controller.call(&world.member, StartGuest { guest }, None).await.unwrap().job;
+        world.done(job).await;
+        assert_eq!(state().await, GuestState::Running);
+    }
+    let job = world.controller.call(&world.member, RestartGuest { guest }, None).await.unwrap().job;
+    world.done(job).await;
+    assert_eq!(state().await, GuestState::Running);
+
+    let line = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl mia@trial";
+    let key = world.add_key(line).await;
+    let keys = "lxc-attach -n www.trial.corpus.test -- cat /etc/corpus/authorized_keys/sysadmin";
+    world.run_open_jobs().await;
+    // Whose it is, instead of what the key says of itself.
+    let kept = format!("{} {}", line.rsplit_once(' ').unwrap().0, world.member.login);
+    assert!(world.on_node(keys).await.contains(&kept), "the key did not arrive");
+    world.controller.call(&world.member, RemoveKey { key }, None).await.unwrap();
+    world.run_open_jobs().await;
+    assert!(!world.on_node(keys).await.contains(&kept), "the key did not leave");
+
+    let job = world.controller.call(&world.member, DestroyGuest { guest }, None).await.unwrap().job;
+    world.done(job).await;
+    world.leave(node).await;
+}
+
+#[sqlx::test(migrations = "../../migrations")]
+#[ignore = "needs the lab"]
+async fn limits_change_while_the_guest_runs(db: PgPool) {
+    let world = World::new(db).await;
+    let node = world.ready_node().await;
+    let (guest, job) = world.ask_guest(NAME).await;
+    world.done(job).await;
+    let limit = async |memory: &str| {
+        let version = world.controller.call(&world.member, GetGuestLimits { guest }, None).await.unwrap().version;
+        let (memory, cpu, processes, io_weight) = (memory.parse().ok(), None, None, None);
+        let set = SetGuestLimits { guest, version, memory, cpu, processes, io_weight };
+        world.controller.call(&world.member, set, None).await.map(|accepted| accepted.job)
+    };
+    // What the row says, and what holds the guest.
+    let has = async || {
+        let row =
+            world.controller.call(&world.member, GetGuest { guest }, None).await.unwrap().limits.memory.to_string();
+        let free = world.on_node("lxc-attach -n www.trial.corpus.test -- free -m | awk '/Mem/ { print $2 }'").await;
+        (row, free.trim().to_owned())
+    };
+    let is = |row: &str, free: &str| (row.to_owned(), free.to_owned());
+    assert_eq!(has().await, is("1 GiB", "1024"));
+    let (before, after) = (Fault::FailBefore("limit".into()), Fault::FailAfter("limit".into()));
+    for (memory, fault, state, row, free) in [
+        ("2 GiB", before, JobState::Undone, "1 GiB", "1024"),
+        ("2 GiB", after, JobState::Undone, "1 GiB", "1024"),
+        ("512 MiB", Fault::Repeat("limit".into()), JobState::Done, "512 MiB", "512"),
+        ("1.5 GiB", Fault::KillAt(2), JobState::Done, "1.5 GiB", "1536"),
+    ] {
+        let ended = world.run(limit(memory).await.unwrap(), fault.clone()).await;
+        assert_eq!((ended.state(), has().await), (state, is(row, free)), "{fault:?}: {}", ended.story());
+    }
+    assert_eq!(limit("1.5 GiB").await.unwrap_err().errors[0].field, "memory", "nothing changes");
+    let refused = limit("4096 GiB").await.unwrap_err();
+    let message = refused.to_string();
+    assert_eq!(refused.errors[0].field, "memory", "{message}");
+    assert!(message.contains("free") && message.contains("more are needed"), "{message}");
+    let waits = limit("2 GiB").await.unwrap();
+    assert_eq!(limit("3 GiB").await.unwrap_err().word(), "conflict", "one change at a time");
+    world.done(waits).await;
+
+    let job = world.controller.call(&world.member, RestartGuest { guest }, None).await.unwrap().job;
+    world.done(job).await;
+    assert_eq!(has().await, is("2 GiB", "2048"), "after a restart");
+    let job = world.controller.call(&world.member, DestroyGuest { guest }, None).await.unwrap().job;
+    world.done(job).await;
+    world.leave(node).await;
+}
+
+#[sqlx::test(migrations = "../../migrations")]
+#[ignore = "needs the lab"]
+async fn storage_grows_while_the_guest_runs(db: PgPool) {
+    let world = World::new(db.clone()).await;
+    let node = world.ready_node().await;
+    let mut wanted = World::plain_request(NAME);
+    (wanted.backing, wanted.size) = (Some(Backing::Loop), SizeProfile::Xxxsmall);
+    let (guest, job) = world.request(wanted).await.unwrap();
+    world.done(job).await;
+    let enlarge = async |size| {
+        let accepted = world.controller.call(&world.member, EnlargeGuest { guest, size }, None).await;
+        accepted.map(|accepted| accepted.job)
+    };
+    let sizes = async || {
+        let row = world.controller.call(&world.member, GetGuest { guest }, None).await.unwrap().line.size;
+        let df =
+            world.on_node("lxc-attach -n www.trial.corpus.test -- df --block-size=1 --output=size / | tail -n 1").await;
+        // A part of a block is lost, no more.
+        let of_disk = |size: &&SizeProfile| size.storage().0.abs_diff(df.trim().parse().unwrap_or(0)) < 1 << 16;
+        (row, SizeProfile::ALL.iter().find(of_disk).copied())
+    };
+    assert_eq!(sizes().await, (SizeProfile::Xxxsmall, Some(SizeProfile::Xxxsmall)));
+
+    let too_much = enlarge(SizeProfile::Xxxtrem).await.unwrap_err();
+    assert_eq!(too_much.errors[0].field, "size", "the node can't promise it: {too_much:?}");
+    sqlx::query("update nodes set storage_overcommit = 10000").execute(&db).await.unwrap();
+
+    let (before, after) = (Fault::FailBefore("enlarge".into()), Fault::FailAfter("enlarge".into()));
+    for (size, fault, state, has) in [
+        (SizeProfile::Xxsmall, before, JobState::Undone, SizeProfile::Xxxsmall),
+        // It does not shrink, and the row says so.
+        (SizeProfile::Xxsmall, after, JobState::Undone, SizeProfile::Xxsmall),
+        (SizeProfile::Xsmall, Fault::Repeat("enlarge".into()), JobState::Done, SizeProfile::Xsmall),
+        (SizeProfile::Small, Fault::KillAt(2), JobState::Done, SizeProfile::Small),
+        (SizeProfile::Xxxtrem, Fault::None, JobState::Undone, SizeProfile::Small),
+    ] {
+        let ended = world.run(enlarge(size).await.unwrap(), fault.clone()).await;
+        assert_eq!((ended.state(), sizes().await), (state, (has, Some(has))), "{fault:?}: {}", ended.story());
+        if size == SizeProfile::Xxxtrem {
+            assert!(ended.story().contains("not enough room in /var/lib/lxc"), "{}", ended.story());
+        }
+    }
+    assert_eq!(enlarge(SizeProfile::Small).await.unwrap_err().errors[0].field, "size");
+
+    let job = world.controller.call(&world.member, DestroyGuest { guest }, None).await.unwrap().job;
+    world.done(job).await;
+    world.assert_no_guest(NAME).await;
+    let (flat, job) = world.ask_guest(NAME).await;
+    world.done(job).await;
+    let larger = EnlargeGuest { guest: flat, size: SizeProfile::Large };
+    let refused = world.controller.call(&world.member, larger, None).await.unwrap_err();
+    assert_eq!(refused.word(), "conflict", "{refused:?}");
+    let job = world.controller.call(&world.member, DestroyGuest { guest: flat }, None).await.unwrap().job;
+    world.done(job).await;
+    world.leave(node).await;
+}

@@ -1,0 +1,15 @@
+//! Each kind of job against real nodes: it fails before and after each step, each step is
+//! repeated, the server dies in the middle; then the world is asserted clean.
+//!
+//! These need the lab (`scripts/test` starts one and tells where it is in `CORPUS_LAB_…`), so
+//! they are ignored elsewhere.
+
+mod bad_input;
+mod drift;
+mod guests;
+mod names;
+mod nodes;
+mod projects;
+mod pushes;
+mod two_phase;
+mod world;

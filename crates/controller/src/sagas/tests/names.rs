@@ -1,0 +1,82 @@
+//! Attach and detach.
+
+use corpus_api::guests::{DestroyGuest, GetGuest};
+use corpus_api::names::{AttachName, DetachName};
+use corpus_api::zones::{ListZones, RemoveZone};
+use corpus_domain::{DnsName, GuestId, JobId, JobState, NameState};
+use sqlx::PgPool;
+
+use super::world::{World, fact, faults};
+use crate::dns::authority::addresses;
+use crate::jobs::testing::Fault;
+
+const ATTACH: [&str; 5] = ["wanted", "record", "answered", "routes", "attached"];
+const DETACH: [&str; 4] = ["mark", "record", "routes", "forget"];
+const GUEST: &str = "www.trial.corpus.test";
+const NAME: &str = "shop.trial.corpus.test";
+
+/// Nothing of the name is left: no row, no record, no route.
+async fn assert_gone(world: &World, guest: GuestId, after: &Fault) {
+    let names = world.controller.call(&world.member, GetGuest { guest }, None).await.unwrap().names;
+    assert!(names.is_empty(), "{after:?} left a row: {names:?}");
+    let name: DnsName = NAME.parse().unwrap();
+    let answered = addresses(fact("CORPUS_LAB_DNS").parse().unwrap(), &name, false).await.unwrap();
+    assert!(answered.is_empty(), "{after:?} left a record: {answered:?}");
+    assert_eq!(world.on_node(&format!("grep -rl {NAME} /etc/corpus")).await, "", "{after:?} left a route");
+}
+
+async fn attach(world: &World, guest: GuestId) -> JobId {
+    let name = NAME.parse().unwrap();
+    world.controller.call(&world.member, AttachName { guest, name }, None).await.unwrap().job
+}
+
+#[sqlx::test(migrations = "../../migrations")]
+#[ignore = "needs the lab"]
+async fn attach_and_detach_fail_and_repeat_at_every_step(db: PgPool) {
+    let world = World::new(db).await;
+    let node = world.ready_node().await;
+    world.zone().await;
+    let (guest, job) = world.ask_guest(GUEST).await;
+    world.done(job).await;
+
+    for fault in faults(&ATTACH) {
+        let job = attach(&world, guest).await;
+        let ended = world.run(job, fault.clone()).await;
+        if matches!(fault, Fault::Repeat(_)) {
+            assert_eq!(ended.state(), JobState::Done, "{fault:?}: {}", ended.story());
+            let attached =
+                world.controller.call(&world.member, GetGuest { guest }, None).await.unwrap().names.remove(0);
+            assert_eq!(attached.state, NameState::Attached);
+            let job = world.controller.call(&world.member, DetachName { name: attached.id }, None).await.unwrap().job;
+            world.done(job).await;
+        } else {
+            assert_eq!(ended.state(), JobState::Undone, "{fault:?}: {}", ended.story());
+        }
+        assert_gone(&world, guest, &fault).await;
+    }
+    for fault in faults(&DETACH) {
+        let job = attach(&world, guest).await;
+        world.done(job).await;
+        let id = world.controller.call(&world.member, GetGuest { guest }, None).await.unwrap().names[0].id;
+        let job = world.controller.call(&world.member, DetachName { name: id }, None).await.unwrap().job;
+        let ended = world.run(job, fault.clone()).await;
+        let left = world.controller.call(&world.member, GetGuest { guest }, None).await.unwrap().names;
+        if let Some(left) = left.first() {
+            assert_eq!(
+                (ended.state(), left.state),
+                (JobState::Undone, NameState::Failed),
+                "{fault:?}: {}",
+                ended.story()
+            );
+            let job = world.controller.call(&world.member, DetachName { name: id }, None).await.unwrap().job;
+            world.done(job).await;
+        }
+        assert_gone(&world, guest, &fault).await;
+    }
+
+    let job = world.controller.call(&world.member, DestroyGuest { guest }, None).await.unwrap().job;
+    world.done(job).await;
+    let zones = world.controller.call(&world.ops, ListZones::default(), None).await.unwrap().items;
+    world.controller.call(&world.ops, RemoveZone { zone: zones[0].id }, None).await.unwrap();
+    world.leave(node).await;
+}

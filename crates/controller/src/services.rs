@@ -1,0 +1,117 @@
+//! [`Services`]: what operations, steps of jobs and background tasks all work with.
+//!
+//! It knows of none of them: it is below them, so that each can be read without the others.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use corpus_domain::{GuestId, GuestNetwork};
+use secrecy::SecretString;
+use tokio::sync::Notify;
+use uuid::Uuid;
+
+use crate::dns::DnsProvider;
+use crate::jobs::StepError;
+use crate::nodes::{ControlKey, Pool};
+use crate::seal::{Purpose, SealKeys, Sealed};
+use crate::store::{Db, Transaction, guests};
+use crate::surroundings::Surroundings;
+use crate::{Error, ProjectGroups, Result, Rules, ssh_keys};
+
+/// The one image of this release: each node has it.
+pub const IMAGE: &str = "debian-12";
+
+/// What the operator decides.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// The name of this controller, in the comment of its key.
+    pub name: String,
+    /// The network of a node's guests unless the link form says otherwise.
+    pub network: GuestNetwork,
+    /// The bridge of a node.
+    pub bridge: String,
+    /// The static agent binary that is copied to nodes.
+    pub agent_binary: PathBuf,
+    /// The folder with image archives, `<image>.tar.zst`.
+    pub image_folder: PathBuf,
+    /// Where the authoritative server of our zones answers, for checks.
+    pub authority: SocketAddr,
+    /// The bundle of Salt that is brought to guests of projects, `.tar.gz`; none: they have no Salt.
+    pub salt_bundle: Option<PathBuf>,
+    /// What the address of a project's repositories begins with: `ssh://git@corpus.example.org:2222`;
+    /// none: git is not served here.
+    pub git_url: Option<String>,
+    /// What nodes and guests must know of everything around them.
+    pub surroundings: Surroundings,
+    /// Who makes projects, and which names are nobody's.
+    pub rules: Rules,
+}
+
+/// What steps of jobs and operations share.
+pub struct Services {
+    /// The database.
+    pub db: Db,
+    /// What the operator decided.
+    pub settings: Settings,
+    /// The lines to the nodes.
+    pub nodes: Pool,
+    /// The lines to the guests that environments stand on.
+    pub guests: Pool<GuestId>,
+    /// The key that opens them all.
+    pub control_key: ControlKey,
+    /// Its line for `authorized_keys`.
+    pub control_public_line: String,
+    /// Where zones are held; none when no DNS is configured.
+    pub dns: Option<Arc<dyn DnsProvider>>,
+    /// Which projects the directory has groups for; none when there is no directory.
+    pub groups: Option<Arc<dyn ProjectGroups>>,
+    /// What secrets are sealed with.
+    pub seal: SealKeys,
+    /// The key by which members recognise the git server.
+    pub git_host_key: ControlKey,
+    /// This server, among those of one database.
+    pub instance: Uuid,
+    /// Told when nodes must know something else of what is around them.
+    pub(crate) surroundings_changed: Notify,
+}
+
+impl Services {
+    /// Begins a transaction.
+    #[track_caller]
+    pub(crate) fn begin(&self) -> impl Future<Output = sqlx::Result<Transaction>> + Send + use<> {
+        self.db.begin()
+    }
+
+    /// Seals a guest's password so that only this guest's row can hold it.
+    pub(crate) fn seal_password(&self, guest: GuestId, password: &SecretString) -> Result<Vec<u8>> {
+        let sealed = self.seal.seal(password, &Purpose::guest_password(guest));
+        Ok(sealed.map_err(|error| internal("the password could not be sealed", error))?.to_bytes())
+    }
+
+    /// Opens a guest's sealed password.
+    pub(crate) fn open_password(&self, guest: GuestId, sealed: &[u8]) -> Result<SecretString> {
+        let opened =
+            Sealed::from_bytes(sealed).and_then(|sealed| self.seal.open(&sealed, &Purpose::guest_password(guest)));
+        opened
+            .map_err(|error| internal("the password could not be opened with the seal keys that are configured", error))
+    }
+
+    /// The guest's password: the one of the request, else a generated one, sealed before it is used.
+    pub(crate) async fn guest_password(&self, guest: GuestId) -> std::result::Result<SecretString, StepError> {
+        let failed = |error: Error| StepError::permanent(error.to_string()).caused_by(error);
+        let mut conn = self.db.acquire().await?;
+        if let Some(sealed) = guests::password(&mut conn, guest).await? {
+            return self.open_password(guest, &sealed).map_err(failed);
+        }
+        let password = ssh_keys::generate_password();
+        let sealed = self.seal_password(guest, &password).map_err(failed)?;
+        guests::set_password(&mut conn, guest, &sealed).await?;
+        Ok(password)
+    }
+}
+
+/// A fault in Corpus itself, by what was being done.
+pub(crate) fn internal(message: &'static str, error: impl std::error::Error + Send + Sync + 'static) -> Error {
+    Error::Internal { message, source: Box::new(error) }
+}

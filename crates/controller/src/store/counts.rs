@@ -1,0 +1,106 @@
+//! The numbers beside the navigation: each page has them, so they are one statement.
+
+use corpus_api::overview::{Counts, FailedGuest};
+use corpus_domain::{Backing, GuestId, ProjectId, Room, SizeProfile};
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use super::{number, room};
+
+fn ids(projects: Option<&[ProjectId]>) -> Option<Vec<Uuid>> {
+    projects.map(|projects| projects.iter().map(|project| project.0).collect())
+}
+
+/// What there is of what members of these projects may see. Jobs of nodes are for who sees all.
+pub async fn all(conn: &mut PgConnection, projects: Option<&[ProjectId]>) -> sqlx::Result<Counts> {
+    let projects = ids(projects);
+    let row = sqlx::query!(
+        r#"
+        select g.guests as "guests!", g.running as "running!", g.failed as "failed!", g.stopped as "stopped!",
+            d.names as "names!", d.attached as "attached!", j.jobs as "jobs!", j.stuck as "stuck!",
+            (select count(*) from nodes) as "nodes!",
+            (select count(*) from projects where $1::uuid[] is null or id = any($1)) as "projects!",
+            (select count(*) from deployments
+                where ended_at is null and leader_id is null and ($1::uuid[] is null or project_id = any($1))) as "deployments!"
+        from (
+            select count(*) as guests, count(*) filter (where state = 'running') as running,
+                count(*) filter (where state = 'failed') as failed, count(*) filter (where state = 'stopped') as stopped
+            from guests where $1::uuid[] is null or project_id = any($1)
+        ) g, (
+            select count(*) as names, count(*) filter (where n.state = 'attached') as attached
+            from dns_names n
+            where $1::uuid[] is null or n.guest_id in (select id from guests where project_id = any($1))
+        ) d, (
+            select count(*) as jobs, count(*) filter (where state = 'stuck') as stuck
+            from jobs where state in ('waiting', 'running', 'undoing', 'stuck') and ($1::uuid[] is null or project_id = any($1))
+        ) j
+        "#,
+        projects.as_deref(),
+    )
+    .fetch_one(conn)
+    .await?;
+    Ok(Counts {
+        guests: number(row.guests)?,
+        guests_running: number(row.running)?,
+        guests_failed: number(row.failed)?,
+        guests_stopped: number(row.stopped)?,
+        nodes: number(row.nodes)?,
+        names: number(row.names)?,
+        names_attached: number(row.attached)?,
+        projects: number(row.projects)?,
+        deployments_running: number(row.deployments)?,
+        jobs: number(row.jobs)?,
+        jobs_stuck: number(row.stuck)?,
+    })
+}
+
+/// The slots of all nodes, and how many are free on those that are ready: a slot holds a guest of size
+/// `small`, by what the node was promised and the number that it is to have at most.
+pub async fn slots(conn: &mut PgConnection) -> sqlx::Result<(u32, u32)> {
+    let size = SizeProfile::Small;
+    let small = Room::of_guest(size.limits(), Backing::Overlayfs, size);
+    let row = sqlx::query!(
+        r#"
+        select coalesce(sum(s.slots), 0)::bigint as "slots!",
+            coalesce(sum(s.slots - s.guests) filter (where s.ready), 0)::bigint as "free!"
+        from (
+            select coalesce(p.guests, 0) as guests, n.state = 'ready' as ready,
+                greatest(coalesce(p.guests, 0), least(n.slots, coalesce(p.guests, 0) + greatest(0, case
+                    when n.memory is null or n.cpu_millis is null or n.storage is null then n.slots
+                    else least(n.slots,
+                    (n.memory / 100 * n.memory_overcommit + n.memory % 100 * n.memory_overcommit / 100
+                        - coalesce(p.memory, 0)) / $1::bigint,
+                    (n.cpu_millis * n.cpu_overcommit / 100 - coalesce(p.cpu_millis, 0)) / $2::bigint,
+                    (n.storage / 100 * n.storage_overcommit + n.storage % 100 * n.storage_overcommit / 100
+                        - coalesce(p.storage, 0)) / $3::bigint) end))) as slots
+            from nodes n left join (
+                select node_id, count(*) as guests, coalesce(sum(memory), 0)::bigint as memory,
+                    coalesce(sum(cpu_millis), 0)::bigint as cpu_millis, coalesce(sum(storage), 0)::bigint as storage
+                from guests group by node_id) p on p.node_id = n.id
+        ) s
+        "#,
+        room::amount(small.memory.0),
+        room::amount(small.cpu_millis),
+        room::amount(small.storage.0),
+    )
+    .fetch_one(conn)
+    .await?;
+    Ok((number(row.slots)?, number(row.free)?))
+}
+
+/// A few guests that failed, the newest failure first.
+pub async fn failed(
+    conn: &mut PgConnection,
+    projects: Option<&[ProjectId]>,
+    limit: i64,
+) -> sqlx::Result<Vec<FailedGuest>> {
+    let projects = ids(projects);
+    let rows = sqlx::query!(
+        "select id, name from guests where state = 'failed' and ($1::uuid[] is null or project_id = any($1))
+         order by state_since desc, id limit $2",
+        projects.as_deref(),
+        limit,
+    );
+    let rows = rows.fetch_all(conn).await?.into_iter();
+    Ok(rows.map(|row| FailedGuest { id: GuestId(row.id), name: row.name }).collect())
+}

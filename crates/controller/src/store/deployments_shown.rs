@@ -1,0 +1,245 @@
+//! Deployments as they are listed and shown. Where an environment has followers, lists tell of what ran on
+//! leaders, unless they are of a guest.
+
+use chrono::{DateTime, Utc};
+use corpus_api::deployments::report::DeploymentReport;
+use corpus_api::deployments::{DeploymentLine, DeploymentPart, ListDeployments};
+use corpus_api::environments::LiveRelease;
+use corpus_api::words::SearchText;
+use corpus_domain::{DeploymentId, DeploymentState, Environment, GuestId, GuestName, JobId, ProjectId};
+use serde::{Deserialize, Serialize};
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use super::environments_shown::release;
+use super::{json_opt, number, reports, word, word_opt};
+
+/// Where a deployment is in a list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Position {
+    /// When it was ordered.
+    pub ordered_at: DateTime<Utc>,
+    /// Its id.
+    pub id: Uuid,
+}
+
+/// The places of the deployments that match, the newest first, those before a place.
+pub async fn page(
+    conn: &mut PgConnection,
+    asked: &ListDeployments,
+    visible: Option<&[ProjectId]>,
+    before: Option<Position>,
+    limit: i64,
+) -> sqlx::Result<Vec<Position>> {
+    let mut projects: Option<Vec<Uuid>> = visible.map(|visible| visible.iter().map(|project| project.0).collect());
+    if let Some(name) = &asked.project {
+        let project = super::projects::by_name(conn, name).await?.map(|project| project.0);
+        let seen = |one: &Uuid| projects.as_ref().is_none_or(|visible| visible.contains(one));
+        projects = Some(project.into_iter().filter(seen).collect());
+    }
+    match (asked.guest, projects) {
+        (Some(guest), projects) => on_guest(conn, asked, guest, projects.as_deref(), before, limit).await,
+        (None, Some(projects)) => of_projects(conn, asked, &projects, before, limit).await,
+        (None, None) => of_all(conn, asked, before, limit).await,
+    }
+}
+
+async fn of_all(
+    conn: &mut PgConnection,
+    asked: &ListDeployments,
+    before: Option<Position>,
+    limit: i64,
+) -> sqlx::Result<Vec<Position>> {
+    let rows = sqlx::query_as!(
+        Position,
+        "select ordered_at, id from deployments
+         where leader_id is null and ($1::text is null or environment = $1) and ($2::text is null or state = $2)
+           and ($3::text is null or by = $3) and ($4::timestamptz is null or (ordered_at, id) < ($4, $5))
+         order by ordered_at desc, id desc limit $6",
+        asked.environment.map(Environment::as_str),
+        asked.state.map(DeploymentState::as_str),
+        asked.by.as_ref().map(SearchText::as_str),
+        before.map(|before| before.ordered_at),
+        before.map(|before| before.id),
+        limit,
+    );
+    rows.fetch_all(conn).await
+}
+
+/// A page of each project is read, and the page of all is made from these: what others deploy is not gone through.
+async fn of_projects(
+    conn: &mut PgConnection,
+    asked: &ListDeployments,
+    projects: &[Uuid],
+    before: Option<Position>,
+    limit: i64,
+) -> sqlx::Result<Vec<Position>> {
+    let rows = sqlx::query_as!(
+        Position,
+        "select d.ordered_at, d.id from unnest($7::uuid[]) p (id) cross join lateral (
+             select ordered_at, id from deployments
+             where project_id = p.id and leader_id is null
+               and ($1::text is null or environment = $1) and ($2::text is null or state = $2)
+               and ($3::text is null or by = $3) and ($4::timestamptz is null or (ordered_at, id) < ($4, $5))
+             order by ordered_at desc, id desc limit $6
+         ) d
+         order by d.ordered_at desc, d.id desc limit $6",
+        asked.environment.map(Environment::as_str),
+        asked.state.map(DeploymentState::as_str),
+        asked.by.as_ref().map(SearchText::as_str),
+        before.map(|before| before.ordered_at),
+        before.map(|before| before.id),
+        limit,
+        projects,
+    );
+    rows.fetch_all(conn).await
+}
+
+async fn on_guest(
+    conn: &mut PgConnection,
+    asked: &ListDeployments,
+    guest: GuestId,
+    projects: Option<&[Uuid]>,
+    before: Option<Position>,
+    limit: i64,
+) -> sqlx::Result<Vec<Position>> {
+    let rows = sqlx::query_as!(
+        Position,
+        "select ordered_at, id from deployments
+         where guest_id = $7 and ($8::uuid[] is null or project_id = any($8))
+           and ($1::text is null or environment = $1) and ($2::text is null or state = $2)
+           and ($3::text is null or by = $3) and ($4::timestamptz is null or (ordered_at, id) < ($4, $5))
+         order by ordered_at desc, id desc limit $6",
+        asked.environment.map(Environment::as_str),
+        asked.state.map(DeploymentState::as_str),
+        asked.by.as_ref().map(SearchText::as_str),
+        before.map(|before| before.ordered_at),
+        before.map(|before| before.id),
+        limit,
+        guest.0,
+        projects,
+    );
+    rows.fetch_all(conn).await
+}
+
+/// The lines of these deployments, the newest first.
+pub async fn lines(conn: &mut PgConnection, ids: &[Uuid]) -> sqlx::Result<Vec<DeploymentLine>> {
+    let rows = sqlx::query!(
+        "select d.id, d.number, p.name as project, d.environment, d.state, d.trigger, d.by, d.commit, d.subject, d.fault,
+                d.ordered_at, d.ended_at, d.elapsed_ms, d.job_id, d.guest_id, d.guest, d.leader_id
+         from deployments d join projects p on p.id = d.project_id
+         where d.id = any($1) order by d.ordered_at desc, d.id desc",
+        ids,
+    );
+    let rows = rows.fetch_all(conn).await?;
+    let shown = rows.into_iter().map(|row| {
+        Ok(DeploymentLine {
+            id: DeploymentId(row.id),
+            number: row.number,
+            project: word(&row.project)?,
+            environment: word(&row.environment)?,
+            state: word(&row.state)?,
+            trigger: word(&row.trigger)?,
+            by: row.by,
+            commit: word_opt(row.commit.as_deref())?,
+            subject: row.subject,
+            fault: row.fault,
+            ordered_at: row.ordered_at,
+            ended_at: row.ended_at,
+            elapsed_ms: row.elapsed_ms.map(number).transpose()?,
+            job: row.job_id.map(JobId),
+            guest: GuestId(row.guest_id),
+            guest_name: word(&row.guest)?,
+            leader: row.leader_id.map(DeploymentId),
+        })
+    });
+    shown.collect()
+}
+
+/// The line of one.
+pub async fn line(conn: &mut PgConnection, id: DeploymentId) -> sqlx::Result<Option<DeploymentLine>> {
+    Ok(lines(conn, &[id.0]).await?.pop())
+}
+
+/// The deployment of a number, as it went on the guest of a name, or on the leader.
+pub async fn by_number(
+    conn: &mut PgConnection,
+    project: ProjectId,
+    deployment: i64,
+    guest: Option<&GuestName>,
+) -> sqlx::Result<Option<DeploymentId>> {
+    // The newest of several parts on one guest.
+    let id = sqlx::query_scalar!(
+        "select c.id from deployments l join deployments c on c.id = l.id or c.leader_id = l.id
+         where l.project_id = $1 and l.number = $2 and l.leader_id is null
+           and (c.guest = $3 or ($3::text is null and c.id = l.id))
+         order by c.ordered_at desc, c.id desc limit 1",
+        project.0,
+        deployment,
+        guest.map(GuestName::as_str),
+    );
+    Ok(id.fetch_optional(conn).await?.map(DeploymentId))
+}
+
+/// The job that sees a deployment to its end, while that is not there.
+pub async fn open_job(conn: &mut PgConnection, id: DeploymentId) -> sqlx::Result<Option<JobId>> {
+    let job = sqlx::query_scalar!("select job_id from deployments where id = $1 and ended_at is null", id.0);
+    Ok(job.fetch_optional(conn).await?.flatten().map(JobId))
+}
+
+/// The report of a deployment as far as it has come.
+pub async fn report(conn: &mut PgConnection, id: DeploymentId) -> sqlx::Result<Option<DeploymentReport>> {
+    let report = sqlx::query_scalar!("select report from deployments where id = $1", id.0).fetch_optional(conn).await?;
+    Ok(json_opt(report.flatten())?.map(reports::report))
+}
+
+/// What is live now on the guest of a deployment.
+pub async fn live_beside(conn: &mut PgConnection, id: DeploymentId) -> sqlx::Result<Option<LiveRelease>> {
+    let row = sqlx::query!(
+        "select eg.live, b.number as \"number?\" from deployments d join environment_guests eg on eg.guest_id = d.guest_id
+         left join deployments b on b.id = (eg.live ->> 'deployment')::uuid
+         where d.id = $1",
+        id.0,
+    );
+    match row.fetch_optional(conn).await? {
+        Some(row) => release(row.live, row.number),
+        None => Ok(None),
+    }
+}
+
+/// How a deployment goes on the followers of its environment, in their order; the latest of each.
+pub async fn on_followers(conn: &mut PgConnection, leader: DeploymentId) -> sqlx::Result<Vec<DeploymentPart>> {
+    let rows = sqlx::query!(
+        "select f.id, f.guest, f.state, f.fault, f.elapsed_ms from (
+             select distinct on (guest_id) id, guest, state, fault, elapsed_ms, ordered_at from deployments
+             where leader_id = $1 order by guest_id, ordered_at desc, id desc
+         ) f order by f.ordered_at, f.guest",
+        leader.0,
+    );
+    let rows = rows.fetch_all(conn).await?;
+    let shown = rows.into_iter().map(|row| {
+        Ok(DeploymentPart {
+            deployment: DeploymentId(row.id),
+            guest: word(&row.guest)?,
+            state: word(&row.state)?,
+            fault: row.fault,
+            elapsed_ms: row.elapsed_ms.map(number).transpose()?,
+        })
+    });
+    shown.collect()
+}
+
+/// The followers of an environment that deploy with it now, by name.
+pub async fn ready_followers(
+    conn: &mut PgConnection,
+    project: ProjectId,
+    environment: Environment,
+) -> sqlx::Result<Vec<GuestName>> {
+    let names = sqlx::query_scalar!(
+        "select g.name from environment_guests f join guests g on g.id = f.guest_id
+         where f.project_id = $1 and f.environment = $2 and f.role = 'follower' and f.state = 'ready' order by g.name",
+        project.0,
+        environment.as_str(),
+    );
+    names.fetch_all(conn).await?.iter().map(|name| word(name)).collect()
+}

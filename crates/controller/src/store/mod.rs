@@ -1,0 +1,87 @@
+//! The store: one file per aggregate, every query checked when it is compiled.
+//!
+//! Functions take a connection, so that a change, its audit row and its job are one
+//! transaction of the caller's. What comes out is typed: a word in a column that the
+//! domain does not know is a decoding error, never a guess.
+
+pub mod audit;
+pub mod control_key;
+pub mod counts;
+pub mod delivery;
+pub mod deployment_log;
+pub mod deployments;
+pub mod deployments_shown;
+pub mod device_logins;
+pub mod drift;
+pub mod environments;
+pub mod environments_shown;
+pub mod followers;
+pub mod git_host_key;
+pub mod guests;
+pub mod infrastructure;
+pub mod jobs;
+pub mod key_claims;
+pub mod keys;
+pub mod leases;
+pub mod logins;
+pub mod mail;
+pub mod names;
+pub mod nodes;
+pub mod observer;
+pub mod plan;
+pub mod projects;
+pub mod projects_shown;
+pub mod reports;
+pub mod room;
+pub mod search;
+pub mod surroundings;
+pub mod tokens;
+pub mod users;
+pub mod zones;
+
+use std::str::FromStr;
+
+pub use corpus_database::{Conn, Db, Transaction, as_server, as_shipped, beside};
+
+/// Turns a stored word into its domain type.
+pub(crate) fn word<T>(text: &str) -> Result<T, sqlx::Error>
+where
+    T: FromStr,
+    T::Err: std::error::Error + Send + Sync + 'static,
+{
+    text.parse().map_err(|error| sqlx::Error::Decode(Box::new(error)))
+}
+
+/// The same for a column that may be null.
+pub(crate) fn word_opt<T>(text: Option<&str>) -> Result<Option<T>, sqlx::Error>
+where
+    T: FromStr,
+    T::Err: std::error::Error + Send + Sync + 'static,
+{
+    text.map(word).transpose()
+}
+
+/// A stored integer as the unsigned number it stands for.
+pub(crate) fn number<T: TryFrom<i64>>(value: impl Into<i64>) -> Result<T, sqlx::Error>
+where
+    T::Error: std::error::Error + Send + Sync + 'static,
+{
+    T::try_from(value.into()).map_err(|error| sqlx::Error::Decode(Box::new(error)))
+}
+
+/// A stored JSON value as its type.
+pub(crate) fn json_opt<T: serde::de::DeserializeOwned>(
+    value: Option<serde_json::Value>,
+) -> Result<Option<T>, sqlx::Error> {
+    value.map(serde_json::from_value).transpose().map_err(|error| sqlx::Error::Decode(Box::new(error)))
+}
+
+/// The same for a column that is never null.
+pub(crate) fn json<T: serde::de::DeserializeOwned>(value: serde_json::Value) -> Result<T, sqlx::Error> {
+    serde_json::from_value(value).map_err(|error| sqlx::Error::Decode(Box::new(error)))
+}
+
+/// The fingerprint of a stored public key.
+pub(crate) fn fingerprint(public_key: &str) -> Result<String, sqlx::Error> {
+    word::<crate::nodes::HostKey>(public_key).map(|key| key.seen().fingerprint)
+}

@@ -1,0 +1,182 @@
+//! Placement by promises, and that two at once don't take the same room.
+
+use corpus_domain::{ChosenLimits, GuestId, Limits, UserId};
+use sqlx::PgPool;
+use uuid::Uuid;
+
+use super::*;
+use crate::store::{Db, guests, nodes};
+
+const PROJECT: Uuid = Uuid::from_u128(1);
+const USER: UserId = UserId(Uuid::from_u128(2));
+const GIB: u64 = 1 << 30;
+
+/// A node of so many GiB and processors, and 100 GB.
+async fn node(pool: &PgPool, number: u128, memory: u64, processors: u32) -> NodeId {
+    let insert = "insert into nodes (id, address, ssh_port, ssh_user, host_key, environments, state, reachability,
+            network, bridge, slots, facts)
+        values ($1, $2, 22, 'root', 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIK0wmN/Cr3JXqmLW7u+g9pTh+wyqDHpSQEIQczXkVx9q',
+            '{dev}', 'ready', 'reachable', '10.5.0.1/16', 'lxcbr1', 4096, $3)";
+    let facts = serde_json::json!({
+        "hostname": "node", "os": "Debian", "kernel": "6.1", "architecture": "x86_64", "memory": memory * GIB,
+        "cpu": { "model": "x", "count": processors }, "storage": { "total": 100_000_000_000_u64, "used": 0 },
+        "addresses": [], "drivers": [], "listeners": [],
+    });
+    let id = Uuid::from_u128(number);
+    sqlx::query(insert).bind(id).bind(format!("192.0.2.{number}")).bind(facts).execute(pool).await.unwrap();
+    NodeId(id)
+}
+
+async fn project(pool: &PgPool) {
+    for insert in [
+        "insert into projects (id, name) values ($1, 'atlas')",
+        "insert into users (id, realm, login, display_name) values ($1, 'local', 'mia', 'Mia')",
+    ] {
+        let id = if insert.contains("users") { USER.0 } else { PROJECT };
+        sqlx::query(insert).bind(id).execute(pool).await.unwrap();
+    }
+}
+
+fn limits(memory: &str, cpu: &str) -> Limits {
+    let chosen = ChosenLimits { memory: memory.parse().ok(), cpu: cpu.parse().ok(), ..ChosenLimits::default() };
+    chosen.over(SizeProfile::Small.limits())
+}
+
+fn room(limits: Limits) -> Room {
+    Room::of_guest(limits, Backing::Overlayfs, SizeProfile::Small)
+}
+
+async fn guest(conn: &mut PgConnection, name: &str, node: NodeId, limits: Limits) {
+    let row = guests::NewGuest {
+        id: GuestId(Uuid::now_v7()),
+        name: &name.parse().unwrap(),
+        node,
+        project: corpus_domain::ProjectId(PROJECT),
+        environment: Environment::Dev,
+        driver: corpus_domain::Driver::Lxc,
+        image: &"debian-12".parse().unwrap(),
+        backing: Backing::Overlayfs,
+        size: SizeProfile::Small,
+        limits,
+        mode: corpus_domain::Mode::Masterless,
+        ip: None,
+        mac: None,
+        password_sealed: None,
+        autostart: true,
+        privileged: None,
+    };
+    guests::insert(conn, &row, USER).await.unwrap();
+}
+
+#[sqlx::test(migrations = "../../migrations")]
+async fn a_guest_goes_where_it_fits(pool: PgPool) {
+    project(&pool).await;
+    let (small, large) = (node(&pool, 11, 4, 2).await, node(&pool, 12, 16, 1).await);
+    let mut conn = pool.acquire().await.unwrap();
+    let mut picked =
+        async |only, memory, cpu| pick(&mut conn, Environment::Dev, only, room(limits(memory, cpu))).await.unwrap();
+    assert_eq!(picked(None, "6 GiB", "1").await, Some(large), "by its memory, one and a half times");
+    assert_eq!(picked(None, "6145 MiB", "16").await, None, "nowhere are both");
+    assert_eq!(picked(None, "1 GiB", "16").await, Some(small), "by its processors, eight times");
+    assert_eq!(picked(Some(small), "6 GiB", "1").await, Some(small));
+    assert_eq!(picked(Some(small), "6145 MiB", "1").await, None);
+    for (count, name) in ["a.test", "b.test", "c.test"].into_iter().enumerate() {
+        assert_eq!(picked(Some(small), "2 GiB", "1").await, Some(small), "{count}");
+        guest(&mut pool.acquire().await.unwrap(), name, small, limits("2 GiB", "1")).await;
+    }
+    assert_eq!(picked(Some(small), "64 MiB", "1").await, None, "all of it is promised");
+    let view = nodes::get(&mut pool.acquire().await.unwrap(), small).await.unwrap().unwrap();
+    assert_eq!((view.promised.memory, view.guests, view.slots), (Bytes(6 * GIB), 3, 3));
+    sqlx::query("update nodes set memory_overcommit = 200").execute(&pool).await.unwrap();
+    assert_eq!(picked(Some(small), "2 GiB", "1").await, Some(small), "ops allow more");
+    let view = nodes::get(&mut pool.acquire().await.unwrap(), small).await.unwrap().unwrap();
+    assert_eq!((view.slots, view.free_slots()), (5, 2));
+}
+
+/// As a request does it.
+async fn take(pool: PgPool, id: NodeId, number: usize) -> bool {
+    let needed = limits("4 GiB", "1");
+    let mut tx = Db::from(pool).begin().await.unwrap();
+    assert_eq!(pick(&mut tx, Environment::Dev, None, room(needed)).await.unwrap(), Some(id));
+    tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+    nodes::lock(&mut tx, id).await.unwrap();
+    let fits = pick(&mut tx, Environment::Dev, Some(id), room(needed)).await.unwrap().is_some();
+    if fits {
+        guest(&mut tx, &format!("g{number}.test"), id, needed).await;
+    }
+    tx.commit().await.unwrap();
+    fits
+}
+
+/// Both see the last room, one takes it under the lock, and the other then sees none.
+#[sqlx::test(migrations = "../../migrations")]
+async fn two_at_once_do_not_take_the_same_room(pool: PgPool) {
+    project(&pool).await;
+    let id = node(&pool, 11, 4, 2).await;
+    let (one, two) = tokio::join!(tokio::spawn(take(pool.clone(), id, 1)), tokio::spawn(take(pool.clone(), id, 2)));
+    let (one, two) = (one.unwrap(), two.unwrap());
+    assert!(one ^ two, "{one} {two}");
+}
+
+#[sqlx::test(migrations = "../../migrations")]
+async fn limits_are_kept_and_counted(pool: PgPool) {
+    project(&pool).await;
+    let id = node(&pool, 11, 4, 2).await;
+    let mut conn = pool.acquire().await.unwrap();
+    let before = limits("512 MiB", "0.5");
+    guest(&mut conn, "a.test", id, before).await;
+    let view = guests::on_node(&mut conn, id).await.unwrap().pop().unwrap();
+    assert_eq!(view.limits, before);
+    guests::set_limits(&mut conn, view.id, limits("2 GiB", "3")).await.unwrap();
+    let view = guests::get(&mut conn, view.id).await.unwrap().unwrap();
+    assert_eq!(view.limits, limits("2 GiB", "3"));
+    let promised = nodes::get(&mut conn, id).await.unwrap().unwrap().promised;
+    assert_eq!(promised, Room { memory: Bytes(2 * GIB), cpu_millis: 3000, storage: Bytes(2_000_000_000) });
+    assert!(sqlx::query("update guests set memory = 1").execute(&mut *conn).await.is_err(), "a rule of the database");
+}
+
+/// What was there before has the limits of its size.
+#[sqlx::test(migrations = false)]
+async fn guests_of_before_have_the_limits_of_their_profile(pool: PgPool) {
+    let mut migrations: Vec<_> =
+        std::fs::read_dir("../../migrations").unwrap().map(|file| file.unwrap().path()).collect();
+    migrations.sort();
+    let run = async |number: &str| {
+        for file in migrations.iter().filter(|file| {
+            let name = file.file_name().unwrap().to_str().unwrap();
+            (name < "0013") == (number == "before")
+        }) {
+            let text = std::fs::read_to_string(file).unwrap();
+            sqlx::raw_sql(sqlx::AssertSqlSafe(text)).execute(&pool).await.unwrap();
+        }
+    };
+    run("before").await;
+    project(&pool).await;
+    let id = node(&pool, 11, 4, 2).await;
+    for size in SizeProfile::ALL {
+        for backing in [Backing::Overlayfs, Backing::Loop] {
+            sqlx::query(
+                "insert into guests (id, name, node_id, project_id, environment, driver, image, backing, size, mode, state)
+                 values (gen_random_uuid(), $1, $2, $3, 'dev', 'lxc', 'debian-12', $4, $5, 'masterless', 'running')",
+            )
+            .bind(format!("{size}.{backing}.test"))
+            .bind(id.0)
+            .bind(PROJECT)
+            .bind(backing.as_str())
+            .bind(size.as_str())
+            .execute(&pool)
+            .await
+            .unwrap();
+        }
+    }
+    run("since").await;
+    let mut conn = pool.acquire().await.unwrap();
+    let found = guests::on_node(&mut conn, id).await.unwrap();
+    assert_eq!(found.len(), SizeProfile::ALL.len() * 2);
+    let mut storage = 0;
+    for guest in found {
+        assert_eq!(guest.limits, guest.size.limits(), "{}", guest.size);
+        storage += Room::of_guest(guest.limits, guest.backing, guest.size).storage.0;
+    }
+    assert_eq!(nodes::get(&mut conn, id).await.unwrap().unwrap().promised.storage, Bytes(storage));
+}

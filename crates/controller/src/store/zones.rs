@@ -1,0 +1,147 @@
+//! DNS zones, and which projects may take names in each.
+
+use corpus_api::words::SearchText;
+use corpus_api::zones::{ListZones, Zone, ZoneAccess};
+use corpus_domain::{DnsName, ProjectId, ProjectName, UserId, ZoneId};
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use super::{number, word};
+
+/// The zones that match in which one of these projects may take names, all when none are given; by name,
+/// those after one, with the names of these projects counted.
+pub async fn list(
+    conn: &mut PgConnection,
+    asked: &ListZones,
+    visible: Option<&[ProjectId]>,
+    after: Option<&str>,
+    limit: i64,
+) -> sqlx::Result<Vec<Zone>> {
+    let visible: Option<Vec<Uuid>> = visible.map(|projects| projects.iter().map(|project| project.0).collect());
+    let ids = sqlx::query_scalar!(
+        "select z.id from zones z
+         where ($1::uuid[] is null or z.open
+             or exists (select from zone_projects a where a.zone_id = z.id and a.project_id = any($1)))
+           and ($2::text is null or position(lower($2) in z.name) > 0) and ($3::text is null or z.name > $3)
+         order by z.name limit $4",
+        visible.as_deref(),
+        asked.q.as_ref().map(SearchText::as_str),
+        after,
+        limit,
+    );
+    let ids = ids.fetch_all(&mut *conn).await?;
+    shown(conn, &ids, visible.as_deref()).await
+}
+
+/// The one zone.
+pub async fn get(conn: &mut PgConnection, id: ZoneId) -> sqlx::Result<Option<Zone>> {
+    Ok(shown(conn, &[id.0], None).await?.pop())
+}
+
+/// These zones by name, as far as these projects are concerned.
+async fn shown(conn: &mut PgConnection, ids: &[Uuid], visible: Option<&[Uuid]>) -> sqlx::Result<Vec<Zone>> {
+    let rows = sqlx::query!(
+        "select z.id, z.name, z.open, z.created_at,
+                (select count(*) from dns_names n join guests g on g.id = n.guest_id
+                 where n.zone_id = z.id and ($1::uuid[] is null or g.project_id = any($1))) as \"names!\",
+                array(select p.name from zone_projects a join projects p on p.id = a.project_id
+                      where a.zone_id = z.id and ($1::uuid[] is null or p.id = any($1)) order by p.name) as \"projects!\"
+         from zones z where z.id = any($2) order by z.name",
+        visible,
+        ids,
+    );
+    let rows = rows.fetch_all(conn).await?.into_iter().map(|row| {
+        Ok(Zone {
+            id: ZoneId(row.id),
+            name: word(&row.name)?,
+            names: number(row.names)?,
+            access: if row.open { ZoneAccess::All } else { ZoneAccess::Only },
+            projects: row.projects.iter().map(|name| word(name)).collect::<sqlx::Result<_>>()?,
+            created_at: row.created_at,
+        })
+    });
+    rows.collect()
+}
+
+/// The names of all zones.
+pub async fn names(conn: &mut PgConnection) -> sqlx::Result<Vec<DnsName>> {
+    let names = sqlx::query_scalar!("select name from zones order by name").fetch_all(conn).await?;
+    names.iter().map(|name| word(name)).collect()
+}
+
+/// Holds the zone's row until the transaction ends, so that it stays as it is read.
+pub async fn hold(conn: &mut PgConnection, id: ZoneId) -> sqlx::Result<()> {
+    sqlx::query!("select id from zones where id = $1 for update", id.0).fetch_optional(conn).await.map(drop)
+}
+
+/// Keeps a zone, open to all projects; a name that is there already breaks the unique rule.
+pub async fn insert(conn: &mut PgConnection, name: &DnsName, by: UserId) -> sqlx::Result<ZoneId> {
+    let id = ZoneId(Uuid::now_v7());
+    sqlx::query!("insert into zones (id, name, open, created_by) values ($1, $2, true, $3)", id.0, name.as_str(), by.0)
+        .execute(conn)
+        .await?;
+    Ok(id)
+}
+
+/// Sets which projects may take names in the zone; answers the first of those named that is not there.
+pub async fn set_access(
+    conn: &mut PgConnection,
+    id: ZoneId,
+    access: ZoneAccess,
+    projects: &[ProjectName],
+) -> sqlx::Result<Option<ProjectName>> {
+    let names: Vec<String> = projects.iter().map(ToString::to_string).collect();
+    let open = access == ZoneAccess::All;
+    sqlx::query!("update zones set open = $2 where id = $1", id.0, open).execute(&mut *conn).await?;
+    sqlx::query!("delete from zone_projects where zone_id = $1", id.0).execute(&mut *conn).await?;
+    let there = sqlx::query_scalar!(
+        "with there as (select id, name from projects where name = any($2)),
+              kept as (insert into zone_projects (zone_id, project_id) select $1, id from there)
+         select name from there",
+        id.0,
+        &names,
+    )
+    .fetch_all(conn)
+    .await?;
+    let missing = names.iter().find(|name| !there.contains(name));
+    missing.map(|name| word(name)).transpose()
+}
+
+/// Removes a zone; a name still in it breaks the foreign key.
+pub async fn delete(conn: &mut PgConnection, id: ZoneId) -> sqlx::Result<bool> {
+    sqlx::query!("delete from zones where id = $1", id.0).execute(conn).await.map(|done| done.rows_affected() == 1)
+}
+
+/// The zone by its id.
+pub async fn name_of(conn: &mut PgConnection, id: ZoneId) -> sqlx::Result<Option<DnsName>> {
+    sqlx::query_scalar!("select name from zones where id = $1", id.0)
+        .fetch_optional(conn)
+        .await?
+        .map(|name| word(&name))
+        .transpose()
+}
+
+/// A zone, as far as one project is concerned.
+#[derive(Debug)]
+pub struct Holding {
+    /// Its id.
+    pub id: ZoneId,
+    /// Its name.
+    pub name: DnsName,
+    /// Whether the project may take names in it.
+    pub takes: bool,
+}
+
+/// The zone that holds a name: of all it is in, the longest, whoever may take names in it.
+pub async fn holding(conn: &mut PgConnection, name: &DnsName, project: ProjectId) -> sqlx::Result<Option<Holding>> {
+    let row = sqlx::query!(
+        "select id, name, open or exists (select from zone_projects a where a.zone_id = z.id and a.project_id = $2) as \"takes!\"
+         from zones z where $1 = name or right($1, length(name) + 1) = '.' || name
+         order by length(name) desc limit 1",
+        name.as_str(),
+        project.0,
+    )
+    .fetch_optional(conn)
+    .await?;
+    row.map(|row| Ok(Holding { id: ZoneId(row.id), name: word(&row.name)?, takes: row.takes })).transpose()
+}

@@ -1,0 +1,366 @@
+//! Requests, events and results, and the envelope they travel in.
+
+use corpus_domain::{DeploymentId, Driver, GuestName, GuestState, ImageName, JobId, Limits, ProjectName, SizeProfile};
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::drift::{Difference, GuestCheck};
+use crate::facts::{Facts, Reading};
+use crate::guest::{AuthorizedKeys, GuestPlan, GuestSetup};
+use crate::node::{ImageSource, NodePlan};
+use crate::project::{ArchiveEntry, ConfigurationEntry, DeployOrder, Entry, Live, ProjectPlan, Report};
+
+/// The job on whose behalf a request is made. The host remembers the latest generation and
+/// request that it has seen of a job and refuses what comes after a later one: a controller
+/// that lost its lease can't act, and neither can a request that was held up on its way while
+/// the job went on, or was undone, without it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JobRef {
+    /// The job.
+    pub id: JobId,
+    /// The lease's generation, rising with each adoption.
+    pub generation: i64,
+    /// The number of the request in this generation, rising. A job makes one at a time.
+    #[serde(default)]
+    pub request: u64,
+}
+
+/// A line from the controller.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum ToAgent {
+    /// Do something. `id` is unique on this line and rises.
+    Request {
+        /// Echoed in every answer.
+        id: u64,
+        /// The job, for requests that change something.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        job: Option<JobRef>,
+        /// What.
+        request: Request,
+    },
+    /// End what request `id` runs: its process group is killed, and its result is `cancelled`.
+    Cancel {
+        /// The request.
+        id: u64,
+    },
+}
+
+/// A line from the agent.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum FromAgent {
+    /// The first line of all.
+    Hello {
+        /// [`crate::VERSION`] of the agent.
+        version: u32,
+        /// Whether the agent runs as root.
+        root: bool,
+    },
+    /// Something happened in request `id`.
+    Event {
+        /// The request.
+        id: u64,
+        /// What happened.
+        event: Event,
+    },
+    /// Request `id` has ended.
+    Result {
+        /// The request.
+        id: u64,
+        /// How.
+        result: Reply,
+    },
+}
+
+/// How a request ended.
+pub type Reply = Result<Answer, RequestError>;
+
+/// Where a log line came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stream {
+    /// A command's standard output.
+    Out,
+    /// A command's standard error.
+    Err,
+    /// The agent itself: what it does next.
+    Note,
+}
+
+/// What happened while a request runs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Event {
+    /// A line for the job's log, without its line end, 4,096 characters at most.
+    Log {
+        /// Its source.
+        stream: Stream,
+        /// Its text, never a secret.
+        text: String,
+    },
+    /// A line of the journal of the deployment that is followed.
+    Deployment {
+        /// Where the next line begins, to go on from there another time.
+        next: u64,
+        /// The line.
+        entry: Box<Entry>,
+    },
+    /// How far a long step is.
+    Progress {
+        /// Done so far, in the unit of `total`.
+        done: u64,
+        /// All there is to do.
+        total: u64,
+    },
+}
+
+/// What must be true when the request has succeeded, or what is asked.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Request {
+    /// Tell what this host is. Answer: [`Answer::Facts`].
+    Facts,
+    /// Tell how this host and its guests are now; no fork. Answer: [`Answer::Reading`].
+    Read,
+    /// The packages that a driver, the network and the proxy need are installed.
+    EnsureDriver {
+        /// Which driver.
+        driver: Driver,
+    },
+    /// Bridge, forwarding, firewall, proxy and routes are exactly as planned: rendered,
+    /// checked by the tools' own checkers, swapped, reloaded; on a failed check nothing changed.
+    ApplyNode {
+        /// The whole of it.
+        plan: Box<NodePlan>,
+    },
+    /// The same on a node that has a plan in force. One that has none, because it was given back,
+    /// gets none: so this needs no job that keeps others from the node.
+    RefreshNode {
+        /// The whole of it.
+        plan: Box<NodePlan>,
+    },
+    /// Tell whether the node is as planned, without changing it. Answer: [`Answer::Drift`].
+    CheckNode {
+        /// The whole of it.
+        plan: Box<NodePlan>,
+    },
+    /// Tell whether the node's guests and images are as they should be, without changing
+    /// anything. Answer: [`Answer::Drift`].
+    CheckGuests {
+        /// All guests that the node should have; any other container is told of.
+        guests: Vec<GuestCheck>,
+        /// The images that they and new ones need.
+        images: Vec<ImageName>,
+    },
+    /// The image is unpacked on the node.
+    EnsureImage {
+        /// Its name.
+        name: ImageName,
+        /// Where it comes from.
+        source: ImageSource,
+    },
+    /// Tell which of our images are on the node. Answer: [`Answer::Images`].
+    ListImages,
+    /// The guest exists as planned (it is not started).
+    EnsureGuest {
+        /// The whole of it.
+        plan: Box<GuestPlan>,
+    },
+    /// The guest's files, accounts and keys are as given. Works on a stopped or running guest.
+    SetUpGuest {
+        /// The guest.
+        name: GuestName,
+        /// What to set; what is absent stays as it is.
+        setup: Box<GuestSetup>,
+    },
+    /// The keys that Corpus keeps in a guest are exactly these.
+    EnsureKeys {
+        /// The guest.
+        name: GuestName,
+        /// The keys of each account.
+        keys: AuthorizedKeys,
+    },
+    /// The guest's storage has the size of this profile: it grows, whether the guest runs or not.
+    /// A smaller one is refused, and so is a guest whose backing has no size.
+    EnsureSize {
+        /// The guest.
+        name: GuestName,
+        /// The profile.
+        size: SizeProfile,
+    },
+    /// The guest is held to these limits, from now on when it runs, else from its next start. Less
+    /// memory than it uses and can't give back is refused.
+    EnsureLimits {
+        /// The guest.
+        name: GuestName,
+        /// The limits.
+        limits: Limits,
+    },
+    /// The guest runs (its init is started; whether SSH answers, the controller checks).
+    EnsureRunning {
+        /// The guest.
+        name: GuestName,
+    },
+    /// The guest does not run.
+    EnsureStopped {
+        /// The guest.
+        name: GuestName,
+        /// How long it may take to shut down before it is killed, in seconds; 0 kills at once.
+        grace_s: u32,
+    },
+    /// Nothing of the guest is left: not running, no files, no cgroup, no interface.
+    EnsureAbsent {
+        /// The guest.
+        name: GuestName,
+    },
+    /// The project's layout is on this guest as planned: account, folders, repositories, hooks,
+    /// Salt. Nothing is deployed. For agents on guests, as are all that follow but the last.
+    EnsureProject {
+        /// The whole of it.
+        plan: Box<ProjectPlan>,
+    },
+    /// The deployment was ordered; it runs detached. An id that is known already changes nothing.
+    Deploy {
+        /// What.
+        order: Box<DeployOrder>,
+    },
+    /// Follow a deployment's journal to its end; waits until there is one. Answer: [`Answer::Report`].
+    FollowDeployment {
+        /// The project.
+        project: ProjectName,
+        /// The deployment.
+        id: DeploymentId,
+        /// Where to begin, in bytes: 0, or what [`Event::Deployment`] told last.
+        from: u64,
+    },
+    /// The deployment runs no more: what it ran is ended and it is rolled back. Answers when that is done. What was
+    /// brought for one that was never ordered is forgotten.
+    CancelDeployment {
+        /// The project.
+        project: ProjectName,
+        /// The deployment.
+        id: DeploymentId,
+    },
+    /// The deployment that is prepared ([`Phase::Followers`]) goes live. What was decided before counts.
+    ///
+    /// [`Phase::Followers`]: corpus_domain::Phase::Followers
+    CommitDeployment {
+        /// The project.
+        project: ProjectName,
+        /// The deployment.
+        id: DeploymentId,
+    },
+    /// The deployment that is prepared puts everything back. What was decided before counts.
+    AbortDeployment {
+        /// The project.
+        project: ProjectName,
+        /// The deployment.
+        id: DeploymentId,
+        /// Why, for people.
+        reason: String,
+    },
+    /// The journal of a leader's deployment says how it goes on its followers.
+    Note {
+        /// The project.
+        project: ProjectName,
+        /// The deployment.
+        id: DeploymentId,
+        /// What it says, in this order.
+        lines: Vec<String>,
+    },
+    /// Tell what is live, which deployments were there, which archives are kept. Answer: [`Answer::Project`].
+    ReadProject {
+        /// The project.
+        project: ProjectName,
+    },
+    /// Nothing of the project is left on this guest but, unless `data` is set too, its data folder.
+    EnsureProjectAbsent {
+        /// The project.
+        project: ProjectName,
+        /// Whether its data goes too.
+        data: bool,
+    },
+    /// Nothing of ours is left on the node but the agent's own file: units, bridge, firewall,
+    /// proxy, images, records. Refused while a guest of ours exists.
+    RemoveNode,
+}
+
+/// What a successful request tells.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Answer {
+    /// It is so. `changed` tells whether anything had to be done.
+    Done {
+        /// Whether something was changed.
+        changed: bool,
+    },
+    /// What the host is.
+    Facts(Box<Facts>),
+    /// How the host is.
+    Reading(Box<Reading>),
+    /// The state a guest was found in.
+    Guest {
+        /// Running, stopped.
+        state: GuestState,
+    },
+    /// What differs from what was asked about; empty when nothing does.
+    Drift {
+        /// The differences.
+        differences: Vec<Difference>,
+    },
+    /// How a deployment ended.
+    Report(Box<Report>),
+    /// A project on a guest.
+    Project {
+        /// What is live.
+        live: Option<Live>,
+        /// Its deployments, newest first, 100 at most.
+        deployments: Vec<DeploymentId>,
+        /// The archives that are kept, newest first.
+        archives: Vec<ArchiveEntry>,
+        /// The merged configuration.
+        configuration: Vec<ConfigurationEntry>,
+    },
+    /// The images on the node.
+    Images {
+        /// Their names and the SHA-256 of the archives they came from.
+        images: Vec<(ImageName, String)>,
+    },
+}
+
+/// Why a request failed.
+#[derive(Debug, Clone, PartialEq, Eq, Error, Serialize, Deserialize)]
+#[error("{message}")]
+pub struct RequestError {
+    /// What kind of failure, so that the controller can decide whether to try again.
+    pub kind: ErrorKind,
+    /// What happened, to what, for a person; never a secret.
+    pub message: String,
+}
+
+/// Kinds of failures of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ErrorKind {
+    /// The request itself makes no sense: trying again is useless.
+    Invalid,
+    /// A later generation of the job was here.
+    Fenced,
+    /// Another request holds the lock; try again.
+    Busy,
+    /// Cancelled on request.
+    Cancelled,
+    /// A command failed.
+    Command,
+    /// A command took longer than it may.
+    TimedOut,
+    /// A checker refused the rendered configuration; the old one is in force.
+    CheckFailed,
+    /// Not enough room on the disk.
+    NoSpace,
+    /// Something that the request needs is not there (driver, image, guest).
+    Missing,
+    /// Reading or writing a file failed.
+    Io,
+}

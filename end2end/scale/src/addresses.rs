@@ -1,0 +1,218 @@
+//! Every page, in one list: each list also with a filter and further on, each kind of thing at one like the
+//! others and at the largest. A page that is not in the list fails the test beside it.
+
+use sqlx::PgConnection;
+
+use crate::readers::Reader;
+
+/// Who may see what an address shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sees {
+    /// All readers.
+    Everyone,
+    /// Who has the largest project.
+    OfLargest,
+    /// Operators.
+    Ops,
+}
+
+/// Something to ask for.
+#[derive(Debug, Clone)]
+pub struct Address {
+    /// For people: its path without ids, and which thing it is about.
+    pub name: String,
+    /// What is asked for; `{claim}` stands for the reader's own.
+    pub path: String,
+    /// Who may.
+    pub sees: Sees,
+    /// Whether it is a list of things: what it costs must not grow with their number.
+    pub list: bool,
+}
+
+impl Address {
+    /// What this reader asks for; nothing when they may not.
+    pub fn path_for(&self, reader: &Reader) -> Option<String> {
+        let may = match self.sees {
+            Sees::Everyone => true,
+            Sees::OfLargest => reader.of_largest,
+            Sees::Ops => reader.ops,
+        };
+        may.then(|| self.path.replace("{claim}", &reader.claim))
+    }
+}
+
+/// The things that addresses are about, by the words that stand for them in [`PAGES`].
+#[derive(Debug, Clone)]
+pub struct Things(Vec<(&'static str, String)>);
+
+impl Things {
+    /// Finds them in a database that was filled.
+    pub async fn find(conn: &mut PgConnection) -> anyhow::Result<Self> {
+        let mut found = Vec::new();
+        for (word, query) in THINGS {
+            let one: Option<String> = sqlx::query_scalar(query).fetch_optional(&mut *conn).await?;
+            found.push((word, one.ok_or_else(|| anyhow::anyhow!("there is no {word}: what was filled is too small"))?));
+        }
+        Ok(Self(found))
+    }
+
+    /// The one that a word stands for.
+    pub fn get(&self, word: &str) -> Option<&str> {
+        self.0.iter().find(|(known, _)| *known == word).map(|(_, thing)| thing.as_str())
+    }
+
+    /// These, for a test.
+    #[cfg(test)]
+    pub(crate) fn of(things: &[(&'static str, &str)]) -> Self {
+        Self(things.iter().map(|(word, thing)| (*word, (*thing).to_owned())).collect())
+    }
+
+    fn put_into(&self, path: &str) -> String {
+        self.0.iter().fold(path.to_owned(), |path, (word, thing)| path.replace(&format!("{{{word}}}"), thing))
+    }
+}
+
+/// All pages.
+pub fn pages(things: &Things) -> Vec<Address> {
+    let address = |(list, sees, name, path): &(bool, Sees, &str, &str)| Address {
+        name: (*name).to_owned(),
+        path: things.put_into(path),
+        sees: *sees,
+        list: *list,
+    };
+    PAGES.iter().map(address).collect()
+}
+
+use Sees::{Everyone, OfLargest, Ops};
+
+const PAGES: &[(bool, Sees, &str, &str)] = &[
+    (true, Everyone, "/", "/"),
+    (true, Everyone, "/nodes", "/nodes"),
+    (false, Ops, "/nodes/link", "/nodes/link"),
+    (false, Everyone, "/nodes/…", "/nodes/{node}"),
+    (false, Everyone, "/nodes/…, the largest", "/nodes/{largest node}"),
+    (false, Ops, "/nodes/…/unlink", "/nodes/{node}/unlink"),
+    (true, Everyone, "/guests", "/guests"),
+    (false, Everyone, "/guests/new", "/guests/new"),
+    (false, Everyone, "/guests/…", "/guests/{guest}"),
+    (false, OfLargest, "/guests/…, the largest", "/guests/{largest guest}"),
+    (false, Everyone, "/guests/…/destroy", "/guests/{guest}/destroy"),
+    (true, Everyone, "/projects", "/projects"),
+    (false, Ops, "/projects/new", "/projects/new"),
+    (false, Everyone, "/projects/…", "/projects/project2"),
+    (false, OfLargest, "/projects/…, the largest", "/projects/atlas"),
+    (false, Everyone, "/projects/…/remove", "/projects/project2/remove"),
+    (false, Everyone, "/projects/…/dev", "/projects/project2/dev"),
+    (false, OfLargest, "/projects/…/prod, the largest", "/projects/atlas/prod"),
+    (false, Everyone, "/projects/…/dev/remove", "/projects/project2/dev/remove"),
+    (false, Everyone, "/projects/…/dev/guests/…/remove", "/projects/project2/dev/guests/{other}/remove"),
+    (false, Everyone, "/projects/…/dev/drill", "/projects/project2/dev/drill"),
+    (false, Everyone, "/projects/…/dev/restore/…", "/projects/project2/dev/restore/{archive}"),
+    (true, Everyone, "/deployments", "/deployments"),
+    (true, Everyone, "/deployments?project", "/deployments?project=project2&environment=prod"),
+    (true, OfLargest, "/deployments?project, the largest", "/deployments?project=atlas"),
+    (true, Everyone, "/deployments?state", "/deployments?state=broken"),
+    (true, Everyone, "/deployments?by", "/deployments?by=member7"),
+    (true, Everyone, "/deployments?before, half-way", "/deployments?before={middle deployment}"),
+    (false, Everyone, "/projects/…/deployments/…", "/projects/project2/deployments/{deployment}"),
+    (false, Everyone, "/projects/…/deployments/…, failed", "/projects/project2/deployments/{failed deployment}"),
+    (false, OfLargest, "/projects/…/deployments/…, the largest", "/projects/atlas/deployments/{largest deployment}"),
+    (
+        false,
+        OfLargest,
+        "/projects/…/deployments/…?q, the largest",
+        "/projects/atlas/deployments/{largest deployment}?q=line+77",
+    ),
+    (
+        false,
+        OfLargest,
+        "/projects/…/deployments/…?log=whole, the largest",
+        "/projects/atlas/deployments/{largest deployment}?log=whole",
+    ),
+    (false, Everyone, "/projects/…/deployments/….json", "/projects/project2/deployments/{deployment}.json"),
+    (true, Everyone, "/dns", "/dns"),
+    (false, Ops, "/dns/zones/…", "/dns/zones/{zone}"),
+    (false, Ops, "/dns/zones/…, the largest", "/dns/zones/{largest zone}"),
+    (true, Everyone, "/jobs", "/jobs"),
+    (true, Everyone, "/jobs?state=open", "/jobs?state=open"),
+    (true, Everyone, "/jobs?state=stuck", "/jobs?state=stuck"),
+    (true, Everyone, "/jobs?page=1", "/jobs?state=all&page=1"),
+    (true, Ops, "/jobs?state&page, half-way", "/jobs?state=done&page={middle page of jobs}"),
+    (false, Everyone, "/jobs/…", "/jobs/{job}"),
+    (false, OfLargest, "/jobs/…, the largest", "/jobs/{largest job}"),
+    (false, OfLargest, "/jobs/…, stuck", "/jobs/{stuck job}"),
+    (false, OfLargest, "/jobs/…, waiting", "/jobs/{waiting job}"),
+    (true, Everyone, "/keys", "/keys"),
+    (false, Everyone, "/keys/claim/…", "/keys/claim/{claim}"),
+    (true, Everyone, "/tokens", "/tokens"),
+    (true, Everyone, "/search?q", "/search?q=project1"),
+    (false, Everyone, "/api", "/api"),
+    (false, Everyone, "/api/…", "/api/list_guests"),
+    (false, Everyone, "/mail", "/mail"),
+    (true, Ops, "/audit", "/audit"),
+    (true, Ops, "/audit?page=1", "/audit?page=1"),
+    (true, Ops, "/audit?page, half-way", "/audit?page={middle page of the audit}"),
+];
+
+/// `project2` is one like the others, `atlas` is the largest.
+const THINGS: [(&str, &str); 21] = [
+    ("node", "select id::text from nodes where state = 'ready' and reachability = 'reachable' order by id desc limit 1"),
+    ("largest node", "select node_id::text from guests group by node_id order by count(*) desc, node_id limit 1"),
+    (
+        "guest",
+        "select guest_id::text from environment_guests e join projects p on p.id = e.project_id
+         where p.name = 'project2' and role = 'leader' and environment = 'dev'",
+    ),
+    ("largest guest", "select guest_id::text from dns_names group by guest_id order by count(*) desc, guest_id limit 1"),
+    ("project", "select id::text from projects where name = 'project2'"),
+    (
+        "other",
+        "select guest_id::text from environment_guests e join projects p on p.id = e.project_id
+         where p.name = 'project2' and role = 'follower' and environment = 'dev' order by guest_id limit 1",
+    ),
+    (
+        "archive",
+        "select archives -> 0 ->> 'id' from environment_guests e join projects p on p.id = e.project_id
+         where p.name = 'project2' and role = 'leader' and environment = 'dev'",
+    ),
+    (
+        "deployment",
+        "select number::text from deployments d join projects p on p.id = d.project_id
+         where p.name = 'project2' and leader_id is null and report is not null and state = 'live' order by number desc limit 1",
+    ),
+    (
+        "deployment id",
+        "select d.id::text from deployments d join projects p on p.id = d.project_id
+         where p.name = 'project2' and leader_id is null and report is not null and state = 'live' order by number desc limit 1",
+    ),
+    (
+        "failed deployment",
+        "select number::text from deployments d join projects p on p.id = d.project_id
+         where p.name = 'project2' and leader_id is null and report is not null and state = 'rolled_back'
+         order by number desc limit 1",
+    ),
+    ("largest deployment", "select number::text from deployments where leader_id is null order by lines desc, number desc limit 1"),
+    (
+        "middle deployment",
+        "select d.id::text from deployments d join projects p on p.id = d.project_id
+         where p.name = 'project2' and leader_id is null and number = 1 + p.last_deployment / 2",
+    ),
+    ("zone", "select id::text from zones where open order by id limit 1"),
+    ("largest zone", "select zone_id::text from dns_names group by zone_id order by count(*) desc limit 1"),
+    (
+        "name",
+        "select n.id::text from dns_names n join guests g on g.id = n.guest_id join projects p on p.id = g.project_id
+         where p.name = 'project2' order by n.id limit 1",
+    ),
+    (
+        "job",
+        "select j.id::text from jobs j join projects p on p.id = j.project_id
+         where p.name = 'project2' and j.state = 'done' and exists (select from job_steps s where s.job_id = j.id)
+         order by j.id desc limit 1",
+    ),
+    ("largest job", "select id::text from jobs order by feed_seq desc limit 1"),
+    ("stuck job", "select id::text from jobs where state = 'stuck' order by id limit 1"),
+    ("waiting job", "select id::text from jobs where state = 'waiting' order by id desc limit 1"),
+    ("middle page of jobs", "select (count(*) / 100)::text from jobs where state = 'done'"),
+    ("middle page of the audit", "select (count(*) / 100)::text from audit"),
+];
