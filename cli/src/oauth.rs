@@ -35,7 +35,7 @@ struct Waiting {
 }
 
 #[derive(Deserialize)]
-struct Told {
+struct ErrorResponse {
     error: String,
     #[serde(default)]
     error_description: String,
@@ -87,7 +87,7 @@ impl Door {
 
     /// Ends a token.
     pub async fn revoke(&self, token: &str) -> Result<(), Failure> {
-        let gone: Result<serde_json::Value, Told> = self.send("oauth/revoke", &[("token", token)]).await?;
+        let gone: Result<serde_json::Value, ErrorResponse> = self.send("oauth/revoke", &[("token", token)]).await?;
         gone.map(drop).map_err(|told| refused(&told))
     }
 
@@ -95,7 +95,7 @@ impl Door {
         &self,
         path: &str,
         fields: &[(&str, &str)],
-    ) -> Result<Result<T, Told>, Failure> {
+    ) -> Result<Result<T, ErrorResponse>, Failure> {
         let url = self.url.join(path).map_err(|error| Failure::usage(error.to_string()))?;
         if self.debug {
             eprintln!("> POST {url}");
@@ -113,7 +113,7 @@ impl Door {
     }
 }
 
-fn refused(told: &Told) -> Failure {
+fn refused(told: &ErrorResponse) -> Failure {
     let text = if told.error_description.is_empty() { &told.error } else { &told.error_description };
     Failure::new(Exit::Refused, text.clone())
 }

@@ -13,7 +13,7 @@ use corpus_domain::UserId;
 const POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
 const LEFT: HeaderName = HeaderName::from_static("ratelimit");
 /// Above this many members those whose bucket is full are forgotten.
-const KEPT: usize = 256;
+const SWEEP_ABOVE: usize = 256;
 
 /// The buckets of all members.
 #[derive(Debug)]
@@ -51,7 +51,7 @@ impl Quota {
     fn take_at(&self, member: UserId, now: Instant) -> Left {
         let whole = self.period * self.burst;
         let mut members = self.full_at.lock().unwrap_or_else(PoisonError::into_inner);
-        if members.len() >= KEPT {
+        if members.len() >= SWEEP_ABOVE {
             members.retain(|_, full_at| *full_at > now);
         }
         let full_at = members.entry(member).or_insert(now);
@@ -128,6 +128,6 @@ mod tests {
         for n in 0..1_000 {
             quota.take_at(member(n), start + Duration::from_secs(2) * u32::try_from(n).unwrap());
         }
-        assert!(quota.full_at.lock().unwrap().len() <= KEPT);
+        assert!(quota.full_at.lock().unwrap().len() <= SWEEP_ABOVE);
     }
 }

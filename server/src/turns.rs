@@ -10,11 +10,11 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use crate::shares::{Limits, Share, Shares};
 
 /// Requests of a member that are worked on at a time, of the 20 that connections of the database allow.
-const AT_ONCE: usize = 8;
+const CONCURRENT_REQUESTS: usize = 8;
 /// Requests of a member that may wait or be worked on: more than any browser sends.
 const OF_MEMBER: usize = 256;
 /// Above this many members those who ask for nothing are forgotten.
-const KEPT: usize = 256;
+const SWEEP_ABOVE: usize = 256;
 
 /// Who is being answered.
 #[derive(Debug)]
@@ -51,10 +51,10 @@ impl Turns {
         if let Some(known) = members.get(&member).and_then(Weak::upgrade) {
             return known;
         }
-        if members.len() >= KEPT {
+        if members.len() >= SWEEP_ABOVE {
             members.retain(|_, semaphore| semaphore.strong_count() > 0);
         }
-        let new = Arc::new(Semaphore::new(AT_ONCE));
+        let new = Arc::new(Semaphore::new(CONCURRENT_REQUESTS));
         members.insert(member, Arc::downgrade(&new));
         new
     }
@@ -72,7 +72,7 @@ mod tests {
         let turns = Turns::default();
         let [one, other] = [1, 2].map(|n| UserId(Uuid::from_u128(n)));
         let mut taken = Vec::new();
-        for _ in 0..AT_ONCE {
+        for _ in 0..CONCURRENT_REQUESTS {
             taken.push(turns.wait(one).await.unwrap());
         }
         assert!(turns.wait(one).now_or_never().is_none(), "it waits");
@@ -87,13 +87,13 @@ mod tests {
         let member = |n| UserId(Uuid::from_u128(n));
         let mut waiting: Vec<_> = (0..OF_MEMBER).map(|_| Box::pin(turns.wait(member(1)))).collect();
         let mut taken: Vec<_> = waiting.iter_mut().map(|wait| wait.now_or_never().flatten()).collect();
-        assert_eq!(taken.iter().flatten().count(), AT_ONCE);
+        assert_eq!(taken.iter().flatten().count(), CONCURRENT_REQUESTS);
         assert!(turns.wait(member(1)).await.is_none(), "too many wait");
         taken.clear();
         waiting.clear();
         for n in 2..1_000 {
             turns.wait(member(n)).await.unwrap();
         }
-        assert!(turns.members.lock().unwrap().len() <= KEPT);
+        assert!(turns.members.lock().unwrap().len() <= SWEEP_ABOVE);
     }
 }

@@ -16,7 +16,7 @@ use crate::to::to;
 /// Where the first step is sent, and what shows both.
 const PAGE: &str = "/nodes/link";
 /// What goes from the first step to the second; what is shown of the key is for the person alone.
-const KEPT: [&str; 7] = ["address", "port", "user", "network", "host_key", "_fingerprint", "_algorithm"];
+const FIRST_STEP_FIELDS: [&str; 7] = ["address", "port", "user", "network", "host_key", "_fingerprint", "_algorithm"];
 
 /// Reads the control key and shows the step that the form is in.
 pub async fn load(caller: &Caller, form: &FormState) -> Result<Page> {
@@ -63,7 +63,8 @@ fn ask(form: &FormState) -> AnyView {
 
 fn confirm(form: &FormState) -> AnyView {
     let value = |name: &str| form.value(name).unwrap_or_default().to_owned();
-    let hidden = KEPT.map(|name| view! { <input type="hidden" name=name value=value(name)/> }).collect_view();
+    let hidden =
+        FIRST_STEP_FIELDS.map(|name| view! { <input type="hidden" name=name value=value(name)/> }).collect_view();
     let environments = form
         .all("environments")
         .map(|one| view! { <input type="hidden" name="environments" value=one.to_owned()/> })

@@ -16,8 +16,8 @@ use crate::failure::{At, Failure};
 use crate::task::Task;
 
 /// How long a request waits for another one.
-const PATIENCE: Duration = Duration::from_secs(10);
-const GLANCE: Duration = Duration::from_millis(5);
+const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// What a request holds while it runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -77,7 +77,7 @@ pub fn project(project: &ProjectName) -> Wanted {
 
 /// Takes all of them, or fails and holds none. They are freed when the files are dropped.
 pub fn take(wanted: &[Wanted], task: &Task<'_>) -> Result<Vec<File>, Failure> {
-    wanted.iter().map(|lock| take_one(lock, task, PATIENCE)).collect()
+    wanted.iter().map(|lock| take_one(lock, task, LOCK_TIMEOUT)).collect()
 }
 
 fn take_one(wanted: &Wanted, task: &Task<'_>, patience: Duration) -> Result<File, Failure> {
@@ -91,7 +91,7 @@ fn take_one(wanted: &Wanted, task: &Task<'_>, patience: Duration) -> Result<File
     loop {
         match flock(&file, operation) {
             Ok(()) => return Ok(file),
-            Err(Errno::WOULDBLOCK | Errno::INTR) if Instant::now() < end => std::thread::sleep(GLANCE),
+            Err(Errno::WOULDBLOCK | Errno::INTR) if Instant::now() < end => std::thread::sleep(POLL_INTERVAL),
             Err(Errno::WOULDBLOCK) => return Err(Failure::Busy(wanted.name.replacen('-', " ", 1))),
             Err(error) => return Err(error).at("lock", &path),
         }

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use crate::failure::{At, Failure};
 use crate::host::Host;
 
-const KEPT: Duration = Duration::from_hours(7 * 24);
+const RETENTION: Duration = Duration::from_hours(7 * 24);
 /// A journal that reaches this many bytes begins anew.
 const MAX_JOURNAL: u64 = 256 << 10;
 
@@ -104,7 +104,7 @@ fn is_old(path: &Path) -> bool {
     // The journal is written with each request, the generation only when it rises.
     let age = |path: &Path| fs::metadata(path).ok()?.modified().ok()?.elapsed().ok();
     let journal = path.with_extension("log");
-    [path, &journal].into_iter().filter_map(age).min().is_some_and(|age| age > KEPT)
+    [path, &journal].into_iter().filter_map(age).min().is_some_and(|age| age > RETENTION)
 }
 
 fn folder(host: &Host) -> PathBuf {
@@ -166,7 +166,7 @@ mod tests {
         prune(&host);
         assert!(admit(&host, job(1)).is_err());
         let path = super::folder(&host).join(job(1).id.to_string());
-        let old = SystemTime::now() - KEPT - Duration::from_secs(1);
+        let old = SystemTime::now() - RETENTION - Duration::from_secs(1);
         File::open(path).unwrap().set_modified(old).unwrap();
         prune(&host);
         assert!(admit(&host, job(1)).is_ok());

@@ -30,7 +30,7 @@ pub(crate) const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin
 /// How long a command may take unless said otherwise.
 const LIMIT: Duration = Duration::from_secs(30);
 /// How often a cancellation is looked for.
-const GLANCE: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// How long the pipes are read after the end: a daemon it started may hold them open.
 const DRAIN: Duration = Duration::from_millis(200);
 const KEPT_LINES: usize = 20;
@@ -171,7 +171,7 @@ impl Argv {
                 let left = group.kill(&mut child);
                 return Err(self.ended(task, group, left, heard.tail.into()));
             }
-            match happenings.recv_timeout(GLANCE.min(end.saturating_duration_since(now))) {
+            match happenings.recv_timeout(POLL_INTERVAL.min(end.saturating_duration_since(now))) {
                 Ok(Happening::Line(stream, text)) => heard.take(task, stream, text, self.quiet),
                 Ok(Happening::Closed) => open = open.saturating_sub(1),
                 Ok(Happening::Exited) => {

@@ -20,7 +20,7 @@ use crate::failure::{At, Failure};
 /// What the agent is started with to be the process of a new user namespace.
 pub const WORD: &str = "own-users";
 /// How many are kept; a guest is made with about ten requests.
-const KEPT: usize = 32;
+const MAX_RECORDS: usize = 32;
 const SELF: &str = "/proc/self/exe";
 
 static NAMESPACES: Mutex<VecDeque<(IdRange, Arc<OwnedFd>)>> = Mutex::new(VecDeque::new());
@@ -32,7 +32,7 @@ pub fn namespace(ids: IdRange) -> Result<Arc<OwnedFd>, Failure> {
         return Ok(Arc::clone(namespace));
     }
     let made = Arc::new(make(ids).at("make a user namespace for", "the guest's ids")?);
-    kept.truncate(KEPT - 1);
+    kept.truncate(MAX_RECORDS - 1);
     kept.push_front((ids, Arc::clone(&made)));
     Ok(made)
 }

@@ -18,7 +18,7 @@ use utoipa::{PartialSchema, ToSchema};
 use crate::problem::Wrong;
 use corpus_domain::Invalid;
 
-const LONGEST: usize = 1_000;
+const MAX_LENGTH: usize = 1_000;
 
 /// Where the next page begins.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -45,7 +45,7 @@ impl FromStr for Cursor {
     type Err = Invalid;
     fn from_str(given: &str) -> Result<Self, Invalid> {
         let plain = |b: u8| b.is_ascii_alphanumeric() || b"-_".contains(&b);
-        let fits = (1..=LONGEST).contains(&given.len()) && given.bytes().all(plain);
+        let fits = (1..=MAX_LENGTH).contains(&given.len()) && given.bytes().all(plain);
         if fits {
             Ok(Self(given.to_owned()))
         } else {
@@ -76,7 +76,7 @@ impl fmt::Display for Cursor {
 impl PartialSchema for Cursor {
     fn schema() -> RefOr<Schema> {
         let text = ObjectBuilder::new().schema_type(Type::String).pattern(Some("^[A-Za-z0-9_-]{1,1000}$"));
-        text.max_length(Some(LONGEST)).description(Some("Where the next page begins, as a page gave it")).into()
+        text.max_length(Some(MAX_LENGTH)).description(Some("Where the next page begins, as a page gave it")).into()
     }
 }
 impl ToSchema for Cursor {}

@@ -11,10 +11,10 @@ const LAYERS: [&[&str]; 6] = [
     &["groups", "job_errors", "project_settings", "rules", "seal", "ssh_keys", "surroundings"],
     // A letter is kept as a row until it is sent.
     &["mail", "store"],
-    &["drift", "server_keys", "services"],
+    &["drift", "readiness", "server_keys", "services"],
     &["sagas"],
     &["controller"],
-    &["background", "git", "handlers", "ops"],
+    &["background", "git", "handlers", "people"],
 ];
 
 fn layer(module: &str) -> Option<usize> {

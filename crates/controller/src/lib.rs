@@ -13,8 +13,9 @@ mod groups;
 mod handlers;
 mod job_errors;
 pub mod mail;
-mod ops;
+mod people;
 mod project_settings;
+mod readiness;
 mod rules;
 mod sagas;
 pub mod seal;
@@ -26,14 +27,16 @@ mod surroundings;
 
 #[cfg(test)]
 mod layers;
+#[cfg(test)]
+mod tests;
 
 use {corpus_dns as dns, corpus_fleet as nodes, corpus_jobs as jobs};
 
 pub use controller::{Controller, Parts};
 pub use corpus_gate::{Ask, Error, Handle, HandleStream, Key, Result, sentence};
+pub use git::GitTarget;
 pub use groups::{GroupsError, ProjectGroups};
 pub use handlers::device_logins::{Standing, Waiting};
-pub use ops::GitTarget;
 pub use rules::Rules;
 pub use services::Settings;
 pub use store::keys::KeyHolder;

@@ -13,11 +13,11 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 /// The longest text, in bytes.
-const LONGEST: usize = 64 << 10;
+const MAX_BYTES: usize = 64 << 10;
 /// The deepest nesting.
-const DEEPEST: usize = 16;
+const MAX_DEPTH: usize = 16;
 /// The longest that a phase or a check may be given, in seconds.
-const A_DAY: u64 = 86_400;
+const MAX_SECONDS: u64 = 86_400;
 /// Facts of the guest, which nobody sets.
 const FACTS: [&str; 7] = ["api_version", "name", "environment", "root", "project_root", "pillar_root", "data"];
 const SECRETS: [&str; 5] = ["password", "secret", "token", "key", "dsn"];
@@ -33,8 +33,8 @@ pub fn storage_limit(settings: &Mapping) -> SizeProfile {
 
 /// Reads a YAML or JSON mapping. The error is for the person who typed it.
 pub fn parse(text: &str) -> Result<Mapping, String> {
-    if text.len() > LONGEST {
-        return Err(format!("The settings are longer than {} KiB.", LONGEST >> 10));
+    if text.len() > MAX_BYTES {
+        return Err(format!("The settings are longer than {} KiB.", MAX_BYTES >> 10));
     }
     let options = serde_saphyr::options! { strict_booleans: true, with_snippet: false };
     let value: Value = serde_saphyr::from_str_with_options(text, options).map_err(|error| {
@@ -61,8 +61,8 @@ fn plain(path: &str, value: &Value, depth: usize) -> Result<(), String> {
             "{path} looks like a secret ({word}), and settings are kept and shown as they are. Put it into the pillar."
         ));
     }
-    if depth > DEEPEST {
-        return Err(format!("{path} is nested more than {DEEPEST} deep."));
+    if depth > MAX_DEPTH {
+        return Err(format!("{path} is nested more than {MAX_DEPTH} deep."));
     }
     match value {
         Value::Object(inner) => {
@@ -114,8 +114,8 @@ fn limits(value: &Value) -> Result<(), String> {
     let what = "a mapping of phases to seconds";
     for (phase, seconds) in typed::<BTreeMap<String, u64>>("limits", value, what)? {
         phase.parse::<Phase>().map_err(|error| format!("limits: {error}."))?;
-        if !(1..=A_DAY).contains(&seconds) {
-            return Err(format!("limits.{phase} is a number of seconds from 1 to {A_DAY}."));
+        if !(1..=MAX_SECONDS).contains(&seconds) {
+            return Err(format!("limits.{phase} is a number of seconds from 1 to {MAX_SECONDS}."));
         }
     }
     Ok(())
@@ -158,8 +158,8 @@ impl Check {
         if self.tcp == Some(0) || self.command.as_ref().is_some_and(Vec::is_empty) {
             return Err("checks: a port is 1 to 65535, a command has a program at least.".to_owned());
         }
-        if self.within.is_some_and(|within| !(1..=A_DAY).contains(&within)) {
-            return Err(format!("checks: within is a number of seconds from 1 to {A_DAY}."));
+        if self.within.is_some_and(|within| !(1..=MAX_SECONDS).contains(&within)) {
+            return Err(format!("checks: within is a number of seconds from 1 to {MAX_SECONDS}."));
         }
         Ok(())
     }
@@ -218,7 +218,7 @@ mod tests {
             let error = parse(bad).expect_err(bad);
             assert!(error.contains(why), "{bad}: {error}");
         }
-        assert!(parse(&"a".repeat(LONGEST + 1)).is_err());
+        assert!(parse(&"a".repeat(MAX_BYTES + 1)).is_err());
         let deep = format!("a: {}1{}", "[".repeat(40), "]".repeat(40));
         assert!(parse(&deep).is_err());
         let bomb = "a: &a [x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b]\n\

@@ -23,7 +23,7 @@ use sqlx::{Connection, PgConnection, PgPool, PgTransaction, Postgres};
 /// Connections of a server at most, besides the one on which it hears of jobs.
 pub const CONNECTIONS: u32 = 20;
 /// How long a free one is waited for.
-pub const PATIENCE: Duration = Duration::from_secs(5);
+pub const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
 /// One that rested longer may have been closed at the other end, and is asked first.
 const RESTED: Duration = Duration::from_secs(1);
 
@@ -55,7 +55,7 @@ pub fn as_server(options: PgConnectOptions) -> PgConnectOptions {
 pub fn as_shipped() -> PgPoolOptions {
     PgPoolOptions::new()
         .max_connections(CONNECTIONS)
-        .acquire_timeout(PATIENCE)
+        .acquire_timeout(ACQUIRE_TIMEOUT)
         .test_before_acquire(false)
         .before_acquire(|connection, known| {
             Box::pin(

@@ -11,7 +11,7 @@ use super::authority::{self, AuthorityError};
 use super::powerdns_server::PowerDnsServer;
 use super::{AddressRecord, DnsError, DnsProvider, Removal, Zone};
 
-const SOON: Duration = Duration::from_secs(5);
+const WAIT_LIMIT: Duration = Duration::from_secs(5);
 
 fn name(text: &str) -> DnsName {
     text.parse().unwrap()
@@ -50,9 +50,9 @@ async fn a_record_is_answered_replaced_and_gone() {
 
     for address in ["10.0.0.1", "10.0.0.1", "10.0.0.2", "fd00::1", "10.0.0.3"] {
         dns.ensure_record(&record("www.example.org", address)).await.unwrap();
-        authority::wait_until_answered(server.dns, &www, ip(address), SOON).await.unwrap();
+        authority::wait_until_answered(server.dns, &www, ip(address), WAIT_LIMIT).await.unwrap();
     }
-    authority::wait_until_gone(server.dns, &www, ip("fd00::1"), SOON).await.unwrap();
+    authority::wait_until_gone(server.dns, &www, ip("fd00::1"), WAIT_LIMIT).await.unwrap();
     assert_eq!(authority::addresses(server.dns, &www, false).await.unwrap(), [ip("10.0.0.3")]);
 
     dns.ensure_record(&record("example.org", "10.0.0.9")).await.unwrap();
@@ -61,7 +61,7 @@ async fn a_record_is_answered_replaced_and_gone() {
 
     assert_eq!(dns.remove_record(&zone, &www).await.unwrap(), Removal::Removed);
     assert_eq!(dns.remove_record(&zone, &www).await.unwrap(), Removal::Absent);
-    authority::wait_until_gone(server.dns, &www, ip("10.0.0.3"), SOON).await.unwrap();
+    authority::wait_until_gone(server.dns, &www, ip("10.0.0.3"), WAIT_LIMIT).await.unwrap();
     assert_eq!(dns.remove_zone(&zone).await.unwrap(), Removal::Removed);
     assert_eq!(dns.remove_record(&zone, &www).await.unwrap(), Removal::Absent);
 }

@@ -19,7 +19,7 @@ use super::privilege::Privilege;
 const FOLDER: &str = ".ssh";
 const LIMIT: Duration = Duration::from_secs(10);
 /// The longest file that is read: thousands of keys. A host could send one without end.
-const LONGEST: u64 = 1 << 20;
+const MAX_FILE: u64 = 1 << 20;
 
 /// Lets the control key in: its line is in the account's `~/.ssh/authorized_keys`, once.
 /// Tells whether it had to be added.
@@ -79,10 +79,10 @@ async fn read(on: &Connection, sftp: &SftpSession) -> Result<String, NodeError> 
         Err(source) => return Err(failed(source)),
     };
     let mut bytes = Vec::new();
-    file.take(LONGEST + 1).read_to_end(&mut bytes).await.map_err(|source| failed(source.into()))?;
-    if u64::try_from(bytes.len()).is_ok_and(|length| length > LONGEST) {
+    file.take(MAX_FILE + 1).read_to_end(&mut bytes).await.map_err(|source| failed(source.into()))?;
+    if u64::try_from(bytes.len()).is_ok_and(|length| length > MAX_FILE) {
         // Written back without its end, it would cost people their keys.
-        let what = format!("{path} is longer than {} KiB; take out what is not needed", LONGEST >> 10);
+        let what = format!("{path} is longer than {} KiB; take out what is not needed", MAX_FILE >> 10);
         return Err(NodeError::Protocol { host: on.host().to_owned(), what, stderr: Vec::new() });
     }
     Ok(String::from_utf8_lossy(&bytes).into_owned())

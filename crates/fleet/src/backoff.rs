@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use super::error::NodeError;
 
-const FIRST: Duration = Duration::from_millis(250);
-const LONGEST: Duration = Duration::from_secs(5);
+const FIRST_DELAY: Duration = Duration::from_millis(250);
+const MAX_DELAY: Duration = Duration::from_secs(5);
 /// After a failure that does not go away by itself: hosts ban those who fail to log in often.
 const LASTING: Duration = Duration::from_secs(15);
 
@@ -19,8 +19,11 @@ pub(super) struct Backoff {
 impl Backoff {
     /// Remembers a failure; each one in a row doubles the pause.
     pub(super) fn failed(&mut self, now: Instant, error: NodeError) {
-        let pause =
-            if error.is_transient() { FIRST.saturating_mul(1 << self.failures.min(10)).min(LONGEST) } else { LASTING };
+        let pause = if error.is_transient() {
+            FIRST_DELAY.saturating_mul(1 << self.failures.min(10)).min(MAX_DELAY)
+        } else {
+            LASTING
+        };
         self.failures = self.failures.saturating_add(1);
         self.last = Some((now + pause, error));
     }

@@ -10,9 +10,9 @@ use tokio::time::sleep;
 
 /// What a host may say in a second, as bytes; what each line costs beside its length, which is mostly
 /// the time to read it; and for how many seconds it may say so much at once.
-const A_SECOND: u64 = 4 << 20;
-const EACH_LINE: u64 = 500;
-const AT_ONCE: Duration = Duration::from_secs(4);
+const BYTES_PER_SECOND: u64 = 4 << 20;
+const BYTES_PER_LINE: u64 = 500;
+const BURST: Duration = Duration::from_secs(4);
 
 /// How fast a host is read: it is what it said that is slowed down, nothing is lost.
 pub(super) struct Pace {
@@ -36,10 +36,10 @@ impl Pace {
     }
 
     fn wait(&mut self, bytes: usize, now: Instant) -> Duration {
-        let cost = u64::try_from(bytes).unwrap_or(u64::MAX).saturating_add(EACH_LINE);
-        let time = Duration::from_micros(cost.saturating_mul(1_000_000) / A_SECOND);
+        let cost = u64::try_from(bytes).unwrap_or(u64::MAX).saturating_add(BYTES_PER_LINE);
+        let time = Duration::from_micros(cost.saturating_mul(1_000_000) / BYTES_PER_SECOND);
         self.paid = self.paid.max(now) + time;
-        self.paid.duration_since(now).saturating_sub(AT_ONCE)
+        self.paid.duration_since(now).saturating_sub(BURST)
     }
 }
 

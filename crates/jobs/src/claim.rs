@@ -19,7 +19,7 @@ const QUEUE_KEY: i64 = 0x636f_7270_7573;
 /// Waiting jobs of a project that are looked at, the first ones: more than get a place at once.
 const LOOKED_AT: i64 = 300;
 /// What the others are told to wait for.
-const LATER: &str = "the many jobs of its project before it";
+const WAITS_FOR_OWN_PROJECT: &str = "the many jobs of its project before it";
 /// What a job waits for that could run.
 const NO_SERVER: &str = "a free server";
 /// The same when its project runs as many as it may.
@@ -198,7 +198,7 @@ impl Claimant {
             "#,
             self.owner,
             LOOKED_AT,
-            LATER,
+            WAITS_FOR_OWN_PROJECT,
         )
         .fetch_all(connection)
         .await?;

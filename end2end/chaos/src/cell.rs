@@ -26,7 +26,7 @@ const OUTAGE: Duration = Duration::from_secs(6);
 /// How long the database refuses: longer than a lease.
 const REFUSAL: Duration = Duration::from_millis(2500);
 /// How long a job may take with any fault.
-const PATIENCE: Duration = Duration::from_secs(90);
+const WAIT_LIMIT: Duration = Duration::from_secs(90);
 
 /// Where in the matrix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -111,7 +111,7 @@ impl Scene<'_> {
         }
         let began = Instant::now();
         self.strike(during).await?;
-        let state = self.lane.over(job, PATIENCE).await?;
+        let state = self.lane.over(job, WAIT_LIMIT).await?;
         let elapsed = began.elapsed();
         let mut wrong = self.repair(job).await?;
         if state == JobState::Stuck {

@@ -1,6 +1,8 @@
 //! Every page, in one list: each list also with a filter and further on, each kind of thing at one like the
 //! others and at the largest. A page that is not in the list fails the test beside it.
 
+use corpus_api::Cursor;
+use serde_json::Value;
 use sqlx::PgConnection;
 
 use crate::readers::Reader;
@@ -53,6 +55,10 @@ impl Things {
             let one: Option<String> = sqlx::query_scalar(query).fetch_optional(&mut *conn).await?;
             found.push((word, one.ok_or_else(|| anyhow::anyhow!("there is no {word}: what was filled is too small"))?));
         }
+        for (word, list, query) in HALF_WAY {
+            let position: Value = sqlx::query_scalar(query).fetch_one(&mut *conn).await?;
+            found.push((word, Cursor::after(list, &position).to_string()));
+        }
         Ok(Self(found))
     }
 
@@ -92,7 +98,13 @@ const PAGES: &[(bool, Sees, &str, &str)] = &[
     (false, Everyone, "/nodes/…", "/nodes/{node}"),
     (false, Everyone, "/nodes/…, the largest", "/nodes/{largest node}"),
     (false, Ops, "/nodes/…/unlink", "/nodes/{node}/unlink"),
+    (true, Everyone, "/nodes, half-way", "/nodes?cursor={middle of nodes}"),
+    (true, Everyone, "/nodes?q", "/nodes?q=10.1"),
+    (true, Everyone, "/nodes?sort=free_slots", "/nodes?sort=free_slots"),
     (true, Everyone, "/guests", "/guests"),
+    (true, Everyone, "/guests, half-way", "/guests?cursor={middle of guests}"),
+    (true, Everyone, "/guests?q", "/guests?q=web"),
+    (true, Everyone, "/guests?sort=newest", "/guests?sort=newest"),
     (false, Everyone, "/guests/new", "/guests/new"),
     (false, Everyone, "/guests/…", "/guests/{guest}"),
     (false, OfLargest, "/guests/…, the largest", "/guests/{largest guest}"),
@@ -113,7 +125,7 @@ const PAGES: &[(bool, Sees, &str, &str)] = &[
     (true, OfLargest, "/deployments?project, the largest", "/deployments?project=atlas"),
     (true, Everyone, "/deployments?state", "/deployments?state=broken"),
     (true, Everyone, "/deployments?by", "/deployments?by=member7"),
-    (true, Everyone, "/deployments?before, half-way", "/deployments?before={middle deployment}"),
+    (true, Everyone, "/deployments, half-way", "/deployments?cursor={middle of deployments}"),
     (false, Everyone, "/projects/…/deployments/…", "/projects/project2/deployments/{deployment}"),
     (false, Everyone, "/projects/…/deployments/…, failed", "/projects/project2/deployments/{failed deployment}"),
     (false, OfLargest, "/projects/…/deployments/…, the largest", "/projects/atlas/deployments/{largest deployment}"),
@@ -131,13 +143,14 @@ const PAGES: &[(bool, Sees, &str, &str)] = &[
     ),
     (false, Everyone, "/projects/…/deployments/….json", "/projects/project2/deployments/{deployment}.json"),
     (true, Everyone, "/dns", "/dns"),
+    (true, Everyone, "/dns, half-way", "/dns?cursor={middle of names}"),
+    (true, Everyone, "/dns?q", "/dns?q=web"),
     (false, Ops, "/dns/zones/…", "/dns/zones/{zone}"),
     (false, Ops, "/dns/zones/…, the largest", "/dns/zones/{largest zone}"),
     (true, Everyone, "/jobs", "/jobs"),
     (true, Everyone, "/jobs?state=open", "/jobs?state=open"),
     (true, Everyone, "/jobs?state=stuck", "/jobs?state=stuck"),
-    (true, Everyone, "/jobs?page=1", "/jobs?state=all&page=1"),
-    (true, Ops, "/jobs?state&page, half-way", "/jobs?state=done&page={middle page of jobs}"),
+    (true, Everyone, "/jobs?state, half-way", "/jobs?state=done&cursor={middle of jobs}"),
     (false, Everyone, "/jobs/…", "/jobs/{job}"),
     (false, OfLargest, "/jobs/…, the largest", "/jobs/{largest job}"),
     (false, OfLargest, "/jobs/…, stuck", "/jobs/{stuck job}"),
@@ -150,12 +163,11 @@ const PAGES: &[(bool, Sees, &str, &str)] = &[
     (false, Everyone, "/api/…", "/api/list_guests"),
     (false, Everyone, "/mail", "/mail"),
     (true, Ops, "/audit", "/audit"),
-    (true, Ops, "/audit?page=1", "/audit?page=1"),
-    (true, Ops, "/audit?page, half-way", "/audit?page={middle page of the audit}"),
+    (true, Ops, "/audit, half-way", "/audit?cursor={middle of the audit}"),
 ];
 
 /// `project2` is one like the others, `atlas` is the largest.
-const THINGS: [(&str, &str); 21] = [
+const THINGS: [(&str, &str); 18] = [
     ("node", "select id::text from nodes where state = 'ready' and reachability = 'reachable' order by id desc limit 1"),
     ("largest node", "select node_id::text from guests group by node_id order by count(*) desc, node_id limit 1"),
     (
@@ -192,11 +204,6 @@ const THINGS: [(&str, &str); 21] = [
          order by number desc limit 1",
     ),
     ("largest deployment", "select number::text from deployments where leader_id is null order by lines desc, number desc limit 1"),
-    (
-        "middle deployment",
-        "select d.id::text from deployments d join projects p on p.id = d.project_id
-         where p.name = 'project2' and leader_id is null and number = 1 + p.last_deployment / 2",
-    ),
     ("zone", "select id::text from zones where open order by id limit 1"),
     ("largest zone", "select zone_id::text from dns_names group by zone_id order by count(*) desc limit 1"),
     (
@@ -213,6 +220,40 @@ const THINGS: [(&str, &str); 21] = [
     ("largest job", "select id::text from jobs order by feed_seq desc limit 1"),
     ("stuck job", "select id::text from jobs where state = 'stuck' order by id limit 1"),
     ("waiting job", "select id::text from jobs where state = 'waiting' order by id desc limit 1"),
-    ("middle page of jobs", "select (count(*) / 100)::text from jobs where state = 'done'"),
-    ("middle page of the audit", "select (count(*) / 100)::text from audit"),
+];
+
+/// Where a list is half-way: a word, the list that a cursor is good for, and a line's position in it.
+const HALF_WAY: [(&str, &str, &str); 6] = [
+    (
+        "middle of nodes",
+        "nodes by address",
+        "select json_build_array(0, address, ssh_port) from nodes
+         order by address, ssh_port offset (select count(*) / 2 from nodes) limit 1",
+    ),
+    (
+        "middle of guests",
+        "guests by name",
+        "select to_json(name) from guests order by name offset (select count(*) / 2 from guests) limit 1",
+    ),
+    (
+        "middle of deployments",
+        "deployments, the newest first",
+        "select json_build_object('ordered_at', ordered_at, 'id', id) from deployments where leader_id is null
+         order by ordered_at offset (select count(*) / 2 from deployments where leader_id is null) limit 1",
+    ),
+    (
+        "middle of names",
+        "names",
+        "select to_json(name) from dns_names order by name offset (select count(*) / 2 from dns_names) limit 1",
+    ),
+    (
+        "middle of jobs",
+        "jobs, the newest first",
+        "select to_json(queue_order) from jobs order by queue_order offset (select count(*) / 2 from jobs) limit 1",
+    ),
+    (
+        "middle of the audit",
+        "audit",
+        "select to_json(id) from audit order by id offset (select count(*) / 2 from audit) limit 1",
+    ),
 ];

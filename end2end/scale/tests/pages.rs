@@ -30,7 +30,7 @@ use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::{Layer, filter};
 
 /// More than any page needs.
-const MOST: u64 = 500;
+const MAX_STATEMENTS: u64 = 500;
 
 /// Lists that ask the database more the more there is. It can only shrink: one that no longer grows is taken out.
 const GROWS: [&str; 0] = [];
@@ -156,8 +156,8 @@ async fn pages_at_size(pool: PgPool) {
     );
     let none: Vec<_> = asked.iter().filter(|(_, statements)| **statements == 0).collect();
     assert!(none.is_empty(), "pages without a statement: they are not counted: {none:?}");
-    let many: Vec<_> = asked.iter().filter(|(_, statements)| **statements > MOST).collect();
-    assert!(many.is_empty(), "pages with more than {MOST} statements: {many:?}");
+    let many: Vec<_> = asked.iter().filter(|(_, statements)| **statements > MAX_STATEMENTS).collect();
+    assert!(many.is_empty(), "pages with more than {MAX_STATEMENTS} statements: {many:?}");
     let more = |(page, statements): &(&(String, &'static str), &u64)| {
         before.get(*page).is_some_and(|before| *statements > before)
     };

@@ -11,7 +11,7 @@ use crate::member::network;
 use crate::shares::{Full, Limits, Share, Shares};
 
 /// The most that there is ever use for.
-const MOST: usize = 8192;
+const MAX_CONNECTIONS: usize = 8192;
 /// The least, however few files there are.
 const LEAST: usize = 64;
 /// An address gets one in so many.
@@ -19,7 +19,7 @@ const PART: usize = 8;
 
 /// What so many open files allow.
 pub fn limits(files: u64) -> Limits {
-    let all = for_browsers(files).clamp(LEAST, MOST);
+    let all = for_browsers(files).clamp(LEAST, MAX_CONNECTIONS);
     Limits { all, of_one: all.div_ceil(PART).max(LEAST) }
 }
 

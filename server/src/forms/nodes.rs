@@ -14,9 +14,9 @@ use crate::pages::Extra;
 
 const LINK: &str = "/nodes/link";
 /// What is known of a key in the form: what is pinned, and two words for the person.
-const OF_THE_KEY: [&str; 3] = ["host_key", "_fingerprint", "_algorithm"];
+const HOST_KEY_FIELDS: [&str; 3] = ["host_key", "_fingerprint", "_algorithm"];
 /// What the first step does not need.
-const LATER: [&str; 2] = ["step", "password"];
+const SECOND_STEP_FIELDS: [&str; 2] = ["step", "password"];
 
 /// Reads the key of a host that is to be linked; `step` is `probe`, or `back` from the second.
 pub async fn probe(sent: MemberForm) -> Response {
@@ -31,7 +31,8 @@ pub async fn probe(sent: MemberForm) -> Response {
 
 /// All of the form is checked, so that the second step holds no surprise.
 async fn probed(sent: &MemberForm) -> Result<HostKey, Problem> {
-    let later = |name: &str| name.starts_with('_') || LATER.contains(&name) || OF_THE_KEY.contains(&name);
+    let later =
+        |name: &str| name.starts_with('_') || SECOND_STEP_FIELDS.contains(&name) || HOST_KEY_FIELDS.contains(&name);
     let given = sent.posted.fields.pairs().iter().filter(|(name, _)| !later(name)).cloned();
     let still_to_come = ("host_key".to_owned(), "-".to_owned());
     let read = Input::form(given.chain([still_to_come])).read::<LinkNode>();
@@ -76,7 +77,7 @@ async fn refuse(sent: &MemberForm, page: &str, form: &str, problem: &Problem) ->
 /// The form with the key that the host showed.
 fn with_key(posted: &Form, form: &str, seen: HostKey) -> FormState {
     let mut state = without_key(posted, form);
-    for (name, value) in OF_THE_KEY.into_iter().zip([seen.host_key, seen.fingerprint, seen.algorithm]) {
+    for (name, value) in HOST_KEY_FIELDS.into_iter().zip([seen.host_key, seen.fingerprint, seen.algorithm]) {
         state.values.push((name.to_owned(), value));
     }
     state
@@ -84,6 +85,6 @@ fn with_key(posted: &Form, form: &str, seen: HostKey) -> FormState {
 
 fn without_key(posted: &Form, form: &str) -> FormState {
     let mut state = posted.state(form).status(200);
-    state.values.retain(|(name, _)| !OF_THE_KEY.contains(&name.as_str()));
+    state.values.retain(|(name, _)| !HOST_KEY_FIELDS.contains(&name.as_str()));
     state
 }

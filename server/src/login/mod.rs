@@ -30,9 +30,9 @@ pub use watch::Watch;
 use crate::member::network;
 
 /// Passwords that are tried at the same time; the directory has other work too.
-const AT_ONCE: usize = 16;
+const CONCURRENT_ATTEMPTS: usize = 16;
 /// How long one waits for its turn.
-const PATIENCE: Duration = Duration::from_secs(8);
+const TURN_TIMEOUT: Duration = Duration::from_secs(8);
 /// The longest password: nobody types more, and each byte is hashed.
 const LONGEST_PASSWORD: usize = 1024;
 
@@ -148,7 +148,7 @@ pub struct Login {
 impl Login {
     /// The realms of this installation.
     pub fn new(accounts: Accounts, directory: Option<Directory>, controller: Controller) -> Self {
-        let (limit, turns, refused) = (Limit::default(), Semaphore::new(AT_ONCE), Refused::default());
+        let (limit, turns, refused) = (Limit::default(), Semaphore::new(CONCURRENT_ATTEMPTS), Refused::default());
         Self { accounts, directory, controller, limit, turns, refused, tokens: TokenLimit::default() }
     }
 
@@ -192,7 +192,7 @@ impl Login {
         {
             return Err(Refusal::TooMany(wait));
         }
-        let turn = timeout(PATIENCE, self.turns.acquire()).await.ok().and_then(Result::ok);
+        let turn = timeout(TURN_TIMEOUT, self.turns.acquire()).await.ok().and_then(Result::ok);
         let checked = match turn {
             Some(_turn) => self.check(name.clone(), password, realm).await,
             None => Err(Refusal::Busy),

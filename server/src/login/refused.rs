@@ -2,7 +2,7 @@
 //!
 //! Of what was typed as a login only what can be one is kept here for some seconds, and only that
 //! of a known account gets into the database; so no password that was typed into the wrong
-//! field is written anywhere. At most [`KEPT`] kinds are told apart at a time; beyond these an
+//! field is written anywhere. At most [`MAX_COUNTS`] kinds are told apart at a time; beyond these an
 //! account keeps its count without the addresses, for as many again.
 
 use std::collections::HashMap;
@@ -21,9 +21,9 @@ use super::Refusal;
 use crate::member::network;
 
 /// How long a count may wait to be kept.
-const EVERY: Duration = Duration::from_secs(2);
+const FLUSH_INTERVAL: Duration = Duration::from_secs(2);
 /// How many kinds are told apart until they are kept.
-const KEPT: usize = 256;
+const MAX_COUNTS: usize = 256;
 
 type Kind = (Option<UserName>, Option<IpAddr>, &'static str);
 
@@ -37,10 +37,10 @@ impl Refused {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Utc::now();
         let mut kind = (login.parse().ok(), Some(network(address)), refusal.reason());
-        if kept.len() >= KEPT && !kept.contains_key(&kind) {
+        if kept.len() >= MAX_COUNTS && !kept.contains_key(&kind) {
             kind.1 = None;
         }
-        if kept.len() >= 2 * KEPT && !kept.contains_key(&kind) {
+        if kept.len() >= 2 * MAX_COUNTS && !kept.contains_key(&kind) {
             kind.0 = None;
         }
         let (login, network, reason) = kind.clone();
@@ -53,7 +53,7 @@ impl Refused {
 
     /// Keeps what was counted, now and then until `stop`, and once more then.
     pub async fn keep(self, controller: Controller, stop: CancellationToken) {
-        let mut round = interval(EVERY);
+        let mut round = interval(FLUSH_INTERVAL);
         round.set_missed_tick_behavior(MissedTickBehavior::Delay);
         while !stop.is_cancelled() {
             tokio::select! {
@@ -92,7 +92,7 @@ mod tests {
             refused.count(&format!("u{n}"), IpAddr::from(n.to_be_bytes()), &Refusal::WrongPassword);
         }
         let kept = refused.0.lock().unwrap();
-        assert_eq!(kept.len(), 2 * KEPT + 1);
+        assert_eq!(kept.len(), 2 * MAX_COUNTS + 1);
         assert_eq!(kept.values().map(|one| one.count).sum::<i64>(), 10_000);
     }
 
@@ -103,7 +103,7 @@ mod tests {
             refused.count("alice", IpAddr::from(n.to_be_bytes()), &Refusal::WrongPassword);
         }
         let kept = refused.0.lock().unwrap();
-        assert_eq!(kept.len(), KEPT + 1);
+        assert_eq!(kept.len(), MAX_COUNTS + 1);
         assert!(kept.values().all(|one| one.login.is_some()));
     }
 

@@ -8,14 +8,14 @@ use super::slapd::Slapd;
 use super::support::{Running, cookie_of};
 
 /// More than one round, on a busy machine.
-const SOON: Duration = Duration::from_secs(15);
+const WAIT_LIMIT: Duration = Duration::from_secs(15);
 
 async fn is_in(server: &Running, cookie: &str) -> bool {
     server.get("/nodes", cookie).await.status().as_u16() == 200
 }
 
 async fn is_refused_soon(server: &Running, cookie: &str) -> bool {
-    let limit = Instant::now() + SOON;
+    let limit = Instant::now() + WAIT_LIMIT;
     while is_in(server, cookie).await {
         if Instant::now() > limit {
             return false;
@@ -74,7 +74,7 @@ async fn who_leaves_a_group_loses_the_role(pool: PgPool) {
         "dn: cn=project-shop-developers,ou=groups,dc=example,dc=org\nchangetype: modify\nreplace: member\n\
          member: uid=alice,ou=people,dc=example,dc=org\n",
     );
-    let limit = Instant::now() + SOON;
+    let limit = Instant::now() + WAIT_LIMIT;
     while count(&pool, SHOP).await != 0 {
         assert!(Instant::now() < limit, "bob still has the role");
         tokio::time::sleep(Duration::from_millis(100)).await;

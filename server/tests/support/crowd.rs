@@ -98,7 +98,7 @@ pub struct Crowd {
 
 /// What they were told.
 #[derive(Default)]
-pub struct Told {
+pub struct Tally {
     /// How long each page took, in ms.
     pub pages: BTreeMap<String, Vec<f64>>,
     pub errors: Vec<String>,
@@ -107,7 +107,7 @@ pub struct Told {
 
 impl Crowd {
     /// So many browsers, each with a connection that stays, ask for one page after the other.
-    pub async fn visit(self, browsers: usize, during: Duration) -> Told {
+    pub async fn visit(self, browsers: usize, during: Duration) -> Tally {
         let (crowd, began) = (Arc::new(self), Instant::now());
         let visiting: Vec<_> = (0..browsers)
             .map(|number| {
@@ -115,7 +115,7 @@ impl Crowd {
                 tokio::spawn(async move { crowd.browse(number, began + during).await })
             })
             .collect();
-        let mut told = Told::default();
+        let mut told = Tally::default();
         for visit in visiting {
             let one = visit.await.unwrap();
             one.pages.into_iter().for_each(|(path, took)| told.pages.entry(path).or_default().extend(took));
@@ -125,12 +125,12 @@ impl Crowd {
         told
     }
 
-    async fn browse(&self, number: usize, until: Instant) -> Told {
+    async fn browse(&self, number: usize, until: Instant) -> Tally {
         let client = Client::builder().redirect(redirect::Policy::none()).pool_max_idle_per_host(1).build().unwrap();
         let (cookie, ops) = &self.cookies[number % self.cookies.len()];
         let paths: Vec<&String> =
             self.paths.iter().filter(|(_, of_ops)| *ops || !of_ops).map(|(path, _)| path).collect();
-        let mut told = Told::default();
+        let mut told = Tally::default();
         // Each begins at another page.
         for path in paths.iter().cycle().skip(number % paths.len()) {
             let began = Instant::now();
@@ -150,7 +150,7 @@ impl Crowd {
     }
 }
 
-impl Told {
+impl Tally {
     pub fn answers(&self) -> usize {
         self.pages.values().map(Vec::len).sum()
     }

@@ -15,7 +15,7 @@ use crate::host::Host;
 use crate::runner::Argv;
 use crate::task::Task;
 
-const PATIENCE: Duration = Duration::from_secs(5);
+const RELOAD_TIMEOUT: Duration = Duration::from_secs(5);
 /// How often the kernel's rules are read again that could not be read.
 const TRIES: u32 = 5;
 const PAUSE: Duration = Duration::from_millis(50);
@@ -96,11 +96,11 @@ impl Filter {
 pub fn reload_proxy(task: &Task<'_>) -> Result<(), Failure> {
     let before = proxy_pid(task.host)?;
     Argv::new("systemctl").args(["reload", "corpus-proxy.service"]).run(task)?;
-    let end = Instant::now() + PATIENCE;
+    let end = Instant::now() + RELOAD_TIMEOUT;
     // While the new process takes over, the socket may refuse for a moment.
     while proxy_pid(task.host).map_or(true, |pid| pid == before) {
         if Instant::now() > end {
-            return Err(Failure::TimedOut { program: "haproxy", limit: PATIENCE, tail: vec![] });
+            return Err(Failure::TimedOut { program: "haproxy", limit: RELOAD_TIMEOUT, tail: vec![] });
         }
         sleep(Duration::from_millis(3));
     }
@@ -140,8 +140,8 @@ fn ask(host: &Host, command: &str) -> Result<String, Failure> {
     let path = host.path(SOCKET);
     let talk = || {
         let mut socket = UnixStream::connect(&path)?;
-        socket.set_read_timeout(Some(PATIENCE))?;
-        socket.set_write_timeout(Some(PATIENCE))?;
+        socket.set_read_timeout(Some(RELOAD_TIMEOUT))?;
+        socket.set_write_timeout(Some(RELOAD_TIMEOUT))?;
         socket.write_all(command.as_bytes())?;
         let mut answer = String::new();
         socket.read_to_string(&mut answer).map(|_| answer)

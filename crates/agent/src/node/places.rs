@@ -15,7 +15,7 @@ const OTHER_FILES: u64 = 1000;
 /// A connection with TLS and its buffers.
 const MEMORY: u64 = 64 << 10;
 /// More than one process serves well.
-const MOST: u64 = 40_000;
+const MAX_CONNECTIONS: u64 = 40_000;
 /// Where nothing can be read: what systemd gives any service is more.
 const FEWEST_FILES: u64 = 8192;
 /// No more files are asked for than can be of use.
@@ -49,7 +49,7 @@ impl Places {
         let by_files = files.saturating_sub(OTHER_FILES + listeners) / 2;
         // The total that a kernel tells differs a little from boot to boot.
         let by_memory = (memory / MEMORY).checked_ilog2().map_or(1, |log| 1 << log);
-        let all = by_files.min(by_memory).clamp(256, MOST);
+        let all = by_files.min(by_memory).clamp(256, MAX_CONNECTIONS);
         let (http, ssh) = (all * 3 / 4, all / 4);
         Self {
             files,

@@ -10,7 +10,7 @@ use crate::project::{account, archive, ensure, git, order, run};
 use crate::task::Task;
 
 /// How long deployments that run have to end.
-const PATIENCE: Duration = Duration::from_mins(10);
+const DEPLOYMENT_TIMEOUT: Duration = Duration::from_mins(10);
 
 /// Makes it so; tells whether there was anything.
 pub fn ensure(layout: &Layout, data: bool, task: &Task<'_>) -> Result<bool, Failure> {
@@ -47,7 +47,7 @@ pub fn ensure(layout: &Layout, data: bool, task: &Task<'_>) -> Result<bool, Fail
 
 /// What runs ends and is rolled back, so that recipes of the project can clean up.
 fn end_deployments(layout: &Layout, task: &Task<'_>) -> Result<(), Failure> {
-    let end = Instant::now() + PATIENCE;
+    let end = Instant::now() + DEPLOYMENT_TIMEOUT;
     for id in archive::ids(&layout.deployments()) {
         while order::runs(layout, id) {
             run::ask_to_end(layout, id)?;

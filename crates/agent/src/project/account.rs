@@ -13,7 +13,7 @@ use crate::task::Task;
 /// Linux knows no longer names of accounts: `useradd(8)`.
 const MAX: usize = 32;
 /// How long what runs as the account has to be gone.
-const PATIENCE: Duration = Duration::from_secs(5);
+const END_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The account's name: the project's; where the guest has another account of that name, or the
 /// name is too long for one, `p-` and as much of it as fits.
@@ -55,7 +55,7 @@ pub fn ensure_absent(task: &Task<'_>, project: &ProjectName) -> Result<bool, Fai
 /// What runs as the account ends: it could not be removed otherwise.
 fn end_processes(task: &Task<'_>, name: &str) -> Result<(), Failure> {
     let (user, _) = ids(name)?;
-    let end = Instant::now() + PATIENCE;
+    let end = Instant::now() + END_TIMEOUT;
     loop {
         let running = leftovers::of_user(user);
         if running.is_empty() || Instant::now() > end {

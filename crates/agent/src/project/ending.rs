@@ -12,7 +12,7 @@ use crate::project::{git, order, saved};
 use crate::task::Cancel;
 
 /// The records of older deployments go.
-const KEPT: usize = 100;
+const MAX_RECORDS: usize = 100;
 
 impl Run<'_> {
     /// The notify phase; what it does decides nothing.
@@ -110,7 +110,7 @@ impl Run<'_> {
         }
         let mut ids = archive::ids(&self.layout.deployments());
         ids.sort_unstable();
-        let over = ids.len().saturating_sub(KEPT);
+        let over = ids.len().saturating_sub(MAX_RECORDS);
         let mut old = ids.into_iter().take(over).filter(|old| *old != id && order::is_over(self.layout, *old));
         old.by_ref().for_each(|old| drop(files::remove_folder(&self.layout.deployment(old))));
     }

@@ -18,7 +18,7 @@ use crate::task::Task;
 /// How often the journal is looked at.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// How long an order may take to come: the push before it may be a large one.
-const PATIENCE: Duration = Duration::from_hours(1);
+const ORDER_TIMEOUT: Duration = Duration::from_hours(1);
 /// How long nobody may run an unfinished deployment.
 const VACANT: Duration = Duration::from_secs(5);
 /// How often it is started again.
@@ -46,7 +46,7 @@ pub fn follow(
         }
         if layout.order(id).exists() {
             watch.look(layout, id, task)?;
-        } else if began.elapsed() > PATIENCE {
+        } else if began.elapsed() > ORDER_TIMEOUT {
             return Err(Failure::Missing(format!("there is no deployment {id} of {} here", layout.project())));
         }
         std::thread::sleep(POLL_INTERVAL);

@@ -15,7 +15,7 @@ pub const MARK: &str = "CORPUS_RECIPE_OF";
 /// What stayed behind gets this long to end by itself.
 const GRACE: Duration = Duration::from_secs(1);
 /// And then this long to be gone.
-const PATIENCE: Duration = Duration::from_secs(5);
+const KILL_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// From now on whatever a child of this process leaves behind becomes its child.
 pub fn become_reaper() {
@@ -28,7 +28,7 @@ pub fn end_leftovers(mark: &str) -> Vec<String> {
     let began = Instant::now();
     loop {
         let left = leftovers(mark);
-        if left.is_empty() || began.elapsed() > PATIENCE {
+        if left.is_empty() || began.elapsed() > KILL_TIMEOUT {
             break;
         }
         let signal = if began.elapsed() < GRACE { Signal::TERM } else { Signal::KILL };

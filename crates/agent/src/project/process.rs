@@ -22,7 +22,7 @@ use crate::task::Cancel;
 
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// How long the pipes are read after the end.
-const PATIENCE: Duration = Duration::from_secs(5);
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A program that is not started yet.
 #[derive(Debug, Clone)]
@@ -78,7 +78,7 @@ impl Program {
         }
         let left = end_leftovers(&bounds.mark);
         // Nobody holds the pipes any more, so this ends; what outlived SIGKILL is not waited for.
-        let drained = Instant::now() + PATIENCE;
+        let drained = Instant::now() + DRAIN_TIMEOUT;
         while open > 0 && Instant::now() < drained {
             match happenings.recv_timeout(POLL_INTERVAL) {
                 Ok(happening) => hear(happening, &mut open, tell),

@@ -27,7 +27,7 @@ const FOLDER: &str = "/opt/corpus/salt";
 /// Starts Salt, gives it `cfg`, and tells its states as they end.
 const LAUNCH: &str = include_str!("salt/launch.py");
 /// How long unpacking may take: a few thousand small files.
-const PATIENCE: Duration = Duration::from_mins(2);
+const UNPACK_TIMEOUT: Duration = Duration::from_mins(2);
 /// The longest comment of a state that is reported, in characters; the log has all of it.
 const COMMENT: usize = 4096;
 
@@ -54,7 +54,7 @@ pub fn ensure(bundle: &SaltBundle, task: &Task<'_>) -> Result<bool, Failure> {
     files::remove_folder(&part)?;
     fs::create_dir_all(&part).at("make", &part)?;
     let unpack = Argv::new("tar").arg("-C").arg(&part).args(["--no-same-owner", "-xf"]).arg(packed);
-    unpack.limit(PATIENCE).run(task)?;
+    unpack.limit(UNPACK_TIMEOUT).run(task)?;
     fs::rename(&part, &packages).at("name", &packages)?;
     remove_others(&packages)?;
     Ok(true)

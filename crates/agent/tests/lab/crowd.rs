@@ -16,7 +16,7 @@ const SOURCES: [u8; 8] = [101, 102, 103, 104, 105, 106, 107, 108];
 /// full makes everybody wait for seconds, or for ever.
 const NOISE: Duration = Duration::from_millis(30);
 const SPIKE: Duration = Duration::from_millis(500);
-const PATIENCE: Duration = Duration::from_secs(30);
+const WAIT_LIMIT: Duration = Duration::from_secs(30);
 
 /// Takes requests and never answers, or answers rubbish.
 const HANGS: &str = "import socket,threading\ns=socket.socket();s.setsockopt(1,2,1);s.bind(('',80));s.listen(4096);k=[]\nwhile 1: k.append(s.accept())";
@@ -69,7 +69,7 @@ impl Two<'_> {
             "systemctl stop 'run-*.service'; cat > /root/s.py <<'END'\n{script}\nEND\nsystemd-run -q -p LimitNOFILE=20000 python3 /root/s.py"
         );
         // Its own SSH is full until the crowd at it has gone.
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + WAIT_LIMIT;
         loop {
             let said = self.inside(&self.evil, &start);
             if said.success {

@@ -11,7 +11,7 @@ use corpus_protocol::{
 };
 
 /// No waiting takes longer on any machine.
-const PATIENCE: Duration = Duration::from_mins(2);
+const WAIT_LIMIT: Duration = Duration::from_mins(2);
 const CONFIG: &str = "\
 lxc.include = /usr/share/lxc/config/common.conf
 lxc.arch = linux64
@@ -286,7 +286,7 @@ fn host(program: &str, args: &[&str]) {
 /// Waits until something is so.
 #[track_caller]
 pub fn soon(what: &str, is_so: impl Fn() -> bool) {
-    let end = Instant::now() + PATIENCE;
+    let end = Instant::now() + WAIT_LIMIT;
     while !is_so() {
         assert!(Instant::now() < end, "gave up waiting for {what}");
         sleep(Duration::from_millis(20));

@@ -8,7 +8,7 @@ use crate::store::device_logins;
 use crate::{Controller, Result};
 
 /// How often it is looked for.
-const EVERY: Duration = Duration::from_hours(1);
+const INTERVAL: Duration = Duration::from_hours(1);
 
 impl Controller {
     /// Forgets until `stop`.
@@ -19,7 +19,7 @@ impl Controller {
             }
             tokio::select! {
                 () = stop.cancelled() => return,
-                () = tokio::time::sleep(EVERY) => {}
+                () = tokio::time::sleep(INTERVAL) => {}
             }
         }
     }

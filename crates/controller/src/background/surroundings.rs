@@ -21,13 +21,13 @@ use crate::store::{infrastructure, nodes, plan};
 use crate::{Controller, Error, Result};
 
 /// How often it is looked around.
-const EVERY: Duration = Duration::from_secs(30);
+const INTERVAL: Duration = Duration::from_secs(30);
 /// How long a name may take to resolve.
 const LOOKUP: Duration = Duration::from_secs(5);
 /// How long a node may take.
 const LIMIT: Duration = Duration::from_secs(30);
 /// Nodes that are told at once.
-const AT_ONCE: usize = 16;
+const CONCURRENT_NODES: usize = 16;
 
 impl Controller {
     /// Looks around and tells the nodes until `stop`.
@@ -44,7 +44,7 @@ impl Controller {
             tokio::select! {
                 () = stop.cancelled() => return,
                 () = self.services.surroundings_changed.notified() => {}
-                () = tokio::time::sleep(EVERY) => {}
+                () = tokio::time::sleep(INTERVAL) => {}
             }
         }
     }
@@ -85,7 +85,7 @@ impl Controller {
         waiting.retain(|node| told.get(node) != Some(&now));
         let mut telling = JoinSet::new();
         while !waiting.is_empty() || !telling.is_empty() {
-            while telling.len() < AT_ONCE
+            while telling.len() < CONCURRENT_NODES
                 && let Some(node) = waiting.pop()
             {
                 let controller = self.clone();

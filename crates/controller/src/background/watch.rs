@@ -27,16 +27,16 @@ const LIST_EVERY: Duration = Duration::from_secs(2);
 /// How long an observation waits for others, to be written with them.
 const GATHER: Duration = Duration::from_millis(100);
 /// How many are written together.
-const AT_ONCE: usize = 256;
+const BATCH: usize = 256;
 
 impl Controller {
     /// Reads all linked nodes until `stop`; one that does not answer delays no other.
     pub async fn watch_nodes(&self, stop: CancellationToken) {
-        let (out, mut observations) = mpsc::channel(4 * AT_ONCE);
+        let (out, mut observations) = mpsc::channel(4 * BATCH);
         let supervisor = Supervisor::new(self.services.nodes.clone(), READ_EVERY, out);
         let (mut watched, mut leaving) = (HashMap::new(), HashSet::new());
         let mut list = tokio::time::interval(LIST_EVERY);
-        let (mut gathered, mut tried) = (Vec::with_capacity(AT_ONCE), HashSet::new());
+        let (mut gathered, mut tried) = (Vec::with_capacity(BATCH), HashSet::new());
         tokio::spawn(self.clone().check_nodes(stop.clone()));
         tokio::spawn(self.clone().follow_surroundings(stop.clone()));
         loop {
@@ -49,7 +49,7 @@ impl Controller {
                 Some(first) = observations.recv() => {
                     gathered.push(first);
                     sleep(GATHER).await;
-                    while gathered.len() < AT_ONCE && let Ok(next) = observations.try_recv() {
+                    while gathered.len() < BATCH && let Ok(next) = observations.try_recv() {
                         gathered.push(next);
                     }
                     // What could not be kept is tried once more, before what comes next.

@@ -14,8 +14,8 @@ use serde_json::{Value, json};
 use tokio::sync::oneshot;
 use uuid::Uuid;
 
+use super::{GitTarget, needed_role, permit_git};
 use crate::nodes::{Call, Credential, GitProgram, GitRequest, GuestEndpoint, NodeError, connect, serve_git};
-use crate::ops::{GitTarget, needed_role, permit_git};
 use crate::store::audit;
 use crate::store::keys::KeyHolder;
 use crate::{Controller, Error};

@@ -17,7 +17,7 @@ use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 use tokio_util::sync::CancellationToken;
 
-use crate::ops::GitTarget;
+use super::GitTarget;
 use crate::store::leases;
 use crate::{Controller, Error, Result};
 

@@ -2,7 +2,12 @@
 //! the deployments that nobody told it of.
 
 mod backend;
+mod began;
 mod discover;
+mod target;
 
 #[cfg(test)]
 pub(crate) mod tests;
+
+pub use target::GitTarget;
+pub(crate) use target::{needed_role, permit_git};

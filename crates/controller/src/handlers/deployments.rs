@@ -18,7 +18,7 @@ use uuid::Uuid;
 
 use super::{after, lines, page};
 use crate::Controller;
-use crate::ops::jobs_error;
+use crate::job_errors::jobs_error;
 use crate::store::{deployment_log, deployments_shown};
 
 /// The list, for its cursors.

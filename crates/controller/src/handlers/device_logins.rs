@@ -22,7 +22,7 @@ use crate::Controller;
 use crate::store::device_logins::{self, Decided};
 
 /// How long a program waits.
-const PATIENCE: TimeDelta = TimeDelta::minutes(10);
+const LIFETIME: TimeDelta = TimeDelta::minutes(10);
 
 /// What a program is told when it begins to wait.
 #[derive(Debug)]
@@ -54,7 +54,7 @@ impl Controller {
     /// Lets a program wait; none when too many do.
     pub async fn begin_device_login(&self, client: &Label, network: &str, grant: Grant) -> Result<Option<Waiting>> {
         let (code, user_code): (TokenBytes, _) = (rand::rng().random(), UserCode::of(rand::rng().random()));
-        let expires_at = Utc::now() + PATIENCE;
+        let expires_at = Utc::now() + LIFETIME;
         let new = device_logins::New { hash: &hash(&code), code: &user_code, client, network, grant, expires_at };
         let mut tx = self.services.begin().await?;
         let has_room = device_logins::begin(&mut tx, new).await?;

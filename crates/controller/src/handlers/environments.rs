@@ -11,12 +11,13 @@ use corpus_api::jobs::JobAccepted;
 use corpus_api::principal::to_deploy;
 use corpus_api::words::Text;
 use corpus_api::{Denied, Principal, Role};
-use corpus_domain::ProjectId;
+use corpus_domain::{GuestId, ProjectId};
 use corpus_gate::audit::Entry;
 use corpus_gate::{Change, Committed, Error, Handle, Permit, Result};
 use serde_json::json;
+use sqlx::PgTransaction;
 
-use crate::ops::is_ready;
+use crate::readiness::is_ready;
 use crate::sagas::environment_configure;
 use crate::store::{environments, environments_shown};
 use crate::{Controller, project_settings};
@@ -71,5 +72,21 @@ impl Handle<SetEnvironmentSettings> for Controller {
         let detail = json!({ "environment": which, "settings": settings });
         let entry = Entry::new("environment.configure", on.name.as_str()).id(project.0).detail(detail);
         change.commit(entry, JobAccepted { job }).await
+    }
+}
+
+impl Controller {
+    /// Queues the job that tells a guest what its project should know now, if an environment
+    /// stands on it: behind the jobs that are on the guest, so it reads what they left.
+    pub(crate) async fn environment_follows(
+        &self,
+        tx: &mut PgTransaction<'_>,
+        principal: &Principal,
+        guest: GuestId,
+    ) -> Result<()> {
+        if let Some(placement) = environments::on_guest(tx, guest).await? {
+            self.submit(tx, principal, environment_configure::job(&placement)).await?;
+        }
+        Ok(())
     }
 }

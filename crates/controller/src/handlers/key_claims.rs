@@ -22,7 +22,7 @@ use crate::store::key_claims::{self, Claim};
 use crate::store::{keys, mail, users};
 
 /// Claims that a member may have at once.
-const AT_ONCE: i64 = 10;
+const MAX_CLAIMS: i64 = 10;
 /// The length of a nonce: 32 letters and digits hold 190 bits.
 const NONCE_LENGTH: usize = 32;
 
@@ -55,8 +55,8 @@ impl Controller {
     pub(super) async fn claim_key(&self, mut change: Change<AddKey>, key: &MemberKey) -> Result<Committed<AddKey>> {
         let who = change.who().id;
         let tx = change.transaction().await?;
-        if key_claims::count(tx, who).await? >= AT_ONCE {
-            let message = format!("You have begun to claim {AT_ONCE} keys; prove one of them, or wait ten minutes.");
+        if key_claims::count(tx, who).await? >= MAX_CLAIMS {
+            let message = format!("You have begun to claim {MAX_CLAIMS} keys; prove one of them, or wait ten minutes.");
             return Err(Error::field("line", message));
         }
         let nonce: String = rand::rng().sample_iter(Alphanumeric).take(NONCE_LENGTH).map(char::from).collect();

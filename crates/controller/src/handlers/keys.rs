@@ -11,8 +11,8 @@ use sqlx::{PgConnection, PgTransaction};
 
 use super::{after, lines, page};
 use crate::Controller;
+use crate::job_errors::jobs_error;
 use crate::jobs::NewJob;
-use crate::ops::jobs_error;
 use crate::sagas::keys_sync;
 use crate::ssh_keys::{KeyRefused, MemberKey};
 use crate::store::{keys, nodes};

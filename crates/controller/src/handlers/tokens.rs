@@ -19,9 +19,9 @@ use crate::store::{tokens, users};
 /// The list, for its cursors.
 const LIST: &str = "own tokens, the newest first";
 /// Tokens of a member that are good at a time.
-const AT_ONCE: i64 = 50;
+const MAX_TOKENS: i64 = 50;
 /// The longest that a token is good, in days.
-const LONGEST: i64 = 365;
+const MAX_DAYS: i64 = 365;
 
 impl Controller {
     /// The member of a token that is good now, who may do with it all that they may, and its id.
@@ -64,9 +64,9 @@ impl Handle<CreateToken> for Controller {
         if asked.replace == Some(true) {
             tokens::revoke_named(tx, user, asked.name.as_str()).await?;
         }
-        if tokens::count(tx, user).await? >= AT_ONCE {
+        if tokens::count(tx, user).await? >= MAX_TOKENS {
             return Err(Error::Conflict(format!(
-                "You have {AT_ONCE} tokens, which is as many as one can have. Revoke one that is not used any more."
+                "You have {MAX_TOKENS} tokens, which is as many as one can have. Revoke one that is not used any more."
             )));
         }
         let bytes: TokenBytes = rand::rng().random();
@@ -97,7 +97,7 @@ fn end(asked: &CreateToken, now: DateTime<Utc>) -> Result<DateTime<Utc>> {
         }
         (None, Some(day)) => {
             let end = day.get().checked_add_days(Days::new(1)).map(|next| next.and_time(NaiveTime::MIN).and_utc());
-            let fits = |end: &DateTime<Utc>| *end > now && *end <= now + TimeDelta::days(LONGEST + 1);
+            let fits = |end: &DateTime<Utc>| *end > now && *end <= now + TimeDelta::days(MAX_DAYS + 1);
             end.filter(fits).ok_or_else(|| Error::field("until", "Choose a day from today on, within a year."))
         }
         (None, None) => Err(Error::field("days", "Say for how many days it is good, or until which day.")),

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use url::Url;
 
 /// The longest line of somebody else's text, in characters.
-const LONGEST: usize = 300;
+const MAX_LINE: usize = 300;
 
 /// What a letter is about.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -243,8 +243,8 @@ impl Text {
 
 /// The text as one line of a bounded length: every control character is a space.
 fn one_line(text: &str) -> String {
-    let mut line: String = text.chars().take(LONGEST).map(|c| if is_break(c) { ' ' } else { c }).collect();
-    if text.chars().nth(LONGEST).is_some() {
+    let mut line: String = text.chars().take(MAX_LINE).map(|c| if is_break(c) { ' ' } else { c }).collect();
+    if text.chars().nth(MAX_LINE).is_some() {
         line.push('…');
     }
     line

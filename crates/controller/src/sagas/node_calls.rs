@@ -18,7 +18,7 @@ use crate::store::{keys, nodes, plan};
 pub const SHORT: Duration = Duration::from_secs(30);
 /// How long one try waits for a host that can't be reached: with three tries, a reboot or a
 /// network that is cut for a minute fails no job. Less than the minute that a try may take.
-const PATIENCE: Duration = Duration::from_secs(45);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(45);
 /// The pause between two attempts to reach it; the pool has its own, growing ones behind it.
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
 
@@ -73,7 +73,7 @@ pub async fn patiently<P: JobParams, F: Future<Output = Result<Asked, StepError>
     is_away: impl Fn(&NodeError) -> bool,
     ask: impl Fn() -> F,
 ) -> Result<Asked, StepError> {
-    let until = Instant::now() + ctx.paced(PATIENCE);
+    let until = Instant::now() + ctx.paced(CONNECT_TIMEOUT);
     let mut waiting = None;
     loop {
         let asked = ask().await?;

@@ -18,7 +18,7 @@ use crate::store::nodes;
 use crate::store::nodes::Node;
 
 /// How many guests a node takes at most, however small they are.
-const MOST: u32 = 4096;
+const MAX_GUESTS: u32 = 4096;
 
 /// How long packages or an image may take.
 pub(super) const LONG: Duration = Duration::from_mins(20);
@@ -136,7 +136,7 @@ async fn slots(ctx: Ctx) -> Result<(), StepError> {
     };
     let mut tx = ctx.begin().await?;
     nodes::set_reading(&mut tx, ctx.params().node, &reading).await?;
-    nodes::set_slots(&mut tx, ctx.params().node, MOST).await?;
+    nodes::set_slots(&mut tx, ctx.params().node, MAX_GUESTS).await?;
     tx.commit().await?;
     let node = node(&ctx, ctx.params().node).await?;
     if let Some(free) = node.free() {

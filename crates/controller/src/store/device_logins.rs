@@ -10,8 +10,8 @@ use super::tokens::Hash;
 use super::word;
 
 /// How many wait from one network at a time, and how many in all.
-const FROM_ONE_NETWORK: i64 = 20;
-const AT_ONCE: i64 = 5_000;
+const MAX_PER_NETWORK: i64 = 20;
+const MAX_WAITING: i64 = 5_000;
 
 /// A program that asks to be let in.
 #[derive(Debug)]
@@ -55,8 +55,8 @@ pub async fn begin(conn: &mut PgConnection, new: New<'_>) -> sqlx::Result<bool> 
         new.network,
         new.grant.as_str(),
         new.expires_at,
-        FROM_ONE_NETWORK,
-        AT_ONCE,
+        MAX_PER_NETWORK,
+        MAX_WAITING,
     );
     Ok(inserted.execute(conn).await?.rows_affected() == 1)
 }

@@ -4,22 +4,22 @@ use corpus_domain::{is_harmful, plain};
 use serde_json::{Map, Value};
 
 /// The longest text, in characters; what has a shorter bound gets it by its meaning.
-const LONGEST: usize = 16 << 10;
+const MAX_TEXT: usize = 16 << 10;
 /// The longest key of a mapping.
-const LONGEST_KEY: usize = 256;
+const MAX_KEY: usize = 256;
 /// The longest list or mapping.
-const MOST: usize = 10_000;
+const MAX_ITEMS: usize = 10_000;
 
 /// Cleans and cuts all that is in the value.
 pub(super) fn clean(value: &mut Value) {
     match value {
-        Value::String(text) => shorten(text, LONGEST),
+        Value::String(text) => shorten(text, MAX_TEXT),
         Value::Array(items) => {
-            items.truncate(MOST);
+            items.truncate(MAX_ITEMS);
             items.iter_mut().for_each(clean);
         }
         Value::Object(entries) => {
-            if entries.len() > MOST || entries.keys().any(|key| key.len() > LONGEST_KEY || key.contains(is_harmful)) {
+            if entries.len() > MAX_ITEMS || entries.keys().any(|key| key.len() > MAX_KEY || key.contains(is_harmful)) {
                 *entries = with_plain_keys(std::mem::take(entries));
             }
             entries.values_mut().for_each(clean);
@@ -41,8 +41,8 @@ fn shorten(text: &mut String, longest: usize) {
 }
 
 fn with_plain_keys(entries: Map<String, Value>) -> Map<String, Value> {
-    let cleaned = entries.into_iter().take(MOST).map(|(mut key, value)| {
-        shorten(&mut key, LONGEST_KEY);
+    let cleaned = entries.into_iter().take(MAX_ITEMS).map(|(mut key, value)| {
+        shorten(&mut key, MAX_KEY);
         (key, value)
     });
     cleaned.collect()

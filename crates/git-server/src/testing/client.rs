@@ -5,7 +5,7 @@ use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
 /// Long enough for two slow processors that others use too.
-pub const PATIENCE: Duration = Duration::from_mins(1);
+pub const WAIT_LIMIT: Duration = Duration::from_mins(1);
 
 pub fn command(name: &str) -> Command {
     let mut command = Command::new(name);
@@ -43,7 +43,7 @@ pub async fn ended(mut command: Command) -> Output {
     let child = command.spawn().unwrap();
     let id = child.id().to_string();
     let waiting = tokio::task::spawn_blocking(move || child.wait_with_output().unwrap());
-    if let Ok(output) = tokio::time::timeout(PATIENCE, waiting).await {
+    if let Ok(output) = tokio::time::timeout(WAIT_LIMIT, waiting).await {
         return output.unwrap();
     }
     drop(self::command("kill").arg(id).status());

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::world::{World, limits, until};
 use crate::Limits;
-use crate::testing::client::{PATIENCE, commit, ended, said};
+use crate::testing::client::{WAIT_LIMIT, commit, ended, said};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_guest_that_goes_away_is_told() {
@@ -83,7 +83,7 @@ async fn a_guest_that_is_not_there_is_told_soon() {
     let pushed = world.push("mia", &copy).await;
     let line = "corpus: www.shop.test does not answer now, so nothing was done";
     assert!(!pushed.status.success() && said(&pushed).contains(line), "{}", said(&pushed));
-    assert!(began.elapsed() < PATIENCE / 2);
+    assert!(began.elapsed() < WAIT_LIMIT / 2);
     assert!(world.backend.pushed.lock().unwrap().is_empty());
 }
 
@@ -111,5 +111,5 @@ async fn a_server_that_stops_lets_a_push_end() {
     };
     let (pushed, ()) = tokio::join!(world.push("mia", &copy), stopping);
     assert!(pushed.status.success(), "{}", said(&pushed));
-    tokio::time::timeout(PATIENCE, &mut world.serving).await.unwrap().unwrap();
+    tokio::time::timeout(WAIT_LIMIT, &mut world.serving).await.unwrap().unwrap();
 }

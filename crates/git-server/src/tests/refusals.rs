@@ -8,7 +8,7 @@ use tokio::net::TcpStream;
 
 use super::backend::MAINTAINERS_PUSH;
 use super::world::{World, limits, until};
-use crate::testing::client::{PATIENCE, ended, said};
+use crate::testing::client::{WAIT_LIMIT, ended, said};
 use crate::{AdmissionLimits, Limits};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -139,9 +139,9 @@ async fn who_shows_no_key_in_time_is_sent_away() {
     let began = Instant::now();
     for stream in &mut waiting {
         let mut rest = Vec::new();
-        drop(tokio::time::timeout(PATIENCE, stream.read_to_end(&mut rest)).await.unwrap());
+        drop(tokio::time::timeout(WAIT_LIMIT, stream.read_to_end(&mut rest)).await.unwrap());
     }
-    assert!(began.elapsed() < PATIENCE / 2, "{:?}", began.elapsed());
+    assert!(began.elapsed() < WAIT_LIMIT / 2, "{:?}", began.elapsed());
     // Now the address has failed too often, and even a member there waits a minute.
     let mut fifth = TcpStream::connect(world.address).await.unwrap();
     fifth.read_to_string(&mut told).await.unwrap_or_default();

@@ -8,7 +8,7 @@ use corpus_domain::ProjectRole;
 
 use super::backend::MAINTAINERS_PUSH;
 use super::world::{World, limits, until};
-use crate::testing::client::{PATIENCE, ended, said};
+use crate::testing::client::{WAIT_LIMIT, ended, said};
 use crate::{Limits, QuotaLimits};
 
 /// Pushes to prod as `who` with a hook that takes long; `lose` is done once the push runs.
@@ -38,7 +38,7 @@ async fn a_deployment_that_has_begun_goes_on_when_the_role_is_lost() {
         world.backend.begun.notify_one();
         let began = Instant::now();
         while world.backend.followed.lock().unwrap().is_empty() {
-            assert!(began.elapsed() < PATIENCE, "it is not followed");
+            assert!(began.elapsed() < WAIT_LIMIT, "it is not followed");
             std::thread::sleep(Duration::from_millis(20));
         }
         world.role("mia", None);
@@ -187,7 +187,7 @@ async fn a_member_has_so_many_connections_and_is_told() {
     }
     let began = Instant::now();
     while !ended(world.git("mia", &["ls-remote", &world.url("shop/prod")])).await.status.success() {
-        assert!(began.elapsed() < PATIENCE, "there is room again");
+        assert!(began.elapsed() < WAIT_LIMIT, "there is room again");
     }
 }
 
@@ -220,7 +220,7 @@ async fn who_is_silent_for_long_is_given_up() {
     // Open, and nothing comes.
     let input = fetch.stdin.take();
     let tried = tokio::task::spawn_blocking(move || fetch.wait_with_output().unwrap());
-    let tried = tokio::time::timeout(PATIENCE, tried).await.unwrap().unwrap();
+    let tried = tokio::time::timeout(WAIT_LIMIT, tried).await.unwrap().unwrap();
     drop(input);
     assert!(said(&tried).contains("corpus: nothing was sent for minutes; this is given up"), "{}", said(&tried));
 }

@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::backend::{Account, TestBackend};
-use crate::testing::client::{PATIENCE, command, commit, ended, git_command, run_git};
+use crate::testing::client::{WAIT_LIMIT, command, commit, ended, git_command, run_git};
 use crate::testing::guest::Guest;
 use crate::{Backend, GitServer, Limits, Member};
 
@@ -140,7 +140,7 @@ impl Drop for World {
 pub async fn until(what: &str, mut so: impl FnMut() -> bool) {
     let began = Instant::now();
     while !so() {
-        assert!(began.elapsed() < PATIENCE, "not so in time: {what}");
+        assert!(began.elapsed() < WAIT_LIMIT, "not so in time: {what}");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }

@@ -74,7 +74,7 @@ impl Counter {
         // The log is in order: what was logged for the one before is there when the next is answered.
         self.running.get_as(&after, "/healthz", "").await?.bytes().await?;
         let waiting = self.log.answered(&after);
-        tokio::time::timeout(super::server::PATIENCE, waiting)
+        tokio::time::timeout(super::server::ANSWER_TIMEOUT, waiting)
             .await
             .context("the log does not say what was answered")?;
         let counted = self.log.of(&id);

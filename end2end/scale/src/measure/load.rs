@@ -75,7 +75,7 @@ impl Schedule {
 
 /// What a connection was told.
 #[derive(Default)]
-struct Told {
+struct Tally {
     times: Vec<Duration>,
     errors: Vec<String>,
     unanswered: Vec<Duration>,
@@ -121,13 +121,13 @@ pub(crate) async fn measure(
     })
 }
 
-async fn ask(url: &str, mix: &[Target], schedule: &Arc<Schedule>) -> anyhow::Result<Told> {
+async fn ask(url: &str, mix: &[Target], schedule: &Arc<Schedule>) -> anyhow::Result<Tally> {
     let mix: Arc<[Target]> = mix.into();
     let mut connections = Vec::new();
     for _ in 0..CONNECTIONS {
         connections.push(tokio::spawn(connection(client()?, url.to_owned(), Arc::clone(&mix), Arc::clone(schedule))));
     }
-    let mut all = Told::default();
+    let mut all = Tally::default();
     for connection in connections {
         let told = connection.await?;
         all.times.extend(told.times);
@@ -138,8 +138,8 @@ async fn ask(url: &str, mix: &[Target], schedule: &Arc<Schedule>) -> anyhow::Res
 }
 
 /// Asks for what arrives, one after the other, until the end.
-async fn connection(client: Client, url: String, mix: Arc<[Target]>, schedule: Arc<Schedule>) -> Told {
-    let mut told = Told::default();
+async fn connection(client: Client, url: String, mix: Arc<[Target]>, schedule: Arc<Schedule>) -> Tally {
+    let mut told = Tally::default();
     while let Some((number, at)) = schedule.take() {
         sleep_until(at).await;
         let Some(target) = mix.get(number * STRIDE % mix.len().max(1)) else { break };

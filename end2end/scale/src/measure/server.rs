@@ -15,7 +15,7 @@ use tokio::process::{Child, ChildStderr};
 
 /// How long it may take to start, and to answer.
 const START: Duration = Duration::from_mins(1);
-pub(crate) const PATIENCE: Duration = Duration::from_mins(2);
+pub(crate) const ANSWER_TIMEOUT: Duration = Duration::from_mins(2);
 const FILES: [(&str, &str); 3] =
     [("site/pkg/corpus.css", "body{}"), ("site/hash.txt", "js: 0123456789\nwasm: abcdef0123\n"), ("agent", "no agent")];
 
@@ -126,7 +126,7 @@ impl Running {
 pub(crate) fn client() -> reqwest::Result<Client> {
     // It is asked for though nothing here speaks TLS; only the first call installs it.
     rustls::crypto::ring::default_provider().install_default().ok();
-    Client::builder().redirect(redirect::Policy::none()).pool_max_idle_per_host(1).timeout(PATIENCE).build()
+    Client::builder().redirect(redirect::Policy::none()).pool_max_idle_per_host(1).timeout(ANSWER_TIMEOUT).build()
 }
 
 fn program() -> anyhow::Result<PathBuf> {

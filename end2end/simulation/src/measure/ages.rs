@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 use sqlx::PgPool;
 use tokio_util::sync::CancellationToken;
 
-const EVERY: Duration = Duration::from_millis(500);
+const INTERVAL: Duration = Duration::from_millis(500);
 
 /// The ages of all sampled statuses, in seconds, sorted; and how many nodes were refreshed.
 #[derive(Debug, Default)]
@@ -34,7 +34,7 @@ impl Ages {
 pub(crate) async fn sample(beside: PgPool, without: Vec<String>, done: CancellationToken) -> sqlx::Result<Ages> {
     let mut ages = Ages::default();
     let mut last: Option<(DateTime<Utc>, DateTime<Utc>)> = None;
-    let mut ticks = tokio::time::interval(EVERY);
+    let mut ticks = tokio::time::interval(INTERVAL);
     while done.run_until_cancelled(ticks.tick()).await.is_some() {
         let since = last.map(|(_, newest)| newest);
         let (now, seen, refreshed): (DateTime<Utc>, Vec<f64>, i64) = sqlx::query_as(

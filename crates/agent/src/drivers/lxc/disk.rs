@@ -32,7 +32,7 @@ const MAKE: Duration = Duration::from_mins(10);
 const GONE: Duration = Duration::from_secs(10);
 /// How long a guest's start waits for an agent that has its disk open.
 const START: Duration = Duration::from_secs(30);
-const GLANCE: Duration = Duration::from_millis(5);
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
 /// A device that was just let go of may be someone else's by the time it is mounted.
 const TRIES: u32 = 5;
 /// `st_blocks` counts these, whatever the file system's own blocks are.
@@ -129,7 +129,7 @@ fn lock(task: &Task<'_>, file: &Path, patience: Duration) -> Result<File, Failur
     loop {
         match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => return Ok(lock),
-            Err(Errno::WOULDBLOCK | Errno::INTR) if Instant::now() < end => sleep(GLANCE),
+            Err(Errno::WOULDBLOCK | Errno::INTR) if Instant::now() < end => sleep(POLL_INTERVAL),
             Err(Errno::WOULDBLOCK) => return Err(busy(file)),
             Err(error) => return Err(error).at("lock", file),
         }
@@ -202,7 +202,7 @@ pub fn release(task: &Task<'_>, file: &Path) -> Result<(), Failure> {
         for device in devices {
             loops::detach(task, &device)?;
         }
-        sleep(GLANCE);
+        sleep(POLL_INTERVAL);
     }
 }
 

@@ -11,9 +11,9 @@ use crate::groups::{Tree, Version, number};
 use crate::host::Host;
 
 /// Over less than this a share of time says little.
-const LEAST: Duration = Duration::from_millis(500);
+const MIN_AGE: Duration = Duration::from_millis(500);
 /// Over more than this it says nothing about now.
-const MOST: Duration = Duration::from_mins(1);
+const MAX_AGE: Duration = Duration::from_mins(1);
 
 /// What a guest takes; what can't be read is left out.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -77,10 +77,10 @@ fn next(last: Option<Sample>, now: Instant, spent: u64) -> (Sample, Option<u32>)
     let fresh = ((now, spent, None), None);
     let Some((at, before, share)) = last.filter(|(_, before, _)| *before <= spent) else { return fresh };
     let elapsed = now.saturating_duration_since(at);
-    if elapsed > MOST {
+    if elapsed > MAX_AGE {
         return fresh;
     }
-    if elapsed < LEAST {
+    if elapsed < MIN_AGE {
         return ((at, before, share), share);
     }
     let millis = u128::from(spent - before) * 1000 / elapsed.as_micros().max(1);

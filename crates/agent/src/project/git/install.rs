@@ -23,7 +23,7 @@ const GROUP: &str = "sudo";
 /// Where git looks for what holds for all users of the guest.
 const SYSTEM: &str = "/etc/gitconfig";
 /// The longest push that is taken.
-const LONGEST: &str = "400m";
+const MAX_PUSH: &str = "400m";
 /// A push that brings nothing for so long is dead.
 const STALE: Duration = Duration::from_hours(1);
 
@@ -101,7 +101,7 @@ fn configuration() -> String {
          \tprocReceiveRefs = refs/tags\n\
          # What Corpus keeps there is nobody's to push.\n\
          \thideRefs = refs/corpus\n\
-         \tmaxInputSize = {LONGEST}\n\
+         \tmaxInputSize = {MAX_PUSH}\n\
          # Only this way of unpacking says what the limit is.\n\
          \tunpackLimit = 1\n\
          \tadvertiseAtomic = true\n\

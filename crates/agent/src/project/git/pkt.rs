@@ -4,9 +4,9 @@
 use std::io::{self, ErrorKind, Read, Write};
 
 /// The longest payload that git sends or takes.
-const LONGEST: usize = 65_516;
+const MAX_PAYLOAD: usize = 65_516;
 /// How many lines a section may have: a push of more references than that is refused.
-const MOST: usize = 10_000;
+const MAX_LINES: usize = 10_000;
 
 /// Reads a section to its end; nothing when the stream ended before it began.
 pub fn read_section(from: &mut impl Read) -> io::Result<Option<Vec<Vec<u8>>>> {
@@ -17,7 +17,7 @@ pub fn read_section(from: &mut impl Read) -> io::Result<Option<Vec<Vec<u8>>>> {
     let mut from = first.as_slice().chain(from);
     let mut lines = Vec::new();
     while let Some(line) = read(&mut from)? {
-        if lines.len() == MOST {
+        if lines.len() == MAX_LINES {
             return Err(invalid("more than 10,000 lines in a section"));
         }
         lines.push(line);
@@ -34,7 +34,7 @@ fn read(from: &mut impl Read) -> io::Result<Option<Vec<u8>>> {
     if length == 0 {
         return Ok(None);
     }
-    let length = length.checked_sub(4).filter(|length| *length <= LONGEST);
+    let length = length.checked_sub(4).filter(|length| *length <= MAX_PAYLOAD);
     let mut line = vec![0; length.ok_or_else(|| invalid("a line of impossible length"))?];
     from.read_exact(&mut line)?;
     if line.last() == Some(&b'\n') {
@@ -45,7 +45,7 @@ fn read(from: &mut impl Read) -> io::Result<Option<Vec<u8>>> {
 
 /// Writes a line; what is too long for one is cut.
 pub fn write(to: &mut impl Write, line: &[u8]) -> io::Result<()> {
-    let line = line.get(..LONGEST).unwrap_or(line);
+    let line = line.get(..MAX_PAYLOAD).unwrap_or(line);
     write!(to, "{:04x}", line.len() + 4)?;
     to.write_all(line)
 }

@@ -14,7 +14,7 @@ use crate::setup::KEYS;
 pub(super) const BY: &str = "CORPUS_BY";
 
 /// In bytes.
-const LONGEST: usize = 100;
+const MAX_BYTES: usize = 100;
 
 /// As the controller says; or by the key that `exposed` names; or the account, or root.
 pub(super) fn pusher(host: &Host, exposed: Option<&Path>) -> String {
@@ -39,7 +39,7 @@ fn owner(host: &Host, account: &str, exposed: &Path) -> Option<String> {
 
 /// Whether it can be told to people: one line, and not a long one.
 pub(super) fn is_plain(by: &str) -> bool {
-    !by.is_empty() && by.len() <= LONGEST && !by.chars().any(char::is_control)
+    !by.is_empty() && by.len() <= MAX_BYTES && !by.chars().any(char::is_control)
 }
 
 #[cfg(test)]

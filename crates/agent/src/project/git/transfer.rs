@@ -6,7 +6,7 @@
 //!
 //! A push through inherited files that breaks off holds the line open itself, so that the other
 //! end waits for it as it waits for the other end: what can be known to fail fails before the
-//! first byte, and neither end lives longer than [`LONGEST`].
+//! first byte, and neither end lives longer than [`TRANSFER_TIMEOUT`].
 
 use std::ffi::OsString;
 use std::os::fd::{AsFd, IntoRawFd, RawFd};
@@ -22,7 +22,7 @@ use crate::runner::{self, Argv};
 use crate::task::Task;
 
 /// The longest that either end may take, for `timeout(1)`.
-const LONGEST: &str = "1h";
+const TRANSFER_TIMEOUT: &str = "1h";
 
 /// Where a commit arrives.
 fn arrival(id: DeploymentId) -> String {
@@ -31,7 +31,8 @@ fn arrival(id: DeploymentId) -> String {
 
 /// Becomes git, by the words `NAME project|pillar COMMIT DEPLOYMENT`; returns only what kept it from that.
 pub fn transfer(which: &str, words: &[&str], task: &Task<'_>) -> Failure {
-    let bounded = |git: Vec<OsString>| ["--kill-after=10s", LONGEST, "git"].map(OsString::from).into_iter().chain(git);
+    let bounded =
+        |git: Vec<OsString>| ["--kill-after=10s", TRANSFER_TIMEOUT, "git"].map(OsString::from).into_iter().chain(git);
     prepare(which, words, task).map_or_else(
         |failure| failure,
         |git| {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use corpus_api::guests::{ConfirmGuestHostKey, GetGuest};
 use corpus_domain::{DeploymentId, DeploymentState, GuestId, JobId, JobState, ProjectRole, Trigger};
-use corpus_git_server::testing::client::PATIENCE;
+use corpus_git_server::testing::client::WAIT_LIMIT;
 use serde_json::{Value, json};
 use sqlx::PgPool;
 use uuid::Uuid;
@@ -96,7 +96,7 @@ impl Liar {
         let controller = &self.whole.controller;
         let job = controller.deployment_began(by, self.guest, self.id, Trigger::Push).await.unwrap();
         let engine = controller.engine(&EngineConfig::default());
-        let Ok(over) = tokio::time::timeout(PATIENCE, self.over(job)).await else {
+        let Ok(over) = tokio::time::timeout(WAIT_LIMIT, self.over(job)).await else {
             panic!("the job ends whatever the guest tells: {:?}", controller.jobs.row(job).await);
         };
         engine.shutdown(Duration::from_secs(5)).await;
@@ -265,7 +265,7 @@ async fn deployments_without_end_are_taken_few_at_a_time(db: PgPool) {
     let found = async || liar.one::<i64>("select count(*) from deployments").await;
     let began = std::time::Instant::now();
     while found().await < 4 {
-        assert!(began.elapsed() < PATIENCE, "they are not found");
+        assert!(began.elapsed() < WAIT_LIMIT, "they are not found");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     tokio::time::sleep(Duration::from_secs(2)).await;
@@ -301,7 +301,7 @@ async fn another_host_key_is_shown_and_a_maintainer_confirms_it(db: PgPool) {
     let began = std::time::Instant::now();
     // The line that is open is cut first.
     while controller.call(&mia, GetGuest { guest: liar.guest }, None).await.unwrap().other_host_key.is_none() {
-        assert!(controller.read_environment(&target).await.is_err() && began.elapsed() < PATIENCE);
+        assert!(controller.read_environment(&target).await.is_err() && began.elapsed() < WAIT_LIMIT);
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     let shown = controller.call(&mia, GetGuest { guest: liar.guest }, None).await.unwrap();

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use corpus_api::keys::AddKey;
 use corpus_domain::{Environment, ProjectRole, UserId};
-use corpus_git_server::testing::client::{PATIENCE, ended, git_command, run_git, said};
+use corpus_git_server::testing::client::{WAIT_LIMIT, ended, git_command, run_git, said};
 use corpus_git_server::testing::guest::Guest;
 use corpus_git_server::{GitServer, Limits};
 use russh::keys::PrivateKey;
@@ -203,7 +203,7 @@ async fn a_push_that_deploys_has_its_row_while_it_runs(db: PgPool) {
     let seen = async {
         let began = std::time::Instant::now();
         while whole.deployments().await.is_empty() {
-            assert!(began.elapsed() < PATIENCE, "no row");
+            assert!(began.elapsed() < WAIT_LIMIT, "no row");
             tokio::time::sleep(std::time::Duration::from_millis(50)).await;
         }
     };
@@ -232,7 +232,7 @@ async fn what_was_pushed_past_corpus_is_found_once(db: PgPool) {
     }
     let began = std::time::Instant::now();
     while whole.deployments().await.is_empty() {
-        assert!(began.elapsed() < PATIENCE, "it is not found");
+        assert!(began.elapsed() < WAIT_LIMIT, "it is not found");
         tokio::time::sleep(std::time::Duration::from_millis(50)).await;
     }
     assert_eq!(whole.deployments().await[0].0, id);

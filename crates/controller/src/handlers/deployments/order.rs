@@ -11,7 +11,7 @@ use serde_json::json;
 use uuid::Uuid;
 
 use crate::Controller;
-use crate::ops::{followers_run, is_ready, runs};
+use crate::readiness::{followers_run, is_ready, runs};
 use crate::sagas::deploy;
 use crate::store::deployments::{self, NewDeployment, Ordered};
 use crate::store::environments;

@@ -12,7 +12,7 @@ use serde_json::json;
 use uuid::Uuid;
 
 use crate::Controller;
-use crate::ops::{is_ready, runs};
+use crate::readiness::{is_ready, runs};
 use crate::sagas::{deploy, environment_configure, environment_set_up};
 use crate::store::deployments::{self, NewDeployment, Ordered};
 use crate::store::environments::{self, Placement};

@@ -7,7 +7,7 @@ use corpus_api::names::{GetName, ListNames};
 use corpus_domain::{Environment, GuestId, GuestState, ProjectId, ProjectRole, SizeProfile};
 use sqlx::PgPool;
 
-use crate::ops::project_world::{World, at_field, forbidden, hidden};
+use crate::tests::world::{World, at_field, forbidden, hidden};
 use corpus_api::Principal;
 
 /// Mia's shop with so many guests, and bob, who is of no project.

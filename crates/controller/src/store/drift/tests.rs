@@ -8,7 +8,7 @@ use uuid::Uuid;
 use super::*;
 use crate::store::{guests, nodes};
 
-const EVERY: f64 = 60.0;
+const INTERVAL: f64 = 60.0;
 const HOST_KEY: &str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAICtZB/UHmRfIQ9w50MXZ1k2rRC9DQIwTl3SL5yoFAIvF";
 
 async fn node(db: &PgPool, address: &str, state: &str, reachability: &str) -> NodeId {
@@ -30,7 +30,7 @@ async fn node(db: &PgPool, address: &str, state: &str, reachability: &str) -> No
 
 async fn due(db: &PgPool) -> Vec<NodeId> {
     let mut conn = db.acquire().await.unwrap();
-    take_due(&mut conn, 10, EVERY).await.unwrap()
+    take_due(&mut conn, 10, INTERVAL).await.unwrap()
 }
 
 async fn run(db: &PgPool, sql: &'static str, id: NodeId) {

@@ -8,9 +8,8 @@ use corpus_protocol::{Answer, Request};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::deployments::{followers_run, runs};
-use super::environments::is_ready;
 use crate::nodes::{Call, GuestEndpoint, HostKey, NodeError};
+use crate::readiness::{followers_run, is_ready, runs};
 use crate::store::environments::{self, Filter, Placement, ProjectReading};
 use crate::store::keys::KeyHolder;
 use crate::store::{deployments, guests, keys, projects};
@@ -19,9 +18,9 @@ use corpus_api::principal::to_deploy;
 use corpus_api::{Denied, Principal, Role};
 
 /// No host key is longer, as a line.
-const LONGEST_KEY: usize = 8 << 10;
+const MAX_HOST_KEY: usize = 8 << 10;
 /// How long a guest may take to tell of its project.
-const READ_LIMIT: Duration = Duration::from_secs(10);
+const READ_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Whether the principal may; `open` is whether the project's developers may enter prod. Who
 /// may not enter it doesn't read its pillar either, which holds what prod runs with.
@@ -142,7 +141,7 @@ impl Controller {
     /// Reads an environment from its guest: what is live, its archives and configuration are
     /// taken over. Tells the deployments, oldest first, that are not known here to their end.
     pub async fn read_environment(&self, target: &GitTarget) -> Result<Vec<DeploymentId>> {
-        let call = Call::new(Request::ReadProject { project: target.project.clone() }, READ_LIMIT).observing();
+        let call = Call::new(Request::ReadProject { project: target.project.clone() }, READ_TIMEOUT).observing();
         let asked = self.services.guests.call(&target.endpoint()?, call, |_| ()).await;
         self.note_host_key(target, asked.as_ref().err()).await?;
         let unavailable = |source| Error::Unavailable {
@@ -169,7 +168,7 @@ impl Controller {
     async fn note_host_key(&self, target: &GitTarget, error: Option<&NodeError>) -> Result<()> {
         let shown = match error {
             None => None,
-            Some(NodeError::HostKeyChanged { seen, .. }) if seen.public.len() <= LONGEST_KEY => {
+            Some(NodeError::HostKeyChanged { seen, .. }) if seen.public.len() <= MAX_HOST_KEY => {
                 Some(seen.public.as_str())
             }
             Some(_) => return Ok(()),

@@ -1,4 +1,4 @@
-//! Who is signed in, and what the directory says of members meanwhile.
+//! Who is signed in, who was refused, and what the directory says of members meanwhile.
 //!
 //! A member who is disabled has no role and no session from the same transaction on. Whenever
 //! what a member may enter changes, the nodes of the guests concerned get a job that brings
@@ -13,6 +13,7 @@ use corpus_domain::{GuestId, NodeId, UserId, UserName};
 use serde_json::{Value, json};
 use sqlx::PgTransaction;
 
+use crate::store::logins::{self, RefusedLogins};
 use crate::store::users::SignIn;
 use crate::store::{audit, keys, users};
 use crate::{Controller, Result};
@@ -112,6 +113,26 @@ impl Controller {
             detail: json!({}),
         };
         Ok(audit::write(&mut conn, principal, entry).await?)
+    }
+
+    /// Counts logins that were refused.
+    pub async fn count_refused_logins(&self, new: &[RefusedLogins]) -> Result<()> {
+        let mut tx = self.services.begin().await?;
+        logins::refused(&mut tx, new).await?;
+        Ok(tx.commit().await?)
+    }
+
+    /// Keeps that a member signed in from a network: what others try from elsewhere keeps nobody out there.
+    pub async fn signed_in_from(&self, login: &UserName, network: &str) -> Result<()> {
+        let mut tx = self.services.begin().await?;
+        logins::signed_in_from(&mut tx, login, network).await?;
+        Ok(tx.commit().await?)
+    }
+
+    /// Whether a member signed in from a network before.
+    pub async fn knows_place(&self, login: &UserName, network: &str) -> Result<bool> {
+        let mut conn = self.services.db.acquire().await?;
+        Ok(logins::knows_place(&mut conn, login, network).await?)
     }
 }
 

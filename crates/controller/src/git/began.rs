@@ -1,16 +1,16 @@
-//! Deployments that begin on their guest, by a push, and what must be so that one can begin.
+//! Deployments that begin on their guest, by a push: nobody ordered them here.
 
-use corpus_domain::{DeploymentId, GuestId, GuestState, JobId, Trigger, UserId};
+use corpus_domain::{DeploymentId, GuestId, JobId, Trigger, UserId};
 use serde_json::json;
 use sqlx::PgTransaction;
 
-use super::jobs_error;
+use crate::job_errors::jobs_error;
 use crate::jobs::{Jobs, NewJob};
 use crate::sagas::deploy;
 use crate::store::deployments::NewDeployment;
 use crate::store::environments::Placement;
 use crate::store::{audit, deployments, environments, users};
-use crate::{Controller, Error, Result};
+use crate::{Controller, Result};
 use corpus_api::Denied;
 
 impl Controller {
@@ -81,26 +81,4 @@ impl Controller {
         deployments::set_job(tx, id, job).await?;
         Ok(job)
     }
-}
-
-/// So must its followers: what can't go live on one of them goes live on none.
-pub(crate) fn followers_run(followers: &[Placement]) -> Result<()> {
-    let Some(down) = followers.iter().find(|follower| follower.guest_state != GuestState::Running) else {
-        return Ok(());
-    };
-    Err(Error::Conflict(format!(
-        "{}, a guest of {}'s {}, is {}; start it, or take it from the environment.",
-        down.guest_name, down.name, down.environment, down.guest_state
-    )))
-}
-
-/// The guest of an environment must run for what is asked of it now.
-pub(crate) fn runs(placement: &Placement) -> Result<()> {
-    if placement.guest_state == GuestState::Running {
-        return Ok(());
-    }
-    Err(Error::Conflict(format!(
-        "{}, the guest of {}'s {}, is {}; start it first.",
-        placement.guest_name, placement.name, placement.environment, placement.guest_state
-    )))
 }
