@@ -44,7 +44,6 @@ fn ready_nodes() -> ListNodes {
         state: vec![NodeState::Ready].try_into().unwrap_or_default(),
         reachability: vec![Reachability::Reachable].try_into().unwrap_or_default(),
         sort: Some(NodeSort::FreeSlots),
-        limit: Limit::try_from(200).ok(),
         ..ListNodes::default()
     }
 }

@@ -133,9 +133,40 @@ async fn all_asked(
     statements
 }
 
+/// Whatever happens to guests and names, and before and after it is folded.
+async fn sums_are_kept(pool: &PgPool) {
+    let churn = "
+        update guests set state = case state when 'running' then 'failed' else 'running' end where id::text like '%1';
+        update guests set memory = memory + 64, storage = storage + 1 where id::text like '%2';
+        update dns_names set state = 'detaching' where id::text like '%3';
+        delete from dns_names where id::text like '%4'";
+    let differ = "
+        select (select coalesce(sum(guests), 0) || ' ' || sum(running) || ' ' || sum(failed) || ' ' || sum(stopped)
+                    || ' ' || sum(names) || ' ' || sum(attached) from project_tallies where project_id = p.id)
+            is distinct from (select count(*) || ' ' || count(*) filter (where state = 'running') || ' '
+                || count(*) filter (where state = 'failed') || ' ' || count(*) filter (where state = 'stopped') || ' '
+                || (select count(*) || ' ' || count(*) filter (where d.state = 'attached')
+                    from dns_names d join guests g on g.id = d.guest_id where g.project_id = p.id)
+                from guests where project_id = p.id)
+        from projects p
+        union all
+        select (select sum(guests) || ' ' || sum(memory) || ' ' || sum(cpu_millis) || ' ' || sum(storage)
+                from node_tallies where node_id = n.node_id)
+            is distinct from count(*) || ' ' || sum(memory) || ' ' || sum(cpu_millis) || ' ' || sum(storage)
+        from guests n group by n.node_id
+        union all
+        select (select sum(names) from zone_tallies where zone_id = d.zone_id and project_id = d.project_id)
+            is distinct from count(*) from dns_names d group by d.zone_id, d.project_id";
+    for statements in [churn, "select fold_tallies()", churn] {
+        sqlx::raw_sql(statements).execute(pool).await.unwrap();
+        let differ: Vec<bool> = sqlx::query_scalar(differ).fetch_all(pool).await.unwrap();
+        assert!(differ.len() > 10 && !differ.contains(&true), "a sum that is kept is another than what there is");
+    }
+}
+
 async fn emptied(pool: &PgPool) {
     let empty = "truncate users, projects, nodes, guests, zones, dns_names, deployments, jobs, audit, leases,
-        tower_sessions, refused_logins, freed_names, former_projects, control_keys, git_host_keys cascade";
+        tower_sessions, project_tallies, node_tallies, zone_tallies, refused_logins, freed_names, former_projects, control_keys, git_host_keys cascade";
     sqlx::raw_sql(empty).execute(pool).await.unwrap();
 }
 
@@ -147,6 +178,7 @@ async fn pages_at_size(pool: PgPool) {
     let before = all_asked(&database, half, |address| address.list).await;
     emptied(&pool).await;
     let asked = all_asked(&database, half.doubled(), |_| true).await;
+    sums_are_kept(&pool).await;
 
     let seen: BTreeSet<String> = paths_of(&database).await.iter().map(|path| page_of(path)).collect();
     assert_eq!(

@@ -1,10 +1,11 @@
-//! What is over is forgotten, so that the database does not grow with what nobody asks for any more.
+//! What is over is forgotten, and sums that are kept as many rows become one, so that the database does not
+//! grow with what nobody asks for any more.
 
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use crate::store::device_logins;
+use crate::store::{counts, device_logins};
 use crate::{Controller, Result};
 
 /// How often it is looked for.
@@ -29,6 +30,7 @@ impl Controller {
         let mut tx = self.services.begin().await?;
         corpus_gate::forget_old(&mut tx).await?;
         device_logins::forget_expired(&mut tx).await?;
+        counts::fold(&mut tx).await?;
         Ok(tx.commit().await?)
     }
 }

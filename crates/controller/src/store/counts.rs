@@ -1,4 +1,5 @@
-//! The numbers beside the navigation: each page has them, so they are one statement.
+//! The numbers beside the navigation: each page has them, so they are one statement, over sums that the
+//! database keeps (`project_tallies`, `node_tallies`).
 
 use corpus_api::overview::{Counts, FailedGuest};
 use corpus_domain::{Backing, GuestId, ProjectId, Room, SizeProfile};
@@ -16,21 +17,19 @@ pub async fn all(conn: &mut PgConnection, projects: Option<&[ProjectId]>) -> sql
     let projects = ids(projects);
     let row = sqlx::query!(
         r#"
-        select g.guests as "guests!", g.running as "running!", g.failed as "failed!", g.stopped as "stopped!",
-            d.names as "names!", d.attached as "attached!", j.jobs as "jobs!", j.stuck as "stuck!",
+        select coalesce(t.guests, 0) as "guests!", coalesce(t.running, 0) as "running!",
+            coalesce(t.failed, 0) as "failed!", coalesce(t.stopped, 0) as "stopped!",
+            coalesce(t.names, 0) as "names!", coalesce(t.attached, 0) as "attached!",
+            j.jobs as "jobs!", j.stuck as "stuck!",
             (select count(*) from nodes) as "nodes!",
             (select count(*) from projects where $1::uuid[] is null or id = any($1)) as "projects!",
             (select count(*) from deployments
                 where ended_at is null and leader_id is null and ($1::uuid[] is null or project_id = any($1))) as "deployments!"
         from (
-            select count(*) as guests, count(*) filter (where state = 'running') as running,
-                count(*) filter (where state = 'failed') as failed, count(*) filter (where state = 'stopped') as stopped
-            from guests where $1::uuid[] is null or project_id = any($1)
-        ) g, (
-            select count(*) as names, count(*) filter (where n.state = 'attached') as attached
-            from dns_names n
-            where $1::uuid[] is null or n.guest_id in (select id from guests where project_id = any($1))
-        ) d, (
+            select sum(guests) as guests, sum(running) as running, sum(failed) as failed, sum(stopped) as stopped,
+                sum(names) as names, sum(attached) as attached
+            from project_tallies where $1::uuid[] is null or project_id = any($1)
+        ) t, (
             select count(*) as jobs, count(*) filter (where state = 'stuck') as stuck
             from jobs where state in ('waiting', 'running', 'undoing', 'stuck') and ($1::uuid[] is null or project_id = any($1))
         ) j
@@ -74,9 +73,9 @@ pub async fn slots(conn: &mut PgConnection) -> sqlx::Result<(u32, u32)> {
                     (n.storage / 100 * n.storage_overcommit + n.storage % 100 * n.storage_overcommit / 100
                         - coalesce(p.storage, 0)) / $3::bigint) end))) as slots
             from nodes n left join (
-                select node_id, count(*) as guests, coalesce(sum(memory), 0)::bigint as memory,
-                    coalesce(sum(cpu_millis), 0)::bigint as cpu_millis, coalesce(sum(storage), 0)::bigint as storage
-                from guests group by node_id) p on p.node_id = n.id
+                select node_id, sum(guests) as guests, sum(memory)::bigint as memory,
+                    sum(cpu_millis)::bigint as cpu_millis, sum(storage)::bigint as storage
+                from node_tallies group by node_id) p on p.node_id = n.id
         ) s
         "#,
         room::amount(small.memory.0),
@@ -103,4 +102,9 @@ pub async fn failed(
     );
     let rows = rows.fetch_all(conn).await?.into_iter();
     Ok(rows.map(|row| FailedGuest { id: GuestId(row.id), name: row.name }).collect())
+}
+
+/// Makes one row of the many that changes have added to each sum.
+pub async fn fold(conn: &mut PgConnection) -> sqlx::Result<()> {
+    sqlx::query!("select fold_tallies()").execute(conn).await.map(drop)
 }

@@ -39,14 +39,16 @@ pub async fn page(
     }
     match (asked.guest, projects) {
         (Some(guest), projects) => on_guest(conn, asked, guest, projects.as_deref(), before, limit).await,
-        (None, Some(projects)) => of_projects(conn, asked, &projects, before, limit).await,
-        (None, None) => of_all(conn, asked, before, limit).await,
+        (None, Some(projects)) if asked.by.is_none() => of_projects(conn, asked, &projects, before, limit).await,
+        (None, projects) => of_all(conn, asked, projects.as_deref(), before, limit).await,
     }
 }
 
+/// By the time at which they were ordered, or by who ordered them, which both have an index.
 async fn of_all(
     conn: &mut PgConnection,
     asked: &ListDeployments,
+    projects: Option<&[Uuid]>,
     before: Option<Position>,
     limit: i64,
 ) -> sqlx::Result<Vec<Position>> {
@@ -55,6 +57,7 @@ async fn of_all(
         "select ordered_at, id from deployments
          where leader_id is null and ($1::text is null or environment = $1) and ($2::text is null or state = $2)
            and ($3::text is null or by = $3) and ($4::timestamptz is null or (ordered_at, id) < ($4, $5))
+           and ($7::uuid[] is null or project_id = any($7))
          order by ordered_at desc, id desc limit $6",
         asked.environment.map(Environment::as_str),
         asked.state.map(DeploymentState::as_str),
@@ -62,6 +65,7 @@ async fn of_all(
         before.map(|before| before.ordered_at),
         before.map(|before| before.id),
         limit,
+        projects,
     );
     rows.fetch_all(conn).await
 }

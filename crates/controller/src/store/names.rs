@@ -66,9 +66,9 @@ pub async fn list(
 ) -> sqlx::Result<Vec<NameLine>> {
     let visible: Option<Vec<Uuid>> = visible.map(|projects| projects.iter().map(|project| project.0).collect());
     let ids = sqlx::query_scalar!(
-        "select n.id from dns_names n join guests g on g.id = n.guest_id
-         where ($1::uuid[] is null or g.project_id = any($1))
-           and ($2::text is null or g.project_id = (select id from projects where name = $2))
+        "select n.id from dns_names n
+         where ($1::uuid[] is null or n.project_id = any($1))
+           and ($2::text is null or n.project_id = (select id from projects where name = $2))
            and ($3::uuid is null or n.zone_id = $3) and ($4::text is null or n.state = $4)
            and ($5::uuid is null or n.guest_id = $5)
            and ($6::text is null or position(lower($6) in n.name) > 0) and ($7::text is null or n.name > $7)
@@ -236,8 +236,8 @@ pub async fn delete_of_guest(conn: &mut PgConnection, guest: GuestId) -> sqlx::R
 pub async fn hosts(conn: &mut PgConnection, projects: &[ProjectId]) -> sqlx::Result<Vec<(GuestId, DnsName)>> {
     let projects: Vec<_> = projects.iter().map(|id| id.0).collect();
     let rows = sqlx::query!(
-        "select n.guest_id, n.name from dns_names n join guests g on g.id = n.guest_id
-         where g.project_id = any($1) and n.state = 'attached' order by n.created_at, n.name",
+        "select guest_id, name from dns_names
+         where project_id = any($1) and state = 'attached' order by created_at, name",
         &projects,
     )
     .fetch_all(conn)

@@ -19,10 +19,13 @@ pub async fn pick(
     let found = sqlx::query_scalar!(
         "select n.id
          from nodes n
+         left join (
+             select node_id, sum(guests) as guests, sum(memory)::bigint as memory,
+                 sum(cpu_millis)::bigint as cpu_millis, sum(storage)::bigint as storage
+             from node_tallies group by node_id) t on t.node_id = n.id
          cross join lateral (
-             select count(*) as guests, coalesce(sum(g.memory), 0)::bigint as memory,
-                 coalesce(sum(g.cpu_millis), 0)::bigint as cpu_millis, coalesce(sum(g.storage), 0)::bigint as storage
-             from guests g where g.node_id = n.id) p
+             select coalesce(t.guests, 0) as guests, coalesce(t.memory, 0) as memory,
+                 coalesce(t.cpu_millis, 0) as cpu_millis, coalesce(t.storage, 0) as storage) p
          cross join lateral (
              select least(n.slots - p.guests,
                  (n.memory / 100 * n.memory_overcommit + n.memory % 100 * n.memory_overcommit / 100 - p.memory) / $3::bigint,

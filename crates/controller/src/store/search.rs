@@ -61,7 +61,7 @@ pub async fn find(
              union all
              (select 4, n.name, 'leads to ' || g.name, '/guests/' || g.id
               from dns_names n join guests g on g.id = n.guest_id
-              where position($1 in n.name) > 0 and ($2::uuid[] is null or g.project_id = any($2))
+              where position($1 in n.name) > 0 and ($2::uuid[] is null or n.project_id = any($2))
               order by position($1 in n.name), n.name limit 6)
              union all
              (select 5, name, '', '/zones/' || id from zones

@@ -42,8 +42,8 @@ pub async fn get(conn: &mut PgConnection, id: ZoneId) -> sqlx::Result<Option<Zon
 async fn shown(conn: &mut PgConnection, ids: &[Uuid], visible: Option<&[Uuid]>) -> sqlx::Result<Vec<Zone>> {
     let rows = sqlx::query!(
         "select z.id, z.name, z.open, z.created_at,
-                (select count(*) from dns_names n join guests g on g.id = n.guest_id
-                 where n.zone_id = z.id and ($1::uuid[] is null or g.project_id = any($1))) as \"names!\",
+                (select coalesce(sum(t.names), 0) from zone_tallies t
+                 where t.zone_id = z.id and ($1::uuid[] is null or t.project_id = any($1))) as \"names!\",
                 array(select p.name from zone_projects a join projects p on p.id = a.project_id
                       where a.zone_id = z.id and ($1::uuid[] is null or p.id = any($1)) order by p.name) as \"projects!\"
          from zones z where z.id = any($2) order by z.name",

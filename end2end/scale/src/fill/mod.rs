@@ -119,6 +119,7 @@ pub async fn fill(database: &PgConnectOptions, sizes: Sizes) -> anyhow::Result<(
     for statements in STATEMENTS {
         sqlx::raw_sql(statements).execute(&mut *tx).await?;
     }
+    sqlx::raw_sql("select fold_tallies()").execute(&mut *tx).await?;
     tx.commit().await?;
     sqlx::raw_sql("vacuum (analyze)").execute(&mut conn).await?;
     Ok(conn.close().await?)

@@ -63,16 +63,16 @@ async fn read(
     let rows = sqlx::query!(
         r#"
         with ranked as (
-            select n.id, p.own, room.free,
+            select n.id, room.free,
                 case when $8 then case when n.state = 'ready' then -room.free else 0 end else 0 end as rank
             from nodes n
+            left join (
+                select node_id, sum(guests) as guests, sum(memory)::bigint as memory,
+                    sum(cpu_millis)::bigint as cpu_millis, sum(storage)::bigint as storage
+                from node_tallies group by node_id) t on t.node_id = n.id
             cross join lateral (
-                select count(*) as guests,
-                    count(*) filter (where $1::uuid[] is null or g.project_id = any($1)) as own,
-                    coalesce(sum(g.memory), 0)::bigint as memory,
-                    coalesce(sum(g.cpu_millis), 0)::bigint as cpu_millis,
-                    coalesce(sum(g.storage), 0)::bigint as storage
-                from guests g where g.node_id = n.id) p
+                select coalesce(t.guests, 0) as guests, coalesce(t.memory, 0) as memory,
+                    coalesce(t.cpu_millis, 0) as cpu_millis, coalesce(t.storage, 0) as storage) p
             cross join lateral (
                 select greatest(0, least(n.slots - p.guests,
                     (n.memory / 100 * n.memory_overcommit + n.memory % 100 * n.memory_overcommit / 100 - p.memory)
@@ -85,9 +85,9 @@ async fn read(
                 and (cardinality($4::text[]) = 0 or n.reachability = any($4))
                 and ($5::text is null or $5 = any(n.environments))
                 and ($6::text is null or position(lower($6) in lower(n.address)) > 0)
-                and ($7::boolean is null or ($1 is null and jsonb_array_length(n.drift) > 0) = $7)
+                and ($7::boolean is null or ($1::uuid[] is null and jsonb_array_length(n.drift) > 0) = $7)
         ), picked as (
-            select r.id, r.own, r.free, r.rank
+            select r.id, r.free, r.rank
             from ranked r join nodes n on n.id = r.id
             where $9::bigint is null or (r.rank, n.address, n.ssh_port) > ($9, $10::text, $11::integer)
             order by r.rank, n.address, n.ssh_port limit $15
@@ -98,7 +98,9 @@ async fn read(
             where state in ('waiting', 'running', 'undoing', 'stuck') and node_id in (select id from picked)
         )
         select n.id, n.address, n.ssh_port, n.state, n.reachability, n.reachability_since, n.public_ip, n.environments,
-            n.reading_at, l.own as "own!", l.free as "free!", l.rank as "rank!",
+            n.reading_at, l.free as "free!", l.rank as "rank!",
+            (select count(*) from guests g
+                where g.node_id = n.id and ($1::uuid[] is null or g.project_id = any($1))) as "own!",
             array(select jsonb_array_elements_text(
                 jsonb_path_query_array(n.facts, '$.drivers[*] ? (@.obstacle == null).driver'))) as "drivers!",
             (n.reading ->> 'memory_total')::bigint as memory_total,
