@@ -64,7 +64,7 @@ pub struct ReadJobLog {
     pub job: JobId,
     /// Only what comes after this line.
     pub after: Option<After>,
-    /// 50 unless said.
+    /// 5,000 unless said.
     pub limit: Option<Limit>,
 }
 impl Operation for ReadJobLog {

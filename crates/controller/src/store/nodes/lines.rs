@@ -63,7 +63,7 @@ async fn read(
     let rows = sqlx::query!(
         r#"
         with ranked as (
-            select n.id, room.free,
+            select n.id, n.address, n.ssh_port, room.free,
                 case when $8 then case when n.state = 'ready' then -room.free else 0 end else 0 end as rank
             from nodes n
             left join (
@@ -87,10 +87,10 @@ async fn read(
                 and ($6::text is null or position(lower($6) in lower(n.address)) > 0)
                 and ($7::boolean is null or ($1::uuid[] is null and jsonb_array_length(n.drift) > 0) = $7)
         ), picked as (
-            select r.id, r.free, r.rank
-            from ranked r join nodes n on n.id = r.id
-            where $9::bigint is null or (r.rank, n.address, n.ssh_port) > ($9, $10::text, $11::integer)
-            order by r.rank, n.address, n.ssh_port limit $15
+            select id, free, rank
+            from ranked
+            where $9::bigint is null or (rank, address, ssh_port) > ($9, $10::text, $11::integer)
+            order by rank, address, ssh_port limit $15
         ), open as (
             select id, node_id, guest_id, project_id, queue_order,
                 $1 is null or coalesce(project_id = any($1), false) as known
