@@ -131,6 +131,18 @@ insert into node_tallies
 select node_id, count(*), sum(memory), sum(cpu_millis), sum(storage) from guests group by node_id;
 insert into zone_tallies select zone_id, project_id, count(*) from dns_names group by zone_id, project_id;
 
+-- How many more guests that need so much a node takes: what is not known of a node limits nothing.
+create function guests_that_fit(
+    slots int, memory bigint, cpu_millis bigint, storage bigint,
+    memory_overcommit int, cpu_overcommit int, storage_overcommit int,
+    guests bigint, memory_promised bigint, cpu_promised bigint, storage_promised bigint,
+    memory_each bigint, cpu_each bigint, storage_each bigint
+) returns bigint immutable language sql return least(
+    slots - guests,
+    (memory / 100 * memory_overcommit + memory % 100 * memory_overcommit / 100 - memory_promised) / memory_each,
+    (cpu_millis * cpu_overcommit / 100 - cpu_promised) / cpu_each,
+    (storage / 100 * storage_overcommit + storage % 100 * storage_overcommit / 100 - storage_promised) / storage_each);
+
 -- Lists of deployments in a state, of a project or of all, and by somebody; jobs of a project.
 create index deployments_in_state on deployments (state, ordered_at desc, id desc) where leader_id is null;
 create index deployments_of_project_in_state on deployments (project_id, state, ordered_at desc, id desc)

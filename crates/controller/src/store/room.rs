@@ -24,13 +24,9 @@ pub async fn pick(
                  sum(cpu_millis)::bigint as cpu_millis, sum(storage)::bigint as storage
              from node_tallies group by node_id) t on t.node_id = n.id
          cross join lateral (
-             select coalesce(t.guests, 0) as guests, coalesce(t.memory, 0) as memory,
-                 coalesce(t.cpu_millis, 0) as cpu_millis, coalesce(t.storage, 0) as storage) p
-         cross join lateral (
-             select least(n.slots - p.guests,
-                 (n.memory / 100 * n.memory_overcommit + n.memory % 100 * n.memory_overcommit / 100 - p.memory) / $3::bigint,
-                 (n.cpu_millis * n.cpu_overcommit / 100 - p.cpu_millis) / $4::bigint,
-                 (n.storage / 100 * n.storage_overcommit + n.storage % 100 * n.storage_overcommit / 100 - p.storage) / $5::bigint) as more) room
+             select guests_that_fit(n.slots, n.memory, n.cpu_millis, n.storage, n.memory_overcommit,
+                 n.cpu_overcommit, n.storage_overcommit, coalesce(t.guests, 0), coalesce(t.memory, 0),
+                 coalesce(t.cpu_millis, 0), coalesce(t.storage, 0), $3, $4, $5) as more) room
          where n.state = 'ready' and n.reachability = 'reachable' and $1 = any(n.environments)
            and ($2::uuid is null or n.id = $2) and room.more > 0
          order by room.more desc, n.id limit 1",

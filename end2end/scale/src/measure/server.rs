@@ -63,7 +63,8 @@ impl Place {
     async fn spawn(&self, more: &str, log: Stdio) -> anyhow::Result<Running> {
         let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
         let text = format!(
-            "listen = '127.0.0.1:{port}'\ndatabase_url = '{}'\nsite_folder = '{}'\ndata_folder = '{}'\nagent_binary = '{}'\n{more}",
+            "listen = '127.0.0.1:{port}'\ndatabase_url = '{}'\nsite_folder = '{}'\ndata_folder = '{}'\nagent_binary = '{}'\n\
+             [api]\nrequests_per_minute = 1000000\n{more}",
             self.database,
             self.at("site").display(),
             self.at("data").display(),

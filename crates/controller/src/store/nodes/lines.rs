@@ -62,24 +62,14 @@ async fn read(
     };
     let rows = sqlx::query!(
         r#"
-        with ranked as (
-            select n.id, n.address, n.ssh_port, room.free,
-                case when $8 then case when n.state = 'ready' then -room.free else 0 end else 0 end as rank
+        with matching as (
+            select n.id, n.address, n.ssh_port, case when $8 and n.state = 'ready' then (
+                    select -greatest(0, guests_that_fit(n.slots, n.memory, n.cpu_millis, n.storage, n.memory_overcommit,
+                        n.cpu_overcommit, n.storage_overcommit, coalesce(sum(t.guests), 0)::bigint,
+                        coalesce(sum(t.memory), 0)::bigint, coalesce(sum(t.cpu_millis), 0)::bigint,
+                        coalesce(sum(t.storage), 0)::bigint, $12, $13, $14))
+                    from node_tallies t where t.node_id = n.id) else 0 end as rank
             from nodes n
-            left join (
-                select node_id, sum(guests) as guests, sum(memory)::bigint as memory,
-                    sum(cpu_millis)::bigint as cpu_millis, sum(storage)::bigint as storage
-                from node_tallies group by node_id) t on t.node_id = n.id
-            cross join lateral (
-                select coalesce(t.guests, 0) as guests, coalesce(t.memory, 0) as memory,
-                    coalesce(t.cpu_millis, 0) as cpu_millis, coalesce(t.storage, 0) as storage) p
-            cross join lateral (
-                select greatest(0, least(n.slots - p.guests,
-                    (n.memory / 100 * n.memory_overcommit + n.memory % 100 * n.memory_overcommit / 100 - p.memory)
-                        / $12::bigint,
-                    (n.cpu_millis * n.cpu_overcommit / 100 - p.cpu_millis) / $13::bigint,
-                    (n.storage / 100 * n.storage_overcommit + n.storage % 100 * n.storage_overcommit / 100 - p.storage)
-                        / $14::bigint)) as free) room
             where ($2::uuid is null or n.id = $2)
                 and (cardinality($3::text[]) = 0 or n.state = any($3))
                 and (cardinality($4::text[]) = 0 or n.reachability = any($4))
@@ -87,8 +77,7 @@ async fn read(
                 and ($6::text is null or position(lower($6) in lower(n.address)) > 0)
                 and ($7::boolean is null or ($1::uuid[] is null and jsonb_array_length(n.drift) > 0) = $7)
         ), picked as (
-            select id, free, rank
-            from ranked
+            select id, rank from matching
             where $9::bigint is null or (rank, address, ssh_port) > ($9, $10::text, $11::integer)
             order by rank, address, ssh_port limit $15
         ), open as (
@@ -98,7 +87,12 @@ async fn read(
             where state in ('waiting', 'running', 'undoing', 'stuck') and node_id in (select id from picked)
         )
         select n.id, n.address, n.ssh_port, n.state, n.reachability, n.reachability_since, n.public_ip, n.environments,
-            n.reading_at, l.free as "free!", l.rank as "rank!",
+            n.reading_at, l.rank as "rank!",
+            (select greatest(0, guests_that_fit(n.slots, n.memory, n.cpu_millis, n.storage, n.memory_overcommit,
+                    n.cpu_overcommit, n.storage_overcommit, coalesce(sum(t.guests), 0)::bigint,
+                    coalesce(sum(t.memory), 0)::bigint, coalesce(sum(t.cpu_millis), 0)::bigint,
+                    coalesce(sum(t.storage), 0)::bigint, $12, $13, $14))
+                from node_tallies t where t.node_id = n.id) as "free!",
             (select count(*) from guests g
                 where g.node_id = n.id and ($1::uuid[] is null or g.project_id = any($1))) as "own!",
             array(select jsonb_array_elements_text(
