@@ -5,7 +5,7 @@ import { randomBytes, randomUUID } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import { lab, pages, until } from './world.mjs'
+import { lab, pages, until, zone } from './world.mjs'
 
 const DEVICE = 'urn:ietf:params:oauth:grant-type:device_code'
 const { paths } = JSON.parse(readFileSync(fileURLToPath(new URL('../../docs/openapi.json', import.meta.url)), 'utf8'))
@@ -91,13 +91,14 @@ export async function attacks(attack, world) {
   })
 
   await attack('is answered as somebody else for the key of their request', async () => {
-    const key = randomUUID()
-    const json = { name: 'twice', scope: 'read', days: 1 }
-    const first = await patient('POST', '/api/v1/tokens', { token: bobs.token, json, headers: { 'idempotency-key': key } })
-    assert.equal(first.status, 201, first.text)
-    const other = await patient('POST', '/api/v1/tokens', { token: all.token, json, headers: { 'idempotency-key': key } })
-    assert.ok(other.status === 201 && other.body.id !== first.body.id && other.body.token !== first.body.token, other.text)
-    for (const [session, { id }] of [[bob, first.body], [mallory, other.body]]) await session.sends(`/tokens/${id}/delete`)
+    const asked = { json: { name: `once.${zone}` }, headers: { 'idempotency-key': randomUUID() } }
+    const attach = token => patient('POST', `/api/v1/guests/${victim.id}/names`, { ...asked, token })
+    const first = await attach(bobs.token)
+    assert.equal(first.status, 202, first.text)
+    assert.equal((await attach(bobs.token)).text, first.text, 'whose it is gets the same answer')
+    const stolen = await attach(all.token)
+    assert.equal(stolen.status, 404, stolen.text)
+    assert.ok(!stolen.text.includes(first.body.job))
   })
 
   await attack('goes on to follow a job with a token that is over', async () => {

@@ -16,11 +16,14 @@ use crate::components::{Tone, card, count, drift_mark, drift_notice, empty, head
 use crate::form::Result;
 use crate::layout::Page;
 
+/// How many nodes are shown; all have a page of their own.
+const NODES_SHOWN: u64 = 12;
+
 /// Reads and shows it.
 pub async fn load(caller: &Caller) -> Result<Page> {
     let principal = &caller.who;
     let overview = caller.ask(GetOverview {}).await?;
-    let nodes = caller.ask(ListNodes::default()).await?.items;
+    let nodes = caller.ask(ListNodes { limit: Limit::try_from(NODES_SHOWN).ok(), ..ListNodes::default() }).await?.items;
     let wrong = wrong(caller).await?;
     let deployed = deployments::latest(caller).await?;
     let nodes = Nodes { first: &nodes, wrong: &wrong };

@@ -12,6 +12,8 @@ use super::word;
 /// How many wait from one network at a time, and how many in all.
 const MAX_PER_NETWORK: i64 = 20;
 const MAX_WAITING: i64 = 5_000;
+/// The advisory lock of who begins to wait.
+const BEGIN_KEY: i64 = 0x636f_7270_6465_7669;
 
 /// A program that asks to be let in.
 #[derive(Debug)]
@@ -43,6 +45,8 @@ pub struct Decided {
 
 /// Lets it wait, unless too many do; those whose time is over are forgotten.
 pub async fn begin(conn: &mut PgConnection, new: New<'_>) -> sqlx::Result<bool> {
+    // One at a time, or those that begin at once would each find room for itself.
+    sqlx::query!("select pg_advisory_xact_lock($1)::text as held", BEGIN_KEY).fetch_one(&mut *conn).await?;
     forget_expired(conn).await?;
     let inserted = sqlx::query!(
         "insert into device_logins (hash, user_code, client, network, grant_, expires_at)

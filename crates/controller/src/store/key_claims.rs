@@ -40,8 +40,9 @@ pub async fn put(conn: &mut PgConnection, user: UserId, key: &MemberKey, nonce: 
     .map(KeyClaimId)
 }
 
-/// How many claims of a member have not expired.
+/// How many claims of a member have not expired. The member's row is held, so that they are counted by one at a time.
 pub async fn count(conn: &mut PgConnection, user: UserId) -> sqlx::Result<i64> {
+    super::users::lock(conn, user).await?;
     sqlx::query_scalar!(
         "select count(*) as \"count!\" from key_claims where user_id = $1 and expires_at > now()",
         user.0
