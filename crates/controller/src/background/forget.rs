@@ -8,8 +8,8 @@ use tokio_util::sync::CancellationToken;
 use crate::store::{counts, device_logins};
 use crate::{Controller, Result};
 
-/// How often it is looked for.
-const INTERVAL: Duration = Duration::from_hours(1);
+/// How often it is looked for: however often a member starts and stops a guest meanwhile, there are few rows to sum up.
+const INTERVAL: Duration = Duration::from_mins(5);
 
 impl Controller {
     /// Forgets until `stop`.

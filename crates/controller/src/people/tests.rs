@@ -11,9 +11,8 @@ use sqlx::PgPool;
 use uuid::Uuid;
 
 use crate::nodes::Observation;
-use crate::seal::SealKeys;
 use crate::store::{audit, keys};
-use crate::{Controller, Parts, Rules, Settings, SignIn};
+use crate::{Controller, Rules, SignIn};
 
 const KEY: &str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAICtZB/UHmRfIQ9w50MXZ1k2rRC9DQIwTl3SL5yoFAIvF mia@laptop";
 const DEVELOPER: (&str, ProjectRole) = ("atlas", ProjectRole::Developer);
@@ -38,23 +37,7 @@ fn mia(ops: bool, roles: &[(&str, ProjectRole)]) -> SignIn {
 
 impl World {
     async fn new(db: PgPool) -> Self {
-        let files = tempfile::tempdir().unwrap();
-        std::fs::write(files.path().join("agent"), "no agent").unwrap();
-        let settings = Settings {
-            name: "test".to_owned(),
-            network: "10.5.0.1/16".parse().unwrap(),
-            bridge: "lxcbr1".to_owned(),
-            agent_binary: files.path().join("agent"),
-            image_folder: files.path().to_owned(),
-            authority: "127.0.0.1:53".parse().unwrap(),
-            salt_bundle: None,
-            git_url: Some("ssh://git@corpus.test:2222".to_owned()),
-            surroundings: crate::Surroundings::default(),
-            rules: Rules::default(),
-        };
-        let seal = SealKeys::load_or_create(&files.path().join("seal.key")).unwrap();
-        let controller =
-            Controller::open(Parts { db: db.clone().into(), settings, dns: None, groups: None, seal }).await.unwrap();
+        let controller = crate::tests::world::controller(&db, None, None, Rules::default()).await;
         let first = guest(&db, "192.0.2.1", Some("atlas")).await;
         guest(&db, "192.0.2.2", Some("blog")).await;
         guest(&db, "192.0.2.3", None).await;

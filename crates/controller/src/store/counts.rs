@@ -104,7 +104,10 @@ pub async fn failed(
     Ok(rows.map(|row| FailedGuest { id: GuestId(row.id), name: row.name }).collect())
 }
 
-/// Makes one row of the many that changes have added to each sum.
+/// The advisory lock of who folds.
+const FOLD_KEY: i64 = 0x636f_7270_666f_6c64;
+
+/// Makes one row of the many that changes have added to each sum, unless another server does so now.
 pub async fn fold(conn: &mut PgConnection) -> sqlx::Result<()> {
-    sqlx::query!("select fold_tallies()").execute(conn).await.map(drop)
+    sqlx::query!("select fold_tallies() where pg_try_advisory_xact_lock($1)", FOLD_KEY).execute(conn).await.map(drop)
 }

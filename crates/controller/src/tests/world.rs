@@ -23,6 +23,31 @@ pub struct World {
     node: Uuid,
 }
 
+/// A controller that runs no job: there is no agent, and no image.
+pub async fn controller(
+    db: &PgPool,
+    dns: Option<Arc<dyn DnsProvider>>,
+    groups: Option<Arc<dyn ProjectGroups>>,
+    rules: Rules,
+) -> Controller {
+    let files = tempfile::tempdir().unwrap();
+    std::fs::write(files.path().join("agent"), "no agent").unwrap();
+    let settings = Settings {
+        name: "test".to_owned(),
+        network: "10.5.0.1/16".parse().unwrap(),
+        bridge: "lxcbr1".to_owned(),
+        agent_binary: files.path().join("agent"),
+        image_folder: files.path().to_owned(),
+        authority: "127.0.0.1:53".parse().unwrap(),
+        salt_bundle: None,
+        git_url: Some("ssh://git@corpus.test:2222".to_owned()),
+        surroundings: crate::Surroundings::default(),
+        rules,
+    };
+    let seal = SealKeys::load_or_create(&files.path().join("seal.key")).unwrap();
+    Controller::open(Parts { db: db.clone().into(), settings, dns, groups, seal }).await.unwrap()
+}
+
 impl World {
     /// Where every member makes projects.
     pub async fn new(db: PgPool) -> Self {
@@ -39,22 +64,7 @@ impl World {
         groups: Option<Arc<dyn ProjectGroups>>,
         rules: Rules,
     ) -> Self {
-        let files = tempfile::tempdir().unwrap();
-        std::fs::write(files.path().join("agent"), "no agent").unwrap();
-        let settings = Settings {
-            name: "test".to_owned(),
-            network: "10.5.0.1/16".parse().unwrap(),
-            bridge: "lxcbr1".to_owned(),
-            agent_binary: files.path().join("agent"),
-            image_folder: files.path().to_owned(),
-            authority: "127.0.0.1:53".parse().unwrap(),
-            salt_bundle: None,
-            git_url: Some("ssh://git@corpus.test:2222".to_owned()),
-            surroundings: crate::Surroundings::default(),
-            rules,
-        };
-        let seal = SealKeys::load_or_create(&files.path().join("seal.key")).unwrap();
-        let controller = Controller::open(Parts { db: db.clone().into(), settings, dns, groups, seal }).await.unwrap();
+        let controller = controller(&db, dns, groups, rules).await;
         let node = Uuid::now_v7();
         sqlx::query(
             "insert into nodes (id, address, ssh_port, ssh_user, host_key, environments, state, network, bridge)

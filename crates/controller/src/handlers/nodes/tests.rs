@@ -10,9 +10,8 @@ use serde_json::json;
 use sqlx::PgPool;
 use uuid::Uuid;
 
-use crate::seal::SealKeys;
 use crate::store::nodes;
-use crate::{Ask, Controller, Handle, Parts, Rules, Settings, SignIn};
+use crate::{Ask, Controller, Handle, Rules, SignIn};
 use corpus_api::Principal;
 
 const KEY: &str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAICtZB/UHmRfIQ9w50MXZ1k2rRC9DQIwTl3SL5yoFAIvF";
@@ -29,23 +28,7 @@ struct World {
 impl World {
     /// An operator, and a developer of atlas; there is a project blog beside it.
     async fn new(db: PgPool) -> Self {
-        let files = tempfile::tempdir().unwrap();
-        std::fs::write(files.path().join("agent"), "no agent").unwrap();
-        let settings = Settings {
-            name: "test".to_owned(),
-            network: "10.5.0.1/16".parse().unwrap(),
-            bridge: "lxcbr1".to_owned(),
-            agent_binary: files.path().join("agent"),
-            image_folder: files.path().to_owned(),
-            authority: "127.0.0.1:53".parse().unwrap(),
-            salt_bundle: None,
-            git_url: None,
-            surroundings: crate::Surroundings::default(),
-            rules: Rules::default(),
-        };
-        let seal = SealKeys::load_or_create(&files.path().join("seal.key")).unwrap();
-        let parts = Parts { db: db.clone().into(), settings, dns: None, groups: None, seal };
-        let controller = Controller::open(parts).await.unwrap();
+        let controller = crate::tests::world::controller(&db, None, None, Rules::default()).await;
         let ops = sign_in(&controller, "olga", true, &[]).await;
         sign_in(&controller, "bob", false, &[("blog", ProjectRole::Maintainer)]).await;
         let mia = sign_in(&controller, "mia", false, &[("atlas", ProjectRole::Developer)]).await;

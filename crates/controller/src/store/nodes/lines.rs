@@ -8,6 +8,7 @@ use corpus_domain::{Backing, Bytes, JobId, NodeId, ProjectId, Room, SizeProfile}
 use sqlx::PgConnection;
 use uuid::Uuid;
 
+use super::super::room::amount;
 use super::super::{number, word};
 
 /// A line with its place in the list.
@@ -151,10 +152,6 @@ async fn read(
         Ok(Line { rank: row.rank, ssh_port: number(row.ssh_port)?, line })
     });
     rows.collect()
-}
-
-fn amount(number: u64) -> i64 {
-    i64::try_from(number).unwrap_or(i64::MAX).max(1)
 }
 
 type Part = (Option<Bytes>, Option<Bytes>);
