@@ -9,9 +9,11 @@
     reason = "what is measured may fail loudly"
 )]
 
-#[path = "../tests/support/crowd.rs"]
+#[path = "../tests/server/crowd.rs"]
+#[allow(dead_code, reason = "tests need more of it")]
 mod crowd;
-#[path = "../tests/support/mod.rs"]
+#[path = "../tests/server/support.rs"]
+#[allow(dead_code, reason = "tests need more of it")]
 mod support;
 
 use std::time::Duration;

@@ -2,6 +2,7 @@
 
 use chrono::Duration;
 use corpus_api::jobs::{Job, JobLine, JobLogLine, JobStep};
+use corpus_app::pages::job::Log;
 use corpus_domain::{GuestId, JobId, JobKind, JobState, NodeId, StepState};
 
 use super::{before, id};
@@ -109,7 +110,7 @@ pub fn job_details() -> Vec<Job> {
         .collect()
 }
 
-pub fn log() -> Vec<JobLogLine> {
+pub fn log() -> Log {
     let line = |number, stream: &str, text: &str| JobLogLine {
         number,
         at: before(20 - number),
@@ -117,11 +118,12 @@ pub fn log() -> Vec<JobLogLine> {
         stream: stream.into(),
         text: text.into(),
     };
-    vec![
+    let lines = vec![
         line(1, "note", "10.5.0.15, port 40015"),
         line(2, "out", "Creating container new.carto.example.net"),
         line(3, "out", "mount -t overlay  lowerdir=/var/lib/corpus/images/debian-12/rootfs"),
         line(4, "err", "lxc-start: tools/lxc_start.c: 298 The container failed to start <script>alert(1)</script>"),
         line(5, "note", "trying again in 0.2 s"),
-    ]
+    ];
+    Log { lines, has_earlier: true, is_earlier: false }
 }

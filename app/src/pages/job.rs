@@ -1,12 +1,14 @@
 //! A job: its steps, its log, what it waits for, and how to stop it or settle it.
 //!
 //! The page shows the state at load and a link to look again; in the browser the island goes
-//! on from there.
+//! on from there. Of a long log it shows the end; what came before is a page of its own, which stands still.
 
 use corpus_api::jobs::{AbandonJob, CancelJob, GetJob, Job, JobLine, JobLogLine, JobStep, ReadJobLog, RetryJob};
+use corpus_api::words::{After, LineLimit};
 use corpus_domain::{JobId, JobState, StepState};
 use leptos::prelude::*;
 
+use super::Asked;
 use super::jobs::{duration, waits_for};
 use crate::caller::Caller;
 use crate::components::{
@@ -17,22 +19,52 @@ use crate::islands::{LiveJob, LogLine};
 use crate::layout::Page;
 use crate::to::to;
 
-/// Reads and shows it.
-pub async fn load(caller: &Caller, id: JobId, form: &FormState) -> Result<Page> {
-    // In this order: the stream goes on after the number of the job, so no line before it may be missing.
-    let job = caller.ask(GetJob { job: id, wait: None }).await?;
-    let log = caller.ask(ReadJobLog { job: id, after: None, limit: None }).await?;
-    let title = job.line.title.clone();
-    Ok(Page::new("job", title, job_view(&job, &log.lines, form)).under("Jobs", "/jobs"))
+/// Lines of the log on one page.
+const LINES: usize = 500;
+
+/// What is shown of the log.
+#[derive(Debug, Clone, Default)]
+pub struct Log {
+    /// Its lines, the oldest first.
+    pub lines: Vec<JobLogLine>,
+    /// There are lines before these.
+    pub has_earlier: bool,
+    /// These are not its last ones.
+    pub is_earlier: bool,
 }
 
+/// Reads and shows it.
+pub async fn load(caller: &Caller, id: JobId, asked: &Asked) -> Result<Page> {
+    // In this order: the stream goes on after the number of the job, so no line before it may be missing.
+    let job = caller.ask(GetJob { job: id, wait: None }).await?;
+    let log = read(caller, &job, asked).await?;
+    let title = job.line.title.clone();
+    Ok(Page::new("job", title, job_view(&job, &log, &asked.form)).under("Jobs", "/jobs"))
+}
+
+/// Reads no more of the log than is shown, and one line to know whether there are more.
+async fn read(caller: &Caller, job: &Job, asked: &Asked) -> Result<Log> {
+    let earlier: Option<After> = asked.query.get("before").and_then(|text| text.parse().ok());
+    let end = u64::try_from(job.last_event).unwrap_or_default().saturating_add(1);
+    // The number of a job that is over says nothing of what its log still took.
+    let before = earlier.or_else(|| After::try_from(if job.line.state.is_over() { END } else { end }).ok());
+    let limit = LineLimit::try_from(LINES as u64 + 1).ok();
+    let mut lines = caller.ask(ReadJobLog { job: job.line.id, after: None, before, limit }).await?.lines;
+    let has_earlier = lines.len() > LINES;
+    if has_earlier {
+        lines.remove(0);
+    }
+    Ok(Log { lines, has_earlier, is_earlier: earlier.is_some() })
+}
+
+/// After each line there is.
+const END: u64 = 9_007_199_254_740_991;
+
 /// The view of plain values.
-pub fn job_view(whole: &Job, log: &[JobLogLine], form: &FormState) -> AnyView {
+pub fn job_view(whole: &Job, log: &Log, form: &FormState) -> AnyView {
     let job = &whole.line;
-    let known: Vec<JobLogLine> =
-        log.iter().filter(|line| line.number <= whole.last_event || job.state.is_over()).cloned().collect();
-    let after = known.last().map_or(whole.last_event, |line| line.number.max(whole.last_event));
-    let steps = whole.steps.clone();
+    let after = log.lines.last().map_or(whole.last_event, |line| line.number.max(whole.last_event));
+    let (steps, lines) = (whole.steps.clone(), lines(job, log));
     let below = view! {
         <span id="live-state" data-live="" data-busy=(!job.state.is_over()).then_some("")>
             {job_status(job.state)}" "<span class="quiet">"asked "{age(job.created_at)}{took(job)}</span>
@@ -48,14 +80,28 @@ pub fn job_view(whole: &Job, log: &[JobLogLine], form: &FormState) -> AnyView {
         <div id="live-decide" data-live="">{decide(whole, form)}</div>
         <div class="cols">
             <div class="stack">
-                <LiveJob id=job.id.to_string() over=job.state.is_over() after=after steps=steps>
-                    {known.into_iter().map(|line| view! { <LogLine line/> }).collect_view()}
+                <LiveJob id=job.id.to_string() over=job.state.is_over() || log.is_earlier after=after steps=steps>
+                    {lines}
                 </LiveJob>
             </div>
             <div class="stack" id="live-about" data-live="">{card("about", "About", ().into_any(), about(whole))}</div>
         </div>
     }
     .into_any()
+}
+
+/// The lines, and the ways to those that are not shown.
+fn lines(job: &JobLine, log: &Log) -> AnyView {
+    let page = format!("/jobs/{}", job.id);
+    let first = log.lines.first().filter(|_| log.has_earlier);
+    let earlier = first.map(|line| way(&format!("{page}?before={}", line.number), "Earlier lines"));
+    let last = log.is_earlier.then(|| way(&page, "The last lines"));
+    let lines = log.lines.iter().cloned().map(|line| view! { <LogLine line/> }).collect_view();
+    view! { {earlier}{lines}{last} }.into_any()
+}
+
+fn way(address: &str, text: &'static str) -> AnyView {
+    view! { <p class="nothing"><a href=format!("{address}#log-heading")>{text}</a></p> }.into_any()
 }
 
 fn took(job: &JobLine) -> Option<AnyView> {

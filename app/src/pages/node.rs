@@ -132,7 +132,7 @@ fn no_guests(node: &NodeLine) -> AnyView {
         );
     }
     if node.takes_guests() {
-        let next = view! { <a class="link" href="/guests/new">"Request a guest"</a>" and it comes here when this node has the most room." };
+        let next = view! { <a class="link" href=format!("/guests/new?node={}", node.id)>"Request a guest on it"</a> };
         return empty("No guest of yours here", next.into_any());
     }
     empty("No guest of yours here", "This node takes no guests now.".into_any())

@@ -34,7 +34,7 @@ pub fn set_up(who: &Principal, project: &Project, form: &FormState) -> Option<An
     let missing: Vec<&str> =
         Environment::ALL.iter().filter(|which| there(**which).is_none()).map(|which| which.as_str()).collect();
     let title = if missing.is_empty() { "Add a guest" } else { "Set up an environment" };
-    let body = if uses.is_empty() { none_free(who, &missing) } else { choices(project, &uses, form) };
+    let body = if uses.is_empty() { none_free(who, project, &missing) } else { choices(project, &uses, form) };
     Some(card("set-up", title, ().into_any(), body))
 }
 
@@ -43,9 +43,11 @@ fn of_one_that_is_there(one: &EnvironmentSummary) -> Use<'_> {
     if is_ready { Use::Another } else { Use::NotNow(one) }
 }
 
-fn none_free(who: &Principal, missing: &[&str]) -> AnyView {
+fn none_free(who: &Principal, project: &Project, missing: &[&str]) -> AnyView {
     let request = || {
-        let link = view! { " "<a class="link" href="/guests/new">"Request a guest"</a> };
+        let environment = missing.first().copied().unwrap_or(Environment::Dev.as_str());
+        let address = format!("/guests/new?project={}&environment={environment}", project.name);
+        let link = view! { " "<a class="link" href=address>"Request a guest"</a> };
         guests::may_request(who).then_some(link)
     };
     if missing.is_empty() {

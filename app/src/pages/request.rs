@@ -1,14 +1,14 @@
 //! Requesting a guest: four values, and all the others for who wants them.
 
 use corpus_api::guests::RequestGuest;
-use corpus_api::nodes::{ListNodes, NodeLine, NodeSort};
+use corpus_api::nodes::{GetNode, ListNodes, NodeLine, NodeSort};
 use corpus_api::operation::Role;
 use corpus_api::projects::ListProjects;
-use corpus_api::words::Limit;
 use corpus_api::{Denied, Principal};
 use corpus_domain::{Environment, Limits, NodeState, ProjectName, ProjectRole, Reachability, SizeProfile};
 use leptos::prelude::*;
 
+use super::Asked;
 use super::guests::may_request;
 use crate::caller::Caller;
 use crate::components::{Field, card, check, empty, error_summary, head, picks, shown_at};
@@ -25,17 +25,35 @@ const OPTIONAL: [&str; 11] =
 const LIMITS: [&str; 4] = ["memory", "cpu", "processes", "io_weight"];
 
 /// Reads what there is to choose from, and asks.
-pub async fn load(caller: &Caller, form: &FormState) -> Result<Page> {
+pub async fn load(caller: &Caller, asked: &Asked) -> Result<Page> {
     let principal = &caller.who;
     if !may_request(principal) {
         return Err(Denied::Forbidden.into());
     }
-    let nodes = caller.ask(ready_nodes()).await?.items;
+    let form = &begun(asked);
+    let mut nodes = caller.ask(ready_nodes()).await?.items;
     let projects = caller.ask(own_projects()).await?.items;
-    let projects: Vec<ProjectName> = projects.into_iter().map(|project| project.name).collect();
+    let mut projects: Vec<ProjectName> = projects.into_iter().map(|project| project.name).collect();
+    // What was chosen may be beyond the first.
+    let chosen = form.value("project").and_then(|name| name.parse().ok());
+    projects.extend(chosen.filter(|name| !projects.is_empty() && !projects.contains(name)));
+    let chosen = form.value("node").and_then(|id| id.parse().ok());
+    if let Some(node) = chosen.filter(|id| nodes.iter().all(|node| node.id != *id)) {
+        nodes.extend(caller.ask(GetNode { node }).await.ok().map(|node| node.line));
+    }
     let form_id = form.value("_id").map_or_else(form_id, str::to_owned);
     Ok(Page::new("request-guest", "Request a guest", request_view(principal, &nodes, &projects, form, &form_id))
         .under("Guests", "/guests"))
+}
+
+/// The form as it was sent, or as a link of another page begins it.
+fn begun(asked: &Asked) -> FormState {
+    let mut form = asked.form.clone();
+    if form.values.is_empty() {
+        let given = |name: &&str| asked.query.get(*name).map(|value| ((*name).to_owned(), value.clone()));
+        form.values = ["project", "environment", "node"].iter().filter_map(given).collect();
+    }
+    form
 }
 
 /// Those to choose from: the ones with the most room first.
@@ -50,7 +68,7 @@ fn ready_nodes() -> ListNodes {
 
 /// Those in which one may request guests, the first by name.
 fn own_projects() -> ListProjects {
-    ListProjects { role: Some(ProjectRole::Maintainer), limit: Limit::try_from(200).ok(), ..ListProjects::default() }
+    ListProjects { role: Some(ProjectRole::Maintainer), ..ListProjects::default() }
 }
 
 /// A new id, so that the same form sent twice is one request.
@@ -97,6 +115,7 @@ fn fields(
     let many = projects.len() > FEW;
     let projects = projects.iter().map(|project| (project.to_string(), project.to_string())).collect();
     let is_wrong = |fields: &[&str]| fields.iter().any(|field| form.error_at(field).is_some());
+    let has_node = form.value("node").is_some_and(|node| !node.is_empty());
     view! {
         <form method="post" action={to::<RequestGuest>(&[])} class="form body">
             {shown_at("/guests/new", "")}
@@ -111,7 +130,7 @@ fn fields(
                 <summary>"Limits; what is left empty is as the size says"</summary>
                 {limits(form)}
             </details>
-            <details class="more" open=is_wrong(&OPTIONAL)>
+            <details class="more" open=is_wrong(&OPTIONAL) || has_node>
                 <summary>"Optional values; what is left empty is chosen"</summary>
                 {optional(principal, nodes, form)}
             </details>

@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 use crate::Cursor;
 use crate::operation::{Meta, Operation, Read, Reply, Role, Scope, Write, get, post};
 use crate::stream::{Followed, Stream};
-use crate::words::{After, Comment, Limit, Wait};
+use crate::words::{After, Comment, Limit, LineLimit, Wait};
 
 /// Lists jobs, the newest first.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -57,15 +57,18 @@ impl Operation for GetJob {
     }
 }
 
-/// Reads the log of a job, the oldest line first.
+/// Reads the log of a job, the oldest line first. With `before` it is the last lines before that one, else the
+/// first ones.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ReadJobLog {
     /// Of which job.
     pub job: JobId,
     /// Only what comes after this line.
     pub after: Option<After>,
+    /// Only what comes before this line.
+    pub before: Option<After>,
     /// 5,000 unless said.
-    pub limit: Option<Limit>,
+    pub limit: Option<LineLimit>,
 }
 impl Operation for ReadJobLog {
     type Kind = Read;

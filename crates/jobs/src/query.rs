@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use chrono::{DateTime, Utc};
 use corpus_domain::{GuestId, JobId, JobKind, NodeId, ProjectId, UserId};
 use corpus_protocol::Stream;
 use sqlx::PgConnection;
@@ -40,6 +41,21 @@ macro_rules! job_row {
             feed_seq: $row.feed_seq,
         }
     };
+}
+
+struct LogRow {
+    seq: i64,
+    at: DateTime<Utc>,
+    step: Option<i32>,
+    stream: String,
+    text: String,
+}
+
+impl From<LogRow> for LogLine {
+    fn from(row: LogRow) -> Self {
+        let LogRow { seq, at, step, stream: word, text } = row;
+        Self { seq, at, step, stream: stream(&word), text }
+    }
 }
 
 fn stream(word: &str) -> Stream {
@@ -196,25 +212,28 @@ impl Jobs {
 
     /// The log after number `after`, at most `limit` lines.
     pub async fn log(&self, id: JobId, after: i64, limit: i64) -> Result<Vec<LogLine>, JobsError> {
-        let rows = sqlx::query!(
+        let rows = sqlx::query_as!(
+            LogRow,
             "select seq, at, step, stream, text from job_log where job_id = $1 and seq > $2 order by seq limit $3",
             id.0,
             after,
             limit,
-        )
-        .fetch_all(&mut *self.db().acquire().await?)
-        .await?;
+        );
+        Ok(rows.fetch_all(&mut *self.db().acquire().await?).await?.into_iter().map(LogLine::from).collect())
+    }
 
-        Ok(rows
-            .into_iter()
-            .map(|row| LogLine {
-                seq: row.seq,
-                at: row.at,
-                step: row.step,
-                stream: stream(&row.stream),
-                text: row.text,
-            })
-            .collect())
+    /// The last lines of the log between two numbers, at most `limit`, the oldest first.
+    pub async fn log_before(&self, id: JobId, after: i64, before: i64, limit: i64) -> Result<Vec<LogLine>, JobsError> {
+        let rows = sqlx::query_as!(
+            LogRow,
+            "select seq, at, step, stream, text from job_log
+             where job_id = $1 and seq > $2 and seq < $3 order by seq desc limit $4",
+            id.0,
+            after,
+            before,
+            limit,
+        );
+        Ok(rows.fetch_all(&mut *self.db().acquire().await?).await?.into_iter().rev().map(LogLine::from).collect())
     }
 
     /// The newest job of each guest that is not over; however many others there are.

@@ -184,7 +184,7 @@ impl Lane {
                 step.name, step.state, step.attempts, step.error, step.undo_error
             );
         }
-        let asked = ReadJobLog { job, after: None, limit: "200".parse().ok() };
+        let asked = ReadJobLog { job, after: None, before: None, limit: "200".parse().ok() };
         for line in self.controller.call(&self.ops, asked, None).await.unwrap_or_default().lines {
             let _ = writeln!(story, "    {} {:?} {}", line.at.format("%T%.3f"), line.step, line.text);
         }

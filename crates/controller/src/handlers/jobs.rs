@@ -7,6 +7,7 @@ use corpus_api::jobs::{
     AbandonJob, CancelJob, FollowJob, GetJob, Job, JobAccepted, JobChange, JobEvent, JobLog, JobPage, ListJobs,
     ReadJobLog, RetryJob,
 };
+use corpus_api::words::After;
 use corpus_api::{Cursor, Operation, Principal, Write};
 use corpus_domain::{JobId, JobState};
 use corpus_gate::audit::Entry;
@@ -56,9 +57,14 @@ impl Handle<GetJob> for Controller {
 
 impl Handle<ReadJobLog> for Controller {
     async fn handle(&self, permit: Permit<ReadJobLog>) -> Result<JobLog> {
-        let after = permit.after.and_then(|after| i64::try_from(after.get()).ok()).unwrap_or_default();
+        let number = |line: After| i64::try_from(line.get()).unwrap_or(i64::MAX);
+        let after = permit.after.map_or(0, number);
         let limit = permit.limit.map_or(LOG_LINES, |limit| i64::try_from(limit.get()).unwrap_or(LOG_LINES));
-        let lines = self.jobs.log(permit.job, after, limit).await.map_err(jobs_error)?;
+        let lines = match permit.before.map(number) {
+            Some(before) => self.jobs.log_before(permit.job, after, before, limit).await,
+            None => self.jobs.log(permit.job, after, limit).await,
+        };
+        let lines = lines.map_err(jobs_error)?;
         Ok(JobLog { lines: lines.into_iter().map(store::log_line).collect() })
     }
 }

@@ -128,7 +128,7 @@ async fn who_left_a_project_sees_no_job_of_it_not_even_their_own(db: PgPool) {
     world.ask(&dev, get()).await.unwrap();
     let dev = world.member("dev", &[]).await;
     hidden(world.controller.call(&dev, get(), None).await);
-    hidden(world.controller.call(&dev, ReadJobLog { job, after: None, limit: None }, None).await);
+    hidden(world.controller.call(&dev, ReadJobLog { job, after: None, before: None, limit: None }, None).await);
     hidden(world.cancel(&dev, job).await);
     let seen = async |who: &Principal| world.controller.call(who, ListJobs::default(), None).await.unwrap().items;
     assert!(seen(&dev).await.iter().all(|row| row.id != job));

@@ -87,7 +87,7 @@ impl World {
             let detail = fleet.controller.call(&fleet.principal, GetJob { job: *job, wait: None }, None).await.unwrap();
             let log = fleet
                 .controller
-                .call(&fleet.principal, ReadJobLog { job: *job, after: None, limit: None }, None)
+                .call(&fleet.principal, ReadJobLog { job: *job, after: None, before: None, limit: None }, None)
                 .await
                 .unwrap();
             let expected: &[JobState] = match cut {

@@ -1,15 +1,10 @@
 //! Many wrong logins, many live events, forms that never end, and many browsers, on a real server.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests may fail loudly")]
-
-#[path = "support/crowd.rs"]
-mod crowd;
-mod support;
 
 use std::time::Duration;
 
+use crate::support::{Running, header};
 use futures::StreamExt;
 use sqlx::PgPool;
-use support::{Running, header};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -73,7 +68,7 @@ async fn many_wrong_logins_leave_few_rows_and_keep_nobody_out(pool: PgPool) {
 async fn a_browser_has_so_many_live_events_and_no_more(pool: PgPool) {
     let server = Running::start(&pool, "").await;
     let cookie = server.as_admin().await;
-    let job = crowd::seed(&pool).await.job;
+    let job = crate::crowd::seed(&pool).await.job;
     let path = format!("/jobs/{job}/events");
     let mut open = Vec::new();
     for _ in 0..12 {
@@ -142,9 +137,9 @@ async fn a_body_without_an_end_is_not_waited_for(pool: PgPool) {
 #[sqlx::test(migrations = "../migrations")]
 async fn two_hundred_browsers_on_every_page_get_every_answer(pool: PgPool) {
     let server = Running::start(&pool, "").await;
-    let place = crowd::seed(&pool).await;
-    let cookies = crowd::sessions(&pool, &place.members).await;
-    let crowd = crowd::Crowd { url: server.url.clone(), cookies, paths: place.paths };
+    let place = crate::crowd::seed(&pool).await;
+    let cookies = crate::crowd::sessions(&pool, &place.members).await;
+    let crowd = crate::crowd::Crowd { url: server.url.clone(), cookies, paths: place.paths };
     let told = crowd.visit(200, Duration::from_secs(5)).await;
     assert_eq!(told.errors, Vec::<String>::new());
     assert!(told.answers() >= 200, "{} answers", told.answers());

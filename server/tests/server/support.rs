@@ -1,11 +1,4 @@
 //! A server for tests: the real one, on a database and a port of its own.
-#![allow(
-    dead_code,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "shared by tests, which may fail loudly"
-)]
 
 use std::net::SocketAddr;
 use std::path::Path;

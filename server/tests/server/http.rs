@@ -1,18 +1,9 @@
 //! What a browser meets: login, sessions, refusals, headers, files, health.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "tests may fail loudly"
-)]
 
-mod support;
-
+use crate::support::{Running, cookie_of, header, set_cookies};
 use reqwest::header::{COOKIE, ORIGIN};
 use serde_json::{Value, json};
 use sqlx::PgPool;
-use support::{Running, cookie_of, header, set_cookies};
 
 #[sqlx::test(migrations = "../migrations")]
 async fn who_is_not_signed_in_is_sent_to_the_login_page(pool: PgPool) {

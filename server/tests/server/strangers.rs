@@ -5,10 +5,7 @@
 //! `atlas`, once with ids and names that nobody has. Both answers must be the same, and nothing of
 //! `atlas` may stand in any answer. The routes are the router's own, so that a new one can't be
 //! forgotten.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "tests may fail loudly")]
 
-mod support;
-#[path = "strangers/tenant.rs"]
 mod tenant;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,7 +17,7 @@ use reqwest::header::COOKIE;
 use sqlx::PgPool;
 use sqlx::types::Uuid;
 
-use support::Running;
+use crate::support::Running;
 use tenant::{NODE, Tenant};
 
 /// What no page of the router's list is: pages that take no form.
@@ -105,7 +102,7 @@ fn form(of: &Tenant) -> Vec<(&'static str, String)> {
 /// An answer without what differs between two requests anyway: ids, nonces, and the words that were sent.
 async fn answer(response: reqwest::Response, of: &Tenant) -> (u16, String) {
     let status = response.status().as_u16();
-    let location = support::header(&response, "location").to_owned();
+    let location = crate::support::header(&response, "location").to_owned();
     let body = response.text().await.unwrap();
     (status, of.without_itself(&location) + &of.without_itself(&body))
 }

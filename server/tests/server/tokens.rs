@@ -1,18 +1,9 @@
 //! The API as a program meets it: tokens, sessions, refusals, quotas.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "tests may fail loudly"
-)]
 
-mod support;
-
+use crate::support::{Running, header};
 use reqwest::{Method, Response};
 use serde_json::{Value, json};
 use sqlx::PgPool;
-use support::{Running, header};
 
 /// A request with a token, as a program sends it: nothing says where it comes from.
 async fn send(server: &Running, method: Method, path: &str, token: &str, body: Option<Value>) -> Response {

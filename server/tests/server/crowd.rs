@@ -1,12 +1,4 @@
 //! Many browsers at once: rows for all pages to show, sessions, and what the browsers are told.
-#![allow(
-    dead_code,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "shared by tests, which may fail loudly"
-)]
 
 use std::collections::BTreeMap;
 use std::fmt::Write;

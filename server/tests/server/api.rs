@@ -1,19 +1,10 @@
 //! The API from outside: what it answers is what it says of itself, and what is wrong is a problem.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "tests may fail loudly"
-)]
 
-mod support;
-
+use crate::support::{Running, header};
 use reqwest::header::{COOKIE, ORIGIN};
 use reqwest::{Method, Response};
 use serde_json::{Value, json};
 use sqlx::PgPool;
-use support::{Running, header};
 
 /// The schema of the answer to an operation with this status, as the description has it.
 fn answer_schema(description: &Value, method: &str, path: &str, status: u16) -> Value {

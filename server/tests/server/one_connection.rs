@@ -1,11 +1,8 @@
 //! Every page and every form on a pool of one connection: whoever waits for a second one while
 //! holding the first waits in vain, and the answer is a failure. No route can be left out: those
 //! that were asked for are compared with those that there are.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests may fail loudly")]
 
 mod browser;
-#[path = "../support/mod.rs"]
-mod support;
 mod world;
 
 use std::collections::{BTreeMap, BTreeSet};

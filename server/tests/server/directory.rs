@@ -1,10 +1,6 @@
 //! Login against a real slapd.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests may fail loudly")]
-#![allow(clippy::disallowed_methods, reason = "the test runs slapd and openssl")]
 
 mod slapd;
-#[path = "../support/mod.rs"]
-mod support;
 mod watch;
 
 use std::net::TcpListener;
@@ -17,7 +13,7 @@ use secrecy::SecretString;
 use slapd::{Slapd, free_port};
 
 async fn try_login(settings: Ldap, login: &str, password: &str) -> Result<corpus_server::login::Person, Refusal> {
-    support::install_crypto();
+    crate::support::install_crypto();
     let password = SecretString::from(password);
     Directory::new(settings).unwrap().sign_in(&login.parse().unwrap(), &password).await
 }
@@ -56,7 +52,7 @@ async fn refusals_are_told_apart() {
 async fn the_groups_of_a_project_are_found_by_its_name() {
     use corpus_controller::ProjectGroups;
     let slapd = Slapd::start();
-    support::install_crypto();
+    crate::support::install_crypto();
     let directory = Directory::new(slapd.settings()).unwrap();
     for (project, there) in [("blog", true), ("shop", true), ("sho", false), ("shop-front", false), ("nothing", false)]
     {
@@ -133,7 +129,7 @@ async fn the_local_realm_works_while_the_directory_is_down(pool: sqlx::PgPool) {
         "[ldap]\nurl = 'ldaps://127.0.0.1:{}'\nbind_dn = 'cn=x'\nbind_password = 'x'\npeople_base = 'x'\ngroups_base = 'x'\n",
         free_port()
     );
-    let server = support::Running::start(&pool, &more).await;
+    let server = crate::support::Running::start(&pool, &more).await;
     let down = server.sign_in("", "bob", "builder").await;
     assert_eq!(down.status().as_u16(), 503);
     assert!(down.text().await.unwrap().contains("local accounts still work"));

@@ -1,18 +1,5 @@
 //! What pages say of environments on several guests, from plain values, and that they say
 //! nothing of it where there is one guest.
-#![cfg(feature = "ssr")]
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests may fail loudly")]
-
-#[path = "../examples/gallery/samples.rs"]
-#[allow(dead_code, unused_imports, missing_docs, reason = "each user needs a part of them")]
-mod samples;
-
-#[path = "../examples/gallery/deployment_samples.rs"]
-#[allow(dead_code, unused_imports, missing_docs, reason = "each user needs a part of them")]
-mod deployment_samples;
-#[path = "../examples/gallery/project_samples.rs"]
-#[allow(dead_code, unused_imports, missing_docs, reason = "each user needs a part of them")]
-mod project_samples;
 
 use corpus_api::deployments::Deployment;
 use corpus_api::guests::{Guest, GuestEnvironment};
@@ -22,16 +9,11 @@ use corpus_app::pages::deployment_log::{Log, Window};
 use corpus_app::pages::guest::{Shown, guest_view};
 use corpus_app::pages::{deployment, environment, environment_questions, project};
 use corpus_domain::{DeploymentState, EnvironmentState, GuestState, JobId, ProjectRole};
-use leptos::prelude::*;
+
+use crate::{deployment_samples, html, project_samples, samples};
 
 /// The sample project that has an environment on several guests, and the place of that.
 const SEVERAL: (usize, usize) = (4, 1);
-
-fn html(view: impl FnOnce() -> AnyView) -> String {
-    let owner = Owner::new_root(Some(std::sync::Arc::new(hydration_context::SsrSharedContext::new_islands())));
-    // The renderer marks where texts end.
-    owner.with(|| view().to_html()).replace("<!>", "")
-}
 
 fn sample() -> Project {
     project_samples::project(SEVERAL.0)

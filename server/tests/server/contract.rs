@@ -3,24 +3,13 @@
 //! none is other than described, and none gives a role what the golden matrix denies it.
 //!
 //! What leaves this machine is not asked for: an operator's nodes are linked at any address.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::disallowed_methods,
-    reason = "tests may fail loudly, and start what they test with"
-)]
-
-#[path = "support/crowd.rs"]
-mod crowd;
-mod support;
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
+use crate::support::Running;
 use serde_json::{Value, json};
 use sqlx::PgPool;
-use support::Running;
 use tokio::process::Command;
 use uuid::Uuid;
 
@@ -67,7 +56,7 @@ async fn ask(pool: &PgPool, role: &str) {
     let program = std::env::var_os("CORPUS_SCHEMATHESIS").expect("CORPUS_SCHEMATHESIS: where `st` is");
     // As often as it likes: that a quota is kept is a test of its own.
     let server = Running::start(pool, "[api]\nrequests_per_minute = 1000000\n").await;
-    crowd::seed(pool).await;
+    crate::crowd::seed(pool).await;
     let token = token(&server, pool, role).await;
     let root = repository();
     let output = Command::new(program)
@@ -103,7 +92,7 @@ async fn ask(pool: &PgPool, role: &str) {
 /// A token that may do all that its member may.
 async fn token(server: &Running, pool: &PgPool, role: &str) -> String {
     let member = member(pool, role).await;
-    let (cookie, _) = crowd::sessions(pool, &[(member, role == "ops")]).await.remove(0);
+    let (cookie, _) = crate::crowd::sessions(pool, &[(member, role == "ops")]).await.remove(0);
     let url = format!("{}/api/v1/tokens", server.url);
     let wanted = json!({ "name": "contract", "scope": "all", "days": 1 });
     let request = server.client.post(url).header("cookie", cookie).header("origin", &server.url);

@@ -1,17 +1,4 @@
 //! What the pages of projects and deployments say, from plain values.
-#![cfg(feature = "ssr")]
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests may fail loudly")]
-
-#[path = "../examples/gallery/samples.rs"]
-#[allow(dead_code, unused_imports, missing_docs, reason = "each user needs a part of them")]
-mod samples;
-
-#[path = "../examples/gallery/deployment_samples.rs"]
-#[allow(dead_code, unused_imports, missing_docs, reason = "each user needs a part of them")]
-mod deployment_samples;
-#[path = "../examples/gallery/project_samples.rs"]
-#[allow(dead_code, unused_imports, missing_docs, reason = "each user needs a part of them")]
-mod project_samples;
 
 use std::collections::BTreeMap;
 
@@ -21,13 +8,8 @@ use corpus_app::FormState;
 use corpus_app::pages::deployment_log::{Log, Window};
 use corpus_app::pages::{deployment, deployments, environment, environment_questions, project, projects};
 use corpus_domain::{DeploymentState, ProjectRole};
-use leptos::prelude::*;
 
-fn html(view: impl FnOnce() -> AnyView) -> String {
-    let owner = Owner::new_root(Some(std::sync::Arc::new(hydration_context::SsrSharedContext::new_islands())));
-    // The renderer marks where texts end.
-    owner.with(|| view().to_html()).replace("<!>", "")
-}
+use crate::{deployment_samples, html, project_samples, samples};
 
 fn page_of_project(project: &Project, at: usize) -> String {
     let beside = project_samples::beside(at);

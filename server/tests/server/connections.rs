@@ -1,5 +1,4 @@
 //! Connections that say nothing, say it slowly, say too much, or are too many, on a real socket.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests may fail loudly")]
 
 use std::net::SocketAddr;
 use std::time::Duration;

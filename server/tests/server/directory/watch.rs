@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use sqlx::PgPool;
 
 use super::slapd::Slapd;
-use super::support::{Running, cookie_of};
+use crate::support::{Running, cookie_of};
 
 /// More than one round, on a busy machine.
 const WAIT_LIMIT: Duration = Duration::from_secs(15);

@@ -1,11 +1,5 @@
-//! What pages say, from plain values: text is escaped, states have their words, and what may
-//! not be done has no button. The values are those of the gallery.
-#![cfg(feature = "ssr")]
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests may fail loudly")]
-
-#[path = "../examples/gallery/samples.rs"]
-#[allow(dead_code, unused_imports, missing_docs, reason = "each user needs a part of them")]
-mod samples;
+//! What the pages of nodes, guests, names and jobs say: text is escaped, states have their words, and what may
+//! not be done has no button.
 
 use corpus_api::Principal;
 use corpus_api::guests::{Guest, GuestPage};
@@ -20,13 +14,9 @@ use corpus_app::pages::{dns, guests, job, node, nodes, overview, request, zone};
 use corpus_domain::{Backing, GuestState, ProjectId, ProjectRole, SizeProfile};
 use leptos::prelude::*;
 
-type Query = std::collections::BTreeMap<String, String>;
+use crate::{html, samples};
 
-fn html(view: impl FnOnce() -> AnyView) -> String {
-    let owner = Owner::new_root(Some(std::sync::Arc::new(hydration_context::SsrSharedContext::new_islands())));
-    // The renderer marks where texts end.
-    owner.with(|| view().to_html()).replace("<!>", "")
-}
+type Query = std::collections::BTreeMap<String, String>;
 
 fn viewer() -> Principal {
     let roles = [(ProjectId(uuid::Uuid::nil()), ProjectRole::Viewer)].into();
