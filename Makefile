@@ -19,8 +19,8 @@ down: ## stop both; their data stays for the next `make up`
 purge: ## stop both and remove their data
 	@scripts/purge
 
-test: ## all tests, on a lab of their own
-	@scripts/test
+test: ## all tests, on labs of their own; some with PARTS="story look" (scripts/test list)
+	@scripts/test $(PARTS)
 
 check: ## formatting, lints, licences
 	@scripts/check
