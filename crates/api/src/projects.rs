@@ -286,7 +286,8 @@ impl Reply for ProdEntry {
     }
 }
 
-/// How a project delivers, over the last 13 weeks; dev and drills don't count.
+/// How a project delivers, over the last 13 weeks; dev and drills don't count. Medians are of the newest 1,000
+/// deployments of these weeks.
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Delivery {
     /// Each week, the oldest first, 13 of them.

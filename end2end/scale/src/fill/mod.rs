@@ -122,6 +122,9 @@ pub async fn fill(database: &PgConnectOptions, sizes: Sizes) -> anyhow::Result<(
     sqlx::raw_sql("select fold_tallies()").execute(&mut *tx).await?;
     tx.commit().await?;
     sqlx::raw_sql("vacuum (analyze)").execute(&mut conn).await?;
+    // Years of changes are folded as they come; no database has this many at once.
+    sqlx::raw_sql("vacuum full project_tallies, node_tallies, zone_tallies").execute(&mut conn).await?;
+    sqlx::raw_sql("vacuum (analyze) project_tallies, node_tallies, zone_tallies").execute(&mut conn).await?;
     Ok(conn.close().await?)
 }
 
