@@ -204,3 +204,21 @@ fn privileged(principal: &Principal, form: &FormState) -> Option<AnyView> {
     let field = || Field::new(form, "privileged", "Privileged, because").hint(hint).input();
     principal.judge(Role::Ops, None).is_ok().then(field)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_begins_the_form_and_what_was_sent_stays() {
+        let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        let query = [pair("project", "atlas"), pair("node", "any"), pair("password", "secret")];
+        let linked = Asked { query: query.into(), ..Asked::default() };
+        let form = begun(&linked);
+        assert_eq!((form.value("project"), form.value("node")), (Some("atlas"), Some("any")));
+        assert_eq!(form.value("password"), None, "only what a link may choose");
+        let sent = FormState::new("", vec![pair("project", "borealis")]);
+        let form = begun(&Asked { form: sent, ..linked });
+        assert_eq!((form.value("project"), form.value("node")), (Some("borealis"), None));
+    }
+}

@@ -216,6 +216,19 @@ fn a_job_that_waits_says_until_when_and_a_silent_step_says_so() {
 }
 
 #[test]
+fn of_a_long_log_the_end_is_shown_and_the_rest_is_a_link_away() {
+    let (whole, log) = (&samples::job_details()[2], samples::log());
+    let page = |log: &job::Log| html(|| job::job_view(whole, log, &FormState::default()));
+    let (earlier, last) = ("?before=1#log-heading", ">The last lines<");
+    let end = page(&log);
+    assert!(end.contains(earlier) && !end.contains(last), "{end}");
+    let begin = page(&job::Log { has_earlier: false, is_earlier: true, ..log.clone() });
+    assert!(!begin.contains(earlier) && begin.contains(last), "{begin}");
+    let whole = page(&job::Log { has_earlier: false, ..log });
+    assert!(!whole.contains(earlier) && !whole.contains(last), "{whole}");
+}
+
+#[test]
 fn a_node_with_a_job_of_others_says_no_more_than_that() {
     let (list, form) = (samples::nodes(), FormState::default());
     let page = |at: usize| html(|| node::node_view(&viewer(), &list[at], &[], &[], &form));

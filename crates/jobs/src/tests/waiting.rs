@@ -52,5 +52,10 @@ async fn a_line_is_a_sign_of_life_and_a_hundred_lines_are_one(pool: PgPool) {
     let steps = &detail.steps;
     assert!(steps[0].alive_at.is_some_and(|at| Utc::now() - at < Duration::seconds(60)), "{steps:#?}");
     assert_eq!((steps[0].seq, steps[1].alive_at), (1, None), "written once, before its lines");
-    assert_eq!(jobs.log(job, 0, 1000).await.unwrap().len(), 100);
+    let all = jobs.log(job, 0, 1000).await.unwrap();
+    assert_eq!(all.len(), 100);
+    let last = jobs.log_before(job, 0, i64::MAX, 30).await.unwrap();
+    assert_eq!(last, all[70..], "the last lines, the oldest of them first");
+    let (first, before) = (all[65].seq, last[0].seq);
+    assert_eq!(jobs.log_before(job, first, before, 30).await.unwrap(), all[66..70], "and those between two");
 }
