@@ -205,7 +205,9 @@ mod tests {
 
     #[test]
     fn what_stays_behind_is_ended_and_named() {
-        let (reason, said) = run("setsid sleep 77.75 >/dev/null 2>&1 & sleep 0.2; echo done", LONG);
+        let script = r#"setsid sleep 77.75 >/dev/null 2>&1 &
+            until [ "$(cat /proc/$!/comm)" = sleep ]; do sleep 0.05; done; echo done"#;
+        let (reason, said) = run(script, LONG);
         assert_eq!((reason, said[0].1.as_str()), (None, "done"));
         assert!(said[1].1.starts_with("sleep (pid ") && said[1].1.ends_with("stayed behind and was ended"), "{said:?}");
     }
