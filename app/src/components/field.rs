@@ -49,9 +49,9 @@ impl Field {
         self
     }
 
-    /// What it holds before anyone typed.
+    /// What it holds before anyone typed, or a link began it.
     pub fn suggest(mut self, value: impl Into<String>) -> Self {
-        if !self.sent {
+        if !self.sent && self.value.is_empty() {
             self.value = value.into();
         }
         self

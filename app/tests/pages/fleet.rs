@@ -151,6 +151,19 @@ fn a_refused_request_keeps_what_was_typed_but_the_password() {
 }
 
 #[test]
+fn a_request_that_a_link_begins_has_what_it_chose() {
+    let (nodes, projects) = (samples::node_lines(), samples::projects());
+    let chosen = [("environment", "prod"), ("node", &nodes[0].id.to_string())];
+    let values = chosen.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
+    let form = FormState { values, ..FormState::default() };
+    let page = html(|| request::request_view(&viewer(), &nodes, &projects, &form, "id"));
+    let node = format!("value=\"{}\" selected", nodes[0].id);
+    assert!(page.contains("value=\"prod\" selected") && page.contains(&node), "{page}");
+    assert!(page.contains("value=\"small\" selected"), "and what is suggested");
+    assert!(page.contains("<details open class=\"more\""), "the part with the node is open");
+}
+
+#[test]
 fn only_operators_are_asked_for_privileged_guests() {
     let (nodes, projects, form) = (samples::node_lines(), samples::projects(), FormState::default());
     let page = |who: &Principal| html(|| request::request_view(who, &nodes, &projects, &form, "id"));
