@@ -21,6 +21,8 @@ use crate::to::to;
 
 /// Lines of the log on one page.
 const LINES: usize = 500;
+/// After each line there is: the largest number that the API takes.
+const END: u64 = 9_007_199_254_740_991;
 
 /// What is shown of the log.
 #[derive(Debug, Clone, Default)]
@@ -56,9 +58,6 @@ async fn read(caller: &Caller, job: &Job, asked: &Asked) -> Result<Log> {
     }
     Ok(Log { lines, has_earlier, is_earlier: earlier.is_some() })
 }
-
-/// After each line there is.
-const END: u64 = 9_007_199_254_740_991;
 
 /// The view of plain values.
 pub fn job_view(whole: &Job, log: &Log, form: &FormState) -> AnyView {
