@@ -11,7 +11,7 @@ const FLAGS = ['--no-sandbox', '--disable-dev-shm-usage', '--disable-gpu', '--di
   '--disable-component-update', '--no-first-run', '--proxy-server=http://127.0.0.1:9',
   '--proxy-bypass-list=127.0.0.1;localhost;10.0.0.0/8;*.corpus.test']
 
-export const launch = () => chromium.launch({ executablePath: '/usr/bin/chromium', args: FLAGS })
+export const launch = (more = []) => chromium.launch({ executablePath: '/usr/bin/chromium', args: [...FLAGS, ...more] })
 
 /** An interface of this machine came or went, as those of labs do: no fault of a page. */
 const NETWORK_CHANGED = 'net::ERR_NETWORK_CHANGED'
@@ -56,6 +56,7 @@ export class Visitor {
   }
 
   watch(page) {
+    page.on('framenavigated', frame => { if (frame === page.mainFrame()) page.cut = false })
     page.on('console', message => {
       const text = message.text()
       const provoked = [...this.expected].some(status => text.includes(`status of ${status}`))
@@ -67,13 +68,15 @@ export class Visitor {
     page.on('response', response => {
       const status = response.status()
       const request = response.request()
-      // A page, or what a page fetched in its place: a refused form, a question about what is typed.
-      const answers = request.isNavigationRequest() || request.method() === 'POST'
+      // A page, or what a page fetched in its place: a refused form, or where it is shown again, a question about
+      // what is typed.
+      const answers = request.isNavigationRequest() || [request, request.redirectedFrom()].some(one => one?.method() === 'POST')
       if (status >= 400 && status < 500 && answers) this.refused.add(withoutQuery(response.url()))
       if (status >= 500 && !this.expected.has(status)) this.faults.push(`${status} from ${response.url()}`)
     })
     page.on('requestfailed', request => {
       const why = request.failure()?.errorText
+      if (why === NETWORK_CHANGED) page.cut = true
       // A page that is left ends its own requests; with JavaScript off a script is named and not fetched.
       const wanted = why === 'net::ERR_ABORTED' || why === NETWORK_CHANGED || this.tolerated?.test(why) || (!this.scripts && request.resourceType() === 'script')
       if (!wanted) this.faults.push(`${request.method()} ${request.url()}: ${why}`)
@@ -115,6 +118,21 @@ export class Visitor {
     const status = answer.status()
     if (status >= 500 && !this.expected.has(status)) this.faults.push(`${status} from ${pathname}`)
     return { status, html: await answer.text() }
+  }
+
+  /**
+   * Until the page's script runs. Chromium gives up what it fetches when an interface comes or goes, and a page whose
+   * script was cut off stays without it: that one is asked for again.
+   */
+  async alive(page = this.page) {
+    const runs = page.locator('html[data-alive]')
+    for (let turn = 0; turn < 3; turn += 1) {
+      const late = await runs.waitFor({ timeout: 10_000 }).then(() => false, () => true)
+      if (!late) return
+      if (!page.cut) break
+      await page.reload()
+    }
+    await runs.waitFor()
   }
 
   close() {

@@ -31,7 +31,8 @@ export class Member {
       .catch(error => { throw new Lost(`${url}${path}`, { cause: error }) })
     this.answers += 1
     if (answer.status >= 500) this.faults.push(`${answer.status} from ${url}${path}`)
-    return answer
+    // A form that is refused is shown again at an address of its own.
+    return pages.isKept(answer.place) ? this.once(answer.place) : answer
   }
 
   /** Asks until a server answers. */
@@ -48,7 +49,13 @@ export class Member {
 
   async request(fields) {
     const form = { ...fields, _id: randomUUID() }
-    const answer = await this.ask('/guests', form)
+    const answer = await until(`an answer to the request of ${fields.name}`, async () => {
+      const said = await this.ask('/guests', form)
+      if (said.status !== 409 || !said.html.includes('The same request is being worked on')) return said
+      // The server that was asked before is dead; what it had claimed is taken over after two minutes.
+      this.repeated += 1
+      return false
+    }, { limit: 180_000, pause: 100 })
     if (answer.status !== 303) throw new Error(`${fields.name} was refused with ${answer.status}: ${pages.errorsIn(answer.html)}`)
     return answer.place
   }

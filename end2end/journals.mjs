@@ -22,12 +22,12 @@ export function disorder(lines) {
   return taken.slice(1).flatMap((line, index) => (later(taken[index], line) ? [`${mark(line)} after ${mark(taken[index])}`] : []))
 }
 
-/**
- * What was done, run by run. A node is brought to its plan as a whole, and a plan that a later one
- * overtook is as good as done: that request may come as often as it likes and is left out.
- */
+/** What brings a node to all that is planned there: it may come as often as it likes, and only when something is due. */
+const OF_THE_WHOLE = ['apply_node', 'put_certificates']
+
+/** What was done, run by run; of what belongs to the job itself. */
 export function runs(lines) {
-  const done = lines.filter(line => line.result.answer && line.request !== 'apply_node')
+  const done = lines.filter(line => line.result.answer && !OF_THE_WHOLE.includes(line.request))
   const generations = [...new Set(lines.map(line => line.generation))]
   return generations.map(generation => done.filter(line => line.generation === generation).map(line => line.request))
 }

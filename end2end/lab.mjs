@@ -84,6 +84,24 @@ export async function zoneRecords(zone) {
   return answer.status === 404 ? null : (await answer.json()).rrsets
 }
 
+const pdns = (method, place, body) => fetch(`${env.CORPUS_LAB_DNS_API}/api/v1/servers/localhost/${place}`, {
+  method,
+  headers: { 'X-API-Key': env.CORPUS_LAB_DNS_API_KEY, 'Content-Type': 'application/json' },
+  ...(body && { body: JSON.stringify(body) }),
+})
+
+/** Makes a zone that is none of Corpus', as others do. */
+export const makeZone = zone => pdns('POST', 'zones', { name: `${zone}.`, kind: 'Native', nameservers: [`ns1.${zone}.`] })
+
+/** Removes such a zone, if it is there. */
+export const removeZone = zone => pdns('DELETE', `zones/${zone}.`)
+
+/** Writes record sets into such a zone. */
+export async function writeRecords(zone, rrsets) {
+  const answer = await pdns('PATCH', `zones/${zone}.`, { rrsets })
+  if (!answer.ok) throw new Error(`${answer.status} ${await answer.text()}`)
+}
+
 /** An HTTP answer of `address` to a request that names `host`. */
 export function httpGet(address, host, { path = '/', port = 80, timeout = 2000 } = {}) {
   return new Promise((resolve, reject) => {

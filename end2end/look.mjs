@@ -1,5 +1,6 @@
 // How a page looks and can be used: no overflow, nothing for axe to report, everything
 // reachable by the keyboard with its focus visible.
+import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 
@@ -20,6 +21,24 @@ export const overflow = page => page.evaluate(() => {
   const wide = [...document.querySelectorAll('body *')].filter(element => element.getBoundingClientRect().right > root.clientWidth + 0.5)
   return [`${root.scrollWidth} > ${root.clientWidth}`, ...wide.slice(-5).map(element => element.outerHTML.slice(0, 120))]
 })
+
+/** The page that is open, on a phone and on a desk, dark and light: a picture of each, nothing beyond the edge, and
+ * nothing that axe reports. It is left as it was found: on a desk, and light. */
+export async function judged(visitor, name) {
+  const { page } = visitor
+  const faults = []
+  for (const width of [390, 1440]) {
+    for (const colorScheme of ['dark', 'light']) {
+      await page.setViewportSize({ width, height: 900 })
+      await page.emulateMedia({ colorScheme })
+      const found = [...await overflow(page), ...await violations(page)]
+      if (await isDark(page) !== (colorScheme === 'dark')) found.push('of the other colours')
+      faults.push(...found.map(fault => `${width} ${colorScheme}: ${fault}`))
+      await visitor.screenshot(`look-${name}-${width}-${colorScheme}`)
+    }
+  }
+  assert.deepEqual(faults, [], `${name} at ${page.url()}`)
+}
 
 /** Whether the page is dark, whatever notation its colours are in. */
 export const isDark = page => page.evaluate(() => {
@@ -51,7 +70,7 @@ export async function unreachable(page) {
 
 /** Numbers what the keyboard should reach, in the page. */
 function mark() {
-  const controls = 'a[href], button:not(:disabled), input:not([type=hidden]):not(:disabled), select, textarea, summary'
+  const controls = 'a[href], button:not(:disabled), input:not([type=hidden]):not(:disabled), select, textarea, summary, [tabindex="0"]'
   const shown = element => element.checkVisibility({ visibilityProperty: true }) && element.getClientRects().length > 0
   // Tab reaches one button of a group of radio buttons, the chosen one or the first; arrows reach the others.
   const stops = element => {

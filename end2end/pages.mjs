@@ -32,9 +32,22 @@ const heading = (visitor, name) => visitor.page.getByRole('heading', { level: 1,
 export const press = (visitor, name) => sends(visitor, visitor.page.getByRole('button', { name, exact: true }))
 const fill = (visitor, label, value) => visitor.page.getByLabel(label, { exact: true }).fill(value)
 
+/** Whether an address shows a form again: where one that is refused leads. */
+export const isKept = place => /[?&]kept=/.test(place ?? '')
+
+/** Signs in at the login page that is open, and waits for what comes then. */
+export async function signInHere(visitor, login, password) {
+  await fill(visitor, 'Login name', login)
+  await fill(visitor, 'Password', password)
+  await press(visitor, 'Sign in')
+}
+
 /** What a refused form says: beside a field, or in the summary at the top. */
 export const errorAt = (visitor, field) => visitor.page.locator(`#f-${field}-error`)
 export const summary = visitor => visitor.page.locator('#error-summary')
+
+/** Sets up the environment that its project's page offers for a free guest. */
+export const setUp = visitor => sends(visitor, visitor.page.getByRole('button', { name: /^Set up / }))
 
 /** Waits until the server shows a page with one of `words`; fails at once when it shows one of `never`. */
 export async function untilStatus(visitor, path, words, { never = ['Failed'], limit = 60_000, pause = 30 } = {}) {
@@ -101,7 +114,7 @@ export async function initialize(visitor, path) {
 
 export async function unlink(visitor, path, address, { force = false } = {}) {
   await visitor.page.goto(path)
-  await sends(visitor, visitor.page.getByRole('link', { name: 'Unlink', exact: true }))
+  await sends(visitor, visitor.page.getByRole('link', { name: 'Unlink node', exact: true }))
   await fill(visitor, `Type ${address} to confirm`, address)
   if (force) await visitor.page.getByLabel('Forget it without reaching it').check()
   await press(visitor, 'Unlink this node')
@@ -113,7 +126,7 @@ export async function unlink(visitor, path, address, { force = false } = {}) {
 
 /** Waits for the end of a job, and fails unless it is the one wanted. */
 export const jobEnds = (visitor, path, state = 'Done', limit = 60_000) =>
-  untilStatus(visitor, path, state, { never: ['Done', 'Undone', 'Stuck', 'Abandoned'].filter(word => word !== state), limit })
+  untilStatus(visitor, path, state, { never: ['Done', 'Undone', 'Cancelled', 'Stuck', 'Abandoned'].filter(word => word !== state), limit })
 
 export async function addKey(visitor, line) {
   await visitor.page.goto('/keys')
@@ -163,10 +176,16 @@ export async function requestGuest(visitor, values) {
   return path
 }
 
-/** Start, Stop or Restart. */
+/** Start, Stop or Restart. Of prod what interrupts it is asked first, and nothing else is. */
 export async function power(visitor, path, word) {
-  await visitor.page.goto(path)
-  await press(visitor, word)
+  const { page } = visitor
+  await page.goto(path)
+  const question = page.locator('.head summary', { hasText: word })
+  const interrupts = word !== 'Start' && await page.locator('.head .tag.prod').count() > 0
+  assert.equal(await question.count(), interrupts ? 1 : 0, `${word} ${interrupts ? 'asks' : 'asks nothing'}`)
+  if (!interrupts) return press(visitor, word)
+  await question.click()
+  return press(visitor, `Yes, ${word.toLowerCase()}`)
 }
 
 /** Reveals the root password and returns it. */
@@ -198,19 +217,19 @@ export async function detach(visitor, path, name) {
 export async function createZone(visitor, zone) {
   await visitor.page.goto('/dns')
   await fill(visitor, 'Zone name', zone)
-  await visitor.page.getByLabel('All projects').check()
+  await visitor.page.getByLabel('All projects', { exact: true }).check()
   await press(visitor, 'Create the zone')
 }
 
 export async function removeZone(visitor, zone) {
   await visitor.page.goto('/dns')
-  await confirmIn(visitor, visitor.page.locator('tr, li').filter({ has: visitor.page.locator(`summary[aria-label="Remove ${zone}"]`) }).first())
+  await confirmIn(visitor, visitor.page.locator('tr, li').filter({ has: visitor.page.locator(`summary[aria-label="Remove zone ${zone}"]`) }).first())
 }
 
 /** Destroys a guest; returns the path of the job. */
 export async function destroy(visitor, path, name) {
   await visitor.page.goto(path)
-  await sends(visitor, visitor.page.getByRole('link', { name: 'Destroy', exact: true }))
+  await sends(visitor, visitor.page.getByRole('link', { name: 'Destroy guest', exact: true }))
   await fill(visitor, `Type ${name} to confirm`, name)
   await press(visitor, 'Destroy this guest')
   await visitor.page.waitForURL(/\/jobs\/[0-9a-f-]{36}$/)

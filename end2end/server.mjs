@@ -29,6 +29,7 @@ function configuration(folder, data, [port, gitPort], changes) {
       seal_key_file: path.join(folder, 'seal.key'),
       ...(CORPUS_SALT_BUNDLE && { salt_bundle: CORPUS_SALT_BUNDLE }),
     },
+    certificates: {},
     git: { listen: `127.0.0.1:${gitPort}` },
     projects: { create: 'ops' },
     log: { format: 'json' },
@@ -63,7 +64,7 @@ function configuration(folder, data, [port, gitPort], changes) {
   return `${Object.entries(settings).flatMap(table).join('\n')}\n`
 }
 
-function freePort() {
+export function freePort() {
   return new Promise((resolve, reject) => {
     const probe = net.createServer().on('error', reject)
     probe.listen(0, '127.0.0.1', () => {
@@ -74,9 +75,10 @@ function freePort() {
 }
 
 export class Server {
-  constructor(folder, data, port) {
+  constructor(folder, data, port, gitPort) {
     this.folder = folder
     this.data = data
+    this.gitPort = gitPort
     this.url = `http://127.0.0.1:${port}`
     this.log = path.join(folder, 'corpus.log')
     this.starts = 0
@@ -92,7 +94,7 @@ export class Server {
     chmodSync(data, 0o755)
     const [port, gitPort] = [await freePort(), await freePort()]
     writeFileSync(path.join(folder, 'corpus.toml'), configuration(folder, data, [port, gitPort], changes), { mode: 0o600 })
-    const server = new Server(folder, data, port)
+    const server = new Server(folder, data, port, gitPort)
     await server.run().catch(error => {
       rmSync(data, { recursive: true, force: true })
       throw error

@@ -15,6 +15,9 @@ export function story(t, visitors, server, { goOn = false } = {}) {
       } catch (error) {
         failure = error
         server.failed = true
+        for (const { faults, messages } of visitors) {
+          for (const said of [...faults, ...messages.map(({ text, at }) => `console at ${at}: ${text}`)]) console.log(`# the browser: ${said}`)
+        }
         await pictures(title, visitors)
         throw error
       }

@@ -48,7 +48,8 @@ export async function fill(database, { project, environment = 'staging', address
   await database.rows(`insert into guests ${row({ id: guest, name, node_id: node, project_id: projectId, environment, driver: 'lxc', image: 'debian-12', backing: 'overlayfs', size: 'small', mode: 'masterless', ip: '10.5.0.20', mac: '00:16:3e:00:f1:81', ssh_port: 40020, id_range: 1073741824, state: 'running' })}`)
   const now = Date.now()
   const ids = Array.from({ length: deployments }, () => randomUUID())
-  const archives = ids.slice(-4).reverse().map((id, at) => ({ id, commit: hex(0x5aa9e10 + at), at_ms: now - at * 90_000_000, bytes: 4_250_000, has_failed_tree: at === 1 }))
+  // What each of three deployments found live: the one before it that had not failed.
+  const archives = [[-2, -3], [-3, -5], [-5, -6]].map(([of, held], at) => ({ id: ids.at(of), release: ids.at(held), commit: hex(deployments + held + 1), pillar: null, at_ms: now - (at + 1) * 90_000_000, bytes: 4_250_000, has_failed_tree: at === 1 }))
   const live = { deployment: ids.at(-2), commit: hex(deployments - 1), pillar: null, since_ms: now - 90_000_000 }
   const configuration = [['archives', 5, 'built-in'], ['database.host', 'db.example.net', 'defaults'], ['database.password', null, 'pillar'], ['workers', 4, 'set']]
     .map(([key, value, origin]) => ({ key, value, origin }))

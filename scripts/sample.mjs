@@ -1,6 +1,6 @@
 // The sample of `make up`: what a new user would do first, done by the JSON API: node1 of the lab
-// linked and initialized, a guest with a name, an environment `staging` of the project atlas, and
-// examples/static-site pushed to it. Leaves a repository that can be changed and pushed again.
+// linked and initialized, two guests of the environment `staging` of the project atlas that share a
+// name, and examples/static-site pushed to them. Leaves a repository that can be changed and pushed again.
 //
 // sample.mjs URL FOLDER    what the lab says is in the environment (`lab env`)
 import { execFile } from 'node:child_process'
@@ -15,7 +15,7 @@ const env = process.env
 const run = promisify(execFile)
 const project = 'atlas'
 const zone = env.CORPUS_LAB_DNS_ZONE
-const guestName = `sample.${zone}`
+const guestNames = ['sample', 'second'].map(word => `${word}.${zone}`)
 const site = `site.${zone}`
 const root = fileURLToPath(new URL('..', import.meta.url))
 const repository = path.join(folder, 'site')
@@ -71,8 +71,8 @@ async function readyNode(alice) {
 }
 
 /** When the node's first reading says that it takes guests. */
-async function runningGuest(bob) {
-  const guest = { name: guestName, project, environment: 'staging', size: 'xsmall', names: [site], autostart: true }
+async function runningGuest(bob, name) {
+  const guest = { name, project, environment: 'staging', size: 'xsmall', autostart: true }
   for (let tries = 0; ; tries++) {
     const made = await bob.done('request the guest', '/guests', guest).catch(error => error)
     if (!(made instanceof Error)) return made.guest
@@ -98,6 +98,24 @@ async function repositoryOf(bob) {
   await git('push', '--quiet', 'staging', 'main')
 }
 
+/** Asks until it is so. */
+async function until(what, check) {
+  for (let tries = 0; !await check(); tries++) {
+    if (tries === 300) throw new Error(`waited a minute for ${what}`)
+    await pause(200)
+  }
+}
+
+/** A second guest beside the leader: what is live comes to it too, then both are given requests. */
+async function share(bob, environment, guest) {
+  await until('the first page to be live', async () => (await bob.get('read the environment', `${environment}/staging`)).summary.leader.live)
+  await bob.done('set up the second guest', environment, { guest })
+  await until('both guests to share the name', async () => {
+    const { members } = await bob.get('read the balance', `${environment}/staging/balance`)
+    return members.filter(member => member.in_balance).length === 2
+  })
+}
+
 async function main() {
   await mkdir(folder, { recursive: true })
   await rm(path.join(folder, 'known_hosts'), { force: true })
@@ -108,9 +126,12 @@ async function main() {
   await Promise.all([key, `${key}.pub`].map(file => rm(file, { force: true })))
   await run('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-C', 'bob, of the sample', '-f', key])
   await bob.post('add the key', '/keys', { line: (await readFile(`${key}.pub`, 'utf8')).trim() })
-  const guest = await runningGuest(bob)
-  await bob.done('set up the environment', `/projects/${project}/environments`, { guest })
+  const [leader, second] = [await runningGuest(bob, guestNames[0]), await runningGuest(bob, guestNames[1])]
+  const environment = `/projects/${project}/environments`
+  await bob.done('set up the environment', environment, { guest: leader })
+  await bob.done('attach the name', `${environment}/staging/names`, { name: site })
   await repositoryOf(bob)
+  await share(bob, environment, second)
   await writeFile(path.join(folder, 'made'), `${site}\n`)
 }
 

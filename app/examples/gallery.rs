@@ -12,10 +12,14 @@ mod deployment_samples;
 #[path = "gallery/project_samples.rs"]
 mod project_samples;
 
+#[path = "gallery/firewall_pages.rs"]
+mod firewall_pages;
+#[path = "gallery/preview_samples.rs"]
+mod preview_samples;
 #[path = "gallery/project_pages.rs"]
 mod project_pages;
-
-use std::collections::BTreeMap;
+#[path = "gallery/told_samples.rs"]
+mod told_samples;
 
 use axum::Router;
 use axum::http::header::CONTENT_TYPE;
@@ -23,16 +27,20 @@ use axum::http::request::Parts;
 use axum::routing::get;
 use corpus_api::Cursor;
 use corpus_api::audit::AuditPage;
+use corpus_api::certificates::CertificatePage;
 use corpus_api::guests::GuestPage;
 use corpus_api::jobs::JobPage;
 use corpus_api::keys::KeyPage;
-use corpus_api::me::MailChoice;
+use corpus_api::mail::{MailChoice, MailRelay};
 use corpus_api::names::NamePage;
-use corpus_api::nodes::ListNodes;
+use corpus_api::notices::NoticePage;
 use corpus_api::overview::Overview;
+use corpus_api::quotas::QuotaPage;
+use corpus_api::requests::RequestPage;
 use corpus_api::tokens::TokenPage;
 use corpus_app::layout::{Page, alone, framed};
 use corpus_app::pages::guest::{Shown, guest_view};
+use corpus_app::pages::guest_choice::{Chosen, Deed};
 use corpus_app::pages::{self, Asked};
 use corpus_app::route::Route;
 use corpus_app::{Failure, FormState, Realms, document};
@@ -87,6 +95,7 @@ fn page(path: &str, variant: &str) -> Page {
     let none = FormState::default();
     let (nodes, guests, jobs) = (samples::node_lines(), samples::lines(), samples::jobs());
     let empty = variant == "empty";
+    let claims = [samples::claim()];
     let some = |count: usize| if empty { 0 } else { count };
     match path {
         "/login" => {
@@ -103,17 +112,19 @@ fn page(path: &str, variant: &str) -> Page {
                 &who,
                 &overview,
                 &pages::overview::Nodes {
+                    not_created: &[],
                     first: nodes.get(..some(5)).unwrap_or_default(),
                     wrong: nodes.get(..some(5)).unwrap_or_default(),
                 },
                 project_samples::deployments().get(..some(4)).unwrap_or_default(),
+                &if empty { samples::first_steps(who.ops) } else { corpus_api::first_steps::FirstSteps::default() },
             );
             Page::new("overview", "Overview", body)
         }
         "/nodes" => Page::new(
             "nodes",
             "Compute nodes",
-            pages::nodes::nodes_view(&who, &ListNodes::default(), &samples::node_page(some(5))),
+            pages::nodes::nodes_view(&who, &samples::node_page(some(5)), &[], &samples::listing()),
         ),
         "/nodes/link" => {
             let second = form(
@@ -148,7 +159,8 @@ fn page(path: &str, variant: &str) -> Page {
             let next = (!items.is_empty()).then(|| Cursor::after("guests", &1));
             let counts = if empty { corpus_api::overview::Counts::default() } else { samples::counts() };
             let page = GuestPage { items, next };
-            Page::new("guests", "Guests", pages::guests::guests_view(&who, &page, &counts, &BTreeMap::new()))
+            let listing = if variant == "asked" { samples::listing_asked() } else { samples::listing() };
+            Page::new("guests", "Guests", pages::guests::guests_view(&who, &page, &counts, &[], &listing))
         }
         "/guests/new" => {
             let wrong = form("", &[("name", "www"), ("environment", "dev"), ("ip", "10.6.0.1")])
@@ -159,13 +171,29 @@ fn page(path: &str, variant: &str) -> Page {
                 "Request a guest",
                 pages::request::request_view(
                     &who,
-                    &nodes,
-                    &samples::projects(),
+                    pages::request::Choices {
+                        nodes: &nodes,
+                        projects: &samples::projects(),
+                        sizes: &samples::sizes(),
+                        may_create: false,
+                        operators: None,
+                        quotas: &[samples::quota()],
+                    },
                     if variant == "wrong" { &wrong } else { &none },
                     "0",
                 ),
             )
             .under("Guests", "/guests")
+        }
+        "/guests/choice" => {
+            let guests = samples::guests();
+            let left_out = guests.get(1).cloned().map(Box::new);
+            let chosen = guests.first().cloned().map(|guest| Chosen::Can(Box::new(guest))).into_iter();
+            let chosen = chosen.chain(left_out.map(|guest| Chosen::Cannot(guest, "It is stopped already.".to_owned())));
+            let chosen: Vec<Chosen> = chosen.chain([Chosen::Missing]).collect();
+            let deed = Deed::of(variant).unwrap_or(Deed::Stop);
+            let view = pages::guest_choice::choice_view(deed, &chosen, &none, "0");
+            Page::new("guest-choice", "Guests", view).under("Guests", "/guests")
         }
         "/dns" => Page::new(
             "dns",
@@ -174,10 +202,43 @@ fn page(path: &str, variant: &str) -> Page {
                 &who,
                 samples::zones().get(..some(2)).unwrap_or_default(),
                 &if empty { NamePage::default() } else { samples::names() },
-                &BTreeMap::new(),
-                &none,
+                &guests.iter().map(|guest| guest.name.clone()).collect::<Vec<_>>(),
+                pages::dns::Beside {
+                    claims: if empty { &[] } else { &claims },
+                    servers: &[corpus_domain::ProviderName::first()],
+                    ..pages::dns::Beside::default()
+                },
+                &samples::listing(),
             ),
         ),
+        "/names/00000000-0000-0000-0000-00000000003d" => {
+            let wrong = form("upload", &[("chain", "-----BEGIN CERTIFICATE-----")]).error(
+                "private_key",
+                "The private key is not the certificate's: upload the key that the certificate was asked for with.",
+            );
+            let (name, served, authority) = samples::certificate(variant == "failed");
+            let shown = pages::name::Shown {
+                name: &name,
+                served: &served,
+                authority: Some(&authority),
+                may_change: true,
+                form: if variant == "wrong" { &wrong } else { &none },
+            };
+            Page::new("name", name.shown(), pages::name::name_view(&shown)).under("DNS", "/dns")
+        }
+        "/certificates" => {
+            let page = if empty { CertificatePage::default() } else { samples::certificates() };
+            Page::new(
+                "certificates",
+                "Certificates",
+                pages::certificates::certificates_view(&page, &std::collections::BTreeMap::new()),
+            )
+        }
+        "/name-claims/00000000-0000-0000-0000-00000000005f" => {
+            let claim = samples::claim();
+            let view = pages::name_claim::claim_view(&claim, true, &none);
+            Page::new("name-claim", claim.name.to_string(), view).under("DNS", "/dns")
+        }
         "/dns/zones/00000000-0000-0000-0000-000000000047" => {
             let wrong = form("", &[("access", "only"), ("projects", "nobody")])
                 .error("projects", "There is no project nobody.");
@@ -188,12 +249,16 @@ fn page(path: &str, variant: &str) -> Page {
         "/jobs" => {
             let items = jobs.get(..some(6)).unwrap_or_default().to_vec();
             let next = (!items.is_empty()).then(|| Cursor::after("jobs", &1));
-            Page::new("jobs", "Jobs", pages::jobs::jobs_view("all", &JobPage { items, next }))
+            Page::new("jobs", "Jobs", pages::jobs::jobs_view(&JobPage { items, next }, &samples::listing()))
         }
         "/keys" => Page::new(
             "keys",
             "SSH keys",
-            pages::keys::keys_view(&if empty { KeyPage::default() } else { samples::keys() }, &none),
+            pages::keys::keys_view(
+                &if empty { KeyPage::default() } else { samples::keys() },
+                &samples::undoes(),
+                &none,
+            ),
         ),
         "/keys/claim/0199d3c0-0000-7000-8000-000000000090" => {
             let wrong = form("", &[("signature", "-----BEGIN SSH SIGNATURE-----")])
@@ -206,6 +271,10 @@ fn page(path: &str, variant: &str) -> Page {
             )
             .under("SSH keys", "/keys")
         }
+        "/notices" => {
+            let page = if empty { NoticePage::default() } else { samples::notices() };
+            Page::new("notices", "Notices", pages::notices::notices_view(&page, true))
+        }
         "/tokens" => {
             let page = if empty { TokenPage::default() } else { samples::tokens() };
             let new = (variant == "new").then(samples::new_token);
@@ -213,11 +282,53 @@ fn page(path: &str, variant: &str) -> Page {
         }
         "/mail" => {
             let choice = MailChoice::of(corpus_domain::MailPreference::Own);
-            Page::new("mail", "Mail", pages::mail::mail_view(&choice, &none))
+            let relay = MailRelay {
+                waiting: 3,
+                failing: 2,
+                error: Some("the relay refused the login: permanent error (535): authentication failed".into()),
+                given_up: 1,
+                sent_at: Some(chrono::Utc::now() - chrono::TimeDelta::hours(5)),
+            };
+            Page::new("mail", "Mail", pages::mail::mail_view(&choice, Some(&relay), &none))
+        }
+        "/requests" => {
+            let items = if empty { vec![] } else { samples::requests() };
+            let (page, query) = (RequestPage { items, next: None }, corpus_app::asked::Query::new());
+            Page::new("requests", "Requests", pages::requests::requests_view(&who, &page, &query))
+        }
+        "/requests/rules" => {
+            let rules = if empty { vec![] } else { samples::request_rules() };
+            Page::new("request-rules", "Rules", pages::request_rules::rules_view(&rules, &none))
+                .under("Requests", "/requests")
+        }
+        "/requests/0199d3c0-0000-7000-8000-000000000001" => {
+            let request = samples::request(variant != "refused");
+            let outlook = pages::request_detail::Outlook {
+                quota: Some(samples::quota()),
+                ..pages::request_detail::Outlook::default()
+            };
+            let view = pages::request_detail::request_view(&request, &outlook, &none);
+            Page::new("one-request", request.line.title.clone(), view).under("Requests", "/requests")
+        }
+        "/projects/new/ask" => Page::new("ask-project", "Ask for a project", pages::request_ask::project_view(&none)),
+        "/nodes/link/ask" => Page::new("ask-node", "Ask for a compute node", pages::request_ask::node_view(&none)),
+        "/quotas" => {
+            let page = QuotaPage { items: if empty { vec![] } else { vec![samples::quota()] }, next: None };
+            let (policy, query) = (samples::quota_policy(), corpus_app::asked::Query::new());
+            Page::new("quotas", "Quotas", pages::quotas::quotas_view(&who, &policy, &page, &query, &none))
         }
         "/audit" => {
             let page = AuditPage { items: samples::audit(), next: Some(Cursor::after("audit", &1)) };
-            Page::new("audit", "Audit", pages::audit::audit_view(&page, &samples::refused_logins()))
+            Page::new(
+                "audit",
+                "Audit",
+                pages::audit::audit_view(&samples::operator(), &page, &samples::refused_logins(), &samples::listing()),
+            )
+        }
+        "/hooks" => Page::new("hooks", "Hooks", pages::hooks::hooks_view(&samples::hooks(empty))),
+        "/hooks/guest/guest.ping.after/10-monitoring" => {
+            let view = pages::hooks::hook_view(&samples::hook());
+            Page::new("hook", "guest/guest.ping.after/10-monitoring", view).under("Hooks", "/hooks")
         }
         "/denied" => pages::error::page(&Failure {
             status: 403,
@@ -231,6 +342,12 @@ fn page(path: &str, variant: &str) -> Page {
 fn with_id(path: &str, variant: &str) -> Page {
     let (who, blank, jobs) = (samples::operator(), FormState::default(), samples::jobs());
     if let Some(page) = project_pages::page(&Route::of(path), variant) {
+        return page;
+    }
+    if let Some(page) = firewall_pages::page(&Route::of(path), variant) {
+        return page;
+    }
+    if let Some(page) = documentation(path, variant) {
         return page;
     }
     let (nodes, guests, lines) = (samples::nodes(), samples::guests(), samples::lines());
@@ -250,7 +367,17 @@ fn with_id(path: &str, variant: &str) -> Page {
         }
         (Route::Guest(_), _, Some(guest), _) => {
             let password = (at == 1).then_some("correct-horse-battery");
-            let shown = Shown { guest, zones: &samples::zones(), jobs: &jobs, form: &blank, password };
+            let (zones, quota) = (samples::zones(), samples::quota());
+            let shown = Shown {
+                guest,
+                zones: &zones,
+                quota: &quota,
+                jobs: &jobs,
+                undoes: &[],
+                asks: false,
+                form: &blank,
+                password,
+            };
             Page::new("guest", guest.line.name.to_string(), guest_view(&shown)).under("Guests", "/guests")
         }
         (Route::Job(_), _, _, Some(job)) => {
@@ -262,5 +389,18 @@ fn with_id(path: &str, variant: &str) -> Page {
             title: "Not found".into(),
             message: "There is no page at this address.".into(),
         }),
+    }
+}
+
+fn documentation(path: &str, query: &str) -> Option<Page> {
+    match Route::of(path) {
+        Route::Docs => Some(pages::docs::load(&form_urlencoded::parse(query.as_bytes()).into_owned().collect())),
+        Route::Document(name) => pages::docs::load_one(&name).ok(),
+        Route::Search => {
+            let query = form_urlencoded::parse(query.as_bytes()).into_owned().collect();
+            let found = corpus_api::search::Found::default();
+            Some(Page::new("search", "Search", pages::search::search_view(&query, Some(&found))))
+        }
+        _ => None,
     }
 }

@@ -7,6 +7,7 @@ use corpus_api::{Operation, Problem};
 use leptos::prelude::*;
 use leptos::server_fn::codec::{Json, JsonEncoding};
 use leptos::server_fn::error::{FromServerFnError, ServerFnErrorErr};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -65,16 +66,21 @@ fn read(operation: &str) -> Result<corpus_api::Input, Problem> {
 
 /// Asks for an operation from the browser.
 pub async fn ask<O: Operation>(operation: &O) -> Result<O::Output, Problem> {
-    send::<O>(serde_json::value::to_raw_value(operation).map_err(on_the_way)?).await
+    send::<O, O::Output>(serde_json::value::to_raw_value(operation).map_err(on_the_way)?).await
+}
+
+/// The same, of the answer only what `Part` reads of it.
+pub async fn ask_part<O: Operation, Part: DeserializeOwned>(operation: &O) -> Result<Part, Problem> {
+    send::<O, Part>(serde_json::value::to_raw_value(operation).map_err(on_the_way)?).await
 }
 
 /// Asks for an operation whose fields are as they were typed into a form: the server's reader reads them, so
 /// that the browser has none to load.
 pub async fn ask_form<O: Operation>(typed: &[(String, String)]) -> Result<O::Output, Problem> {
-    send::<O>(serde_json::value::to_raw_value(typed).map_err(on_the_way)?).await
+    send::<O, O::Output>(serde_json::value::to_raw_value(typed).map_err(on_the_way)?).await
 }
 
-async fn send<O: Operation>(asked: Box<RawValue>) -> Result<O::Output, Problem> {
+async fn send<O: Operation, Answer: DeserializeOwned>(asked: Box<RawValue>) -> Result<Answer, Problem> {
     let answer = ask_by_id(O::META.plain().id.to_owned(), asked).await.map_err(|failed| failed.0)?;
     serde_json::from_str(answer.get()).map_err(on_the_way)
 }

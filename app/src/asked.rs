@@ -5,9 +5,12 @@
 
 use std::collections::BTreeMap;
 
-use corpus_api::{Cursor, Input, Operation, Problem, input};
+use corpus_api::views::{ListViews, View, query_of};
+use corpus_api::{Cursor, Input, Operation, Problem, Wrong, input};
+use corpus_domain::ViewedList;
 use form_urlencoded::Serializer;
 
+use crate::caller::Caller;
 use crate::form::{FormState, Result};
 
 /// The query of a page.
@@ -15,10 +18,83 @@ pub type Query = BTreeMap<String, String>;
 
 /// The operation that a query asks; what is no field of it is of nobody's concern.
 pub fn asked<O: Operation>(query: &Query) -> Result<O> {
+    read(query).map_err(|wrong| Problem::wrong(wrong).into())
+}
+
+fn read<O: Operation>(query: &Query) -> std::result::Result<O, Vec<Wrong>> {
+    Input::form(known::<O>(query)).read()
+}
+
+fn known<O: Operation>(query: &Query) -> impl Iterator<Item = (String, String)> {
     let fields = input::fields::<O>().unwrap_or_default();
     let known = query.iter().filter(|(name, _)| fields.contains(&name.as_str()));
-    let known = known.map(|(name, text)| (name.clone(), text.clone()));
-    Input::form(known).read().map_err(|wrong| Problem::wrong(wrong).into())
+    known.map(|(name, text)| (name.clone(), text.clone()))
+}
+
+/// The page of a list.
+pub const fn path_of(list: ViewedList) -> &'static str {
+    match list {
+        ViewedList::Guests => "/guests",
+        ViewedList::Nodes => "/nodes",
+        ViewedList::Names => "/dns",
+        ViewedList::Deployments => "/deployments",
+        ViewedList::Jobs => "/jobs",
+        ViewedList::Audit => "/audit",
+    }
+}
+
+/// A list as it is asked: all that stands above its lines.
+#[derive(Debug, Clone, Default)]
+pub struct Listing {
+    /// The query of its page.
+    pub query: Query,
+    /// The same in the boxes of the filter, with what is wrong with it.
+    pub filter: FormState,
+    /// The same as a view would keep it; empty when nothing is filtered.
+    pub here: String,
+    /// The member's views of it.
+    pub views: Vec<View>,
+    /// A form of the page that is shown again.
+    pub form: FormState,
+}
+
+impl Listing {
+    /// Of a query alone.
+    pub fn of(query: Query) -> Self {
+        Self { filter: typed(&query), query, ..Self::default() }
+    }
+
+    /// Asks for a page of a list, and for the member's views of it. A query that the list does not take is said in
+    /// the filter, and finds nothing.
+    pub async fn ask<O: Operation<Output: Default>>(
+        caller: &Caller,
+        list: ViewedList,
+        query: Query,
+        form: &FormState,
+    ) -> Result<(O::Output, Self)> {
+        let views = caller.ask(ListViews { list: Some(list) }).await?.items;
+        let said = Serializer::new(String::new()).extend_pairs(known::<O>(&query)).finish();
+        let here = query_of(list, &said).unwrap_or_default();
+        let listing = Self { here, views, form: form.clone(), ..Self::of(query) };
+        match read::<O>(&listing.query) {
+            Ok(operation) => Ok((caller.ask(operation).await?, listing)),
+            Err(wrong) => {
+                let filter = listing.filter.clone().with_problem(&Problem::wrong(wrong));
+                Ok((O::Output::default(), Self { filter, ..listing }))
+            }
+        }
+    }
+
+    /// The status of its page.
+    pub const fn status(&self) -> u16 {
+        if self.filter.status == 0 { 200 } else { self.filter.status }
+    }
+
+    /// Whether anything is asked besides the place of a page and `beside`.
+    pub fn is_filtered(&self, beside: &[&str]) -> bool {
+        let counts = |name: &str| !matches!(name, "cursor" | "limit" | "sort") && !beside.contains(&name);
+        self.query.iter().any(|(name, text)| counts(name) && !text.trim().is_empty())
+    }
 }
 
 /// The address of a list as it is asked, from its beginning; `instead` says one thing otherwise.

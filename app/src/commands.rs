@@ -9,14 +9,17 @@ use crate::islands::Command;
 use crate::pages::guests::may_request;
 
 /// The commands of a member.
-pub fn commands(who: &Principal) -> Vec<Command> {
+pub fn commands(who: &Principal, projects: u32) -> Vec<Command> {
     let command = |title: &str, path: &str| Command { title: title.to_owned(), path: path.to_owned() };
     let mut all = Vec::new();
-    if may_request(who) {
+    if may_request(who, projects) {
         all.push(command("Request a guest", "/guests/new"));
     }
     if who.can::<LinkNode>(None) {
         all.push(command("Link a compute node", "/nodes/link"));
+    }
+    if who.ops {
+        all.push(command("New project", "/projects/new"));
     }
     if who.can::<CreateZone>(None) {
         all.push(command("Make a DNS zone", "/dns"));
@@ -24,7 +27,6 @@ pub fn commands(who: &Principal) -> Vec<Command> {
     let places = [
         ("Overview", "/"),
         ("Projects", "/projects"),
-        ("New project", "/projects/new"),
         ("Guests", "/guests"),
         ("Failed guests", "/guests?state=failed"),
         ("Compute nodes", "/nodes"),
@@ -32,14 +34,23 @@ pub fn commands(who: &Principal) -> Vec<Command> {
         ("Deployments", "/deployments"),
         ("Jobs", "/jobs"),
         ("Stuck jobs", "/jobs?state=stuck"),
+        ("Requests", "/requests"),
+        ("Quotas", "/quotas"),
+        ("Notices", "/notices"),
         ("SSH keys", "/keys"),
         ("API tokens", "/tokens"),
         ("Mail", "/mail"),
         ("API", "/api"),
+        ("Documentation", "/docs"),
+        ("First steps", "/docs/first-steps"),
     ];
     all.extend(places.map(|(title, path)| command(title, path)));
     if who.can::<ListAudit>(None) {
         all.push(command("Audit", "/audit"));
+        all.push(command("Hooks", "/hooks"));
+    }
+    if who.ops {
+        all.push(command("Certificates", "/certificates"));
     }
     all
 }

@@ -5,9 +5,11 @@
 
 use corpus_api::{Denied, Problem};
 use corpus_controller::Error;
+use serde::{Deserialize, Serialize};
 
-/// A form that is shown again.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+/// A form that is shown again. It is kept as it is here, for the page that shows it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct FormState {
     /// Which form of the page; empty when the page has one.
     pub form: String,
@@ -79,6 +81,29 @@ impl FormState {
     /// The error beside a field.
     pub fn error_at(&self, field: &str) -> Option<&str> {
         self.errors.iter().find(|(name, _)| name == field).map(|(_, message)| message.as_str())
+    }
+
+    /// Whether it is shown again though nothing refused it: it came when the session had ended.
+    pub const fn was_held_up(&self) -> bool {
+        self.was_sent() && self.status < 400
+    }
+
+    /// The version that the form changes: that of what the person saw, since what another one changed
+    /// meanwhile is not to be undone unseen. Once this was said it is that of now.
+    pub fn version(&self, now: impl std::fmt::Display) -> String {
+        let seen = self.value("version").filter(|seen| !seen.is_empty() && !self.was_too_late());
+        seen.map_or_else(|| now.to_string(), str::to_owned)
+    }
+
+    /// Whether it was refused since somebody was faster.
+    pub const fn was_too_late(&self) -> bool {
+        self.status == 412
+    }
+
+    /// This state, unless somebody was faster: then what is so now is shown, and not what was chosen.
+    #[must_use]
+    pub fn unless_too_late(&self) -> Self {
+        if self.was_too_late() { Self::default() } else { self.clone() }
     }
 
     /// Whether a form came back, so that what was typed goes before what is suggested.
@@ -189,6 +214,15 @@ mod tests {
         let state = FormState::new("", vec![("name".into(), "x".into())]).with_error(&Error::field("name", "taken"));
         assert_eq!(state.error_at("name"), Some("Taken."));
         assert_eq!((state.status, state.message), (422, None));
+    }
+
+    #[test]
+    fn what_another_one_changed_is_not_undone_unseen() {
+        let sent = FormState::new("", vec![("version".into(), "seen".into())]);
+        assert_eq!(FormState::default().version("now"), "now");
+        assert_eq!(sent.version("now"), "seen");
+        let told = sent.status(412);
+        assert_eq!((told.version("now"), told.unless_too_late()), ("now".into(), FormState::default()));
     }
 
     #[test]

@@ -8,10 +8,11 @@
 pub mod age;
 pub mod ask;
 pub mod islands;
+pub mod kept;
 pub mod looks;
 
 #[cfg(feature = "ssr")]
-mod asked;
+pub mod asked;
 #[cfg(feature = "ssr")]
 mod caller;
 #[cfg(feature = "ssr")]
@@ -19,7 +20,11 @@ mod commands;
 #[cfg(feature = "ssr")]
 mod components;
 #[cfg(feature = "ssr")]
+pub mod docs;
+#[cfg(feature = "ssr")]
 mod form;
+#[cfg(feature = "ssr")]
+pub mod help;
 #[cfg(feature = "ssr")]
 pub mod layout;
 #[cfg(feature = "ssr")]
@@ -33,10 +38,10 @@ mod shell;
 mod to;
 
 #[cfg(feature = "ssr")]
-pub use caller::{Answer, Answers, Boxed, Caller, Untyped};
+pub use caller::{Allowed, Answer, Answers, Boxed, Caller, Untyped};
 #[cfg(feature = "ssr")]
 pub use form::{Answered, Failure, FormState, Realms, status_of};
 #[cfg(feature = "ssr")]
-pub use pages::login::is_here;
+pub use pages::login::{ENDED, SENT, is_here};
 #[cfg(feature = "ssr")]
 pub use shell::{App, document, shell};

@@ -4,6 +4,9 @@ use chrono::{DateTime, Utc};
 use corpus_api::jobs::JobStep;
 use corpus_domain::StepState;
 
+/// The header by which a page is asked for that nobody sees: its window is hidden.
+pub const UNSEEN: &str = "corpus-unseen";
+
 /// Whether the do or the undo of a step is on its way.
 pub const fn is_running(step: &JobStep) -> bool {
     matches!(step.state, StepState::Running | StepState::Undoing)
@@ -29,7 +32,7 @@ pub fn remark(step: &JobStep) -> String {
 /// The class and the word that show a state of a job or a step.
 pub fn look(state: &str) -> (&'static str, &'static str) {
     match state {
-        "waiting" => ("status warn", "Waiting"),
+        "waiting" => ("status wait", "Waiting"),
         "running" => ("status busy", "Running"),
         "undoing" => ("status busy", "Undoing"),
         "done" => ("status ok", "Done"),

@@ -3,7 +3,10 @@
 use std::str::FromStr;
 
 use corpus_api::words::Number;
-use corpus_domain::{DeploymentId, Environment, GuestId, JobId, KeyClaimId, NodeId, ProjectName, ZoneId};
+use corpus_domain::{
+    DeploymentId, DnsNameId, Environment, GuestId, HookHost, HookName, HookStage, JobId, KeyClaimId, NameClaimId,
+    NodeId, ProjectName, RequestId, RobotName, WebhookId, ZoneId,
+};
 
 /// A page.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -11,38 +14,60 @@ use corpus_domain::{DeploymentId, Environment, GuestId, JobId, KeyClaimId, NodeI
 pub enum Route {
     Login,
     Overview,
+    NotCreated,
     Nodes,
     LinkNode,
     Node(NodeId),
     UnlinkNode(NodeId),
+    NodeFirewall(NodeId),
+    Networks,
     Guests,
+    GuestChoice,
     RequestGuest,
     Guest(GuestId),
     DestroyGuest(GuestId),
+    GuestFirewall(GuestId),
     Projects,
     NewProject,
     Project(ProjectName),
+    Robots(ProjectName),
+    Robot(ProjectName, RobotName),
     RemoveProject(ProjectName),
+    Webhooks(ProjectName),
+    Webhook(ProjectName, WebhookId),
     ProjectEnvironment(ProjectName, Environment),
     RemoveEnvironment(ProjectName, Environment),
     RemoveEnvironmentGuest(ProjectName, Environment, GuestId),
+    EnvironmentFirewall(ProjectName, Environment),
     Drill(ProjectName, Environment),
     Restore(ProjectName, Environment, DeploymentId),
+    Requests,
+    RequestRules,
+    OneRequest(RequestId),
+    Quotas,
     Deployments,
     Deployment(ProjectName, Number),
     Dns,
     Zone(ZoneId),
+    Name(DnsNameId),
+    NameClaim(NameClaimId),
+    Certificates,
     Jobs,
     Job(JobId),
     Keys,
     Tokens,
     Device,
     ClaimKey(KeyClaimId),
+    Notices,
     Mail,
     Audit,
+    Hooks,
+    Hook(HookHost, HookStage, HookName),
     Search,
     Api,
     ApiOperation(String),
+    Docs,
+    Document(String),
     Unknown,
 }
 
@@ -54,20 +79,38 @@ impl Route {
         match parts.as_slice() {
             [] => Self::Overview,
             ["login"] => Self::Login,
+            ["not-created"] => Self::NotCreated,
             ["nodes"] => Self::Nodes,
             ["nodes", "link"] => Self::LinkNode,
             ["nodes", id] => with(id, Self::Node),
             ["nodes", id, "unlink"] => with(id, Self::UnlinkNode),
+            ["nodes", id, "firewall" | "blocks"] => with(id, Self::NodeFirewall),
+            ["networks" | "blocks"] | ["networks", _] | ["networks", _, "delete"] => Self::Networks,
             ["guests"] => Self::Guests,
             ["guests", "new"] => Self::RequestGuest,
+            ["guests", "choice"] => Self::GuestChoice,
             ["guests", id] => with(id, Self::Guest),
+            ["guests", id, "firewall" | "ports"] => with(id, Self::GuestFirewall),
+            ["firewall-rules" | "published-ports", _, "delete"] => Self::Guests,
             // What is only posted to shows its page when it is visited.
-            ["nodes", id, "initialize" | "repair" | "host-key" | "probe" | "overcommit"] => with(id, Self::Node),
-            ["guests", id, "start" | "stop" | "restart" | "enlarge" | "limits" | "host-key" | "names" | "delete"]
+            ["nodes", id, "initialize" | "repair" | "host-key" | "probe" | "overcommit" | "name" | "dns-name"] => {
+                with(id, Self::Node)
+            }
+            [
+                "guests",
+                id,
+                "start" | "stop" | "restart" | "enlarge" | "limits" | "host-key" | "names" | "name-claims" | "delete",
+            ]
             | ["guests", id, "password", "reveal"] => with(id, Self::Guest),
-            ["dns" | "names" | "zones"] | ["names", _] | ["names" | "zones", _, "delete"] => Self::Dns,
-            ["zones", id] | ["zones", id, "access"] => with(id, Self::Zone),
-            ["jobs", id, "cancel" | "retry" | "abandon"] => with(id, Self::Job),
+            ["dns" | "names" | "zones"] | ["names" | "zones", _, "delete"] => Self::Dns,
+            ["names", id]
+            | ["names", id, "certificate" | "https"]
+            | ["names", id, "certificate", "delete" | "renew"] => with(id, Self::Name),
+            ["certificates"] => Self::Certificates,
+            ["zones", id] | ["zones", id, "access" | "ttl"] => with(id, Self::Zone),
+            ["name-claims", id] | ["name-claims", id, "ask" | "delete"] => with(id, Self::NameClaim),
+            ["name-claims"] => Self::Dns,
+            ["jobs", id, "cancel" | "retry" | "abandon" | "dismiss"] => with(id, Self::Job),
             ["keys", "claim", id] => with(id, Self::ClaimKey),
             ["keys", _, "delete"] => Self::Keys,
             ["device"] | ["device-logins", _, "approve" | "refuse"] => Self::Device,
@@ -79,13 +122,29 @@ impl Route {
             ["jobs"] => Self::Jobs,
             ["jobs", id] => with(id, Self::Job),
             ["keys"] => Self::Keys,
+            ["me", "first-steps", "dismiss"] => Self::Overview,
+            ["notices"] | ["notices", "read"] | ["notices", _, "read"] => Self::Notices,
             ["mail"] | ["me", "mail"] => Self::Mail,
+            ["requests"] | ["requests", "projects" | "nodes" | "initializations" | "guests" | "names"] => {
+                Self::Requests
+            }
+            ["requests", "rules"] | ["request-rules"] | ["request-rules", _, "delete"] => Self::RequestRules,
+            ["requests", id] | ["requests", id, "approve" | "refuse" | "withdraw"] => with(id, Self::OneRequest),
+            ["quotas" | "quota-policy"] => Self::Quotas,
             ["audit"] => Self::Audit,
+            ["hooks"] => Self::Hooks,
+            ["hooks", host, stage, name] => Self::of_hook(host, stage, name).unwrap_or(Self::Unknown),
             ["search"] => Self::Search,
             ["api"] => Self::Api,
             ["api", id] => Self::ApiOperation((*id).to_owned()),
+            ["docs"] => Self::Docs,
+            ["docs", name] => Self::Document((*name).to_owned()),
             _ => Self::Unknown,
         }
+    }
+
+    fn of_hook(host: &str, stage: &str, name: &str) -> Option<Self> {
+        Some(Self::Hook(host.parse().ok()?, stage.parse().ok()?, name.parse().ok()?))
     }
 
     /// The page of what follows `/projects`; what is only posted to shows its page.
@@ -96,10 +155,20 @@ impl Route {
             [name, rest @ ..] => (name.parse().ok()?, rest),
         };
         Some(match rest {
-            [] | ["members" | "environments" | "prod-entry"] | ["members", _] | ["members", _, "delete"] => {
-                Self::Project(name)
+            []
+            | ["members" | "environments" | "prod-entry" | "quota" | "previews" | "preview-rules"]
+            | ["members", _]
+            | ["members", _, "delete"]
+            | ["previews", _, "keep" | "delete"] => Self::Project(name),
+            ["robots"] => Self::Robots(name),
+            ["robots", robot]
+            | ["robots", robot, "delete" | "tokens" | "keys"]
+            | ["robots", robot, "tokens" | "keys", _, "delete"] => Self::Robot(name, robot.parse().ok()?),
+            ["remove" | "delete" | "destroy"] => Self::RemoveProject(name),
+            ["webhooks"] | ["webhooks", _, "delete"] => Self::Webhooks(name),
+            ["webhooks", id] | ["webhooks", id, "test" | "resume"] | ["webhooks", id, "deliveries", _, "resend"] => {
+                Self::Webhook(name, id.parse().ok()?)
             }
-            ["remove" | "delete"] => Self::RemoveProject(name),
             ["deployments", number] => Self::Deployment(name, number.parse().ok()?),
             [environment]
             | ["environments", environment]
@@ -112,6 +181,9 @@ impl Route {
             [environment, "guests", guest, "remove"] | ["environments", environment, "guests", guest, "delete"] => {
                 Self::RemoveEnvironmentGuest(name, environment.parse().ok()?, guest.parse().ok()?)
             }
+            [environment, "firewall"] | ["environments", environment, "firewall"] => {
+                Self::EnvironmentFirewall(name, environment.parse().ok()?)
+            }
             [environment, "drill"] | ["environments", environment, "drill"] => {
                 Self::Drill(name, environment.parse().ok()?)
             }
@@ -120,30 +192,113 @@ impl Route {
         })
     }
 
+    /// The one path of the page, as its links have it; none of what is none. Other paths show it too, some with
+    /// words in them that name nothing.
+    pub fn path(&self) -> Option<String> {
+        Some(match self {
+            Self::Login => "/login".to_owned(),
+            Self::Nodes => "/nodes".to_owned(),
+            Self::LinkNode => "/nodes/link".to_owned(),
+            Self::Node(id) => format!("/nodes/{id}"),
+            Self::UnlinkNode(id) => format!("/nodes/{id}/unlink"),
+            Self::NodeFirewall(id) => format!("/nodes/{id}/firewall"),
+            Self::Networks => "/networks".to_owned(),
+            Self::Guests => "/guests".to_owned(),
+            Self::GuestChoice => "/guests/choice".to_owned(),
+            Self::RequestGuest => "/guests/new".to_owned(),
+            Self::Guest(id) => format!("/guests/{id}"),
+            Self::DestroyGuest(id) => format!("/guests/{id}/destroy"),
+            Self::GuestFirewall(id) => format!("/guests/{id}/firewall"),
+            Self::Overview => "/".to_owned(),
+            Self::NotCreated => "/not-created".to_owned(),
+            Self::Projects => "/projects".to_owned(),
+            Self::NewProject => "/projects/new".to_owned(),
+            Self::Project(name) => format!("/projects/{name}"),
+            Self::Robots(name) => format!("/projects/{name}/robots"),
+            Self::Robot(name, robot) => format!("/projects/{name}/robots/{robot}"),
+            Self::RemoveProject(name) => format!("/projects/{name}/remove"),
+            Self::Webhooks(name) => format!("/projects/{name}/webhooks"),
+            Self::Webhook(name, id) => format!("/projects/{name}/webhooks/{id}"),
+            Self::ProjectEnvironment(name, environment) => format!("/projects/{name}/{environment}"),
+            Self::RemoveEnvironment(name, environment) => format!("/projects/{name}/{environment}/remove"),
+            Self::RemoveEnvironmentGuest(name, environment, guest) => {
+                format!("/projects/{name}/{environment}/guests/{guest}/remove")
+            }
+            Self::EnvironmentFirewall(name, environment) => format!("/projects/{name}/{environment}/firewall"),
+            Self::Drill(name, environment) => format!("/projects/{name}/{environment}/drill"),
+            Self::Restore(name, environment, archive) => format!("/projects/{name}/{environment}/restore/{archive}"),
+            Self::Deployments => "/deployments".to_owned(),
+            Self::Deployment(name, number) => format!("/projects/{name}/deployments/{number}"),
+            Self::Dns => "/dns".to_owned(),
+            Self::Zone(id) => format!("/dns/zones/{id}"),
+            Self::Name(id) => format!("/names/{id}"),
+            Self::NameClaim(id) => format!("/name-claims/{id}"),
+            Self::Certificates => "/certificates".to_owned(),
+            Self::Jobs => "/jobs".to_owned(),
+            Self::Job(id) => format!("/jobs/{id}"),
+            Self::Keys => "/keys".to_owned(),
+            Self::Tokens => "/tokens".to_owned(),
+            Self::Device => "/device".to_owned(),
+            Self::ClaimKey(id) => format!("/keys/claim/{id}"),
+            Self::Notices => "/notices".to_owned(),
+            Self::Mail => "/mail".to_owned(),
+            Self::Requests => "/requests".to_owned(),
+            Self::RequestRules => "/requests/rules".to_owned(),
+            Self::OneRequest(id) => format!("/requests/{id}"),
+            Self::Quotas => "/quotas".to_owned(),
+            Self::Audit => "/audit".to_owned(),
+            Self::Hooks => "/hooks".to_owned(),
+            Self::Hook(host, stage, name) => format!("/hooks/{host}/{stage}/{name}"),
+            Self::Search => "/search".to_owned(),
+            Self::Api => "/api".to_owned(),
+            Self::ApiOperation(id) => format!("/api/{id}"),
+            Self::Docs => "/docs".to_owned(),
+            Self::Document(name) => format!("/docs/{name}"),
+            Self::Unknown => return None,
+        })
+    }
+
     /// The path of the navigation that this page is under.
     pub const fn section(&self) -> &'static str {
         match self {
             Self::Login | Self::Search | Self::Unknown => "",
-            Self::Overview => "/",
-            Self::Nodes | Self::LinkNode | Self::Node(_) | Self::UnlinkNode(_) => "/nodes",
-            Self::Guests | Self::RequestGuest | Self::Guest(_) | Self::DestroyGuest(_) => "/guests",
+            Self::Overview | Self::NotCreated => "/",
+            Self::Nodes | Self::LinkNode | Self::Node(_) | Self::UnlinkNode(_) | Self::NodeFirewall(_) => "/nodes",
+            Self::Networks => "/networks",
+            Self::Guests
+            | Self::GuestChoice
+            | Self::RequestGuest
+            | Self::Guest(_)
+            | Self::DestroyGuest(_)
+            | Self::GuestFirewall(_) => "/guests",
             Self::Projects
             | Self::NewProject
             | Self::Project(_)
+            | Self::Robots(_)
+            | Self::Robot(..)
             | Self::RemoveProject(_)
+            | Self::Webhooks(_)
+            | Self::Webhook(..)
             | Self::ProjectEnvironment(..)
             | Self::RemoveEnvironment(..)
             | Self::RemoveEnvironmentGuest(..)
+            | Self::EnvironmentFirewall(..)
             | Self::Drill(..)
             | Self::Restore(..) => "/projects",
             Self::Deployments | Self::Deployment(..) => "/deployments",
-            Self::Dns | Self::Zone(_) => "/dns",
+            Self::Dns | Self::Zone(_) | Self::Name(_) | Self::NameClaim(_) => "/dns",
+            Self::Certificates => "/certificates",
             Self::Jobs | Self::Job(_) => "/jobs",
             Self::Keys | Self::ClaimKey(_) => "/keys",
             Self::Tokens | Self::Device => "/tokens",
+            Self::Notices => "/notices",
             Self::Mail => "/mail",
+            Self::Requests | Self::RequestRules | Self::OneRequest(_) => "/requests",
+            Self::Quotas => "/quotas",
             Self::Audit => "/audit",
+            Self::Hooks | Self::Hook(..) => "/hooks",
             Self::Api | Self::ApiOperation(_) => "/api",
+            Self::Docs | Self::Document(_) => "/docs",
         }
     }
 }
@@ -155,6 +310,7 @@ fn with<Id: FromStr>(id: &str, route: fn(Id) -> Route) -> Route {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::help::tests::ROUTES;
 
     #[test]
     fn paths() {
@@ -166,10 +322,29 @@ mod tests {
     }
 
     #[test]
+    fn a_page_has_one_path_and_others_that_show_it() {
+        const ID: &str = "0199d3c0-0000-7000-8000-00000000000a";
+        for path in ROUTES.into_iter().filter(|path| *path != "/nowhere") {
+            assert_eq!(Route::of(path).path().as_deref(), Some(path));
+        }
+        let others = "/tokens/words/delete /keys/words/delete /notices/words/read /names/words /names/words/delete \
+            /zones/words/delete /device-logins/words/approve /projects/atlas/members/words /projects/atlas/members \
+            /zones/ID //guests /guests/ /jobs/ID/cancel /projects/atlas/deployments/012 /me/mail /none";
+        for path in others.split_whitespace().map(|path| path.replace("ID", ID)) {
+            assert_ne!(Route::of(&path).path().as_ref(), Some(&path));
+        }
+        let as_others_write_it = ID.replace('-', "").to_uppercase();
+        assert_eq!(Route::of(&format!("/jobs/{as_others_write_it}")).path(), Some(format!("/jobs/{ID}")));
+    }
+
+    #[test]
     fn paths_of_projects() {
         let name = || "atlas".parse().expect("a name");
         assert_eq!(Route::of("/projects/new"), Route::NewProject);
         assert_eq!(Route::of("/projects/atlas/members"), Route::Project(name()));
+        let robot = "ci".parse().expect("a name");
+        assert_eq!(Route::of("/projects/atlas/robots/ci/tokens"), Route::Robot(name(), robot));
+        assert_eq!(Route::of("/projects/atlas/robots"), Route::Robots(name()));
         assert_eq!(Route::of("/projects/atlas/prod"), Route::ProjectEnvironment(name(), Environment::Prod));
         let number = |text: &str| text.parse().expect("a number");
         assert_eq!(Route::of("/projects/atlas/deployments/12"), Route::Deployment(name(), number("12")));
@@ -183,6 +358,7 @@ mod tests {
         assert_eq!(leaves.section(), "/projects");
         for nothing in [
             "/projects/-x",
+            "/projects/atlas/robots/-x",
             "/projects/atlas/qa",
             "/projects/atlas/deployments/0",
             "/projects/atlas/prod/restore/1",

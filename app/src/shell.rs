@@ -10,11 +10,19 @@ use leptos::prelude::*;
 use leptos_axum::ResponseOptions;
 use leptos_meta::{HashedStylesheet, MetaTags, Title, provide_meta_context};
 
+use crate::asked::Query;
 use crate::caller::Caller;
 use crate::form::{Answered, Failure, FormState, Realms};
+use crate::kept::KEPT;
 use crate::layout::{Page, alone, framed};
 use crate::pages::{self, Asked};
 use crate::route::Route;
+
+/// Links that one is about to follow are fetched before, where the browser does that: pages alone, since reading
+/// one changes nothing, and no files. Questions are not: they say what is at the moment when they are asked.
+const SPECULATION: &str = r#"{"prefetch": [{"eagerness": "moderate", "where": {"and": [{"href_matches": "/*"},
+    {"not": {"href_matches": ["/*.json*", "/*/new*", "/*/link", "/*/choice*", "/*/remove", "/*/destroy", "/*/unlink",
+        "/*/restore/*", "/*/drill"]}}, {"not": {"selector_matches": "[download], [target]"}}]}}]}"#;
 
 /// The whole document, with the page that the request's path names.
 pub fn shell(options: LeptosOptions) -> impl IntoView {
@@ -38,6 +46,7 @@ pub fn document(options: LeptosOptions, body: impl FnOnce() -> AnyView) -> AnyVi
                 <HashedStylesheet options=options.clone()/>
                 <HydrationScripts options islands=true/>
                 <MetaTags/>
+                <script type="speculationrules" nonce=use_nonce() inner_html=SPECULATION></script>
             </head>
             <body>{body}</body>
         </html>
@@ -68,7 +77,10 @@ struct Request {
 
 fn asked() -> Request {
     let uri = use_context::<Parts>().map(|parts| parts.uri).unwrap_or_default();
-    let query = axum::extract::Query::try_from_uri(&uri).map(|axum::extract::Query(query)| query).unwrap_or_default();
+    let query = axum::extract::Query::<Query>::try_from_uri(&uri);
+    let mut query = query.map(|axum::extract::Query(query)| query).unwrap_or_default();
+    // Which form is shown again is no question to the page, and belongs into no link of it.
+    query.remove(KEPT);
     Request {
         path: uri.path_and_query().map_or_else(|| uri.path().to_owned(), ToString::to_string),
         route: Route::of(uri.path()),
@@ -97,7 +109,9 @@ async fn answer(request: Request) -> (String, u16, AnyView) {
     let page = load(route.clone(), failure, &caller, asked).await;
     let counts = caller.ask(GetCounts {}).await;
     let status = if page.status == 200 && sent != 0 { sent } else { page.status };
-    (page.title(), status, framed(page, &route, &path, &caller.who, &counts.unwrap_or_default()))
+    let counts = counts.unwrap_or_default();
+    let unread = if counts.unread > 0 { format!("({}) ", counts.unread) } else { String::new() };
+    (format!("{unread}{}", page.title()), status, framed(page, &route, &path, &caller.who, &counts))
 }
 
 async fn load(route: Route, failure: Option<Failure>, caller: &Caller, asked: Asked) -> Page {

@@ -5,13 +5,13 @@ use std::io::Read as _;
 use clap::ArgMatches;
 use corpus_api::operation::{Method, Operation, Place, Plain};
 use corpus_api::stream::Stream;
-use corpus_api::{Input, Problem, Visitor, Wire, walk, wire};
+use corpus_api::{Input, Problem, Reply, Visitor, Wire, walk, wire};
 use corpus_domain::JobId;
 use serde_json::Value;
 
 use crate::client::Client;
 use crate::exit::{Exit, Failure};
-use crate::{commands, output, places, wait};
+use crate::{commands, confirm, output, places, wait};
 
 /// Runs the command of these words.
 pub async fn run(path: &[String], matches: &ArgMatches) -> Result<Exit, Failure> {
@@ -25,13 +25,17 @@ pub async fn run(path: &[String], matches: &ArgMatches) -> Result<Exit, Failure>
             &client,
             job.parse().map_err(|_| Failure::usage("this is no id of a job"))?,
             matches,
-            true,
+            wait::Log::OfJob,
         )
         .await;
     }
+    confirm::confirm(&client, one.meta.id, matches).await?;
     let given = given(&client, &one, matches).await?;
-    let (wire, output) = read(one.meta.id, given)?;
+    let Asked { wire, output, is_file } = read(one.meta.id, given)?;
     let wire = with_version(&client, &one.meta, wire).await?;
+    if is_file {
+        return output::copy(client.send(wire).await?).await;
+    }
     let answer = client.value(wire).await?;
     // What changes something and names a job is done by that.
     if let Some(job) = answer.get("job").and_then(Value::as_str).filter(|_| one.meta.method != Method::Get) {
@@ -47,7 +51,8 @@ async fn queued(client: &Client, job: JobId, answer: &Value, matches: &ArgMatche
         output::print("", answer, matches.get_flag("json"));
         return Ok(Exit::Done);
     }
-    wait::follow(client, job, matches, false).await
+    let deployment = answer.get("deployment").and_then(Value::as_str).and_then(|id| id.parse().ok());
+    wait::follow(client, job, matches, deployment.map_or(wait::Log::No, wait::Log::Of)).await
 }
 
 /// The fields that were given, as texts.
@@ -111,8 +116,17 @@ pub async fn resolved(client: &Client, field: &str, text: &str) -> Result<String
         .ok_or_else(|| Failure::new(Exit::Refused, format!("there is no {field} {text}, or it is not yours to see")))
 }
 
-/// The request of an operation with these fields, and the name of the type that comes back.
-fn read(id: &str, given: Vec<(String, String)>) -> Result<(Wire, String), Failure> {
+/// An operation as a request.
+struct Asked {
+    wire: Wire,
+    /// The name of the type that comes back.
+    output: String,
+    /// Whether a file comes back instead.
+    is_file: bool,
+}
+
+/// The request of an operation with these fields.
+fn read(id: &str, given: Vec<(String, String)>) -> Result<Asked, Failure> {
     let mut reading = Reading { id, given, read: None };
     walk(&mut reading);
     reading.read.unwrap_or_else(|| Err(Problem::not_found(""))).map_err(Failure::from)
@@ -121,7 +135,7 @@ fn read(id: &str, given: Vec<(String, String)>) -> Result<(Wire, String), Failur
 struct Reading<'a> {
     id: &'a str,
     given: Vec<(String, String)>,
-    read: Option<Result<(Wire, String), Problem>>,
+    read: Option<Result<Asked, Problem>>,
 }
 
 impl Visitor for Reading<'_> {
@@ -136,8 +150,8 @@ impl Visitor for Reading<'_> {
             input.text(field, "0000000000000000");
         }
         let read = input.read::<O>().map_err(Problem::wrong);
-        self.read =
-            Some(read.map(|operation| (wire(&operation), <O::Output as utoipa::ToSchema>::name().into_owned())));
+        let output = <O::Output as utoipa::ToSchema>::name().into_owned();
+        self.read = Some(read.map(|operation| Asked { wire: wire(&operation), output, is_file: O::Output::IS_FILE }));
     }
 }
 

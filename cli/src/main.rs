@@ -3,12 +3,13 @@
 //! A command is not written: it is made from the operation that it asks for, with its fields as arguments
 //! and its texts as help. So what the API can do the command line can, and says what is wrong in the same
 //! words. What is written here is what a terminal needs besides: places ([`places`]) and how they are entered ([`login`]), tables
-//! ([`output`]), waiting for jobs ([`wait`]), entering a guest ([`special`]), and the commands of old
+//! ([`output`]), waiting for jobs ([`wait`]), entering a guest and uploading reports ([`special`]), and the commands of old
 //! ([`old`]).
 
 mod ask;
 mod client;
 mod commands;
+mod confirm;
 mod exit;
 mod login;
 mod oauth;
@@ -48,6 +49,7 @@ async fn run(matches: &ArgMatches) -> Result<Exit, exit::Failure> {
         ["completions"] => Ok(tree::completions(inner)),
         ["man"] => tree::man(inner),
         ["guest", "ssh"] => special::ssh(inner).await,
+        ["deployment", "tests"] => special::tests(inner).await,
         ["logs"] => special::logs(inner).await,
         [word] if old::is_old(word) => old::run(word, inner).await,
         _ => ask::run(&path, inner).await,

@@ -1,16 +1,33 @@
 //! What is printed: tables for people, JSON for programs.
 
+use std::io::Write as _;
+
+use futures::StreamExt;
 use serde_json::{Map, Value};
+
+use crate::exit::{Exit, Failure};
 
 /// The columns of a list, where not all of them are wanted; by the type of its page.
 const COLUMNS: &[(&str, &[&str])] = &[
     ("JobPage", &["id", "state", "title", "by", "created_at"]),
-    ("AuditPage", &["at", "actor", "action", "subject"]),
+    ("AuditPage", &["at", "actor", "door", "action", "subject", "project"]),
     ("GuestPage", &["id", "name", "state", "project", "environment", "node_address"]),
     ("NodePage", &["id", "address", "state", "reachability", "free_slots"]),
 ];
 /// A cell is cut there.
 const WIDEST: usize = 60;
+
+/// Copies a file to standard output as it comes. One that breaks off is a failure: what was printed is a part.
+pub async fn copy(response: reqwest::Response) -> Result<Exit, Failure> {
+    let (mut bytes, mut out) = (response.bytes_stream(), std::io::stdout().lock());
+    while let Some(chunk) = bytes.next().await {
+        let chunk =
+            chunk.map_err(|_| Failure::new(Exit::Refused, "the file broke off: what was printed is a part of it"))?;
+        out.write_all(&chunk)?;
+    }
+    out.flush()?;
+    Ok(Exit::Done)
+}
 
 /// Prints an answer of the type of that name.
 pub fn print(of: &str, answer: &Value, json: bool) {

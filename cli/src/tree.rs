@@ -5,7 +5,7 @@ use clap_complete::Shell;
 
 use crate::commands::{self, Described, Field};
 use crate::exit::{Exit, Failure, HELP};
-use crate::old;
+use crate::{confirm, old};
 
 /// The whole tree.
 pub fn command() -> Command {
@@ -20,6 +20,7 @@ pub fn command() -> Command {
         root = put(root, &commands::words(one.meta.id), &one);
     }
     let root = group(root, "guest").mut_subcommand("guest", |guest| guest.subcommand(ssh()));
+    let root = group(root, "deployment").mut_subcommand("deployment", |one| one.subcommand(tests_command()));
     root.subcommand(login())
         .subcommand(logout())
         .subcommand(places())
@@ -83,7 +84,8 @@ fn leaf(name: &str, one: &Described) -> Command {
     placed.sort_by_key(|field| params.iter().position(|param| *param == field.name));
     let summary = one.about.lines().next().unwrap_or_default().trim_end_matches('.').to_owned();
     let command = Command::new(name.to_owned()).about(summary).long_about(one.about.clone());
-    command.args(placed.into_iter().map(positional)).args(named.into_iter().map(option))
+    let command = command.args(placed.into_iter().map(positional)).args(named.into_iter().map(option));
+    confirm::confirmed(command, one.meta.id)
 }
 
 fn positional(field: &Field) -> Arg {
@@ -113,6 +115,17 @@ fn ssh() -> Command {
         .about("Enters a guest")
         .arg(Arg::new("guest").required(true).help("Its name or id"))
         .arg(Arg::new("command").num_args(0..).trailing_var_arg(true).help("What to run there; a shell unless said"))
+}
+
+fn tests_command() -> Command {
+    Command::new("tests")
+        .about("Uploads what tests came to, as files of JUnit's XML")
+        .long_about(
+            "Uploads what tests came to, as files of JUnit's XML, to be shown with the deployment. Each is kept by its \
+             path; what was uploaded by the same path before is replaced.",
+        )
+        .arg(Arg::new("deployment").required(true).help("The deployment's id"))
+        .arg(Arg::new("file").required(true).num_args(1..).help("The files"))
 }
 
 fn logs() -> Command {

@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use clap::ArgMatches;
 use corpus_api::Wire;
+use corpus_api::deployments::log::ReadDeploymentLog;
 use corpus_api::jobs::{FollowJob, GetJob, Job, JobChange, JobEvent};
 use corpus_api::operation::Method;
-use corpus_api::words::After;
-use corpus_domain::{JobId, JobState, StepState};
+use corpus_api::words::{After, LineLimit};
+use corpus_domain::{DeploymentId, JobId, JobState, StepState};
 use futures::StreamExt;
 
 use crate::ask::stream_target;
@@ -17,11 +18,30 @@ use crate::client::Client;
 use crate::exit::{Exit, Failure};
 use crate::output;
 
-/// Follows a job until it is over; with its log if `log`.
-pub async fn follow(client: &Client, job: JobId, matches: &ArgMatches, log: bool) -> Result<Exit, Failure> {
+/// How often a deployment's log is read.
+const LOG_INTERVAL: Duration = Duration::from_secs(1);
+
+/// What of a job is printed besides its steps.
+#[derive(Debug, Clone, Copy)]
+pub enum Log {
+    /// Nothing.
+    No,
+    /// Its own log.
+    OfJob,
+    /// That of the deployment which it sees to its end.
+    Of(DeploymentId),
+}
+
+/// Follows a job until it is over, with a log.
+pub async fn follow(client: &Client, job: JobId, matches: &ArgMatches, log: Log) -> Result<Exit, Failure> {
     let limit = matches.get_one::<u64>("timeout").map_or(Duration::MAX, |seconds| Duration::from_secs(*seconds));
     let json = matches.get_flag("json");
-    let watching = watch(client, job, !json, log);
+    let watching = async {
+        match log {
+            Log::Of(deployment) if !json => watch_deployment(client, job, deployment).await,
+            log => watch(client, job, !json, matches!(log, Log::OfJob)).await,
+        }
+    };
     let Ok(watched) = tokio::time::timeout(limit, watching).await else {
         eprintln!("corpus: it is not over yet, and goes on: corpus job follow {job}");
         return Ok(Exit::TimedOut);
@@ -48,6 +68,35 @@ fn exit_of(state: JobState) -> Exit {
 fn told(job: &Job) {
     let error = job.line.error.as_deref().map(|error| format!(": {error}")).unwrap_or_default();
     eprintln!("{} {}{error}", job.line.title, job.line.state);
+}
+
+/// Shows what happens until it is over, and what the deployment writes meanwhile.
+async fn watch_deployment(client: &Client, job: JobId, deployment: DeploymentId) -> Result<(), Failure> {
+    let mut printed = None;
+    let watching = watch(client, job, true, false);
+    tokio::pin!(watching);
+    loop {
+        tokio::select! {
+            watched = &mut watching => {
+                print_lines(client, deployment, &mut printed).await?;
+                return watched;
+            }
+            () = tokio::time::sleep(LOG_INTERVAL) => print_lines(client, deployment, &mut printed).await?,
+        }
+    }
+}
+
+/// Prints the lines of a deployment's log after the last one that was printed.
+async fn print_lines(client: &Client, deployment: DeploymentId, printed: &mut Option<After>) -> Result<(), Failure> {
+    loop {
+        let limit = LineLimit::try_from(5_000).ok();
+        let lines = client.call(&ReadDeploymentLog { deployment, after: *printed, limit }).await?.lines;
+        let Some(last) = lines.last() else { return Ok(()) };
+        *printed = u64::try_from(last.number).ok().and_then(|number| After::try_from(number).ok());
+        for line in &lines {
+            println!("{}", line.text);
+        }
+    }
 }
 
 /// Shows what happens until it is over.

@@ -168,7 +168,7 @@ printf '#!/bin/sh\\ncase "$*" in *serve-git*) exec perl /usr/local/lib/liar.pl g
     const html = await until('the page to say it', async () => {
       const { html } = await mallory.get(attacker.place)
       return /host key/i.test(html) && html.includes(`${attacker.place}/host-key`) && html
-    }, { limit: 40_000, pause: 200 })
+    }, { limit: 120_000, pause: 200 })
     const form = formIn(html, `${attacker.place}/host-key`)
     assert.ok([403, 404].includes((await dave.post(`${attacker.place}/host-key`, form)).status), 'a developer can\'t confirm it')
     await mallory.sends(`${attacker.place}/host-key`, form)

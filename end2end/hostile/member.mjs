@@ -5,6 +5,7 @@ import { randomUUID } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { formIn } from './session.mjs'
 import { NODE, lab, pages, run, until, zone } from './world.mjs'
 
 /** Every operation that changes something, as its form: where it is sent, and its fields. */
@@ -26,8 +27,9 @@ const fieldsOf = ({ requestBody, parameters = [] }) => {
 const FORMS = Object.entries(paths).flatMap(([path, methods]) => Object.entries(methods)
   .filter(([method]) => ['post', 'put', 'delete'].includes(method))
   .map(([method, operation]) => ({ path: method === 'delete' ? `${path}/delete` : path, fields: fieldsOf(operation) })))
-/** Forms for everybody, about nothing but who sends them. */
-const OWN = ['/keys', '/tokens', '/me/mail']
+/** Forms for everybody, about nothing but who sends them, or what they have; the audit has an attack of its own. */
+const OWN = ['/keys', '/tokens', '/notices/read', '/views', '/me/mail', '/me/first-steps/dismiss', '/audit/export',
+  '/requests/projects', '/requests/nodes', '/requests/initializations', '/requests/names']
 
 export async function attacks(attack, world) {
   const { alice, bob, carol, mallory, attacker, victim, server } = world
@@ -35,12 +37,13 @@ export async function attacks(attack, world) {
   const [[zoneId]] = await world.database.rows(`select id from zones where name = '${zone}'`)
   const [[nameId]] = await world.database.rows(`select id from dns_names where name = '${world.site}'`)
   const [[keyId]] = await world.database.rows("select k.id from ssh_keys k join users u on u.id = k.user_id where u.login = 'bob' limit 1")
-  const values = { project: 'atlas', login: 'twin1', environment: 'prod', guest: victim.id, job, zone: zoneId, name: nameId, key: keyId, node: world.node.split('/').at(-1) }
+  const [[noticeId] = []] = await world.database.rows("select n.id from notices n join users u on u.id = n.user_id where u.login = 'bob' limit 1")
+  const values = { notice: noticeId, project: 'atlas', login: 'twin1', environment: 'prod', guest: victim.id, job, zone: zoneId, name: nameId, key: keyId, node: world.node.split('/').at(-1) }
   const filled = path => path.replace(/\{(\w+)\}/g, (_, name) => values[name] ?? randomUUID())
   /** Ids of others wherever one is asked for; all else is as it should be. */
   const ids = { project: 'atlas', projects: 'borealis', node: values.node, login: 'twin1', role: 'maintainer' }
   const size = { memory: '512 MiB', cpu: '1' }
-  const sent = (fields, path) => Object.fromEntries(Object.entries(fields).map(([name, value]) => [name, ids[name] ?? (path.includes('/guest') ? size[name] : undefined) ?? (name === 'guest' ? attacker.id : value)]))
+  const sent = (fields, path) => Object.fromEntries(Object.entries(fields).map(([name, value]) => [name, ids[name] ?? (/guest|requests/.test(path) ? size[name] : undefined) ?? (name === 'guest' ? attacker.id : value)]))
 
   await attack('no form takes the ids of others', async () => {
     assert.ok(FORMS.length > 30, 'the list of forms was found')
@@ -59,14 +62,111 @@ export async function attacks(attack, world) {
     const taken = []
     for (const { path, fields } of FORMS) {
       const answer = await world.session().post(filled(path), sent(fields, path))
-      if (answer.status !== 303 || !answer.place.startsWith('/login')) taken.push(`${path}: ${answer.status} ${answer.place}`)
+      if (answer.status !== 401 || answer.place) taken.push(`${path}: ${answer.status} ${answer.place}`)
     }
     assert.deepEqual(taken, [])
   })
 
+  await attack('what others typed is shown to nobody else, however it is asked for', async () => {
+    const typed = { name: 'Typed By Bob', project: 'atlas', password: 'a password that is long', _page: '/guests/new' }
+    const { place } = await bob.ask('/guests', { form: typed })
+    assert.ok(pages.isKept(place), place)
+    assert.ok((await bob.get(place)).html.includes(typed.name))
+    const query = new URL(place, server.url).search
+    const told = []
+    for (const page of ['/guests/new', '/guests', '/projects/new', '/login', '/api/v1/guests']) {
+      const { html } = await mallory.get(`${page}${query}`)
+      if (html.includes(typed.name)) told.push(page)
+    }
+    // Neither does a form take its place, or make it go.
+    const from = { headers: { referer: new URL(place, server.url).href } }
+    await mallory.post('/guests', { ...typed, name: 'Typed By Mallory' }, from)
+    await mallory.post('/keys', { line: 'no key', _page: '/guests/new' }, from)
+    assert.deepEqual(told, [])
+    assert.ok((await bob.get(place)).html.includes(typed.name))
+  })
+
+  await attack('forms that are refused fill no table, and no secret stays in it', async () => {
+    const secret = readFileSync(mallory.key.path, 'utf8')
+    for (let number = 0; number < 400; number += 1) {
+      await mallory.ask('/guests', { form: { name: `No Name ${number} ${'x'.repeat(50_000)}`, password: 'hush-hush-hush-hush', _page: '/guests/new' } })
+    }
+    await mallory.ask('/keys', { form: { line: secret, _page: '/keys' } })
+    const ofMallory = "from kept_forms k join users u on u.id = k.user_id where u.login = 'twin1'"
+    const [[rows, bytes]] = await world.database.rows(`select count(*), sum(octet_length(k.state::text)) ${ofMallory}`)
+    assert.ok(Number(rows) <= 8 && Number(bytes) < 8 * 128 * 1024, `${rows} rows, ${bytes} bytes`)
+    const [[held]] = await world.database.rows(`select count(*) ${ofMallory} and (k.state::text like '%hush%' or k.state::text like '%${secret.split('\n')[2].slice(0, 30)}%')`)
+    assert.equal(held, '0')
+  })
+
+  await attack('a form leads a member to another site, past the login page or not', async () => {
+    const stranger = world.session('192.0.2.77')
+    const [[bob]] = await world.database.rows("select id from users where login = 'bob'")
+    for (const page of ['//evil.example', 'https://evil.example', '/\\evil.example', '/\t/evil.example']) {
+      const { place } = await mallory.ask('/guests', { form: { name: 'No Name', _page: page } })
+      assert.ok(place.startsWith('/?kept='), place)
+      const sent = Buffer.from(JSON.stringify([['_page', page], ['name', 'x'], ['_of_member', bob]])).toString('base64url')
+      const entered = await stranger.ask('/login', { form: { login: 'bob', password: lab.lab.password, sent } })
+      assert.ok(entered.place.startsWith('/?kept='), entered.place)
+      const another = await world.session('192.0.2.78').ask('/login', { form: { login: 'carol', password: lab.lab.password, sent } })
+      assert.ok(!another.place.includes('kept='), 'what bob typed is for bob')
+    }
+    const elsewhere = await world.session().ask('/guests', { form: { name: 'x' }, headers: { origin: 'https://evil.example' } })
+    assert.equal(elsewhere.status, 403)
+    assert.ok(!elsewhere.html.includes('name="sent"'))
+  })
+
+  await attack("a name from elsewhere is a way to another's name, or to one of our zones", async () => {
+    const [, ...theirs] = world.site.split('.')
+    for (const name of [world.site, `x.${world.site}`, `x.${theirs.join('.')}`, zone, `www.${zone}`, new URL(server.url).hostname, 'a b', '*.example.com', 'x'.repeat(300), "x'; drop table name_claims; --.example.com"]) {
+      const answer = await mallory.post(`${attacker.place}/name-claims`, { name })
+      assert.ok(answer.status === 422 && !answer.place, `${name}: ${answer.status} ${answer.place}`)
+      assert.ok(!/atlas/.test(pages.errorsIn(answer.html)), 'whose it is is not told')
+    }
+    // Two projects may claim a name that neither has proven: each learns nothing of the other's, and has its own proof.
+    const [of, ofVictim] = await Promise.all([mallory.ask(`${attacker.place}/name-claims`, { form: { name: 'wanted.example.com' } }), bob.ask(`${victim.place}/name-claims`, { form: { name: 'wanted.example.com' } })])
+    const [own, other] = await Promise.all([mallory.get(of.place), bob.get(ofVictim.place)])
+    const proof = ({ html }) => pages.valueIn(html, 'proof')
+    assert.ok(proof(own) && proof(other) && proof(own) !== proof(other))
+    assert.equal((await mallory.get(ofVictim.place)).status, 404)
+    for (const form of ['ask', 'delete']) assert.equal((await mallory.post(`${ofVictim.place}/${form}`, {})).status, 404)
+    await mallory.post(`${of.place}/delete`, {})
+    await bob.post(`${ofVictim.place}/delete`, {})
+  })
+
+  await attack('a rule lets no guest of others in, and publishes no port that is somebody\'s', async () => {
+    const place = `/guests/${attacker.id}`
+    const taken = []
+    const sends = async (path, form) => {
+      const { status, place: next = '' } = await mallory.ask(`${place}/${path}`, { form: { protocol: 'tcp', ...form, _page: `${place}/firewall` } })
+      if (status < 400 && !pages.isKept(next)) taken.push(`${path}: ${JSON.stringify(form)} ${next}`)
+    }
+    for (const from of [`guest:${victim.name}`, victim.ip, '10.5.0.0/16', 'environment:none', 'network:none', 'rubbish', '192.0.2.0/33', '192.0.2.1; accept']) {
+      await sends('firewall', { from, ports: '1-65535' })
+    }
+    for (const ports of ['0', '65536', '80,443', '80; accept', '-']) await sends('firewall', { from: 'anywhere', ports })
+    for (const node_port of ['22', '80', '443', '8080', '40000', '50000', '0', '65536', '-1', '30000; accept']) await sends('ports', { port: '22', node_port })
+    await sends('ports', { port: '22', from: `guest:${victim.name}` })
+    assert.deepEqual(taken, [])
+    const [[rules]] = await world.database.rows('select count(*) from firewall_rules')
+    assert.equal(rules, '0')
+  })
+
+  await attack('of several guests at once, those of others are not there', async () => {
+    for (const more of [{}, { step: 'yes', confirm: '1' }]) {
+      const { place } = await mallory.ask('/guests/choice', { form: { do: 'destroy', guest: victim.id, ...more } })
+      const { html } = await mallory.get(place)
+      assert.ok(html.includes('A guest that is not there') && !withoutTwin(html).includes(victim.name), place)
+    }
+    const [[jobs]] = await world.database.rows(`select count(*) from jobs where guest_id = '${victim.id}' and kind = 'guest_destroy'`)
+    assert.equal(jobs, '0')
+    const { place } = await mallory.ask('/names', { form: { name: `x.${zone}`, guest: victim.name } })
+    assert.match((await mallory.get(place)).html, /There is no guest [^<]* that you may see/)
+  })
+
   await attack('no page tells of others\' guests, names and jobs', async () => {
     const told = []
-    for (const page of ['/', '/guests', '/jobs?state=all', '/deployments', '/nodes', world.node, `${world.node}?all=1`, '/dns', '/projects', '/keys', '/guests/new', `/jobs?state=all&node=${world.node.split('/').at(-1)}`]) {
+    for (const page of ['/', '/guests', '/audit', '/audit?project=atlas', '/audit?actor=bob', '/audit?subject=victim', '/audit?action=guest.request&q=node', '/jobs?state=all', '/deployments', '/nodes', world.node, `${world.node}?all=1`, '/dns', '/projects', '/keys', '/guests/new', `/jobs?state=all&node=${world.node.split('/').at(-1)}`]) {
       const { html } = await mallory.get(page)
       for (const secret of [victim.name, world.site, victim.id, victim.ip]) if (withoutTwin(html).includes(secret)) told.push(`${page}: ${secret}`)
     }
@@ -74,8 +174,45 @@ export async function attacks(attack, world) {
       const { status } = await mallory.get(page)
       if (status !== 404) told.push(`${page}: ${status}`)
     }
-    assert.equal((await mallory.get('/audit')).status, 403)
     assert.deepEqual(told, [])
+  })
+
+  await attack('reads what was done in another project: by a filter, a page further on, a file, a view', async () => {
+    const of = html => [...html.matchAll(/<td data-label="Project">([^<]*)</g)].map(([, project]) => project)
+    const own = (await mallory.get('/audit')).html
+    assert.ok(of(own).includes('borealis') && of(own).every(project => ['', 'borealis'].includes(project)), of(own).join())
+    // A page of an operator's goes on at a time; mallory's goes on there with what is mallory's.
+    const [, cursor] = /href="\/audit\?limit=1&(?:amp;)?cursor=([\w-]+)"/.exec((await alice.get('/audit?limit=1')).html) ?? []
+    assert.ok(cursor, 'there is more than a page')
+    const told = []
+    for (const query of [`cursor=${cursor}`, 'project=atlas', `subject=${victim.name}`, 'actor=bob', 'actor=alice', 'action=node', 'action=zone', 'action=login&actor=bob', 'from=2000-01-01&until=2100-01-01&limit=200']) {
+      const { html, status } = await mallory.get(`/audit?${query}`)
+      assert.equal(status, 200, query)
+      const table = /<table class="rows" aria-label="Audit">.*?<\/table>/s.exec(html)?.[0] ?? ''
+      const found = of(table)
+      if (found.some(project => !['', 'borealis'].includes(project)) || withoutTwin(table).includes(victim.name) || (/actor=(bob|alice)/.test(query) && found.includes(''))) told.push(query)
+      for (const format of ['csv', 'jsonl']) {
+        const form = { format, ...Object.fromEntries([...new URLSearchParams(query)].filter(([name]) => !['cursor', 'limit'].includes(name))) }
+        const file = await mallory.ask('/audit/export', { form })
+        assert.equal(file.status, 200, query)
+        // What mallory exported before is mallory's own, with what was typed.
+        const lines = file.html.split('\n').filter(line => !line.includes('audit.export')).map(withoutTwin)
+        for (const secret of [victim.name, world.site, victim.id, '"atlas"', 'node.link', 'zone.create']) if (lines.some(line => line.includes(secret))) told.push(`${format} of ${query}: ${secret}`)
+      }
+    }
+    assert.deepEqual(told, [])
+    const elsewhere = await mallory.ask('/audit/export', { form: { format: 'csv' }, headers: { origin: 'https://evil.example' } })
+    assert.equal(elsewhere.status, 403)
+  })
+
+  await attack('a row of the audit is changed or taken out by who has the server\'s own connection', async () => {
+    const [[before]] = await world.database.rows('select count(*) from audit')
+    for (const statement of [
+      "update audit set actor = 'nobody'", 'delete from audit', "delete from audit where actor = 'twin1'", 'truncate audit',
+      "set corpus.forgets_audit = 'on'; delete from audit", 'set session_replication_role = replica; delete from audit', 'select forget_audit(0, 1000000)',
+    ]) await assert.rejects(world.database.rows(statement), /only added|at least/, statement)
+    const [[after]] = await world.database.rows('select count(*) from audit')
+    assert.ok(Number(after) >= Number(before))
   })
 
   await attack('what waits for a node tells nothing of others\' guests', async () => {
@@ -114,11 +251,62 @@ export async function attacks(attack, world) {
     assert.ok(root >= 65_536, `its root is ${root} on the node`)
   })
 
+  await attack('takes more than the quota of the project, by asking many times at once', async () => {
+    const [policy, own] = ['/quota-policy', '/projects/borealis/quota']
+    const taken = async () => Number((await world.database.rows("select coalesce(sum(t.guests), 0) from project_tallies t join projects p on p.id = t.project_id where p.name = 'borealis'"))[0][0])
+    const page = (await alice.get('/projects/borealis')).html
+    const before = await taken()
+    await alice.sends(own, { ...formIn(page, own), guests: String(before + 2) })
+    const form = await mallory.requestForm({ project: 'borealis', size: 'xxxsmall', node: world.node.split('/').at(-1) })
+    const answers = await Promise.all(Array.from({ length: 20 }, (_, number) => mallory.post('/guests', { ...form, _id: randomUUID(), name: `race${number}.${zone}` })))
+    const made = answers.map((answer, number) => ({ ...answer, name: `race${number}.${zone}` })).filter(({ status }) => status === 303)
+    const refused = answers.filter(({ status }) => status !== 303)
+    assert.equal(await taken(), before + made.length)
+    assert.equal(made.length, 2, `as many as were left: ${refused.map(({ status }) => status)}`)
+    // Of so many forms at once only the last are kept, to be shown with why.
+    const said = refused.map(({ html }) => pages.errorsIn(html))
+    assert.ok(said.some(text => /borealis has taken .* ask an operator to raise its quota/i.test(text)), said[0])
+    // What is over it is not to be had by other doors either: theirs to set are neither the quota nor the default.
+    const version = formIn((await alice.get('/quotas')).html, policy).version
+    assert.equal((await mallory.post(policy, { version, guests: '1000', _page: '/quotas' })).status, 403)
+    assert.equal((await mallory.post(own, { ...formIn((await alice.get('/projects/borealis')).html, own), guests: '1000' })).status, 403)
+    for (const path of ['/api/v1/projects/atlas/quota', '/api/v1/projects/no-such/quota']) assert.equal((await mallory.get(path)).status, 404, path)
+    assert.ok(!(await mallory.get('/quotas?q=atlas')).html.includes('/projects/atlas'))
+    for (const { place, name } of made) {
+      await pages.untilStatus(mallory, place, 'Running')
+      await mallory.destroy(place, name)
+    }
+    assert.equal(await taken(), before, 'what was destroyed is free again')
+    await alice.sends(own, { ...formIn((await alice.get('/projects/borealis')).html, own), guests: '' })
+  })
+
   await attack('takes the apex of a zone, a wildcard, a name of another', async () => {
     for (const name of [zone, `*.${zone}`, world.site, lab.lab.zone, 'localhost', 'www.example.org']) {
       const answer = await mallory.post(`${attacker.place}/names`, { name })
       assert.ok([409, 422, 403].includes(answer.status), `${name}: ${answer.status} ${answer.place ?? ''}`)
     }
+    for (const name of [zone, world.site]) {
+      const answer = await mallory.post(`${attacker.place}/names`, { name, wildcard: 'true' })
+      assert.ok([409, 422, 403].includes(answer.status), `*.${name}: ${answer.status} ${answer.place ?? ''}`)
+    }
+    await world.unharmed(2)
+  })
+
+  await attack('switches the name of another project, or his own to another project\'s guest', async () => {
+    const names = JSON.parse((await alice.get('/api/v1/names?limit=200')).html).items
+    const theirs = names.find(name => name.name === world.site)
+    const guest = victim.place.split('/').pop()
+    for (const to of [{ guest: attacker.place.split('/').pop() }, { environment: 'dev' }, { environment: 'prod' }]) {
+      assert.equal((await mallory.post(`/names/${theirs.id}/switch`, to)).status, 404, JSON.stringify(to))
+    }
+    const own = JSON.parse((await mallory.get('/api/v1/names?limit=200')).html).items[0]
+    if (own) assert.ok([404, 409].includes((await mallory.post(`/names/${own.id}/switch`, { guest })).status))
+    const version = '0123456789abcdef'
+    for (const [path, fields] of [['balance', { policy: 'round_robin', stickiness: 'none', version }], ['names', { name: `x.${zone}` }]]) {
+      const answer = await mallory.post(`/projects/atlas/environments/prod/${path}`, fields)
+      assert.equal(answer.status, 404, `${path}: ${pages.errorsIn(answer.html)}`)
+    }
+    assert.equal((await mallory.get('/api/v1/projects/atlas/environments/prod/balance')).status, 404)
     await world.unharmed(2)
   })
 
@@ -127,6 +315,21 @@ export async function attacks(attack, world) {
     await alice.sends('/zones', { name: closed, access: 'only', projects: 'atlas' })
     const answer = await mallory.post(`${attacker.place}/names`, { name: `www.${closed}` })
     assert.ok([403, 404, 422].includes(answer.status), `${answer.status} ${answer.place ?? ''}`)
+  })
+
+  await attack('asks the operators, decides it himself, and fills their queue', async () => {
+    const ask = name => mallory.post('/requests/projects', { name, comment: '<script>alert(1)</script>' })
+    const { place, status } = await ask('free-for-all')
+    assert.equal(status, 303)
+    for (const decision of ['approve', 'refuse']) assert.equal((await mallory.post(`${place}/${decision}`, { reason: 'why not' })).status, 403, decision)
+    assert.ok(!(await alice.get(place)).html.includes('<script>alert(1)'), 'what he says is text')
+    const form = { name: `asked.${zone}`, project: 'atlas', environment: 'prod', size: 'small', comment: 'why not' }
+    assert.equal((await mallory.post('/requests/guests', form)).status, 404, 'for a project that is not his')
+    await Promise.all(Array.from({ length: 40 }, (_, number) => ask(`many${number}`)))
+    const open = async () => Number((await world.database.rows("select count(*) from requests r join users u on u.id = r.asker_id where r.state = 'open' and u.login = 'twin1'"))[0][0])
+    assert.ok(await open() <= 20, `${await open()} are open`)
+    assert.equal((await mallory.get('/projects/free-for-all')).status, 404)
+    await world.database.rows("update requests set state = 'withdrawn', decided_at = now() where state = 'open' returning id")
   })
 
   await attack('makes a project, and so becomes its maintainer, where only ops may', async () => {
@@ -169,6 +372,40 @@ export async function attacks(attack, world) {
     await alice.sends('/projects/atlas/members/twin2/delete')
     assert.equal((await twin.get(victim.place)).status, 404)
     await until('the key off the guest', () => lab.pasted(victim.shown, twin.key.path, 'true').then(() => false, () => true), { pause: 100, limit: 20_000 })
+  })
+
+  await attack('previews stand below a name of others, or are made and ended in a project of others', async () => {
+    const rules = '/projects/borealis/preview-rules'
+    const commit = '1'.repeat(40)
+    const set = async (fields) => mallory.post(rules, { ...formIn((await mallory.get('/projects/borealis')).html, rules), most: '3', ...fields })
+    // A rule names nobody's name; what is asked for below it is judged.
+    await set({ domain: world.site })
+    const { status, html } = await mallory.post('/projects/borealis/previews', { preview: 'evil', commit, _page: '/projects/borealis' })
+    assert.ok([409, 422].includes(status) && /is not free/i.test(pages.errorsIn(html)), `${status} ${pages.errorsIn(html)}`)
+    for (const [path, form] of [['/projects/atlas/previews', { preview: 'evil', commit }], ['/projects/atlas/previews/evil/keep', {}], ['/projects/atlas/previews/evil/delete', {}]]) {
+      assert.equal((await mallory.post(path, { ...form, _page: '/projects' })).status, 404, path)
+    }
+    const made = await world.database.rows('select name from projects where parent_id is not null')
+    assert.deepEqual(made, [])
+    await set({ most: '0', domain: '' })
+  })
+
+  await attack('reads, orders or uploads a certificate for the name of another', async () => {
+    const page = `/names/${nameId}`
+    assert.equal((await bob.get(page)).status, 200)
+    for (const place of [page, `/api/v1${page}/certificate`, `/api/v1${page}/https`]) assert.equal((await mallory.get(place)).status, 404, place)
+    const file = { chain: '-----BEGIN CERTIFICATE-----', key: readFileSync(mallory.key.path, 'utf8') }
+    for (const [place, fields] of [['certificate/renew', {}], ['certificate/delete', {}], ['https', { redirect: 'true', version: '0123456789abcdef' }], ['certificate', { chain: file.chain, private_key: file.key }]]) {
+      const answer = await mallory.post(`${page}/${place}`, { ...fields, _page: '/dns' })
+      assert.equal(answer.status, 404, `${place}: ${pages.errorsIn(answer.html)}`)
+    }
+    assert.notEqual((await mallory.get('/api/v1/certificates')).status, 200)
+    // Nor is a key in what its owner and the operators see.
+    const seen = [await bob.get(page), await bob.get(`/api/v1${page}/certificate`), await alice.get('/certificates'), await alice.get('/api/v1/certificates')]
+    assert.ok(seen.every(({ html }) => !html.includes('PRIVATE KEY')))
+    assert.ok(!server.text().includes('PRIVATE KEY'), 'the log')
+    const [[kept, open]] = await world.database.rows("select count(*), count(*) filter (where position('PRIVATE KEY' in encode(key_sealed, 'escape')) > 0) from certificates")
+    assert.ok(Number(kept) > 0 && Number(open) === 0, `the database: ${open} of ${kept}`)
   })
 
   await attack('sits on the key of another', async () => {

@@ -74,7 +74,11 @@ export class Session {
   }
 
   get = (path, options) => this.ask(path, options)
-  post = (path, form = {}, options) => this.ask(path, { form, ...options })
+  /** The answer to a form; if it is shown again, at an address of its own, that page. */
+  post = async (path, form = {}, options) => {
+    const answer = await this.ask(path, { form, ...options })
+    return pages.isKept(answer.place) ? this.get(answer.place) : answer
+  }
 
   /** For `pages.untilStatus` and those that only read. */
   read = path => this.get(path)

@@ -57,7 +57,7 @@ export async function attacks(attack, world) {
   const bobs = await made(bob, 'Jenkins of bob', 'all')
 
   await attack('reads and changes by the API what is another project\'s', async () => {
-    const values = { project: 'atlas', login: 'bob', environment: 'prod', guest: victim.id, job, name: nameId, key: keyId, token: bobs.id, number: 1, operation: 'list_guests' }
+    const values = { project: 'atlas', login: 'bob', environment: 'prod', guest: victim.id, job, name: nameId, key: keyId, token: bobs.id, number: 1, robot: 'dev', operation: 'list_guests' }
     const taken = []
     for (const [path, methods] of Object.entries(paths).filter(([path]) => /\{(project|guest|job|name|key|token)\}/.test(path))) {
       const filled = path.replace(/\{(\w+)\}/g, (_, name) => values[name] ?? randomUUID())

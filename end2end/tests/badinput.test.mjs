@@ -57,6 +57,24 @@ test('bad input and bad luck', async t => {
     assert.doesNotMatch(text, /undefined|panicked|Error \{|Some\(/, 'the text is for a person')
   }
 
+  /** The session ends at the server, and the browser does not know. */
+  async function endSession({ context }) {
+    const before = await context.cookies()
+    await context.request.post('/logout', { headers: { origin: server.url } })
+    await context.addCookies(before)
+  }
+
+  /** Signs in where a form came when the session had ended: wrong, then right. */
+  async function signInAgain(visitor, login) {
+    const kept = visitor.page.getByText('Your session ended. Sign in to go on; what you typed is kept.')
+    await kept.waitFor()
+    await pages.signInHere(visitor, login, 'wrong')
+    await pages.summary(visitor).waitFor()
+    await kept.waitFor()
+    await pages.signInHere(visitor, login, lab.lab.password)
+    await refused(visitor, /ended before this was sent[\s\S]*send it again/)
+  }
+
   /** The job that a form has started fails, and what it had done is undone. */
   async function undone(visitor, words) {
     await visitor.page.goto('/jobs?state=all')
@@ -104,7 +122,8 @@ test('bad input and bad luck', async t => {
   })
 
   await step('what bob may not do, he can\'t', async () => {
-    for (const place of ['/nodes/link', '/audit']) assert.equal((await bob.page.goto(place)).status(), 403, place)
+    await bob.page.goto('/nodes/link')
+    await bob.page.getByRole('heading', { level: 1, name: 'Ask for a compute node' }).waitFor()
     const answer = await bob.context.request.post('/zones', { form: { name: zone, access: 'all' }, headers: { origin: server.url } })
     assert.equal(answer.status(), 403)
     assert.equal(await lab.zoneRecords(zone), null)
@@ -150,6 +169,32 @@ test('bad input and bad luck', async t => {
     await refused(bob, /already/i, 'line')
     await bob.page.goto('/keys')
     assert.equal(await bob.page.locator('code[data-value=key-fingerprint]').count(), 1)
+  })
+
+  await step('a refused form is there again after Back, Forward and a reload, and gone when it went through', async () => {
+    const key = await lab.makeKey(path.join(server.folder, 'later'))
+    const line = () => bob.page.getByLabel('Public key', { exact: true })
+    await pages.addKey(bob, 'no key at all')
+    await refused(bob, /public key/i, 'line')
+    const place = bob.page.url()
+    await bob.page.goto('/mail')
+    for (const move of ['goBack', 'reload', 'goForward', 'goBack']) {
+      await bob.page[move]()
+      if (move === 'goForward') continue
+      await refused(bob, /public key/i, 'line')
+      assert.equal(await line().inputValue(), 'no key at all', move)
+    }
+    // Where it was shown, it is sent again, and refused again: the way back is no longer for that.
+    await line().fill('no key either')
+    await pages.press(bob, 'Add the key')
+    await refused(bob, /public key/i, 'line')
+    await line().fill(key.line)
+    await pages.press(bob, 'Add the key')
+    await bob.page.locator('code[data-value=key-fingerprint]').nth(1).waitFor()
+    await bob.page.goto('/mail')
+    await bob.page.goto(place)
+    assert.equal(await pages.summary(bob).count(), 0, 'what went through comes back no more')
+    assert.equal(await line().inputValue(), '')
   })
 
   await step('link: addresses that are none, that do not answer, ports that are none', async () => {
@@ -208,6 +253,61 @@ test('bad input and bad luck', async t => {
     }
   })
 
+  await step('guests: a request that is refused is there again after Back', async () => {
+    await pages.fillRequest(bob, { name: '-a.example.org', environment: 'staging', size: 'medium' })
+    await pages.press(bob, 'Request the guest')
+    await refused(bob, /name/i, 'name')
+    await bob.page.goto('/guests')
+    await bob.page.goBack()
+    await refused(bob, /name/i, 'name')
+    assert.equal(await bob.page.locator('[name=name]').inputValue(), '-a.example.org')
+    assert.equal(await bob.page.locator('[name=size]').inputValue(), 'medium')
+  })
+
+  await step('guests: a request that comes when the session has ended is there again after signing in', async () => {
+    const wanted = { name: `late.${zone}`, environment: 'staging', size: 'medium', memory: '700 MiB', names: `a.${zone}\nb.${zone}` }
+    await pages.fillRequest(bob, { ...wanted, password: 'a password that is long' })
+    await endSession(bob)
+    // The page looks for what is new every few seconds, and stays.
+    await bob.page.locator('#session-ended').waitFor()
+    await pages.press(bob, 'Request the guest')
+    await signInAgain(bob, 'bob')
+    assert.equal(pages.here(bob), '/guests/new')
+    for (const [field, value] of Object.entries(wanted)) {
+      const control = bob.page.locator(`[name=${field}]`)
+      assert.equal(await control.inputValue(), value, field)
+      assert.ok(await control.isVisible(), `${field} can be seen`)
+    }
+    assert.equal(await bob.page.locator('[name=password]').inputValue(), '')
+    assert.ok(!(await bob.read('/guests')).html.includes(wanted.name), 'nothing was requested')
+    // Sent now, it is a form like any other.
+    await bob.page.locator('[name=name]').fill('-a.example.org')
+    await pages.press(bob, 'Request the guest')
+    await refused(bob, /name/i, 'name')
+  })
+
+  await step('zones: a form that is sent in place when the session has ended is there again, too', async () => {
+    await alice.page.goto('/dns')
+    await alice.page.getByLabel('Zone name').fill(`late.${zone}`)
+    await alice.page.getByLabel('All projects', { exact: true }).check()
+    await endSession(alice)
+    await pages.press(alice, 'Create the zone')
+    await signInAgain(alice, 'alice')
+    assert.equal(pages.here(alice), '/dns')
+    assert.equal(await alice.page.getByLabel('Zone name').inputValue(), `late.${zone}`)
+    assert.ok(await alice.page.getByLabel('All projects', { exact: true }).isChecked())
+    assert.equal(await lab.zoneRecords(`late.${zone}`), null, 'nothing was made')
+  })
+
+  await step('a page that is asked for when the session has ended says so, and is there after signing in', async () => {
+    await bob.page.goto('/guests?state=failed')
+    await endSession(bob)
+    await bob.page.goto('/guests?state=failed')
+    await bob.page.getByText('Your session ended. Sign in to go on.').waitFor()
+    await pages.signInHere(bob, 'bob', lab.lab.password)
+    assert.ok(bob.page.url().endsWith('/guests?state=failed'), bob.page.url())
+  })
+
   await step('guests: a line break smuggled past the browser is refused', async () => {
     await pages.fillRequest(bob, { name: `www.${zone}` })
     const form = await bob.page.locator('main form[action="/guests"]').evaluate(element => Object.fromEntries(new FormData(element)))
@@ -230,15 +330,16 @@ test('bad input and bad luck', async t => {
     const other = await stranger()
     await other.enter('bob', lab.lab.password)
     const name = `www.${zone}`
+    const form = '/guests/new'
     await Promise.all([bob, other].map(visitor => pages.fillRequest(visitor, { name, size: 'xxsmall' })))
     await Promise.all([bob, other].map(visitor => pages.press(visitor, 'Request the guest')))
     const outcomes = await Promise.all([bob, other].map(async visitor => {
       await visitor.page.locator('main[data-page=guest], #error-summary').first().waitFor()
       return pages.here(visitor)
     }))
-    assert.deepEqual(outcomes.map(place => place === '/guests').sort(), [false, true], outcomes.join())
-    await refused(outcomes[0] === '/guests' ? bob : other, /already|taken/i, 'name')
-    guest = outcomes.find(place => place !== '/guests')
+    assert.deepEqual(outcomes.map(place => place === form).sort(), [false, true], outcomes.join())
+    await refused(outcomes[0] === form ? bob : other, /already|taken/i, 'name')
+    guest = outcomes.find(place => place !== form)
     await pages.untilStatus(bob, guest, 'Running')
   })
 
@@ -256,7 +357,8 @@ test('bad input and bad luck', async t => {
     // What comes while the first is worked on is told so; sent again it is answered like the first.
     const first = await Promise.all([send(), send(), send()])
     assert.ok(first.every(answer => [303, 409].includes(answer.status())), first.map(answer => answer.status()).join())
-    const answers = [...first.filter(answer => answer.status() === 303), await send()]
+    const taken = first.filter(answer => answer.status() === 303 && !pages.isKept(answer.headers().location))
+    const answers = [...taken, await send()]
     const places = new Set(answers.map(answer => answer.headers().location))
     assert.equal(answers.at(-1).status(), 303)
     assert.equal(places.size, 1, [...places].join())

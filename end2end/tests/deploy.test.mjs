@@ -84,7 +84,7 @@ test('a push deploys, proves it, or puts everything back', async t => {
     await bob.page.goto(project)
     await bob.page.locator('select[name=guest]').selectOption({ index: await bob.page.locator('select[name=guest] option').count() - 1 })
     const begin = performance.now()
-    await pages.press(bob, 'Set up')
+    await pages.setUp(bob)
     const html = await pages.untilStatus(bob, `${project}/staging`, 'Nothing live yet', { limit: 120_000 })
     measured.environment = performance.now() - begin
     url = /ssh:\/\/git@[^\s<"]+\/staging/.exec(html)[0]
@@ -100,7 +100,7 @@ test('a push deploys, proves it, or puts everything back', async t => {
     assert.match(await live(), /The first/)
     measured.first = pushed.ms
     const number = await arrives()
-    await deploymentIs(number, 'Live')
+    await deploymentIs(number, 'Live now')
     await carol.page.goto(`${project}/deployments/${number}`)
     await carol.page.locator('.head .status', { hasText: 'Live' }).waitFor()
     await carol.screenshot('deploy-live')
@@ -113,7 +113,7 @@ test('a push deploys, proves it, or puts everything back', async t => {
     assert.equal(pushed.code, 0, pushed.text)
     assert.match(await live(), /The second/)
     measured.change = pushed.ms
-    await deploymentIs(await arrives(), 'Live')
+    await deploymentIs(await arrives(), 'Live now')
   })
 
   await step('a failed recipe refuses the push, says why, and what was live is live', async () => {
@@ -146,7 +146,7 @@ test('a push deploys, proves it, or puts everything back', async t => {
     const pushed = await repository.push(url)
     assert.equal(pushed.code, 0, pushed.text)
     assert.match(await live(), /The third/)
-    await deploymentIs(await arrives(), 'Live')
+    await deploymentIs(await arrives(), 'Live now')
   })
 
   await step('who may not, and what is not there, is refused alike; a branch is stored and not deployed', async () => {
@@ -175,7 +175,7 @@ test('a push deploys, proves it, or puts everything back', async t => {
     await server.kill()
     assert.notEqual((await pushing).code, 0)
     await server.run()
-    await deploymentIs(before + 1, 'Live')
+    await deploymentIs(before + 1, 'Live now')
     assert.match(await live(), /The fourth/)
     // The ref was set on the guest: the same push has nothing to do.
     const again = await repository.push(url)
@@ -195,7 +195,7 @@ test('a push deploys, proves it, or puts everything back', async t => {
     assert.match(pushed.text, /remote: .*install/)
     assert.match(await live(), /The fifth/)
     await until('Corpus to know', async () => (await numberOf()) === before + 1, { limit: 60_000, pause: 500 })
-    await deploymentIs(before + 1, 'Live')
+    await deploymentIs(before + 1, 'Live now')
   })
 
   await step('a drill breaks it on purpose, and an archive is brought back by the page', async () => {
@@ -203,12 +203,71 @@ test('a push deploys, proves it, or puts everything back', async t => {
     await carol.page.goto(`${project}/staging/drill`)
     await pages.press(carol, 'Break it and roll back')
     await until('the drill', async () => (await numberOf()) === before + 1)
-    await deploymentIs(before + 1, `Rolled back to #${before}`)
+    await deploymentIs(before + 1, 'Drill passed')
     assert.match(await live(), /The fifth/)
     await carol.page.goto(`${project}/deployments/${before}`)
-    await pages.press(carol, 'Restore what was before')
-    await deploymentIs(before + 2, 'Live')
+    await pages.sends(carol, carol.page.getByRole('link', { name: new RegExp(`^Roll back to #${before - 1} `) }))
+    await pages.press(carol, new RegExp(`^Roll back to #${before - 1} `))
+    await deploymentIs(before + 2, 'Live now')
     assert.match(await live(), /The fourth/)
+  })
+
+  const card = () => carol.page.locator('[data-environment=staging]')
+  const archives = async () => {
+    await carol.page.goto(`${project}/staging`)
+    return carol.page.locator('[data-archive]').evaluateAll(all => all.map(one => one.dataset.archive))
+  }
+
+  await step('three failed pushes push no release out', async () => {
+    await bob.page.goto(`${project}/staging`)
+    await bob.page.getByLabel('Set here, as YAML').fill('archives: 3')
+    await pages.press(bob, 'Save')
+    await until('the settings to be on the guest', async () => {
+      const { html } = await bob.read(`${project}/staging`)
+      return !html.includes('A job is on it') && /archives<[^]{0,300}>3<[^]{0,200}set here/.test(html)
+    }, { limit: 60_000 })
+    // A deployment of what is live already is no other release either; it keeps as many as are wanted now.
+    await carol.page.goto(project)
+    await pages.sends(carol, card().getByRole('button', { name: /^Deploy [0-9a-f]{7} again$/ }))
+    await deploymentIs(await numberOf(), 'Live now')
+    const kept = await archives()
+    assert.equal(kept.length, 3)
+    for (const attempt of [1, 2, 3]) {
+      write('site/index.html', page(`Broken ${attempt}`))
+      write('.corpus/20_migrate', `#!/bin/sh\necho attempt ${attempt}\nexit 1\n`, 0o755)
+      await repository.commit(`Attempt ${attempt}`)
+      const pushed = await repository.push(url)
+      assert.notEqual(pushed.code, 0, pushed.text)
+      await until('the deployment', async () => pages.statusIn((await carol.read(`${project}/deployments/${await numberOf()}`)).html)?.startsWith('Rolled back'))
+      await until('no other archives', async () => String(await archives()) === String(kept))
+    }
+    const number = await numberOf()
+    await carol.page.goto(`${project}/deployments/${number}`)
+    assert.match(await carol.page.locator('main').innerText(), /#\d+ [0-9a-f]{7} is live, as before\./)
+    await carol.page.getByRole('link', { name: /^Roll back to #/ }).waitFor()
+    await carol.screenshot('deploy-failed-again')
+  })
+
+  await step('two clicks on the page of the project roll back, and older releases can be gone back to still', async () => {
+    await carol.page.goto(`${project}/staging`)
+    const marked = carol.page.locator('[data-archive]', { hasText: 'goes here' })
+    assert.match(await marked.innerText(), /By the side door/)
+    await carol.screenshot('deploy-archives')
+    await carol.page.goto(project)
+    await pages.sends(carol, card().getByRole('link', { name: /^Roll back to #/ }))
+    assert.match(await carol.page.locator('main').innerText(), /By the side door/)
+    await carol.screenshot('deploy-roll-back')
+    await pages.press(carol, /^Roll back to #/)
+    await deploymentIs(await numberOf(), 'Live now')
+    assert.match(await live(), /The fifth/)
+    for (const [subject, text] of [['Without the new store', /The third/], ['Takes its time', /The fourth/]]) {
+      await carol.page.goto(`${project}/staging`)
+      await pages.sends(carol, carol.page.locator('[data-archive]', { hasText: subject }).getByRole('link', { name: /^Restore / }))
+      await pages.press(carol, /^Roll back to #/)
+      await deploymentIs(await numberOf(), 'Live now')
+      assert.match(await live(), text)
+    }
+    await repository.git('rm', '--quiet', '.corpus/20_migrate')
   })
 
   await step('another guest follows in the environment and gets what is live', async () => {
@@ -220,7 +279,7 @@ test('a push deploys, proves it, or puts everything back', async t => {
     const offered = await bob.page.locator('select[name=guest] option', { hasText: follower.name }).innerText()
     assert.match(offered, /another guest of it/)
     await bob.page.locator('select[name=guest]').selectOption({ label: offered })
-    await pages.press(bob, /^(Add|Set up)$/)
+    await pages.sends(bob, bob.page.getByRole('button', { name: /^(Add|Set up) / }))
     const there = new RegExp(`data-guest="${follower.name}"((?!</li>)[^])*Live: #`)
     const joined = async () => there.test((await bob.read(`${project}/staging`)).html)
     await until('what is live to come to the follower', joined, { limit: 120_000 })
@@ -236,7 +295,7 @@ test('a push deploys, proves it, or puts everything back', async t => {
     assert.equal(pushed.code, 0, pushed.text)
     assert.match(pushed.text, new RegExp(`remote: .*${follower.name} next`))
     // The leader's end ends the push; the follower hears of it then.
-    await deploymentIs(await numberOf(), 'Live')
+    await deploymentIs(await numberOf(), 'Live now')
     await until('both to be the same', async () => /The sixth/.test(await live()) && /The sixth/.test(await live(follower.site)))
     measured.both = pushed.ms
 

@@ -43,6 +43,10 @@ test('how every page looks', async t => {
     await pages.untilStatus(alice, guest, 'Running')
     await pages.attach(alice, guest, `site.${zone}`)
     await pages.nameIs(alice, guest, `site.${zone}`, 'Attached')
+    await alice.page.goto('/projects/atlas/robots')
+    await alice.page.getByLabel('Name').fill('ci')
+    await alice.page.getByLabel('prod').check()
+    await pages.press(alice, 'Make the robot')
     await alice.page.goto('/jobs?state=all')
     job = await alice.page.locator('main a[href^="/jobs/"]').first().getAttribute('href')
     const body = new URLSearchParams({ client_id: 'corpus on desk' })
@@ -50,9 +54,10 @@ test('how every page looks', async t => {
   })
 
   const places = () => ({
-    overview: '/', nodes: '/nodes', link: '/nodes/link', node, unlink: `${node}/unlink`, guests: '/guests', request: '/guests/new',
-    guest, destroy: `${guest}/destroy`, dns: '/dns', jobs: '/jobs?state=all', job, keys: '/keys', mail: '/mail', audit: '/audit', missing: '/no-such-page',
-    tokens: '/tokens', device: `/device?code=${device}`, search: `/search?q=${zone}`, api: '/api', operation: '/api/request_guest',
+    overview: '/', nodes: '/nodes', link: '/nodes/link', node, unlink: `${node}/unlink`, guests: '/guests', choice: '/guests/choice', request: '/guests/new',
+    guest, destroy: `${guest}/destroy`, firewall: `${guest}/firewall`, nodeFirewall: `${node}/firewall`, environmentFirewall: '/projects/atlas/dev/firewall', networks: '/networks', dns: '/dns', jobs: '/jobs?state=all', job, keys: '/keys', notices: '/notices', mail: '/mail', audit: '/audit', quotas: '/quotas', requests: '/requests', rules: '/requests/rules', hooks: '/hooks', webhooks: '/projects/atlas/webhooks', project: '/projects/atlas', ending: '/projects/atlas/remove', missing: '/no-such-page',
+    tokens: '/tokens', robots: '/projects/atlas/robots', robot: '/projects/atlas/robots/ci', device: `/device?code=${device}`, search: `/search?q=${zone}`, api: '/api', operation: '/api/request_guest',
+    docs: '/docs', document: '/docs/first-steps', section: '/docs/api#tokens', found: '/docs?q=guest',
   })
 
   for (const width of WIDTHS) {
@@ -75,7 +80,7 @@ test('how every page looks', async t => {
       faults.push(...await judge(visitor, name, width, colorScheme))
     }
     await visitor.page.goto('/')
-    await visitor.page.locator('html[data-alive]').waitFor()
+    await visitor.alive()
     await visitor.page.keyboard.press('Control+k')
     await visitor.page.getByRole('option', { name: 'Request a guest' }).waitFor()
     faults.push(...await judge(visitor, 'palette', width, colorScheme))

@@ -34,9 +34,13 @@ test('projects, their members and their deployments', async t => {
     visitors.push(visitor)
     return visitor.enter(login, lab.lab.password)
   }
-  /** Posts a form as the person's browser would, and gives the answer as it is. */
-  const post = (visitor, path, form = {}) =>
-    visitor.context.request.post(path, { form, headers: { origin: server.url }, maxRedirects: 0 })
+  /** Posts a form as the person's browser would, and gives the answer as it is, or the page that shows the form again. */
+  const post = async (visitor, path, form = {}) => {
+    const { request } = visitor.context
+    const answer = await request.post(path, { form, headers: { origin: server.url }, maxRedirects: 0 })
+    const { location } = answer.headers()
+    return pages.isKept(location) ? request.get(location) : answer
+  }
 
   await step('people sign in', async () => {
     for (const login of ['bob', 'carol', 'dave', 'twin1']) people[login] = await enter(login)
@@ -123,19 +127,55 @@ test('projects, their members and their deployments', async t => {
     assert.equal((await people.bob.read('/projects/carto-api/staging')).status, 404)
   })
 
-  await step('without JavaScript: make a project and remove it, by its name only', async () => {
+  await step('without JavaScript: make a project and destroy it, by its name only', async () => {
     const visitor = await enter('bob', { javaScriptEnabled: false })
     await visitor.page.goto('/projects/new')
     await visitor.page.getByLabel('Name', { exact: true }).fill('short-lived')
     await pages.press(visitor, 'Make the project')
-    await pages.sends(visitor, visitor.page.getByRole('link', { name: 'Remove', exact: true }))
+    await pages.sends(visitor, visitor.page.getByRole('link', { name: 'Destroy project', exact: true }))
+    await visitor.page.getByText('there is no way back').first().waitFor()
     await visitor.page.getByLabel('Type short-lived to confirm').fill('something else')
-    await pages.press(visitor, 'Remove this project')
+    await pages.press(visitor, 'Destroy this project')
     await pages.errorAt(visitor, 'confirm').waitFor()
     await visitor.page.getByLabel('Type short-lived to confirm').fill('short-lived')
-    await pages.press(visitor, 'Remove this project')
-    assert.equal(pages.here(visitor), '/projects')
-    assert.ok(!(await visitor.page.content()).includes('short-lived'))
+    await pages.press(visitor, 'Destroy this project')
+    assert.match(pages.here(visitor), /^\/jobs\//, 'the job does it')
+    const job = pages.here(visitor)
+    await until('the project is gone', async () => (await people.bob.read('/projects/short-lived')).status === 404)
+    // Who asked for it sees how it ended; to others it is nothing.
+    assert.match((await people.bob.read(job)).html, /Destroy project short-lived/)
+    assert.equal((await people.carol.read(job)).status, 404)
+    assert.ok(!(await people.bob.read('/projects')).html.includes('short-lived'))
+  })
+
+  await step('a project that waits to be destroyed takes no change, and is kept by a cancel', async () => {
+    const { page } = people.bob
+    await page.goto('/projects/new')
+    await page.getByLabel('Name', { exact: true }).fill('kept-after-all')
+    await pages.press(people.bob, 'Make the project')
+    // A job of it that is stuck is waited for.
+    await database.rows(`insert into jobs (id, kind, title, params, dag, state, project_id)
+      select gen_random_uuid(), 'guest_stop', 'Stop guest of kept-after-all', '{}', '{}', 'stuck', id from projects where name = 'kept-after-all'`)
+    await database.rows(`insert into job_locks (resource, job_id, mode, held_since)
+      select 'project:' || project_id, id, 'shared', now() from jobs where title = 'Stop guest of kept-after-all'`)
+    await page.goto('/projects/kept-after-all/remove')
+    await page.getByText('of the project is not over').waitFor()
+    await page.getByLabel('Type kept-after-all to confirm').fill('kept-after-all')
+    await pages.press(people.bob, 'Destroy this project')
+    const job = pages.here(people.bob)
+    await page.getByText('Stop guest of kept-after-all').first().waitFor()
+    await page.goto('/projects/kept-after-all')
+    await page.getByText('kept-after-all is being destroyed').waitFor()
+    assert.equal(await page.getByRole('link', { name: 'Destroy project', exact: true }).count(), 0)
+    const refused = await post(people.bob, '/projects/kept-after-all/members', { login: 'carol', role: 'viewer', _page: '/projects/kept-after-all' })
+    assert.equal(refused.status(), 409)
+    assert.match(await refused.text(), /is being destroyed by job/)
+    await page.goto(job)
+    await pages.press(people.bob, 'Cancel the job')
+    await page.goto('/projects/kept-after-all')
+    await page.getByRole('link', { name: 'Destroy project', exact: true }).waitFor()
+    await database.rows(`update jobs set state = 'abandoned', comment = 'of a test', ended_at = now() where title = 'Stop guest of kept-after-all'`)
+    await database.rows(`delete from job_locks where resource like 'project:%' and job_id in (select id from jobs where title = 'Stop guest of kept-after-all')`)
   })
 
   await step('a failed deployment opens at the line that failed', async () => {
@@ -181,7 +221,7 @@ test('projects, their members and their deployments', async t => {
     await say(database, id, 61, 'the last line of all')
     await seen('the last line of all')
     await ends(database, id)
-    await page.locator('#live-state .status.ok').getByText('Live').waitFor()
+    await page.locator('#live-state .status').getByText('Was live').waitFor()
     assert.ok(await page.evaluate(() => window.sameDocument), 'it was not loaded again')
     await database.rows(`delete from deployments where id = '${id}'`)
   })
@@ -270,7 +310,7 @@ test('projects, their members and their deployments', async t => {
 
   await step('a viewer reads and changes nothing', async () => {
     const { html } = await people.twin1.read(`/projects/carto-api/deployments/${sample.live}`)
-    assert.ok(html.includes('Download report') && !html.includes('Deploy again'))
+    assert.ok(html.includes('Download report') && !/Deploy \w+ again/.test(html))
     const forms = [['deployments', {}], ['deployments', { archive: sample.ids.at(-1) }], ['drill', {}], ['settings', { settings: 'a: 1', version: '0123456789abcdef' }]]
     for (const [path, form] of forms) {
       const answer = await post(people.twin1, `/projects/carto-api/environments/staging/${path}`, form)
@@ -298,7 +338,7 @@ test('projects, their members and their deployments', async t => {
       const visitor = await Visitor.open(browser, server, { viewport: { width, height: 900 }, colorScheme, storageState })
       visitors.push(visitor)
       const of = `/projects/carto-api`
-      const places = { overview: '/', projects: '/projects', new: '/projects/new', project: of, remove: `${of}/remove`, environment: `${of}/staging`, restore: `${of}/staging/restore/${sample.ids.at(-1)}`, drill: `${of}/staging/drill`, 'remove-environment': `${of}/staging/remove`, 'remove-environment-guest': `${of}/staging/guests/${follower.id}/remove`, part: `${of}/deployments/${sample.failed}?guest=${follower.name}`, deployments: '/deployments', failed: `${of}/deployments/${sample.failed}`, live: `${of}/deployments/${sample.live}`, search: `${of}/deployments/${sample.failed}?q=wheel`, guest: `/guests/${sample.guest}` }
+      const places = { overview: '/', projects: '/projects', new: '/projects/new', project: of, remove: `${of}/remove`, environment: `${of}/staging`, restore: `${of}/staging/restore/${sample.ids.at(-2)}`, drill: `${of}/staging/drill`, 'remove-environment': `${of}/staging/remove`, 'remove-environment-guest': `${of}/staging/guests/${follower.id}/remove`, part: `${of}/deployments/${sample.failed}?guest=${follower.name}`, deployments: '/deployments', failed: `${of}/deployments/${sample.failed}`, live: `${of}/deployments/${sample.live}`, search: `${of}/deployments/${sample.failed}?q=wheel`, guest: `/guests/${sample.guest}` }
       const faults = []
       for (const [name, place] of Object.entries(places)) {
         await visitor.page.goto(place)

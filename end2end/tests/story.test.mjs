@@ -6,6 +6,7 @@ import test from 'node:test'
 import * as bare from '../bare.mjs'
 import { Visitor, launch } from '../browser.mjs'
 import * as lab from '../lab.mjs'
+import { measure } from '../lighthouse.mjs'
 import { report, seconds } from '../measures.mjs'
 import * as pages from '../pages.mjs'
 import { run, timed, until } from '../process.mjs'
@@ -130,7 +131,7 @@ test('from signing in to a guest and back to nothing', async t => {
   await step('bob finds it, and what one can do, without leaving the keyboard', async () => {
     const { page } = bob
     await page.goto('/')
-    await page.locator('html[data-alive]').waitFor()
+    await bob.alive()
     const option = name => page.getByRole('option', { name })
     await page.keyboard.press('Control+k')
     await option('Request a guest').waitFor()
@@ -139,7 +140,7 @@ test('from signing in to a guest and back to nothing', async t => {
     await bob.screenshot('story-palette')
     await page.keyboard.press('Enter')
     await page.waitForURL(`**${guest}`)
-    await page.locator('html[data-alive]').waitFor()
+    await bob.alive()
     await page.keyboard.press('Control+k')
     await page.keyboard.type('nothing-is-called-so')
     await page.locator('.palette').getByText('Nothing is called so').waitFor()
@@ -152,7 +153,7 @@ test('from signing in to a guest and back to nothing', async t => {
     visitors.push(carol)
     await carol.enter('carol', lab.lab.password)
     await carol.page.goto(guest)
-    assert.equal(await carol.page.getByRole('link', { name: 'Destroy', exact: true }).count(), 0)
+    assert.equal(await carol.page.getByRole('link', { name: 'Destroy guest', exact: true }).count(), 0)
     assert.equal((await carol.page.goto(`${guest}/destroy`)).status(), 403)
     const dave = await Visitor.open(browser, server)
     visitors.push(dave)
@@ -208,6 +209,14 @@ test('from signing in to a guest and back to nothing', async t => {
     assert.ok(!server.text().includes(password), 'no log holds the password')
   })
 
+  await step('pages are there before one notices, by Lighthouse', async () => {
+    const found = await measure(bob, ['/', '/guests', guest, '/projects/atlas', '/deployments'])
+    for (const [page, { paint, interaction }] of Object.entries(found)) {
+      assert.ok(paint < 500, `${page}: the largest part is painted after ${paint} ms`)
+      assert.ok(interaction < 100, `${page}: an interaction takes ${interaction} ms`)
+    }
+  })
+
   await step('bob stops and starts the guest', async () => {
     await pages.power(bob, guest, 'Stop')
     await pages.untilStatus(bob, guest, 'Stopped')
@@ -225,6 +234,45 @@ test('from signing in to a guest and back to nothing', async t => {
     await pages.removeKey(bob, fingerprint)
     await until('the second key off the guest', () => lab.pasted(shown, second.path, 'true').then(() => false, () => true))
     await lab.pasted(shown, key.path, 'true')
+  })
+
+  await step('alice says how much a project may take; bob sees what is left, and is refused at the form', async () => {
+    const set = async guests => {
+      await alice.page.goto('/quotas')
+      await alice.page.getByLabel('Guests', { exact: true }).fill(guests)
+      await pages.press(alice, 'Set what holds by default')
+      await alice.page.locator('main[data-page=quotas]').waitFor()
+    }
+    await set('many')
+    await pages.errorAt(alice, 'guests').waitFor()
+    await alice.page.getByLabel('Guests', { exact: true }).fill('1')
+    await pages.press(alice, 'Set what holds by default')
+    await alice.page.locator('#live-quotas tr', { hasText: 'atlas' }).getByText('1 of 1').waitFor()
+    await alice.screenshot('story-quotas')
+    const second = `second.${zone}`
+    await pages.fillRequest(bob, { name: second, project: 'atlas', environment: 'dev', size: 'xxsmall' })
+    // While it is typed already, and again by who sends it.
+    await pages.errorAt(bob, 'project').getByText(/atlas has taken 1 of 1 guest/).waitFor()
+    await bob.page.locator('.check-said').getByText('atlas has taken 1 of 1 guest.').waitFor()
+    await pages.press(bob, 'Request the guest')
+    await pages.summary(bob).getByText(/this takes 1 more: nothing is left.*ask an operator to raise its quota/).waitFor()
+    assert.equal(await bob.page.locator('[name=name]').inputValue(), second, 'what was typed is kept')
+    assert.match(await bob.page.locator('main form .taken').innerText(), /1 of 1 guest taken in atlas/)
+    await bob.screenshot('story-quota-refused')
+    // More for this project alone.
+    await alice.page.goto('/projects/atlas')
+    await alice.page.locator('#quota summary').click()
+    await alice.page.locator('#quota').getByLabel('DNS names', { exact: true }).fill('1')
+    await pages.press(alice, 'Set its quota')
+    await alice.page.locator('#quota dd', { hasText: 'nothing left, set for this project' }).waitFor()
+    await bob.page.goto(guest)
+    await bob.page.locator('#names .taken', { hasText: '1 of 1 DNS name taken in atlas' }).waitFor()
+    await bob.page.getByLabel('DNS name', { exact: true }).fill(`other.${zone}`)
+    await bob.page.getByRole('button', { name: 'Attach', exact: true }).click()
+    await pages.errorAt(bob, 'name').getByText(/atlas has taken 1 of 1 DNS name/i).waitFor()
+    await bob.page.goto('/projects/atlas')
+    assert.equal(await bob.page.locator('#quota form').count(), 0, 'a member sets nothing')
+    await set('')
   })
 
   await step('bob destroys it', async () => {

@@ -4,6 +4,8 @@
 //! is in the app. Here a request becomes a principal and typed values, one call, and an answer.
 
 mod assets;
+mod badge;
+mod bounded;
 pub mod config;
 pub mod connections;
 pub mod database;
@@ -16,6 +18,7 @@ mod member;
 mod pages;
 pub mod postgres;
 mod quota;
+mod root;
 mod security;
 pub mod serve;
 pub mod sessions;

@@ -1,23 +1,25 @@
 //! Who asks: the principal of a request, read anew for each from the id in the session.
 //!
 //! Who is not signed in sees the login page and nothing else: a page sends them there and
-//! remembers the way back, anything else answers 401. Whether a signed-in member may do what
+//! remembers the way back, a form is taken along, anything else answers 401. Whether a signed-in member may do what
 //! is asked is not decided here but in the controller. The API has its own: [`crate::doors::admit`].
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use axum::extract::{ConnectInfo, Request, State};
-use axum::http::{Extensions, HeaderMap, Method, StatusCode, Uri, header};
+use axum::extract::{ConnectInfo, FromRequest, Request, State};
+use axum::http::uri::PathAndQuery;
+use axum::http::{Extensions, HeaderMap, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Redirect, Response};
 use corpus_api::Principal;
-use corpus_app::Failure;
+use corpus_app::{ENDED, Failure};
 use corpus_controller::Error;
 use tower_sessions::Session;
 use url::form_urlencoded;
 
 use crate::config::Settings;
 use crate::doors::PREFIX;
+use crate::forms::{Form, ended};
 use crate::pages::{self, Extra};
 use crate::sessions;
 use crate::web::Web;
@@ -47,7 +49,7 @@ pub async fn admit(State(web): State<Web>, session: Session, mut request: Reques
         }
     };
     if who.is_none() && !PUBLIC.contains(&request.uri().path()) {
-        return to_login(request.method(), request.uri(), request.headers());
+        return to_login(&web, request).await;
     }
     if who.is_some() && request.method() == Method::GET && request.uri().path() == "/login" {
         return Redirect::to("/").into_response();
@@ -81,7 +83,8 @@ pub async fn principal(web: &Web, session: &Session) -> corpus_controller::Resul
     }
 }
 
-fn to_login(method: &Method, uri: &Uri, headers: &HeaderMap) -> Response {
+async fn to_login(web: &Web, request: Request) -> Response {
+    let (method, uri, headers) = (request.method(), request.uri(), request.headers());
     let accepts = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let is_page = method == Method::GET || method == Method::HEAD || method == Method::POST;
     if !is_page
@@ -92,12 +95,19 @@ fn to_login(method: &Method, uri: &Uri, headers: &HeaderMap) -> Response {
     {
         return (StatusCode::UNAUTHORIZED, "Sign in first.").into_response();
     }
-    let back = uri.path_and_query().map_or("/", |path| path.as_str());
-    if method == Method::POST || back == "/" {
-        return Redirect::to("/login").into_response();
+    if method == Method::POST {
+        return match Form::from_request(request, web).await {
+            Ok(posted) => ended::sign_in_first(&posted).await,
+            Err(refused) => refused,
+        };
     }
-    let next: String = form_urlencoded::byte_serialize(back.as_bytes()).collect();
-    Redirect::to(&format!("/login?next={next}")).into_response()
+    let back = uri.path_and_query().map(PathAndQuery::as_str).filter(|back| *back != "/");
+    let ended = sessions::is_named(&web.settings, headers).then_some((ENDED, "true"));
+    let asked = form_urlencoded::Serializer::new(String::new())
+        .extend_pairs(back.map(|back| ("next", back)))
+        .extend_pairs(ended)
+        .finish();
+    Redirect::to(&if asked.is_empty() { "/login".to_owned() } else { format!("/login?{asked}") }).into_response()
 }
 
 /// `next` if it leads to a page of ours, else the overview: never to another site.

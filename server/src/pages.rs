@@ -1,7 +1,7 @@
 //! Pages: leptos renders them, with what the request gives as context.
 //!
-//! One function renders all of them, for a GET as well as for the answer to a form that was
-//! refused. The path picks the page; the app decides the status unless a form or failure does.
+//! One function renders all of them, for a GET as well as for the answer to a form that can not be
+//! kept. The path picks the page; the app decides the status unless a form or failure does.
 
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
@@ -10,16 +10,20 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
+use axum::http::{Extensions, HeaderMap, HeaderValue, Method, StatusCode, Uri, Version, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use corpus_api::Principal;
+use corpus_app::route::Route;
 use corpus_app::{Answered, Caller, Failure, FormState, Realms};
 use futures::FutureExt;
 use leptos::config::LeptosOptions;
 use leptos::prelude::provide_context;
+use tower_http::compression::predicate::Predicate;
+use tower_http::compression::{CompressionLayer, CompressionLevel};
 
 use crate::doors::answers::Gate;
+use crate::forms::kept;
 use crate::member::Who;
 use crate::web::Web;
 
@@ -52,12 +56,42 @@ impl Extra {
 pub async fn page(State(web): State<Web>, request: Request) -> Response {
     let who = Who::of(request.extensions());
     let extra = if matches!(*request.method(), Method::GET | Method::HEAD) {
-        Extra::default()
+        shown_again(&web, who.as_ref(), request.uri()).await
     } else {
         let message = "Nothing takes a form at this address.".to_owned();
         Extra::failure(Failure { status: 404, title: "Not found".to_owned(), message })
     };
-    render(&web, request.headers(), request.uri(), who, extra).await
+    let may_compress = request.method() == Method::GET && says_nothing_of_a_link(request.uri());
+    let mut page = render(&web, request.headers(), request.uri(), who, extra).await;
+    if may_compress && page.status() == StatusCode::OK {
+        page.extensions_mut().insert(MayCompress);
+    }
+    page
+}
+
+/// Whether the address is the only one of its page. A page shows its address; some have others beside it, with any
+/// words in them.
+fn says_nothing_of_a_link(uri: &Uri) -> bool {
+    uri.query().is_none() && Route::of(uri.path()).path().is_some_and(|path| path == uri.path())
+}
+
+/// A page that may be sent compressed: the length of it says nothing that somebody else could have chosen. An
+/// answer to a form, which may hold a secret, and a page at an address with words of a link, in a query or before it,
+/// are none: beside such words the length would tell how much of the rest is like them (the attack that is called BREACH).
+#[derive(Debug, Clone, Copy)]
+struct MayCompress;
+
+/// Compresses such pages, as fast as can be.
+pub fn compression() -> CompressionLayer<impl Predicate> {
+    let is_page =
+        |_: StatusCode, _: Version, _: &HeaderMap, extensions: &Extensions| extensions.get::<MayCompress>().is_some();
+    CompressionLayer::new().quality(CompressionLevel::Fastest).compress_when(is_page)
+}
+
+/// The form that the page is asked to show again.
+async fn shown_again(web: &Web, who: Option<&Principal>, uri: &Uri) -> Extra {
+    let Some(who) = who else { return Extra::default() };
+    Extra { form: kept::find(web, who, uri).await, ..Extra::default() }
 }
 
 /// Renders the page of `uri` for `who`.

@@ -11,7 +11,8 @@ use axum::Router;
 use corpus_controller::mail::{MailError, Mailer};
 use corpus_controller::seal::{SealError, SealKeys};
 use corpus_controller::{Controller, Parts, ProjectGroups};
-use corpus_dns::{DnsError, DnsProvider, PowerDns, PowerDnsSettings};
+use corpus_dns::world::World;
+use corpus_dns::{DnsError, DnsProvider, PowerDns, PowerDnsSettings, Provider, Providers, Rfc2136, Rfc2136Settings};
 use corpus_git_server::{GitServer, Limits};
 use corpus_jobs::{Engine, EngineConfig};
 use secrecy::{ExposeSecret, SecretString};
@@ -20,7 +21,7 @@ use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::config::{Dns, Git, Settings};
+use crate::config::{Dns, DnsKind, Git, Settings};
 use crate::connections::{self, Places, Times};
 use crate::database::{Database, DatabaseError};
 use crate::login::{Accounts, Directory, DirectoryError, LocalError, Refused, Watch};
@@ -175,6 +176,8 @@ impl Server {
         beside.spawn(refused.keep(controller, stopping));
         let (controller, stopping, mailer) = (self.controller.clone(), self.stopping.clone(), self.mailer);
         beside.spawn(async move { controller.send_mail(mailer, stopping).await });
+        let (controller, stopping) = (self.controller.clone(), self.stopping.clone());
+        beside.spawn(controller.send_webhooks(stopping));
         let pushing = self.git.map(|git| git.run(self.stopping.clone()));
         let asking = self.watch.map(|(watch, every)| tokio::spawn(watch.run(every, self.stopping.clone())));
         let stopping = self.stopping.clone();
@@ -247,32 +250,53 @@ async fn open_git(settings: &Settings, controller: &Controller) -> Result<Option
 }
 
 fn parts(settings: &Settings, database: &Database, directory: Option<Directory>) -> Result<Parts, StartError> {
-    let authority = settings.dns.as_ref().map_or(SocketAddr::from(([127, 0, 0, 1], 53)), |dns| dns.server);
     let decided = corpus_controller::Settings {
         name: settings.public_url.host_str().unwrap_or("corpus").to_owned(),
         network: settings.guests.network,
         bridge: settings.guests.bridge.clone(),
         agent_binary: settings.agent_binary.clone(),
         image_folder: settings.image_folder.clone(),
-        authority,
         salt_bundle: settings.salt_bundle.clone(),
+        hooks_folder: settings.hooks_folder.clone(),
         git_url: settings.git.as_ref().map(Git::url),
+        public_url: settings.public_url.origin().ascii_serialization(),
         surroundings: surroundings::of(settings),
         rules: settings.rules(),
+        audit_days: settings.audit_days,
+        certificates: settings.certificates.clone(),
     };
-    let dns = settings.dns.as_ref().map(power_dns).transpose()?;
+    let dns = providers(&settings.dns)?;
+    let world = if settings.resolvers.is_empty() { World::of_system() } else { World::new(settings.resolvers.clone()) };
     let seal = SealKeys::load_or_create(&settings.seal_key_file)?;
     let groups = directory.map(|directory| Arc::new(directory) as Arc<dyn ProjectGroups>);
-    Ok(Parts { db: database.db.clone(), settings: decided, dns, groups, seal })
+    Ok(Parts { db: database.db.clone(), settings: decided, dns, world, groups, seal })
 }
 
-fn power_dns(dns: &Dns) -> Result<Arc<dyn DnsProvider>, DnsError> {
-    Ok(Arc::new(PowerDns::new(PowerDnsSettings {
-        api_url: dns.api_url.clone(),
-        api_key: dns.api_key.clone(),
-        server_id: dns.server_id.clone(),
-        nameservers: dns.nameservers.clone(),
-    })?))
+fn providers(all: &[Dns]) -> Result<Providers, DnsError> {
+    let mut providers = Providers::default();
+    for one in all {
+        // A loopback address is another server on each node: names are then resolved as the world does.
+        let resolver = Some(one.resolver_server).filter(|server| !server.ip().is_loopback());
+        providers.add(one.name.clone(), Provider { dns: provider(one)?, authority: one.server, resolver });
+    }
+    Ok(providers)
+}
+
+fn provider(dns: &Dns) -> Result<Arc<dyn DnsProvider>, DnsError> {
+    Ok(match &dns.kind {
+        DnsKind::PowerDns { api_url, api_key, server_id, nameservers } => Arc::new(PowerDns::new(PowerDnsSettings {
+            api_url: api_url.clone(),
+            api_key: api_key.clone(),
+            server_id: server_id.clone(),
+            nameservers: nameservers.clone(),
+        })?),
+        DnsKind::Rfc2136 { key_name, key, zones } => Arc::new(Rfc2136::new(Rfc2136Settings {
+            server: dns.server,
+            key_name: key_name.clone(),
+            key: key.clone(),
+            zones: zones.clone(),
+        })?),
+    })
 }
 
 /// The lines that show a new password of the administrator, this once.

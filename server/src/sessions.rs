@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use axum::extract::Request;
-use axum::http::HeaderValue;
-use axum::http::header::SET_COOKIE;
+use axum::http::header::{COOKIE, SET_COOKIE};
+use axum::http::{HeaderMap, HeaderValue};
 use axum::middleware::Next;
 use axum::response::Response;
 use corpus_database::{Conn, Db};
@@ -156,6 +156,40 @@ pub fn cookie_name(settings: &Settings) -> &'static str {
     if settings.is_https() { "__Host-corpus" } else { "corpus" }
 }
 
+/// Whether a request comes with a session, whatever it is worth.
+pub fn is_named(settings: &Settings, headers: &HeaderMap) -> bool {
+    cookie(headers, cookie_name(settings)).is_some()
+}
+
+fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    let lines = headers.get_all(COOKIE).iter().filter_map(|line| line.to_str().ok());
+    let mut pairs = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.split_once('='));
+    pairs.find(|(of, _)| of.trim() == name).map(|(_, value)| value.trim())
+}
+
+/// The cookie that says who signed in last at a browser, and nothing else: it outlives the session, whose cookie the
+/// browser drops when it ends, so that a form that comes later is bound to who typed it.
+const LAST_MEMBER: &str = "corpus_last_member";
+const A_YEAR_S: u32 = 31_536_000;
+
+/// Who signed in last at the browser of a request, as it says.
+pub fn last_member(headers: &HeaderMap) -> Option<UserId> {
+    cookie(headers, LAST_MEMBER)?.parse().ok()
+}
+
+/// In an answer: who has just signed in. [`secure_removal`] writes it behind the cookie of the session.
+#[derive(Debug, Clone)]
+pub struct Entered(HeaderValue);
+
+impl Entered {
+    /// This member.
+    pub fn new(settings: &Settings, member: UserId) -> Option<Self> {
+        let secure = if settings.is_https() { "; Secure" } else { "" };
+        let text = format!("{LAST_MEMBER}={member}; Path=/; HttpOnly; SameSite=Lax; Max-Age={A_YEAR_S}{secure}");
+        text.parse().ok().map(Self)
+    }
+}
+
 /// Completes the cookie that ends a session: browsers take a `__Host-` cookie only with
 /// `Secure`, which tower-sessions leaves out when it removes one.
 pub async fn secure_removal(request: Request, next: Next) -> Response {
@@ -163,6 +197,9 @@ pub async fn secure_removal(request: Request, next: Next) -> Response {
     let cookies: Vec<HeaderValue> = response.headers().get_all(SET_COOKIE).iter().map(with_secure).collect();
     response.headers_mut().remove(SET_COOKIE);
     for cookie in cookies {
+        response.headers_mut().append(SET_COOKIE, cookie);
+    }
+    if let Some(Entered(cookie)) = response.extensions_mut().remove() {
         response.headers_mut().append(SET_COOKIE, cookie);
     }
     response

@@ -6,7 +6,7 @@ use corpus_controller::Surroundings;
 use secrecy::ExposeSecret;
 use url::{Host, Url};
 
-use crate::config::Settings;
+use crate::config::{DnsKind, Settings};
 
 /// The hosts that the configuration names, and what the operator allows all the same.
 pub fn of(settings: &Settings) -> Surroundings {
@@ -14,22 +14,19 @@ pub fn of(settings: &Settings) -> Surroundings {
         .into_iter()
         .chain([settings.database_url.as_ref().and_then(|url| host_in(url.expose_secret()))])
         .chain([settings.ldap.as_ref().and_then(|ldap| host(&ldap.url))])
-        .chain([settings.mail.as_ref().and_then(|mail| host_in(mail.relay.expose_secret()))])
+        .chain([settings.mail.as_ref().and_then(|mail| host_in(mail.relay.url.expose_secret()))])
         .flatten()
         .collect();
-    if let Some(dns) = &settings.dns {
-        hosts.extend(host(&dns.api_url));
+    for dns in &settings.dns {
+        if let DnsKind::PowerDns { api_url, .. } = &dns.kind {
+            hosts.extend(host(api_url));
+        }
         hosts.extend([dns.server, dns.resolver_server].map(|server| server.ip().to_string()));
     }
     if let Some(git) = &settings.git {
         hosts.extend([git.public_host.clone(), git.listen.ip().to_string()]);
     }
-    Surroundings {
-        hosts,
-        allowed: settings.egress.clone(),
-        // A loopback address is another server on each node: names are then resolved as the world does.
-        authority: settings.dns.as_ref().map(|dns| dns.resolver_server).filter(|server| !server.ip().is_loopback()),
-    }
+    Surroundings { hosts, allowed: settings.egress.clone(), webhooks: settings.webhooks.clone() }
 }
 
 fn host_in(url: &str) -> Option<String> {
@@ -68,6 +65,12 @@ mod tests {
             server = "10.0.0.3:53"
             resolver_server = "10.0.0.4:53"
             nameservers = ["ns1.example.org"]
+            [dns.bind]
+            kind = "rfc2136"
+            server = "10.0.0.5:53"
+            key_name = "corpus"
+            key = "c2VjcmV0"
+            zones = ["example.org"]
             [git]
             public_host = "git.example.org"
             [mail]
@@ -88,6 +91,7 @@ mod tests {
                 "10.0.0.2",
                 "10.0.0.3",
                 "10.0.0.4",
+                "10.0.0.5",
                 "corpus.example.org",
                 "db.example.org",
                 "git.example.org",
@@ -96,7 +100,6 @@ mod tests {
             ]
         );
         assert_eq!(found.allowed, ["10.1.2.3:5432".parse().unwrap()]);
-        assert_eq!(found.authority, Some("10.0.0.4:53".parse().unwrap()));
         assert_eq!(host_in("postgres://corpus@%2Frun%2Fpostgresql/corpus"), None, "a socket in a folder");
         assert_eq!(host_in("postgres:///corpus?host=/run/postgresql"), None);
     }

@@ -18,19 +18,16 @@ use corpus_controller::Controller;
 use corpus_database::Db;
 use leptos::config::LeptosOptions;
 use tokio_util::sync::CancellationToken;
-use tower_http::limit::RequestBodyLimitLayer;
 use tower_http::request_id::{MakeRequestUuid, PropagateRequestIdLayer, SetRequestIdLayer};
 
 use crate::config::Settings;
 use crate::doors::events::Streams;
+use crate::doors::export::Exports;
 use crate::doors::{PREFIX, admit, ask, events, form, json, oauth};
 use crate::login::{Accounts, Directory, Login};
 use crate::quota::Quota;
 use crate::turns::Turns;
-use crate::{assets, finish, forms, health, member, pages, security, sessions, trace};
-
-/// The largest body of a request: no form comes near it.
-const BODY_LIMIT: usize = 256 * 1024;
+use crate::{assets, badge, bounded, finish, forms, health, member, pages, root, security, sessions, trace};
 
 /// The header with the id of a request, in answers and in the log.
 pub const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -48,6 +45,8 @@ pub struct Web {
     pub db: Db,
     /// The places of live events.
     pub streams: Arc<Streams>,
+    /// The places of exports.
+    pub exports: Arc<Exports>,
     /// Whose request is worked on.
     pub turns: Arc<Turns>,
     /// How many requests each member may send to the API.
@@ -74,6 +73,7 @@ impl Web {
             settings: Arc::new(settings),
             login: Arc::new(Login::new(accounts, directory, controller.clone())),
             streams: Arc::default(),
+            exports: Arc::default(),
             turns: Arc::default(),
             controller,
             stopping,
@@ -87,12 +87,15 @@ pub fn router(web: Web) -> Router {
     let open = Router::new()
         .route("/healthz", get(health::alive))
         .route("/readyz", get(health::ready))
+        .route("/badges/{project}/{environment}/{file}", get(badge::badge))
+        .route(root::PATH, get(root::root))
         .merge(oauth::router())
         .merge(assets::router(&web.settings.site_folder));
     members(&web)
         .merge(open)
         .layer(from_fn_with_state(web.clone(), security::refuse_cross_site))
-        .layer(RequestBodyLimitLayer::new(BODY_LIMIT))
+        .layer(from_fn(bounded::bounded))
+        .layer(pages::compression())
         .layer(from_fn_with_state(web.clone(), pages::for_a_panic))
         .layer(from_fn(json::as_problems))
         .layer(from_fn_with_state(web.clone(), security::headers))
@@ -201,11 +204,13 @@ fn reads() -> Routes {
 }
 
 fn forms() -> Routes {
-    use forms::{login, nodes, theme};
+    use forms::{guests, login, names, nodes, theme};
     Routes::default()
         .route("/login", post(login::sign_in))
         .route("/logout", post(login::sign_out))
         .route("/theme", post(theme::choose))
+        .route("/guests/choice", post(guests::choose))
+        .route("/names", post(names::attach))
         .route("/nodes/link", post(nodes::probe))
         .route("/nodes/{node}/probe", post(nodes::probe_again))
 }

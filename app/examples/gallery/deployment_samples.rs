@@ -5,10 +5,10 @@ use corpus_api::deployments::report::{
     DeployedCommit, DeploymentFault, DeploymentReport, PhaseReport, Proof, ProofMoment, RecipeReport, SaltState,
 };
 use corpus_api::deployments::{Deployment, DeploymentLine, DeploymentPart};
-use corpus_api::environments::{Archive, LiveRelease};
+use corpus_api::environments::{LiveRelease, ProjectEnvironment};
 use corpus_domain::{DeploymentId, DeploymentState, Environment, Outcome, Phase, Trigger};
 
-use crate::project_samples::{archives, before, commit_id, id, live, summary, word};
+use crate::project_samples::{archive, archives, before, commit_id, id, live, project, summary, whole, word};
 
 fn recipe(name: &str, outcome: Outcome, elapsed_ms: u64) -> RecipeReport {
     RecipeReport {
@@ -138,13 +138,7 @@ pub fn deployment(state: DeploymentState) -> Deployment {
         },
         live: Some(now.clone()),
         failed_tree: failed.then(|| format!("archives/{}/project.failed", summary.id)),
-        archives: [Archive {
-            deployment: summary.id,
-            ..archives().into_iter().next().unwrap_or_else(|| std::process::abort())
-        }]
-        .into_iter()
-        .chain(archives())
-        .collect(),
+        archives: archives(),
         lines: 452,
     };
     let waiting = matches!(state, DeploymentState::Waiting | DeploymentState::Superseded);
@@ -157,6 +151,18 @@ pub fn deployment(state: DeploymentState) -> Deployment {
         may_deploy: true,
         line: summary,
     }
+}
+
+/// The environment of a deployment as it is now, when that is over.
+pub fn around(detail: &Deployment) -> Option<ProjectEnvironment> {
+    let one = project(0).environments.into_iter().find(|one| one.environment == detail.line.environment);
+    let mut whole = whole(&one.filter(|_| detail.line.state.is_over() && detail.line.leader.is_none())?);
+    (whole.summary.leader.live, whole.summary.may_deploy) = (detail.live.clone(), detail.may_deploy);
+    if detail.line.state == DeploymentState::Live {
+        whole.archives.insert(0, archive(218, Some(217), "5aa9e10", Some("Tiles from the cache first"), 148));
+    }
+    whole.summary.previous = whole.archives.first().cloned();
+    Some(whole)
 }
 
 fn on_guest(number: u128, state: DeploymentState, fault: Option<&str>) -> DeploymentPart {

@@ -21,6 +21,7 @@ fn job(number: u128, title: &str, kind: JobKind, state: JobState) -> JobLine {
         created_at: before(200),
         started_at: (!waits).then(|| before(190)),
         ended_at: matches!(state, JobState::Done | JobState::Undone).then(|| before(188)),
+        cancelled_by: None,
         cancel_requested_at: None,
         error: matches!(state, JobState::Undone | JobState::Stuck)
             .then(|| "node-07.lyon.example.net did not answer for 60 s".into()),
@@ -103,6 +104,9 @@ pub fn job_details() -> Vec<Job> {
             comment: None,
             position: None,
             may_decide: true,
+            past_cancel: false,
+            asked: None,
+            dismissed_at: None,
             taken: 1,
             last_event: 12,
             line,

@@ -3,25 +3,35 @@
 use chrono::{DateTime, Duration, Utc};
 use corpus_api::Role;
 use corpus_api::deployments::{DeploymentLine, DeploymentPage};
+use corpus_api::environments::balance::{Balance, BalanceMember};
 use corpus_api::environments::{
     Archive, ConfigurationValue, EnvironmentGuest, EnvironmentSettings, EnvironmentSummary, LiveRelease,
     ProjectEnvironment,
 };
+use corpus_api::names::SiteAnswer;
 use corpus_api::principal::to_deploy;
+use corpus_api::projects::ending::{GoingEnvironment, GoingGuest, LeavingProject, NAMED, ProjectRemains};
 use corpus_api::projects::members::{Member, MemberPage};
 use corpus_api::projects::{
     Delivery, DeliveryWeek, DeploymentDuration, EnvironmentLine, FreeGuest, NewestDeployment, ProdEntry, Project,
     ProjectLine, ProjectPage,
 };
+use corpus_api::seen::Seen;
+use corpus_app::pages::environment_balance::SharedNames;
 use corpus_app::pages::project::Beside;
 use corpus_domain::{
-    CommitId, DeploymentId, DeploymentState, Environment, EnvironmentState, GuestId, GuestState, JobId, Origin,
-    ProjectRole, Trigger,
+    BalancePolicy, CommitId, DeploymentId, DeploymentState, DnsNameId, Environment, EnvironmentState, GuestId,
+    GuestRole, GuestState, JobId, JobState, NodeId, Origin, ProjectRole, Reachability, Stickiness, Trigger,
 };
 use uuid::Uuid;
 
 pub fn id(number: u128) -> Uuid {
     Uuid::from_u128(0x0199_d3c0_0000_7000_8000_0000_0000_0000 + number)
+}
+
+/// A site that has answered so for a while.
+pub fn answers(status: u16) -> SiteAnswer {
+    SiteAnswer { status: Some(status), problem: None, since: before(7_200), checked_at: before(9) }
 }
 
 pub fn before(seconds: i64) -> DateTime<Utc> {
@@ -57,6 +67,8 @@ pub fn summary(number: i64, environment: Environment, state: DeploymentState, tr
         guest: GuestId(id(22)),
         guest_name: word("staging.carto.example.net"),
         leader: None,
+        is_live: state == DeploymentState::Live && number >= 217,
+        seen: (state == DeploymentState::Live && number >= 217).then(seen).flatten(),
     }
 }
 
@@ -87,16 +99,29 @@ pub fn live(number: i64, seconds: i64) -> LiveRelease {
     }
 }
 
+/// What was live before #217 of staging, and before that.
 pub fn archives() -> Vec<Archive> {
-    (0..3)
-        .map(|at| Archive {
-            deployment: DeploymentId(id(217 - at)),
-            commit: Some(commit_id(if at == 0 { "5aa9e10" } else { "1d2a9c4" })),
-            at: Some(before(200 + 90_000 * i64::try_from(at).unwrap_or(0))),
-            bytes: 4_250_000,
-            has_failed_tree: at == 1,
-        })
-        .collect()
+    let long = "Cache tiles for <i>a whole day</i>, which is longer than the longest line that a card of the page has room for";
+    vec![
+        archive(217, Some(212), "1d2a9c4", Some(long), 90_200),
+        archive(212, Some(209), "9ad02f1", Some("A second zoom level"), 612_000),
+        Archive { has_failed_tree: true, ..archive(209, None, "0b5e77a", None, 1_900_000) },
+    ]
+}
+
+/// The archive before a deployment, of the release that another one made.
+pub fn archive(before_which: u128, made_by: Option<i64>, commit: &str, subject: Option<&str>, seconds: i64) -> Archive {
+    Archive {
+        deployment: DeploymentId(id(before_which)),
+        release: made_by.map(|number| DeploymentId(id(u128::from(number.unsigned_abs())))),
+        number: made_by,
+        commit: Some(commit_id(commit)),
+        subject: subject.map(str::to_owned),
+        pillar: Some(commit_id("0dd1e5")),
+        at: Some(before(seconds)),
+        bytes: 4_250_000,
+        has_failed_tree: false,
+    }
 }
 
 fn configuration() -> Vec<ConfigurationValue> {
@@ -121,6 +146,10 @@ fn guest(number: u128, name: &str) -> EnvironmentGuest {
         guest: GuestId(id(number)),
         name: word(name),
         guest_state: GuestState::Running,
+        node: NodeId(id(10)),
+        node_reachability: Reachability::Reachable,
+        guest_seen_at: Some(before(3)),
+        site: None,
         state: EnvironmentState::Ready,
         state_reason: None,
         hosts: vec![],
@@ -142,6 +171,7 @@ fn environment(project: &str, which: Environment, state: EnvironmentState, numbe
         environment: which,
         leader: EnvironmentGuest {
             guest_state,
+            site: (!hosts.is_empty()).then(|| answers(200)),
             state,
             state_reason: (state == EnvironmentState::Failed).then(|| "the guest has no git".into()),
             hosts,
@@ -151,12 +181,20 @@ fn environment(project: &str, which: Environment, state: EnvironmentState, numbe
             ..guest(20 + number, &name)
         },
         followers: Vec::new(),
+        seen: None,
         git_url: Some(format!("ssh://git@corpus.example.net:2222/{project}/{which}")),
         pillar_url: Some(format!("ssh://git@corpus.example.net:2222/{project}/{which}/pillar")),
         archives: if has_live { 3 } else { 0 },
+        previous: archives().into_iter().next().filter(|_| has_live),
         may_deploy: true,
         may_change: true,
     }
+    .judged()
+}
+
+/// What is seen of a guest that is as it should be.
+fn seen() -> Option<Seen> {
+    EnvironmentGuest { site: Some(answers(200)), ..guest(22, "staging.carto.example.net") }.seen(GuestRole::Leader)
 }
 
 /// An environment on three guests: one is behind, and one could not be set up.
@@ -172,6 +210,7 @@ pub fn several() -> EnvironmentSummary {
         followers: vec![EnvironmentGuest { hosts: vec![word("web-2.carto.example.net")], ..behind }, failed],
         ..environment("shop", Environment::Staging, EnvironmentState::Ready, 6)
     }
+    .judged()
 }
 
 /// An environment with what its own page shows.
@@ -201,6 +240,8 @@ fn projects() -> Vec<Project> {
         environments: environments.into_iter().map(|(which, state, at)| environment(name, which, state, at)).collect(),
         free_guests: vec![],
         may_change: true,
+        leaving: None,
+        preview: None,
     };
     let mut shop = project("shop", vec![(Dev, Failed, 5)]);
     shop.environments.push(several());
@@ -211,6 +252,45 @@ fn projects() -> Vec<Project> {
         project("new-one", vec![]),
         shop,
     ]
+}
+
+/// One that is being destroyed, or was in part.
+pub fn leaving(is_left: bool) -> Project {
+    let project = projects().swap_remove(0);
+    Project { may_change: false, leaving: Some(leaving_by(is_left)), ..project }
+}
+
+fn leaving_by(is_left: bool) -> LeavingProject {
+    let job_state = if is_left { JobState::Undone } else { JobState::Running };
+    LeavingProject { job: JobId(id(41)), job_state, since: before(90), for_good_since: is_left.then(|| before(60)) }
+}
+
+/// What goes with a project of several hundred guests; one that is on its way or was destroyed in part, if asked.
+pub fn remains(variant: &str) -> ProjectRemains {
+    let number = |at: usize| u128::try_from(at).unwrap_or_default();
+    let guest = |at: usize| GoingGuest {
+        guest: GuestId(id(100 + number(at))),
+        name: word(&format!("web-{at:03}.carto.example.net")),
+        environment: Environment::Prod,
+    };
+    ProjectRemains {
+        guest_count: 312,
+        guests: (1..=NAMED).map(guest).collect(),
+        name_count: 2,
+        names: vec![word("prod.carto.example.net"), word("tiles.carto.example.net")],
+        environments: vec![
+            GoingEnvironment { environment: Environment::Staging, is_live: false },
+            GoingEnvironment { environment: Environment::Prod, is_live: true },
+        ],
+        archive_count: 24,
+        deployment_count: 1_204,
+        robot_count: 1,
+        preview_count: 2,
+        member_count: 4,
+        members: ["ada", "bo", "cy", "di"].map(word).to_vec(),
+        open_jobs: 1,
+        leaving: matches!(variant, "leaving" | "left").then(|| leaving_by(variant == "left")),
+    }
 }
 
 /// Which of the deployments is a project's newest.
@@ -227,6 +307,7 @@ pub fn project_page(may_create: bool) -> ProjectPage {
             id: one.id,
             number: one.number,
             state: one.state,
+            trigger: one.trigger,
             ordered_at: one.ordered_at,
             ended_at: one.ended_at,
         }),
@@ -241,6 +322,7 @@ fn environment_line(one: &EnvironmentSummary) -> EnvironmentLine {
         environment: one.environment,
         state: one.leader.state,
         is_live: live.is_some(),
+        seen: one.seen.clone(),
         number: live.and_then(|live| live.number),
         commit: live.and_then(|live| live.commit.clone()),
         is_everywhere: one.followers.is_empty(),
@@ -262,6 +344,14 @@ pub fn project(at: usize) -> Project {
         ],
         _ => vec![],
     };
+    project
+}
+
+/// The first one while a job is on its staging.
+pub fn busy() -> Project {
+    let mut project = project(0);
+    let staging = project.environments.iter_mut().filter(|one| one.environment == Environment::Staging);
+    staging.for_each(|one| one.leader.job = Some(JobId(id(40))));
     project
 }
 
@@ -312,8 +402,32 @@ pub fn beside(at: usize) -> Beside {
             ],
             next: None,
         },
+        quota: crate::samples::quota(),
+        policy: Some(crate::samples::quota_policy()),
         prod_entry: ProdEntry::of(at == 4),
         deployments: if is_empty { vec![] } else { deployments() },
         delivery: if is_empty { Delivery::default() } else { delivery() },
+        undoes: Vec::new(),
+        badges: None,
+        previews: Some(crate::preview_samples::previews(is_empty)),
+        failed: Vec::new(),
     }
+}
+
+/// The names of an environment with several guests, one of which is out; of one guest none is shared.
+pub fn shared(summary: &EnvironmentSummary) -> SharedNames {
+    let guests = std::iter::once(&summary.leader).chain(&summary.followers);
+    let members = guests.enumerate().map(|(at, guest)| BalanceMember {
+        guest: guest.guest,
+        name: guest.name.clone(),
+        in_balance: at != 1,
+        why: (at == 1).then(|| "deployment #217 works on it".to_owned()),
+        since: (at == 1).then(|| before(8)),
+        requests: Some(if at == 1 { 0 } else { 12 }),
+        seen_at: Some(before(5)),
+    });
+    let names = vec![(DnsNameId(id(900)), word("shop.carto.example.net"))];
+    let names = if summary.followers.is_empty() { Vec::new() } else { names };
+    let balance = Balance::of(BalancePolicy::RoundRobin, Stickiness::Cookie, names, members.collect());
+    SharedNames { balance, elsewhere: Vec::new() }
 }

@@ -1,27 +1,48 @@
 //! Sample values of every kind of view, some of them hostile.
 
+#[path = "hook_samples.rs"]
+mod hook_samples;
 #[path = "job_samples.rs"]
 mod job_samples;
 
+pub use hook_samples::{hook, hooks};
 pub use job_samples::{job_details, jobs, log};
 
 use chrono::{DateTime, Duration, Utc};
 use corpus_api::Principal;
 use corpus_api::Version;
 use corpus_api::audit::AuditEntry;
+use corpus_api::certificates::{
+    CertificateAuthority, CertificateLine, CertificatePage, HttpsSettings, NameCertificate, ServedByNode,
+};
+use corpus_api::first_steps::{FirstStep, FirstSteps, Step};
 use corpus_api::guests::{Guest, GuestDifference, GuestEnvironment, GuestLine, GuestSafeguard};
 use corpus_api::keys::{KeyClaim, KeyPage, OwnKey};
 use corpus_api::logins::RefusedLogin;
 use corpus_api::names::{NameLine, NamePage};
 use corpus_api::nodes::{self, Drift, DriverFact, Node, NodeFacts, NodeLine, NodePage, NodeReading, NodeUse};
+use corpus_api::notices::{News, Notice, NoticePage};
 use corpus_api::overview::{Counts, FailedGuest, Overview};
+use corpus_api::principal::CameBy;
+use corpus_api::quotas::{ProjectQuota, QuotaPolicy, QuotaUse};
+use corpus_api::requests::asking::{AskForGuest, Wanted};
+use corpus_api::requests::rules::{CreateRequestRule, RequestRule};
+use corpus_api::requests::{Request, RequestLine};
+use corpus_api::robots::keys::DeployKey;
+use corpus_api::robots::{Robot, RobotLine};
+use corpus_api::sizes::{SizeLine, SizeRoom, Sizes};
 use corpus_api::tokens::{NewToken, Token, TokenPage, TokenText};
+use corpus_api::undoes::{UndoLine, Undoable};
+use corpus_api::views::View;
 use corpus_api::zones::{Zone, ZoneAccess};
+use corpus_app::asked::Listing;
 use corpus_controller::store::drift::Finding;
 use corpus_domain::{
-    Backing, Bytes, DnsNameId, DriftKind, Driver, Environment, Grant, GuestId, GuestNetwork, GuestState, IdRange,
-    JobId, MacAddress, Mode, NameState, NodeId, NodeState, Overcommit, ProjectName, Reachability, Room, Safeguard,
-    SizeProfile, SshKeyId, SshPort, TokenId, UserId, ZoneId,
+    Backing, Bytes, CertificateId, CertificateSource, CertificateState, DeploymentState, DnsNameId, DriftKind, Driver,
+    Environment, Grant, GuestId, GuestNetwork, GuestState, IdRange, JobId, JobKind, JobState, KeyClaimId, MacAddress,
+    Mode, NameState, NodeId, NodeState, NoticeId, Overcommit, ProjectName, ProjectRole, QuotaOf, Reachability,
+    RequestId, RequestOf, RequestRuleId, RequestState, Room, Safeguard, SizeProfile, SshKeyId, SshPort, TokenId,
+    Trigger, UndoId, UserId, Verdict, ViewId, ViewedList, ZoneId,
 };
 use corpus_protocol::SafeguardFact;
 use uuid::Uuid;
@@ -49,6 +70,8 @@ pub fn operator() -> Principal {
         ops: true,
         roles: std::collections::BTreeMap::default(),
         token: None,
+        robot: None,
+        came_by: CameBy::default(),
     }
 }
 
@@ -65,6 +88,8 @@ pub fn counts() -> Counts {
         deployments_running: 1,
         jobs: 2,
         jobs_stuck: 1,
+        requests: 1,
+        unread: 3,
     }
 }
 
@@ -80,6 +105,131 @@ pub fn projects() -> Vec<ProjectName> {
     vec![word("atlas-web"), word("carto-api")]
 }
 
+/// Each size, and where there is room for it.
+/// A project that has a limit of everything but storage: guests by the policy, memory of its own.
+pub fn quota() -> ProjectQuota {
+    ProjectQuota::of(word("atlas-web"), |of| match of {
+        QuotaOf::Guests => QuotaUse::of(3, Some(5), false),
+        QuotaOf::Memory => QuotaUse::of(6 << 30, Some(8 << 30), true),
+        QuotaOf::Cpu => QuotaUse::of(4000, Some(2000), false),
+        QuotaOf::Storage => QuotaUse::of(12_000_000_000, None, true),
+        QuotaOf::Names => QuotaUse::of(1, Some(10), false),
+        QuotaOf::Ports => QuotaUse::of(0, Some(5), false),
+    })
+}
+
+/// What holds by default.
+pub fn requests() -> Vec<RequestLine> {
+    vec![request(true).line, request(false).line]
+}
+
+/// A guest that was asked for, open or refused.
+pub fn request(open: bool) -> Request {
+    let wanted = AskForGuest {
+        name: word("load.example.net"),
+        project: word("atlas-web"),
+        environment: Environment::Dev,
+        size: SizeProfile::Large,
+        node: None,
+        memory: None,
+        cpu: None,
+        processes: None,
+        io_weight: None,
+        backing: None,
+        driver: None,
+        image: None,
+        mode: None,
+        ip: None,
+        mac: None,
+        names: corpus_api::guests::WantedNames::default(),
+        autostart: true,
+        privileged: None,
+        instead_of: None,
+        comment: word("A load test next week, then it is destroyed"),
+    };
+    let now = Utc::now();
+    let line = RequestLine {
+        id: RequestId(id(if open { 1 } else { 2 })),
+        operation: RequestOf::RequestGuest,
+        title: "Guest load.example.net, large for atlas-web dev".to_owned(),
+        asker: "dev.lead".to_owned(),
+        project: Some(word("atlas-web")),
+        state: if open { RequestState::Open } else { RequestState::Refused },
+        created_at: now - Duration::minutes(9),
+        expires_at: now + Duration::days(14),
+        decided_at: (!open).then_some(now),
+        decided_by: (!open).then(|| "ops".to_owned()),
+        rule: None,
+    };
+    Request {
+        line,
+        wanted: Wanted::RequestGuest(Box::new(wanted)),
+        changed: None,
+        reason: (!open).then(|| "Use a medium one: there is room for that".to_owned()),
+        path: None,
+        job: None,
+        may_decide: open,
+        may_withdraw: false,
+    }
+}
+
+/// Rules that decide the simple ones.
+pub fn request_rules() -> Vec<RequestRule> {
+    let rule = CreateRequestRule {
+        operation: RequestOf::RequestGuest,
+        environments: vec![Environment::Dev].try_into().unwrap_or_default(),
+        size: Some(SizeProfile::Small),
+        nodes: corpus_api::requests::rules::RuleNodes::default(),
+        projects: corpus_api::zones::ZoneProjects::default(),
+        zone: None,
+        verdict: Verdict::Approve,
+        reason: None,
+    };
+    let (id, said, created_at) = (RequestRuleId(id(3)), rule.said(), Utc::now());
+    vec![RequestRule { id, rule, said, created_by: Some(word("ops")), created_at }]
+}
+
+pub fn quota_policy() -> QuotaPolicy {
+    QuotaPolicy::of(|of| match of {
+        QuotaOf::Guests | QuotaOf::Ports => Some(5),
+        QuotaOf::Memory => Some(4 << 30),
+        QuotaOf::Cpu => Some(2000),
+        QuotaOf::Storage => None,
+        QuotaOf::Names => Some(10),
+    })
+}
+
+pub fn sizes() -> Sizes {
+    let line = |(at, size): (usize, &SizeProfile)| {
+        let limits = size.limits();
+        let nodes = 3_u32.saturating_sub(u32::try_from(at / 3).unwrap_or_default());
+        let room = [Environment::Dev, Environment::Staging].map(|environment| {
+            let on = (1..=nodes).map(|number| format!("node-0{number}.paris.example.net")).collect();
+            SizeRoom { environment, nodes, of: 3, on }
+        });
+        SizeLine { size: *size, storage: size.storage(), memory: limits.memory, cpu: limits.cpu, room: room.to_vec() }
+    };
+    Sizes { items: SizeProfile::ALL.iter().enumerate().map(line).collect() }
+}
+
+/// A list with nothing asked of it, and two views that are kept of it.
+pub fn listing() -> Listing {
+    let view = |number, name: &str, query: &str| View {
+        id: ViewId(id(number)),
+        list: ViewedList::Guests,
+        name: name.to_owned(),
+        query: query.to_owned(),
+    };
+    let views = vec![view(0xa0, "My prod guests", "environment=prod"), view(0xa1, "<b>Failed</b>", "state=failed")];
+    Listing { views, ..Listing::default() }
+}
+
+/// The same, asked something that is no view yet.
+pub fn listing_asked() -> Listing {
+    let query = [("q".to_owned(), "www".to_owned())].into();
+    Listing { here: "q=www".to_owned(), views: listing().views, ..Listing::of(query) }
+}
+
 fn used(memory: u64, storage: u64) -> NodeUse {
     let hundredth = 640_000_000;
     NodeUse {
@@ -87,6 +237,7 @@ fn used(memory: u64, storage: u64) -> NodeUse {
         memory_used: Bytes(hundredth * memory),
         storage_total: Bytes(20_000_000_000 * 100),
         storage_used: Bytes(20_000_000_000 * storage),
+        storage_promised: Bytes(20_000_000_000),
     }
 }
 
@@ -165,6 +316,7 @@ fn line(
     (memory, storage): (u64, u64),
 ) -> NodeLine {
     NodeLine {
+        name: None,
         id: NodeId(id(10 + number)),
         address: word(address),
         state,
@@ -187,6 +339,7 @@ fn line(
 fn node(line: NodeLine) -> Node {
     let reachable = line.reachability == Reachability::Reachable;
     Node {
+        dns_name: None,
         ssh_port: 22,
         ssh_user: word("root"),
         fingerprint: FINGERPRINT.into(),
@@ -235,15 +388,22 @@ fn name(number: u128, text: &str, state: NameState) -> NameLine {
     NameLine {
         id: DnsNameId(id(60 + number)),
         name: word(text),
-        zone: ZoneId(id(71)),
-        zone_name: word("atlas.example.net"),
+        wildcard: false,
+        zone: Some(ZoneId(id(71))),
+        zone_name: Some(word("atlas.example.net")),
         guest: GuestId(id(20)),
         guest_name: word("www.atlas.example.net"),
+        environment: None,
         state,
         state_reason: (state == NameState::Failed).then(|| "The name server ns1.example.net does not answer.".into()),
         answered_at: (state == NameState::Attached).then(|| before(12)),
+        unanswered_since: None,
+        unanswered_reason: None,
+        site: None,
         target: Some("203.0.113.11".into()),
+        target_ipv6: None,
         job: (state == NameState::Wanted).then(|| JobId(id(41))),
+        https: state == NameState::Attached,
     }
 }
 
@@ -258,9 +418,11 @@ fn guest_line(number: u128, text: &str, state: GuestState, environment: Environm
         project: word("atlas-web"),
         environment,
         node: NodeId(id(11)),
+        node_name: None,
         node_address: word("node-01.paris.example.net"),
         node_reachability: if number == 2 { Reachability::Unreachable } else { Reachability::Reachable },
         size: SizeProfile::Medium,
+        memory: SizeProfile::Medium.limits().memory,
         ip: up.then_some(ip),
         ssh_port: up.then(|| SshPort::try_from(40_012).unwrap_or_else(|_| std::process::abort())),
         privileged: (number == 2).then(|| word("serves NFS to the others")),
@@ -348,9 +510,30 @@ pub fn zones() -> Vec<Zone> {
         names,
         access: if number == 1 { ZoneAccess::Only } else { ZoneAccess::All },
         projects: if number == 1 { vec![word("atlas-web"), word("carto-api")] } else { vec![] },
+        provider: corpus_domain::ProviderName::first(),
+        ttl_s: corpus_api::words::ZoneTtl::USUAL,
         created_at: before(900_000),
     };
     vec![zone(1, "atlas.example.net", 3), zone(2, "carto.example.net", 0)]
+}
+
+pub fn claim() -> corpus_api::claims::NameClaim {
+    corpus_api::claims::NameClaim {
+        id: corpus_domain::NameClaimId(id(95)),
+        name: word("www.atlas.example"),
+        guest: GuestId(id(20)),
+        guest_name: word("www.atlas.example.net"),
+        target: Some("203.0.113.11".into()),
+        target_ipv6: Some("2001:db8::11".into()),
+        proof_name: "_corpus-challenge.www.atlas.example".into(),
+        proof: "5f2b8c1de0a94f37b6c2a1908d7e64f1c0b3a592".into(),
+        leads: true,
+        proven: false,
+        answered: vec!["203.0.113.11".into()],
+        problem: None,
+        asked_at: Some(before(1)),
+        expires_at: before(-8000),
+    }
 }
 
 pub fn keys() -> KeyPage {
@@ -361,10 +544,57 @@ pub fn keys() -> KeyPage {
         fingerprint: FINGERPRINT.into(),
         comment: comment.into(),
         created_at: before(700_000),
+        last_used_at: None,
     };
     let items =
         vec![key(1, "dev.lead@laptop", "ssh-ed25519", 256), key(2, "<img src=x onerror=alert(1)>", "ssh-rsa", 4096)];
     KeyPage { items, next: None }
+}
+
+pub fn undoes() -> Vec<UndoLine> {
+    let (created_at, expires_at) = (before(60), before(-540));
+    let said = "The key dev.lead@old-laptop was removed.".to_owned();
+    vec![UndoLine { id: UndoId(id(700)), of: Undoable::Key, said, ready: true, created_at, expires_at }]
+}
+
+pub fn notices() -> NoticePage {
+    let news = [
+        News::Deployment {
+            project: word("atlas-web"),
+            environment: Environment::Prod,
+            number: 41,
+            guest: None,
+            state: DeploymentState::RolledBack,
+            trigger: Trigger::Push,
+            by: "dev.two".to_owned(),
+            fault: Some("10_web: exit status 1".to_owned()),
+            failed_before: None,
+        },
+        News::Job {
+            job: JobId(id(701)),
+            kind: Some(JobKind::GuestCreate),
+            title: "Create guest shop.example.org on node-03.example.net".to_owned(),
+            state: JobState::Undone,
+            reason: Some("Copy the image: the disk of the node is full".to_owned()),
+        },
+        News::KeyClaim {
+            claim: KeyClaimId(id(702)),
+            fingerprint: "SHA256:bPeS4tJoqtnpEDbGEyx9wvj8Lr8yE6n8Wk5b4pQn3Sw".to_owned(),
+        },
+        News::Job {
+            job: JobId(id(703)),
+            kind: Some(JobKind::GuestEnlarge),
+            title: "Enlarge guest www.example.org to medium, 10 GB".to_owned(),
+            state: JobState::Done,
+            reason: None,
+        },
+    ];
+    let items = news.into_iter().zip(710..).map(|(news, number)| {
+        let (title, detail, path) = (news.title(), news.detail(), news.path());
+        let (created_at, unread) = (before(420), number < 712);
+        Notice { id: NoticeId(id(number)), title, detail, path, news, created_at, unread }
+    });
+    NoticePage { items: items.collect(), next: None }
 }
 
 pub fn tokens() -> TokenPage {
@@ -389,6 +619,32 @@ pub fn new_token() -> NewToken {
     NewToken { id, name, scope: Grant::Deploy, expires_at: before(-7_000_000), token: TokenText::of(&[0x5A; 32]) }
 }
 
+pub fn robot() -> Robot {
+    let line = RobotLine {
+        robot: word("ci"),
+        role: ProjectRole::Developer,
+        environments: vec![Environment::Dev, Environment::Staging],
+        expires_at: None,
+        created_by: Some(word("dev.lead")),
+        created_at: before(700_000),
+        tokens: 2,
+        keys: 1,
+        last_used_at: Some(before(130)),
+    };
+    let key = DeployKey {
+        id: SshKeyId(id(90)),
+        algorithm: "ssh-ed25519".into(),
+        bits: 256,
+        fingerprint: FINGERPRINT.into(),
+        comment: "<img src=x onerror=alert(1)>".into(),
+        scope: Grant::Deploy,
+        created_at: before(700_000),
+        expires_at: Some(before(-7_000_000)),
+        last_used_at: Some(before(4_000)),
+    };
+    Robot { version: line.version(), line, login: word("carto-api/ci"), tokens: tokens().items, keys: vec![key] }
+}
+
 pub fn key_claim() -> KeyClaim {
     let text = format!(
         "I move my SSH key {FINGERPRINT} to the account dev.lead of Corpus at corpus.example.net: 9sZpQ2xTn7LbVw4rKc8YdHf3MgJt6AeU"
@@ -404,13 +660,20 @@ pub fn key_claim() -> KeyClaim {
 
 pub fn audit() -> Vec<AuditEntry> {
     let row = |seconds, action: &str, subject: &str, detail| AuditEntry {
+        id: corpus_domain::AuditId(id(95)),
         at: before(seconds),
         actor: "dev.lead".into(),
+        robot: false,
+        door: Some(corpus_domain::Door::Page),
+        token: None,
+        project: action.starts_with("guest").then(|| "atlas".to_owned()),
         action: action.into(),
         subject: subject.into(),
         detail,
     };
+    let by_token = |row| AuditEntry { door: Some(corpus_domain::Door::Api), token: Some("Jenkins".into()), ..row };
     vec![
+        by_token(row(30, "deployment.order", "atlas", serde_json::json!({ "environment": "dev" }))),
         row(60, "guest.request", "new.carto.example.net", serde_json::json!({ "node": "node-01.paris.example.net" })),
         row(4_000, "guest.reveal", "www.atlas.example.net", serde_json::json!({})),
         row(
@@ -435,4 +698,76 @@ pub fn refused_logins() -> Vec<RefusedLogin> {
         row("dev.lead", "192.0.2.44", "wrong login or password", 3),
         row("", "2001:db8:0:1::", "too many attempts", 9_871),
     ]
+}
+
+/// The first steps of an operator of a new installation, or of a new member.
+pub fn first_steps(ops: bool) -> FirstSteps {
+    let step = |step, done, may| FirstStep { step, done, may };
+    let of_operators = [
+        step(Step::LinkNode, true, true),
+        step(Step::InitializeNode, false, true),
+        step(Step::CreateZone, false, true),
+    ];
+    let of_all = [
+        step(Step::AddKey, false, true),
+        step(Step::Project, false, ops),
+        step(Step::RequestGuest, false, false),
+        step(Step::Push, false, false),
+    ];
+    let of_all = of_all.into_iter().filter(|one| !ops || one.step == Step::Project);
+    let steps = of_operators.into_iter().filter(|_| ops).chain(of_all).collect();
+    FirstSteps { dismissed: false, steps, project: None }
+}
+
+/// A name with its certificate, of the authority of Corpus; the last try for the next one failed, or not.
+pub fn certificate(failed: bool) -> (NameLine, NameCertificate, CertificateAuthority) {
+    let line = name(1, "www.atlas.example.net", NameState::Attached);
+    let served = ServedByNode {
+        source: CertificateSource::Internal,
+        names: vec![word("www.atlas.example.net")],
+        issuer: "corpus.example.org certificate authority".into(),
+        serial: "5e:0c:71:aa:93:1f:44:02".into(),
+        not_before: before(40 * 86_400),
+        not_after: before(-50 * 86_400),
+        renew_at: Some(before(-20 * 86_400)),
+    };
+    let state = if failed { CertificateState::Failed } else { CertificateState::Served };
+    let problem = failed.then(|| "The directory does not reach http://www.atlas.example.net/: open port 80.".into());
+    let next = failed.then(|| before(-3600));
+    let https = HttpsSettings { redirect: true, hsts_s: Some(86_400) };
+    let shown = NameCertificate::new(line.id, state, Some(served), problem, next, None, https);
+    let authority = CertificateAuthority {
+        certificate: "-----BEGIN CERTIFICATE-----\n…\n-----END CERTIFICATE-----\n".into(),
+        fingerprint: ["3A"; 32].join(":"),
+        not_after: before(-20 * 365 * 86_400),
+    };
+    (line, shown, authority)
+}
+
+/// One that is about to end, one that should have been renewed, and one that is well.
+pub fn certificates() -> CertificatePage {
+    let line = |number: u128, text: &str, left: i64, source| CertificateLine {
+        id: CertificateId(id(130 + number)),
+        name: DnsNameId(id(60 + number)),
+        dns_name: word(text),
+        wildcard: number == 2,
+        project: word("atlas-web"),
+        source,
+        issuer: if source == CertificateSource::Uploaded {
+            "Some issuer R3"
+        } else {
+            "corpus.example.org certificate authority"
+        }
+        .into(),
+        not_before: before((365 - left) * 86_400),
+        not_after: before(-left * 86_400),
+        renew_at: None,
+        problem: (number == 1).then(|| "The directory does not answer.".into()),
+    };
+    let items = vec![
+        line(1, "www.atlas.example.net", 5, CertificateSource::Uploaded),
+        line(2, "preview.atlas.example.net", 30, CertificateSource::Internal),
+        line(3, "shop.atlas.example.net", 80, CertificateSource::Internal),
+    ];
+    CertificatePage { items, next: None }
 }

@@ -50,7 +50,8 @@ pub fn notice(tone: Tone, what: impl Into<String>, more: AnyView) -> AnyView {
         Tone::Fail => "banner fail",
         Tone::Busy => "banner busy",
         Tone::Ok => "banner ok",
-        Tone::Warn | Tone::Off => "banner",
+        Tone::Warn => "banner",
+        Tone::Wait | Tone::Off => "banner off",
     };
     view! { <div class=class role="status">{status(tone, what)}<div class="more">{more}</div></div> }.into_any()
 }

@@ -49,7 +49,8 @@ pub fn drift_card(principal: &Principal, node: &Node) -> Option<AnyView> {
             view! { <ul class="items drift">{items}</ul>{repair(node)} }.into_any()
         }
     };
-    Some(card("drift", "As it should be", checked.into_any(), body))
+    let title = if node.drift.is_empty() { "As it should be" } else { "Not as it should be" };
+    Some(card("drift", title, checked.into_any(), body))
 }
 
 fn item(one: &Drift) -> AnyView {

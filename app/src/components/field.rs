@@ -2,6 +2,7 @@
 //!
 //! What was typed goes before what is suggested; a password never comes back.
 
+use corpus_api::guests::GuestLine;
 use corpus_domain::SizeProfile;
 use leptos::prelude::*;
 
@@ -22,6 +23,10 @@ pub struct Field {
     required: bool,
     mode: Option<&'static str>,
     placeholder: Option<String>,
+    form: &'static str,
+    choices: Option<&'static str>,
+    too_late: bool,
+    now: Option<String>,
 }
 
 impl Field {
@@ -40,6 +45,10 @@ impl Field {
             required: false,
             mode: None,
             placeholder: None,
+            form: "",
+            choices: None,
+            too_late: form.was_too_late(),
+            now: None,
         }
     }
 
@@ -49,10 +58,14 @@ impl Field {
         self
     }
 
-    /// What it holds before anyone typed, or a link began it.
+    /// What it holds before anyone typed, or a link began it. Of a form that came too late it is said beside what
+    /// was typed: that is what somebody else made it meanwhile.
     pub fn suggest(mut self, value: impl Into<String>) -> Self {
+        let value = value.into();
         if !self.sent && self.value.is_empty() {
-            self.value = value.into();
+            self.value = value;
+        } else if self.too_late && self.value != value {
+            self.now = Some(value);
         }
         self
     }
@@ -60,6 +73,22 @@ impl Field {
     /// What it stands for while it is empty.
     pub fn placeholder(mut self, value: impl Into<String>) -> Self {
         self.placeholder = Some(value.into());
+        self
+    }
+
+    /// Of a form that stands beside another one with a field of this name.
+    pub fn beside(mut self, form: &'static str) -> Self {
+        debug_assert!(
+            form.is_empty() || BESIDE.contains(&form),
+            "{form} is not among the forms that stand beside others"
+        );
+        self.form = form;
+        self
+    }
+
+    /// What may be typed is told by the list of this id.
+    pub fn choices(mut self, id: &'static str) -> Self {
+        self.choices = Some(id);
         self
     }
 
@@ -96,25 +125,30 @@ impl Field {
     }
 
     fn id(&self) -> String {
-        format!("f-{}", self.name)
+        field_id(self.form, self.name)
     }
 
     fn described(&self) -> Option<String> {
-        let ids = [self.error.as_ref().map(|_| "error"), self.hint.as_ref().map(|_| "hint")];
-        let ids: Vec<String> = ids.into_iter().flatten().map(|what| format!("f-{}-{what}", self.name)).collect();
+        let now = self.now.as_ref().map(|_| "now");
+        let ids = [self.error.as_ref().map(|_| "error"), now, self.hint.as_ref().map(|_| "hint")];
+        let ids: Vec<String> = ids.into_iter().flatten().map(|what| format!("{}-{what}", self.id())).collect();
         (!ids.is_empty()).then(|| ids.join(" "))
     }
 
     fn around(&self, control: AnyView) -> AnyView {
         let error =
-            self.error.clone().map(|text| view! { <p class="error" id=format!("f-{}-error", self.name)>{text}</p> });
-        let hint =
-            self.hint.clone().map(|text| view! { <p class="hint" id=format!("f-{}-hint", self.name)>{text}</p> });
+            self.error.clone().map(|text| view! { <p class="error" id=format!("{}-error", self.id())>{text}</p> });
+        let now = self.now.clone().map(|text| {
+            let text = if text.is_empty() { "nothing".to_owned() } else { text };
+            view! { <p class="hint strong" id=format!("{}-now", self.id())>"Now: "{text}</p> }
+        });
+        let hint = self.hint.clone().map(|text| view! { <p class="hint" id=format!("{}-hint", self.id())>{text}</p> });
         view! {
             <div class="field">
                 <label for=self.id()>{self.label.clone()}</label>
                 {control}
                 {error}
+                {now}
                 {hint}
             </div>
         }
@@ -125,7 +159,7 @@ impl Field {
     pub fn input(self) -> AnyView {
         let control = view! {
             <input id=self.id() name=self.name type=self.kind value=self.value.clone() class=self.class
-                autocomplete=self.complete required=self.required inputmode=self.mode placeholder=self.placeholder.clone() spellcheck="false" autocapitalize="none"
+                autocomplete=self.complete list=self.choices required=self.required inputmode=self.mode placeholder=self.placeholder.clone() spellcheck="false" autocapitalize="none"
                 aria-invalid=self.error.is_some().then_some("true") aria-describedby=self.described()/>
         }
         .into_any();
@@ -134,7 +168,9 @@ impl Field {
 
     /// As a text of several lines; its content is set as a whole, since a marker of the
     /// renderer would show in it.
-    pub fn lines(self, rows: u8) -> AnyView {
+    pub fn lines(mut self, rows: u8) -> AnyView {
+        // A long text of now stands beside the form.
+        self.now = None;
         let control = view! {
             <textarea id=self.id() name=self.name rows=rows.to_string() class=self.class autocomplete=self.complete
                 required=self.required spellcheck="false" autocapitalize="none"
@@ -171,6 +207,28 @@ impl Field {
         .into_any();
         self.around(control)
     }
+}
+
+/// Forms of a page whose fields have ids of their own, since they stand beside other forms.
+const BESIDE: [&str; 13] = [
+    "view",
+    "attach",
+    "robot-token",
+    "robot-key",
+    "ask",
+    "refuse",
+    "allow",
+    "publish",
+    "block",
+    "network",
+    "claim",
+    "dns-name",
+    "ttl",
+];
+
+/// The id of a field in a form.
+pub fn field_id(form: &str, name: &str) -> String {
+    if BESIDE.contains(&form) { format!("f-{form}-{name}") } else { format!("f-{name}") }
 }
 
 /// A choice of several, as check boxes under one legend.
@@ -210,7 +268,8 @@ pub fn check(
     hint: &'static str,
     suggested: bool,
 ) -> AnyView {
-    let checked = if form.was_sent() { form.value(name) == Some("true") } else { suggested };
+    // A hidden field may say what is sent of an empty box.
+    let checked = if form.was_sent() { form.all(name).any(|one| one == "true") } else { suggested };
     view! {
         <div class="field">
             <label class="check">
@@ -221,6 +280,11 @@ pub fn check(
         </div>
     }
     .into_any()
+}
+
+/// What a guest may take at most, in plain words.
+pub fn size_of(guest: &GuestLine) -> String {
+    format!("{}, {} memory ({})", guest.size.storage().gb(), guest.memory, guest.size)
 }
 
 /// The options of size profiles, each with its storage.

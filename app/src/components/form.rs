@@ -2,9 +2,10 @@
 
 use leptos::prelude::*;
 
+use super::field::field_id;
 use crate::form::{FormState, sentence};
 
-/// All errors of a form, each a link to its field; nothing when there are none.
+/// What is said of a form that is shown again: all errors, each a link to its field; nothing when there are none.
 pub fn error_summary(form: &FormState) -> AnyView {
     if form.errors.is_empty() && form.message.is_none() {
         return ().into_any();
@@ -13,12 +14,15 @@ pub fn error_summary(form: &FormState) -> AnyView {
     let links = form
         .errors
         .iter()
-        .map(|(field, text)| view! { <li><a href=format!("#f-{field}")>{sentence(text)}</a></li> })
+        .map(
+            |(field, text)| view! { <li><a href=format!("#{}", field_id(&form.form, field))>{sentence(text)}</a></li> },
+        )
         .collect_view();
+    let title = if form.was_held_up() { "This was not sent" } else { "This was not accepted" };
     let list = (!form.errors.is_empty()).then(|| view! { <ul>{links}</ul> });
     view! {
         <div class="errors" id="error-summary" role="alert" tabindex="-1" autofocus="">
-            <h2>"This was not accepted"</h2>
+            <h2>{title}</h2>
             {message}
             {list}
         </div>
@@ -35,10 +39,11 @@ pub fn action(post: String, word: &'static str, class: &'static str, disabled: O
 pub fn action_at(
     post: String,
     hidden: AnyView,
-    word: &'static str,
+    word: impl Into<String>,
     class: &'static str,
     disabled: Option<String>,
 ) -> AnyView {
+    let word = word.into();
     let off = disabled.is_some();
     view! {
         <form method="post" action=post class="inline">
@@ -56,6 +61,12 @@ pub fn shown_at(page: &str, form: &str) -> AnyView {
         <input type="hidden" name="_form" value=form.to_owned()/>
     }
     .into_any()
+}
+
+/// In a form that asks again: the job that could not do it before.
+pub fn instead_of(form: &FormState) -> Option<AnyView> {
+    let job = form.value("instead_of")?.to_owned();
+    Some(view! { <input type="hidden" name="instead_of" value=job/> }.into_any())
 }
 
 /// In a form: the page that shows it, to which one comes back in any case.

@@ -10,6 +10,8 @@ pub enum Tone {
     Ok,
     /// Something is being done: a turning ring.
     Busy,
+    /// It waits for its turn: a dotted ring.
+    Wait,
     /// Look at it soon: a triangle.
     Warn,
     /// Broken: a diamond.
@@ -23,6 +25,7 @@ impl Tone {
         match self {
             Self::Ok => "status ok",
             Self::Busy => "status busy",
+            Self::Wait => "status wait",
             Self::Warn => "status warn",
             Self::Fail => "status fail",
             Self::Off => "status off",

@@ -50,12 +50,29 @@ pub fn copied(what: &'static str, label: &'static str, value: impl Into<String>)
     let value = value.into();
     view! {
         <span class="copied">
-            <code data-value=what>{value.clone()}</code>
-            <button type="button" class="copy" data-copy=value aria-label=format!("Copy {label}")>"Copy"</button>
+            <code data-value=what title=value.clone()>{value.clone()}</code>
+            <button type="button" class="copy sign" data-copy=value aria-label=format!("Copy {label}") inner_html=SHEETS></button>
         </span>
     }
     .into_any()
 }
+
+/// The sign of copying: two sheets, one before the other.
+pub const SHEETS: &str = "<svg width=\"14\" height=\"14\" viewBox=\"0 0 16 16\" fill=\"none\" stroke=\"currentColor\" \
+    stroke-width=\"1.5\" aria-hidden=\"true\"><rect x=\"5.5\" y=\"5.5\" width=\"8\" height=\"8\" rx=\"1.5\"></rect>\
+    <path d=\"M10.5 3.5V3A1.5 1.5 0 0 0 9 1.5H3A1.5 1.5 0 0 0 1.5 3v6A1.5 1.5 0 0 0 3 10.5h.5\"></path></svg>";
+
+/// Why something is so, as tables say it: two lines of it, and all of it when it is opened.
+pub fn reason(text: &str) -> AnyView {
+    if text.chars().count() <= TWO_LINES {
+        return view! { <div class="quiet reason">{text.to_owned()}</div> }.into_any();
+    }
+    view! { <details class="quiet reason clamp"><summary title=text.to_owned()>{text.to_owned()}</summary></details> }
+        .into_any()
+}
+
+/// As much fits into two lines wherever a reason stands.
+const TWO_LINES: usize = 60;
 
 /// A number of things: "1 zone", "2 zones".
 pub fn count(number: usize, thing: &str) -> String {

@@ -13,6 +13,9 @@ pub fn Clock() -> impl IntoView {
 }
 
 #[cfg(target_arch = "wasm32")]
+pub use browser::tick;
+
+#[cfg(target_arch = "wasm32")]
 mod browser {
     use js_sys::Date;
     use web_sys::Element;
@@ -20,7 +23,7 @@ mod browser {
     use crate::age::{ago, silence, span};
     use crate::islands::{dom, instant};
 
-    /// Brings all times up to date.
+    /// Brings all times up to date; called as soon as the server's times, which are UTC, get into the page.
     pub fn tick() {
         let now = instant::now();
         for time in dom::all("time[data-time]:not([data-done])") {

@@ -40,10 +40,10 @@ mod browser {
         leptos::task::spawn_local(async move {
             let word = if copied(&value).await { "Copied" } else { select(&button) };
             said.set(word.to_owned());
-            button.set_text_content(Some(word));
+            let _ = button.set_attribute("data-said", word);
             set_timeout(
                 move || {
-                    button.set_text_content(Some("Copy"));
+                    let _ = button.remove_attribute("data-said");
                     said.set(String::new());
                 },
                 Duration::from_secs(2),

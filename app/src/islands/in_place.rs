@@ -2,8 +2,9 @@
 //!
 //! A filter, an order or the next page of a list, and a form that is sent, are fetched as a browser would
 //! load them; then the page's own part is exchanged, and the address is what it would have been. So every
-//! answer is one that the server renders anyway, what is refused stands beside what was typed, and Back
-//! leads to no form that would be sent again. Pages with islands of their own are left to the browser.
+//! answer is one that the server renders anyway, what is refused stands beside what was typed at the address
+//! that shows it again, and Back leads to no form that would be sent again. Pages with islands of their own,
+//! and the login page when the session has ended, are left to the browser.
 
 use leptos::prelude::*;
 
@@ -29,6 +30,8 @@ mod browser {
     };
 
     use crate::islands::dom::{all, document};
+    use crate::islands::{clock, notify};
+    use crate::kept::KEPT;
 
     thread_local! {
         static BUSY: Cell<bool> = const { Cell::new(false) };
@@ -39,6 +42,8 @@ mod browser {
         url: String,
         body: Option<UrlSearchParams>,
         form: Option<HtmlFormElement>,
+        /// What the button that was pressed says: a name and a value.
+        button: Option<(String, String)>,
         /// Whether the address becomes another one, or is so already.
         push: bool,
     }
@@ -78,7 +83,7 @@ mod browser {
         let own = !link.has_attribute("target") && !link.has_attribute("download");
         (plain && own && main_of(&document()?).is_some()).then(|| {
             event.prevent_default();
-            go(Asked { url, body: None, form: None, push: true }, said);
+            go(Asked { url, body: None, form: None, button: None, push: true }, said);
         })
     }
 
@@ -97,25 +102,27 @@ mod browser {
             return None;
         }
         main_of(&document()?)?;
-        let action = Url::new_with_base(&form.get_attribute("action")?, &web_sys::window()?.location().href().ok()?);
-        let (action, fields) = (action.ok()?, fields(&form, event)?);
+        let pressed = event.submitter();
+        let elsewhere = pressed.as_ref().and_then(|button| button.get_attribute("formaction"));
+        let action = elsewhere.or_else(|| form.get_attribute("action"))?;
+        let action = Url::new_with_base(&action, &web_sys::window()?.location().href().ok()?).ok()?;
+        let button = pressed.and_then(|button| button.get_attribute("name").zip(button.get_attribute("value")));
+        let fields = fields(&form, button.as_ref())?;
         let posts = form.method().eq_ignore_ascii_case("post");
         if !posts {
             action.set_search(&fields.to_string().as_string()?);
         }
         event.prevent_default();
         let body = posts.then_some(fields);
-        go(Asked { url: action.href(), body, form: Some(form), push: true }, said);
+        go(Asked { url: action.href(), body, form: Some(form), button, push: true }, said);
         Some(())
     }
 
     /// What the browser would send; of a question only what says something.
-    fn fields(form: &HtmlFormElement, event: &SubmitEvent) -> Option<UrlSearchParams> {
+    fn fields(form: &HtmlFormElement, button: Option<&(String, String)>) -> Option<UrlSearchParams> {
         let data = FormData::new_with_form(form).ok()?;
-        if let Some(button) = event.submitter()
-            && let (Some(name), Some(value)) = (button.get_attribute("name"), button.get_attribute("value"))
-        {
-            data.append_with_str(&name, &value).ok()?;
+        if let Some((name, value)) = button {
+            data.append_with_str(name, value).ok()?;
         }
         UrlSearchParams::new_with_str_sequence_sequence(&data).ok()
     }
@@ -124,7 +131,7 @@ mod browser {
         let location = web_sys::window()?.location();
         let here = format!("{}{}", location.pathname().ok()?, location.search().ok()?);
         let shown = document()?.get_element_by_id("main")?.get_attribute("data-url")?;
-        (shown != here).then(|| go(Asked { url: here, body: None, form: None, push: false }, said))
+        (shown != here).then(|| go(Asked { url: here, body: None, form: None, button: None, push: false }, said))
     }
 
     fn go(asked: Asked, said: RwSignal<String>) {
@@ -166,12 +173,25 @@ mod browser {
     }
 
     /// A page that is not exchanged is loaded by the browser: where a form led, or the form itself, which
-    /// was refused and so has done nothing.
+    /// was refused and so has done nothing: the session had ended, for one.
     fn elsewhere(window: &Window, asked: &Asked, response: &Response) -> Result<(), JsValue> {
         match &asked.form {
-            Some(form) if asked.body.is_some() && !response.redirected() => form.submit(),
+            Some(form) if asked.body.is_some() && !response.redirected() => send(form, asked),
             _ => window.location().assign(&response.url()),
         }
+    }
+
+    /// Sends a form as the browser does by itself, with what the pressed button says.
+    fn send(form: &HtmlFormElement, asked: &Asked) -> Result<(), JsValue> {
+        if let Some((name, value)) = &asked.button {
+            let said = document().ok_or(JsValue::NULL)?.create_element("input")?;
+            for (attribute, text) in [("type", "hidden"), ("name", name), ("value", value)] {
+                said.set_attribute(attribute, text)?;
+            }
+            form.append_child(&said)?;
+        }
+        form.set_action(&asked.url);
+        form.submit()
     }
 
     fn exchange(
@@ -187,8 +207,11 @@ mod browser {
         for name in ["data-page", "data-url"] {
             main.set_attribute(name, &new.get_attribute(name).unwrap_or_default())?;
         }
+        main.remove_attribute("data-early")?;
         main.set_inner_html(&new.inner_html());
-        for part in [".trail", "#live-nav"] {
+        clock::tick();
+        notify::offer();
+        for part in [".trail", ".help", "#live-nav", "#live-bell"] {
             if let (Some(old), Some(new)) = (page.query_selector(part)?, fresh.query_selector(part)?) {
                 old.set_inner_html(&new.inner_html());
             }
@@ -199,7 +222,9 @@ mod browser {
         let url = if stays { window.location().href()? } else { response.url() };
         let moved = path(&url) != path(&window.location().href()?);
         let history = window.history()?;
-        if asked.push && url != window.location().href()? {
+        // A form that is shown again takes the place of what it was: Back is to lead to what was before.
+        let again = !moved && Url::new(&url).is_ok_and(|url| url.search_params().has(KEPT));
+        if asked.push && !again && url != window.location().href()? {
             history.push_state_with_url(&JsValue::NULL, "", Some(&url))?;
         } else {
             history.replace_state_with_url(&JsValue::NULL, "", Some(&url))?;

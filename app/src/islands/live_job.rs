@@ -103,13 +103,16 @@ fn since(at: DateTime<Utc>) -> i64 {
 
 #[cfg(target_arch = "wasm32")]
 mod browser {
+    use std::cell::Cell;
+    use std::rc::Rc;
+
     use corpus_api::jobs::{JobChange, JobEvent, JobLogLine, JobStep};
     use leptos::html;
     use leptos::prelude::*;
     use wasm_bindgen::{JsCast, closure::Closure};
     use web_sys::{EventSource, MessageEvent};
 
-    use crate::islands::refresh;
+    use crate::islands::{clock, refresh};
 
     /// What goes on being shown.
     #[derive(Clone)]
@@ -138,8 +141,9 @@ mod browser {
     /// Hears what changes after `this.after`. What comes twice is known by its number.
     fn listen(this: Following) {
         let Ok(source) = EventSource::new(&format!("/jobs/{}/events?after={}", this.id, this.after)) else { return };
-        let stream = source.clone();
         let again = this.clone();
+        let is_over = Rc::new(Cell::new(false));
+        let over = Rc::clone(&is_over);
         let heard = Closure::<dyn Fn(MessageEvent)>::new(move |event: MessageEvent| {
             let event = event.data().as_string().and_then(|json| serde_json::from_str::<JobEvent>(&json).ok());
             match event.map(|event| event.change) {
@@ -147,12 +151,12 @@ mod browser {
                 Some(JobChange::Step(step)) => put(&this, step),
                 Some(JobChange::State(job)) => {
                     refresh::now();
-                    if job.state.is_over() {
-                        stream.close();
-                    }
+                    over.set(job.state.is_over());
                 }
                 None => {}
             }
+            // Before what came is drawn: its times are the server's.
+            request_animation_frame(clock::tick);
         });
         source.set_onmessage(Some(heard.as_ref().unchecked_ref()));
         heard.forget();
@@ -160,7 +164,10 @@ mod browser {
         // gives it while a server is being replaced.
         let stream = source.clone();
         let failed = Closure::<dyn Fn()>::new(move || {
-            if stream.ready_state() == EventSource::CLOSED {
+            // The server ends the stream when it has told all, which may be more than that the job is over.
+            if is_over.get() {
+                stream.close();
+            } else if stream.ready_state() == EventSource::CLOSED {
                 let again = again.clone();
                 set_timeout(move || listen(again), std::time::Duration::from_secs(2));
             }

@@ -11,6 +11,8 @@ mod dom;
 mod in_place;
 mod instant;
 mod live_job;
+#[cfg(target_arch = "wasm32")]
+mod notify;
 mod palette;
 mod picker;
 mod refresh;

@@ -43,15 +43,36 @@ mod browser {
     use corpus_domain::{NodeState, ProjectRole, Reachability};
     use leptos::html;
     use leptos::prelude::*;
+    use serde::Deserialize;
     use wasm_bindgen::{JsCast, closure::Closure};
     use web_sys::{Event, HtmlOptionElement, HtmlSelectElement};
 
     use super::PickerOf;
-    use crate::ask::ask;
+    use crate::ask::ask_part;
     use crate::islands::dom::{document, elements};
 
     /// As many are looked through at a glance.
     const SHOWN: u64 = 50;
+
+    /// What is read of a page of a list: the choice shows no more, and the browser loads no reader of the rest.
+    #[derive(Deserialize)]
+    struct Items<T> {
+        items: Vec<T>,
+    }
+
+    #[derive(Deserialize)]
+    struct Node {
+        id: String,
+        name: Option<String>,
+        address: String,
+        slots: u32,
+        guests: u32,
+    }
+
+    #[derive(Deserialize)]
+    struct Project {
+        name: String,
+    }
 
     pub fn listen(of: PickerOf, input: NodeRef<html::Input>, said: RwSignal<String>) {
         let heard = Closure::<dyn Fn(Event)>::new(move |_: Event| {
@@ -81,16 +102,18 @@ mod browser {
                 let reachability = vec![Reachability::Reachable].try_into().unwrap_or_default();
                 let sort = Some(NodeSort::FreeSlots);
                 let asked = ListNodes { q, state, reachability, sort, limit, ..ListNodes::default() };
-                let nodes = ask(&asked).await?.items;
+                let nodes = ask_part::<_, Items<Node>>(&asked).await?.items;
+                let title = |node: &Node| node.name.clone().unwrap_or_else(|| node.address.clone());
+                let free = |node: &Node| node.slots.saturating_sub(node.guests);
                 Ok(nodes
-                    .iter()
-                    .map(|node| (node.id.to_string(), format!("{}, {} free", node.address, node.free_slots())))
+                    .into_iter()
+                    .map(|node| (node.id.clone(), format!("{}, {} free", title(&node), free(&node))))
                     .collect())
             }
             PickerOf::Projects => {
                 let asked = ListProjects { q, role: Some(ProjectRole::Maintainer), limit, ..ListProjects::default() };
-                let projects = ask(&asked).await?.items;
-                Ok(projects.iter().map(|project| (project.name.to_string(), project.name.to_string())).collect())
+                let projects = ask_part::<_, Items<Project>>(&asked).await?.items;
+                Ok(projects.into_iter().map(|project| (project.name.clone(), project.name)).collect())
             }
         }
     }

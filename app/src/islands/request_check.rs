@@ -23,6 +23,7 @@ mod browser {
 
     use corpus_api::Wrong;
     use corpus_api::guests::{GuestPreview, PreviewGuest};
+    use corpus_domain::QuotaOf;
     use leptos::html;
     use leptos::prelude::*;
     use wasm_bindgen::{JsCast, closure::Closure};
@@ -105,7 +106,9 @@ mod browser {
         fn show(&self, wrong: &[Wrong]) {
             for name in &PreviewGuest::FIELDS {
                 let found = wrong.iter().find(|wrong| wrong.field == *name);
-                if self.touched.borrow().contains(*name) || *name == "node" {
+                // What a project may take is said of the amounts that the form begins with, too.
+                let unasked = ["node", "project", "size", "memory", "cpu"].contains(name);
+                if unasked || self.touched.borrow().contains(*name) {
                     beside(name, found.map(|wrong| wrong.detail.as_str()));
                 }
             }
@@ -123,6 +126,9 @@ mod browser {
                 if node.fits == 1 { "one like this fits".to_owned() } else { format!("{} like this fit", node.fits) };
             said.push(format!("It goes to {}, where {more}. {}", node.address, node.why));
         }
+        if let Some(taken) = preview.quota.limited(QuotaOf::ALL) {
+            said.push(format!("{} has taken {taken}.", preview.quota.project));
+        }
         said.join(" ")
     }
 
@@ -137,6 +143,9 @@ mod browser {
         let mut described: Vec<String> = others.collect();
         match (error, shown) {
             (Some(text), shown) => {
+                if let Ok(Some(around)) = field.closest("details") {
+                    around.set_attribute("open", "").ok()?;
+                }
                 let line = match shown {
                     Some(line) => line,
                     None => {

@@ -2,10 +2,10 @@
 
 use corpus_api::deployments::Deployment;
 use corpus_api::deployments::report::{DeployedCommit, DeploymentReport, Proof, ProofMoment};
+use corpus_domain::shown_actor;
 use leptos::prelude::*;
 
-use super::project_environments::environment_path;
-use crate::components::{Fact, Tone, age, at, bytes, card, commit, count, empty, facts, since, status, took};
+use crate::components::{Fact, Tone, age, at, card, commit, count, empty, facts, since, status, took};
 
 /// What is live now, and by which deployment.
 pub fn live_now(detail: &Deployment) -> AnyView {
@@ -39,7 +39,8 @@ pub fn live_now(detail: &Deployment) -> AnyView {
         all.push(("Pillar", commit(pillar)));
     }
     if let Some(tree) = report.and_then(|report| report.failed_tree.clone()) {
-        all.push(("Failed tree", view! { <code>{tree}</code> }.into_any()));
+        let until = view! { <div class="quiet small">"on the guest, until another deployment fails"</div> };
+        all.push(("Failed tree", view! { <code>{tree}</code>{until} }.into_any()));
     }
     facts(all)
 }
@@ -73,26 +74,6 @@ pub fn proofs(report: &DeploymentReport) -> Option<AnyView> {
         .then(|| card("proofs", "Proofs", right.into_any(), view! { <ul class="items proofs">{items}</ul> }.into_any()))
 }
 
-/// The archives that were kept when it ended; each can be restored.
-pub fn archives(detail: &Deployment, report: &DeploymentReport) -> Option<AnyView> {
-    let one = &detail.line;
-    // The environment's archives are those of its leader; a restore brings back the followers' too.
-    let may = one.leader.is_none() && detail.may_deploy;
-    let page = environment_path(&one.project, one.environment);
-    let items = report
-        .archives
-        .iter()
-        .map(|archive| {
-            let of = archive.commit.as_ref().map_or_else(|| "without a commit".into_any(), commit);
-            let restore = may.then(|| view! { <a class="link" href=format!("{page}/restore/{}", archive.deployment)>"Restore"</a> });
-            view! { <li><div>{of}" "<span class="quiet">{archive.at.map(age)}", "{bytes(archive.bytes)}</span></div>{restore}</li> }
-        })
-        .collect_view();
-    let right = view! { <span class="quiet">{format!("{} kept", report.archives.len())}</span> };
-    (!report.archives.is_empty())
-        .then(|| card("archives", "Archives", right.into_any(), view! { <ul class="items">{items}</ul> }.into_any()))
-}
-
 /// What came with it.
 pub fn commits(report: &DeploymentReport) -> Option<AnyView> {
     let items = report.commits.iter().map(commit_item).collect_view();
@@ -112,7 +93,7 @@ fn commit_item(one: &DeployedCommit) -> AnyView {
 pub fn about(detail: &Deployment) -> AnyView {
     let one = &detail.line;
     let mut all: Vec<Fact> = vec![
-        ("Set off by", format!("{}, {}", one.trigger, one.by).into_any()),
+        ("Set off by", format!("{}, {}", one.trigger, shown_actor(&one.by)).into_any()),
         ("Guest", one.guest_name.to_string().into_any()),
         ("Ordered", at(one.ordered_at)),
     ];

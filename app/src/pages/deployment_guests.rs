@@ -7,7 +7,7 @@ use corpus_domain::{GuestName, Outcome, Phase};
 use leptos::prelude::*;
 
 use super::deployment_paths::{part_path, whole_path};
-use crate::components::{Tone, card, count, deployment_status, notice, status, took};
+use crate::components::{Tone, card, count, notice, status, took, triggered_look};
 use crate::form::sentence;
 
 /// Every guest it goes live on; none when the environment has one guest.
@@ -56,11 +56,12 @@ fn item(detail: &Deployment, on: &DeploymentPart, path: String, is_leader: bool)
             view! { <div class="small error">{sentence(text)}</div> }.into_any()
         }
     });
+    let (tone, word) = triggered_look(on.state, detail.line.trigger);
     let time = on.elapsed_ms.filter(|_| on.state.is_over()).map(|ms| view! { <div class="quiet">{took(ms)}</div> });
     view! {
         <li>
             <div><a class="link" href=path aria-current=here>{on.guest.to_string()}</a>{role}{fault}</div>
-            <div class="right">{deployment_status(on.state)}{time}</div>
+            <div class="right">{status(tone, word)}{time}</div>
         </li>
     }
     .into_any()
@@ -129,7 +130,7 @@ pub fn not_everywhere(detail: &Deployment) -> Option<AnyView> {
         })
         .collect_view();
     let is_live = detail.live.as_ref().is_some_and(|live| live.deployment == one.id);
-    let again = is_live.then_some("Deploy again brings all guests to the same.");
+    let again = is_live.then_some("Deploying it again brings all guests to the same.");
     let text =
         format!("It is live on {}, but did not go live on {}.", one.guest_name, count(missing.len(), "follower"));
     let more = view! { <span>{text}</span>{items}<span>{again}</span> };

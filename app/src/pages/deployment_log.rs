@@ -126,7 +126,7 @@ pub fn part(one: &DeploymentLine, log: &Log) -> AnyView {
     } else if none {
         view! { <p class="body quiet">{if matches!(log.window, Window::Search(_)) { "No line contains this." } else { "There is no such line." }}</p> }.into_any()
     } else {
-        view! { <div class="log numbered" id="log" role="region" aria-label="Log" tabindex="0"><div class="lines">{lines}</div></div> }.into_any()
+        view! { <div class="log numbered" id="live-log" data-live="" role="region" aria-label="Log" tabindex="0"><div class="lines">{lines}</div></div> }.into_any()
     };
     view! { <div id="logs">{tools(one, log)}{lines}</div> }.into_any()
 }

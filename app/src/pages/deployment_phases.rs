@@ -1,5 +1,6 @@
 //! The phases of a deployment and what their recipes did.
 
+use chrono::{DateTime, TimeDelta, Utc};
 use corpus_api::deployments::report::{DeploymentReport, PhaseReport, RecipeReport, SaltState};
 use corpus_api::deployments::{Deployment, DeploymentLine};
 use corpus_domain::{DeploymentState, Outcome, Phase};
@@ -143,26 +144,46 @@ fn list(one: &DeploymentLine, phase: &PhaseReport) -> AnyView {
     if phase.recipes.is_empty() {
         return empty("No recipe", "Files in .salt or .corpus of the project run here.".into_any());
     }
-    let items = phase.recipes.iter().map(|recipe| item(one, recipe)).collect_view();
+    let items = phase.recipes.iter().enumerate().map(|(at, recipe)| item(one, recipe, since_when(one, phase, at)));
+    let items = items.collect_view();
     view! { <ul class="steps">{items}</ul> }.into_any()
 }
 
-fn item(one: &DeploymentLine, recipe: &RecipeReport) -> AnyView {
+/// Since when a recipe runs, if it does: of a phase that is not over, the one that has no outcome yet. It began
+/// when those before it had ended.
+fn since_when(one: &DeploymentLine, phase: &PhaseReport, at: usize) -> Option<DateTime<Utc>> {
+    let recipe = phase.recipes.get(at)?;
+    let runs = !one.state.is_over() && phase.outcome == Outcome::Skipped && recipe.outcome == Outcome::Skipped;
+    let before: u64 = phase.recipes.iter().take(at).map(|recipe| recipe.elapsed_ms).sum();
+    let began = phase.began_at.filter(|_| runs && at + 1 == phase.recipes.len())?;
+    Some(began + TimeDelta::milliseconds(i64::try_from(before).unwrap_or_default()))
+}
+
+fn item(one: &DeploymentLine, recipe: &RecipeReport, running: Option<DateTime<Utc>>) -> AnyView {
     let reason = recipe.reason.clone().map(|text| view! { <div class="error">{text}</div> });
     let first = recipe.failing_line.or(recipe.first_line);
     let lines = first.map(|line| {
         let path = line_path(one, line);
-        view! { " "<a class="link small" href=path>{format!("line {line}")}</a> }
+        view! { " "<a class="link small" href=path>{format!("log line {line}")}</a> }
     });
     let states = (!recipe.states.is_empty()).then(|| salt(&recipe.states));
     view! {
         <li data-recipe=recipe.name.clone()>
-            {outcome_status(recipe.outcome)}
+            {running.map_or_else(|| outcome_status(recipe.outcome), |_| status(Tone::Busy, "Running"))}
             <div><code>{recipe.name.clone()}</code>{lines}{reason}{states}</div>
-            <span class="quiet num">{took(recipe.elapsed_ms)}</span>
+            <span class="quiet num">{how_long(recipe, running)}</span>
         </li>
     }
     .into_any()
+}
+
+/// How long it took, or runs; of one that was not run, nothing.
+fn how_long(recipe: &RecipeReport, running: Option<DateTime<Utc>>) -> AnyView {
+    match (running, recipe.outcome) {
+        (Some(began), _) => since(began),
+        (None, Outcome::Skipped) => ().into_any(),
+        (None, _) => took(recipe.elapsed_ms).into_any(),
+    }
 }
 
 /// Salt's own result, per state; open when one of them failed.
@@ -218,7 +239,7 @@ pub fn other_phases(report: &DeploymentReport) -> Option<AnyView> {
                 <li>
                     {outcome_status(recipe.outcome)}
                     <div>{format!("{phase} ")}<code>{recipe.name.clone()}</code>{reason}{states}</div>
-                    <span class="quiet num">{took(recipe.elapsed_ms)}</span>
+                    <span class="quiet num">{how_long(recipe, None)}</span>
                 </li>
             }
             .into_any()

@@ -1,31 +1,27 @@
 //! Deployments: the list with its filters, and the table that other pages show.
 
-use std::collections::BTreeMap;
-
-use corpus_api::Cursor;
 use corpus_api::deployments::{DeploymentLine, DeploymentPage, ListDeployments};
 use corpus_api::words::Limit;
-use corpus_domain::{DeploymentState, Environment, Trigger};
+use corpus_domain::{DeploymentState, Environment, Trigger, ViewedList, shown_actor};
 use leptos::prelude::*;
 
+use super::Asked;
 use super::deployment_paths::deployment_path;
+use crate::asked::{Listing, page_after};
 use crate::caller::Caller;
 use crate::components::{
-    Field, age, commit, deployment_look, deployment_status, empty, environment, head, next_page, picks, since, took,
+    Field, Filters, age, any_of, commit, deployment_look, empty, environment, head, line_status, next_link, picks,
+    reason, since, took,
 };
-use crate::form::{FormState, Result};
+use crate::form::Result;
 use crate::layout::Page;
 
-/// What the list is asked with, besides the place to go on from.
-const ASKED: [&str; 5] = ["project", "environment", "state", "by", "limit"];
-
 /// Reads and shows them.
-pub async fn load(caller: &Caller, query: &BTreeMap<String, String>) -> Result<Page> {
-    let found = match asked(query) {
-        Some(asked) => caller.ask(asked).await?,
-        None => DeploymentPage::default(),
-    };
-    Ok(Page::new("deployments", "Deployments", deployments_view(query, &found)))
+pub async fn load(caller: &Caller, given: &Asked) -> Result<Page> {
+    let list = ViewedList::Deployments;
+    let (page, listing) = Listing::ask::<ListDeployments>(caller, list, given.query.clone(), &given.form).await?;
+    let view = deployments_view(&page, &listing);
+    Ok(Page { status: listing.status(), ..Page::new("deployments", "Deployments", view) })
 }
 
 /// The newest few, for the overview.
@@ -34,73 +30,42 @@ pub async fn latest(caller: &Caller) -> Result<Vec<DeploymentLine>> {
     Ok(caller.ask(asked).await?.items)
 }
 
-/// What a query asks for; none when it is of a project that can't be there, or of a name that nobody has.
-/// Other words that mean nothing ask for nothing.
-fn asked(query: &BTreeMap<String, String>) -> Option<ListDeployments> {
-    let word = |name: &str| query.get(name).map(|text| text.trim()).filter(|text| !text.is_empty());
-    Some(ListDeployments {
-        project: word("project").map(str::parse).transpose().ok()?,
-        environment: word("environment").and_then(|text| text.parse().ok()),
-        state: word("state").and_then(|text| text.parse().ok()),
-        by: word("by").map(str::parse).transpose().ok()?,
-        guest: word("guest").and_then(|text| text.parse().ok()),
-        cursor: word("cursor").and_then(|text| text.parse().ok()),
-        limit: word("limit").and_then(|text| text.parse().ok()),
-    })
-}
-
 /// The view of plain values.
-pub fn deployments_view(query: &BTreeMap<String, String>, page: &DeploymentPage) -> AnyView {
+pub fn deployments_view(page: &DeploymentPage, listing: &Listing) -> AnyView {
     let found = &page.items;
     let below =
         view! { <span class="quiet">"Every run of the pipeline, with its phases, its log and its proofs"</span> };
     let busy = found.iter().any(|one| !one.state.is_over()).then_some("");
-    let asked = query.iter().any(|(name, text)| ASKED.contains(&name.as_str()) && !text.trim().is_empty());
-    let body = if found.is_empty() && (asked || query.contains_key("cursor")) {
+    let body = if found.is_empty() && (listing.is_filtered(&[]) || listing.query.contains_key("cursor")) {
         empty("No deployment like that", view! { <a class="link" href="/deployments">"Show all"</a> }.into_any())
     } else {
         table(found, Shown::Everywhere)
     };
     view! {
         {head("Deployments".into_any(), below.into_any(), ().into_any())}
-        {filters(query, asked)}
+        {filters(listing)}
         <section class="card" id="live-deployments" data-live="" data-busy=busy>{body}</section>
-        {pages(query, page.next.as_ref())}
+        {next_link(page_after("/deployments", &listing.query, page.next.as_ref()))}
     }
     .into_any()
 }
 
-fn filters(query: &BTreeMap<String, String>, asked: bool) -> AnyView {
-    let any = || std::iter::once((String::new(), "any".to_owned()));
-    let environments = any().chain(picks(Environment::ALL.iter().map(|one| one.as_str()))).collect();
+fn filters(listing: &Listing) -> AnyView {
+    let form = &listing.filter;
+    let environments = any_of(picks(Environment::ALL.iter().map(|one| one.as_str())));
     let states = DeploymentState::ALL.iter().map(|one| (one.as_str().to_owned(), deployment_look(*one).1.to_owned()));
-    let states = any().chain(states).collect();
-    let given = |name: &str| query.get(name).cloned().unwrap_or_default();
-    let field = |name: &'static str, label: &str| Field::new(&FormState::default(), name, label).suggest(given(name));
-    let all = asked.then(|| view! { <a class="btn" href="/deployments">"Show all"</a> });
-    view! {
-        <form method="get" action="/deployments" class="filters" role="search" aria-label="Deployments">
-            {field("project", "Project").input()}
-            {field("environment", "Environment").select(environments)}
-            {field("state", "State").select(states)}
-            {field("by", "By").input()}
-            <div class="actions"><button class="btn">"Filter"</button>{all}</div>
-        </form>
-    }
-    .into_any()
-}
-
-fn pages(query: &BTreeMap<String, String>, next: Option<&Cursor>) -> Option<AnyView> {
-    let kept = query.iter().filter(|(name, text)| ASKED.contains(&name.as_str()) && !text.is_empty());
-    let kept: Vec<String> = kept.map(|(name, text)| format!("{name}={}", encoded(text))).collect();
-    let path = if kept.is_empty() { "/deployments".to_owned() } else { format!("/deployments?{}", kept.join("&")) };
-    next_page(&path, next)
-}
-
-/// A value as a part of a query.
-pub fn encoded(text: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~');
-    text.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
+    let fields = vec![
+        Field::new(form, "project", "Project").input(),
+        Field::new(form, "environment", "Environment").select(environments),
+        Field::new(form, "state", "State").select(any_of(states)),
+        Field::new(form, "by", "By").input(),
+        Field::new(form, "q", "Commit or subject").input(),
+    ];
+    let list = ViewedList::Deployments;
+    let orders: &[_] = &[("newest", "Newest first"), ("oldest", "Oldest first"), ("longest", "Longest first")];
+    let (hidden, beside, orders) = (&["guest"], &["sort"], Some(orders));
+    let filters = Filters { list, label: "Deployments", fields, hidden, beside, orders };
+    filters.view(listing)
 }
 
 /// Where a table of deployments stands.
@@ -135,7 +100,7 @@ fn row(one: &DeploymentLine, shown: Shown) -> AnyView {
         Shown::Everywhere => format!("{} #{}", one.project, one.number),
         Shown::InProject => format!("#{}", one.number),
     };
-    let fault = one.fault.clone().map(|text| view! { <div class="quiet reason">{text}</div> });
+    let fault = one.fault.as_deref().map(reason);
     let subject =
         one.subject.clone().map(|text| view! { <div class="quiet small clip" title=text.clone()>{text.clone()}</div> });
     let word = if one.state.is_over() { "took " } else { "for " };
@@ -145,7 +110,7 @@ fn row(one: &DeploymentLine, shown: Shown) -> AnyView {
         <tr data-deployment=one.number.to_string()>
             <td data-label="Deployment"><a href=deployment_path(one)>{name}</a></td>
             <td data-label="Environment">{environment(one.environment)}</td>
-            <td data-label="Result">{deployment_status(one.state)}{fault}</td>
+            <td data-label="Result" class="result">{line_status(one)}{fault}</td>
             <td data-label="Commit">{one.commit.as_ref().map(commit)}{subject}</td>
             <td data-label="By">{by(one)}</td>
             <td data-label="When" class="num quiet">{age(one.ordered_at)}{took}</td>
@@ -162,7 +127,7 @@ fn by(one: &DeploymentLine) -> AnyView {
         Trigger::Drill => Some("drill"),
     };
     let how = how.map(|word| view! { <div class="quiet small">{word}</div> });
-    view! { {one.by.clone()}{how} }.into_any()
+    view! { {shown_actor(&one.by)}{how} }.into_any()
 }
 
 /// How long it took, or runs.

@@ -3,12 +3,15 @@
 //!
 //! With one guest there is nothing to tell apart, and nothing of this is shown.
 
-use corpus_api::environments::{EnvironmentGuest, EnvironmentSummary};
-use corpus_domain::{DnsName, EnvironmentState, GuestId, GuestState, JobId};
+use corpus_api::environments::{EnvironmentGuest, EnvironmentSummary, LiveRelease};
+use corpus_api::seen::Reached;
+use corpus_domain::{DnsName, EnvironmentState, GuestId, GuestRole, GuestState, JobId};
 use leptos::prelude::*;
 
 use super::project_environments::{deploy_again, environment_path};
-use crate::components::{Tone, card, count, guest_state_status, is_behind, is_everywhere, notice, status};
+use crate::components::{
+    Tone, card, count, guest_state_status, is_behind, is_everywhere, notice, seen_look, site_evidence, status,
+};
 use crate::form::sentence;
 
 /// Where a follower is asked to be taken from its environment.
@@ -20,8 +23,8 @@ pub fn leave_path(one: &EnvironmentSummary, guest: GuestId) -> String {
 pub fn guests_card(one: &EnvironmentSummary) -> Option<AnyView> {
     let followers = one.followers.iter().map(|follower| {
         let leave = one.may_change.then(|| {
-            let label = format!("Remove {} from {}", follower.name, one.environment);
-            view! { <a class="btn small danger" href=leave_path(one, follower.guest) aria-label=label>"Remove"</a> }
+            let label = format!("Remove guest {} from {}", follower.name, one.environment);
+            view! { <a class="btn small danger" href=leave_path(one, follower.guest) aria-label=label>"Remove guest"</a> }
         });
         view! { <li data-guest=follower.name.to_string()><div>{about_follower(one, follower)}</div>{leave}</li> }
             .into_any()
@@ -43,20 +46,22 @@ pub fn guest_lines(one: &EnvironmentSummary) -> AnyView {
 fn about_leader(one: &EnvironmentSummary) -> AnyView {
     let leader = &one.leader;
     let live = match (leader.guest_state, &leader.live) {
-        (GuestState::Running, Some(live)) => status(Tone::Ok, live_word(live.number)),
         (GuestState::Running, None) => status(Tone::Off, "Nothing live yet"),
-        (state, _) => guest_state_status(state),
+        (state, None) => guest_state_status(state),
+        (_, Some(live)) => reached_status(leader, GuestRole::Leader, live),
     };
     view! {
         {guest_link(leader.guest, leader.name.as_str())}
         <div class="state">{live}<span class="quiet small">"leader, pushed to"</span></div>
         {reached(&leader.hosts)}
+        {leader.site.as_ref().map(site_evidence)}
     }
     .into_any()
 }
 
 fn about_follower(one: &EnvironmentSummary, follower: &EnvironmentGuest) -> AnyView {
-    let down = (follower.guest_state != GuestState::Running).then(|| guest_state_status(follower.guest_state));
+    let told = follower.state == EnvironmentState::Ready && follower.live.is_some() && !is_behind(one, follower);
+    let down = (follower.guest_state != GuestState::Running && !told).then(|| guest_state_status(follower.guest_state));
     let reason = follower
         .state_reason
         .as_deref()
@@ -67,6 +72,7 @@ fn about_follower(one: &EnvironmentSummary, follower: &EnvironmentGuest) -> AnyV
         {guest_link(follower.guest, follower.name.as_str())}
         <div class="state">{follower_status(one, follower)}{down}</div>
         {reached(&follower.hosts)}
+        {follower.site.as_ref().map(site_evidence)}
         {reason}
         {job}
     }
@@ -97,6 +103,14 @@ fn live_word(number: Option<i64>) -> String {
     number.map_or_else(|| "Live".to_owned(), |number| format!("Live: #{number}"))
 }
 
+/// What is live on a guest, if it is reached there; if not, why not.
+fn reached_status(guest: &EnvironmentGuest, role: GuestRole, live: &LiveRelease) -> AnyView {
+    match guest.seen(role).filter(|seen| seen.reached != Reached::Live).as_ref().map(seen_look) {
+        Some((tone, word)) => status(tone, word),
+        None => status(Tone::Ok, live_word(live.number)),
+    }
+}
+
 /// What of it is live on a follower, beside what is on the leader.
 fn follower_status(one: &EnvironmentSummary, follower: &EnvironmentGuest) -> AnyView {
     match follower.state {
@@ -104,7 +118,7 @@ fn follower_status(one: &EnvironmentSummary, follower: &EnvironmentGuest) -> Any
         EnvironmentState::Failed => status(Tone::Fail, "Failed"),
         EnvironmentState::Leaving => status(Tone::Busy, "Being removed"),
         EnvironmentState::Ready if !is_behind(one, follower) => match &follower.live {
-            Some(live) => status(Tone::Ok, live_word(live.number)),
+            Some(live) => reached_status(follower, GuestRole::Follower, live),
             None => status(Tone::Off, "Nothing live yet"),
         },
         EnvironmentState::Ready => {
@@ -146,7 +160,7 @@ pub fn not_everywhere(one: &EnvironmentSummary) -> Option<AnyView> {
         .collect();
     let todo = if down.is_empty() {
         let again = deploy_again(one, "btn small");
-        view! { <span>"Deploy again brings all of them to the same."</span>{again} }.into_any()
+        view! { <span>"Deploying it again brings all of them to the same."</span>{again} }.into_any()
     } else {
         let text = format!(
             "Start {}, or take {} from the environment; then deploy again.",

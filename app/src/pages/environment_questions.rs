@@ -1,22 +1,21 @@
 //! What is asked before an environment is changed for good or for a while: to restore an
 //! archive, to drill, to remove it, to take a guest from it. Each says what will happen.
 
-use corpus_api::Denied;
-use corpus_api::deployments::{Deploy, Drill};
-use corpus_api::environments::{
-    Archive, EnvironmentGuest, EnvironmentSummary, RemoveEnvironment, RemoveEnvironmentGuest,
-};
+use corpus_api::deployments::Drill;
+use corpus_api::environments::{EnvironmentGuest, EnvironmentSummary, RemoveEnvironment, RemoveEnvironmentGuest};
+use corpus_api::principal::to_deploy;
+use corpus_api::{Denied, Role, Scope};
 use corpus_domain::{DeploymentId, Environment, GuestId, ProjectName};
 use leptos::prelude::*;
 
 use super::environment::{archive_of, question, read};
 use super::environment_guests::leave_path;
 use super::project_environments::{environment_path, hosts, hosts_of, live, live_of};
+use super::request::form_id;
+use super::roll_back::question_view;
 use crate::caller::Caller;
-use crate::components::{
-    Field, Tone, age, bytes, card, check, commit, count, environment, error_summary, facts, head, notice, shown_at,
-};
-use crate::form::{FormState, Result};
+use crate::components::{Field, Tone, card, check, count, environment, error_summary, facts, head, notice, shown_at};
+use crate::form::{Failure, FormState, Result};
 use crate::layout::Page;
 use crate::to::to;
 
@@ -29,15 +28,19 @@ pub async fn load_restore(
 ) -> Result<Page> {
     let whole = read(caller, name, which).await?;
     let archive = archive_of(&whole, id)?;
-    permit(whole.summary.may_deploy)?;
-    let view = restore_view(&whole.summary, &archive, form);
-    Ok(question("restore", "Restore an archive".to_owned(), name, which, view))
+    may_deploy(caller, &whole.summary).await?;
+    let form_id = form.value("_id").map_or_else(form_id, str::to_owned);
+    let view = question_view(&whole.summary, &archive, form, &form_id);
+    Ok(question("restore", format!("Roll back {which}"), name, which, view))
 }
 
 /// Asks whether it is to be broken on purpose.
 pub async fn load_drill(caller: &Caller, (name, which): (&ProjectName, Environment), form: &FormState) -> Result<Page> {
     let one = read(caller, name, which).await?.summary;
-    permit(one.may_deploy)?;
+    if which == Environment::Prod {
+        return Err(nothing_broken_in_prod());
+    }
+    may_deploy(caller, &one).await?;
     Ok(question("drill", "Drill".to_owned(), name, which, drill_view(&one, form)))
 }
 
@@ -48,7 +51,7 @@ pub async fn load_remove(
     form: &FormState,
 ) -> Result<Page> {
     let one = read(caller, name, which).await?.summary;
-    permit(one.may_change)?;
+    may_change(caller, name).await?;
     Ok(question("remove-environment", format!("Remove {which}"), name, which, remove_view(&one, form)))
 }
 
@@ -60,21 +63,31 @@ pub async fn load_leave(
     form: &FormState,
 ) -> Result<Page> {
     let one = read(caller, name, which).await?.summary;
-    permit(one.may_change)?;
+    may_change(caller, name).await?;
     let follower = one.followers.iter().find(|follower| follower.guest == guest).ok_or(Denied::NotFound)?;
     let title = format!("Remove {} from {which}", follower.name);
     Ok(question("remove-environment-guest", title, name, which, leave_view(&one, follower, form)))
 }
 
-fn permit(may: bool) -> Result<()> {
-    if may { Ok(()) } else { Err(Denied::Forbidden.into()) }
+async fn may_deploy(caller: &Caller, one: &EnvironmentSummary) -> Result<()> {
+    Ok(caller.may(to_deploy(one.environment), Scope::Project(one.project.clone())).await?)
+}
+
+async fn may_change(caller: &Caller, project: &ProjectName) -> Result<()> {
+    Ok(caller.may(Role::Maintainer, Scope::Project(project.clone())).await?)
+}
+
+fn nothing_broken_in_prod() -> Failure {
+    let message = "Nothing is broken on purpose in prod: drill on staging, which goes the same way.".to_owned();
+    Failure { status: 409, title: "Not in prod".to_owned(), message }
 }
 
 fn asked(title: &str, one: &EnvironmentSummary, form: &FormState, body: AnyView) -> AnyView {
     asked_after(title, one, form, None, body)
 }
 
-fn asked_after(
+/// A question with what stands in its way, or is to be known before.
+pub fn asked_after(
     title: &str,
     one: &EnvironmentSummary,
     form: &FormState,
@@ -90,26 +103,6 @@ fn asked_after(
         {card("question", "What happens", ().into_any(), body)}
     }
     .into_any()
-}
-
-/// The question before an archive comes back.
-pub fn restore_view(one: &EnvironmentSummary, archive: &Archive, form: &FormState) -> AnyView {
-    let page = environment_path(&one.project, one.environment);
-    let comes = archive
-        .commit
-        .as_ref()
-        .map_or_else(|| "a tree without a commit".into_any(), |id| view! { "commit "{commit(id)} }.into_any());
-    let made = view! { {archive.at.map(age)}", "{bytes(archive.bytes)} };
-    let body = view! {
-        {facts(vec![("Live now", live(one)), ("Comes back", comes), ("Archived", made.into_any()), ("Reached at", hosts(one))])}
-        <form method="post" action={to::<Deploy>(&[&one.project, &one.environment])} class="form body foot">
-            {shown_at(&format!("{page}/restore/{}", archive.deployment), "")}
-            <input type="hidden" name="archive" value=archive.deployment.to_string()/>
-            <p>"This is a deployment like any other: what is live now is archived first, then code and pillar of this archive come back, the recipes run, and the checks must pass. If anything fails, what is live now stays."</p>
-            <div class="submit"><button class="btn primary">"Restore this archive"</button><a class="btn" href=page.clone()>"Keep what is live"</a></div>
-        </form>
-    };
-    asked("Restore an archive of", one, form, body.into_any())
 }
 
 /// The question before a drill.

@@ -1,19 +1,21 @@
 //! What a guest may take of its node, what it takes of that, and the form to change it.
 
 use corpus_api::guests::{Guest, SetGuestLimits};
-use corpus_domain::processors;
+use corpus_api::quotas::ProjectQuota;
+use corpus_domain::{QuotaOf, processors};
 use leptos::prelude::*;
 
 use super::guest::{is_settled, path};
+use super::quotas::left;
 use crate::components::{Fact, Field, age, card, facts, meter, stays_at};
 use crate::form::FormState;
 use crate::to::to;
 
 /// The card.
-pub fn limits(guest: &Guest, form: &FormState) -> AnyView {
+pub fn limits(guest: &Guest, quota: &ProjectQuota, form: &FormState) -> AnyView {
     let read = view! { <span class="quiet">{guest.line.observed_at.map(|at| view! { "read "{age(at)} })}</span> };
     let has = view! { <div id="live-limits" data-live="">{facts(rows(guest))}{not_held(guest)}</div> };
-    let body = view! { {has}{change(guest, form)} };
+    let body = view! { {has}{change(guest, quota, form)} };
     card("limits", "Limits", read.into_any(), body.into_any())
 }
 
@@ -48,26 +50,27 @@ fn not_held(guest: &Guest) -> Option<AnyView> {
     })
 }
 
-fn change(guest: &Guest, form: &FormState) -> Option<AnyView> {
+fn change(guest: &Guest, quota: &ProjectQuota, form: &FormState) -> Option<AnyView> {
     if !is_settled(guest) || !guest.may_change {
         return None;
     }
-    let wrong = !form.errors.is_empty();
+    let sent = form.was_sent();
     let limits = guest.limits;
     Some(
         view! {
-            <details class="more body" open=wrong>
+            <details class="more body" open=sent>
                 <summary>"Change the limits"</summary>
                 <form method="post" action={to::<SetGuestLimits>(&[&guest.line.id])} class="form">
                     {stays_at(&path(guest), "limits")}
-                    <input type="hidden" name="version" value=guest.limits_version.to_string()/>
+                    <input type="hidden" name="version" value=form.version(&guest.limits_version)/>
                     <div class="grid two">
                         {Field::new(form, "memory", "Memory").suggest(limits.memory.to_string()).required().hint("Such as 512 MiB or 1.5 GiB; no swap comes on top").input()}
                         {Field::new(form, "cpu", "CPU").suggest(limits.cpu.to_string()).required().hint("Processors, such as 0.5 or 2").input()}
                         {Field::new(form, "processes", "Processes").suggest(limits.processes.to_string()).required().number().hint("Threads count too").input()}
                         {Field::new(form, "io_weight", "I/O weight").suggest(limits.io_weight.to_string()).required().number().hint("1 to 1000").input()}
                     </div>
-                    <div class="submit"><button class="btn">"Change"</button><span class="quiet">"At once, also while it runs"</span></div>
+                    {left(quota, &[QuotaOf::Memory, QuotaOf::Cpu])}
+                    <div class="submit"><button class="btn">"Change limits"</button><span class="quiet">"At once, also while it runs"</span></div>
                 </form>
             </details>
         }

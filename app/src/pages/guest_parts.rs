@@ -1,16 +1,22 @@
 //! The cards of a guest's page.
 
+use corpus_api::claims::ClaimName;
 use corpus_api::guests::{ConfirmGuestHostKey, EnlargeGuest, Guest, GuestEnvironment, RevealGuestPassword};
 use corpus_api::names::{AttachName, DetachName, NameLine};
+use corpus_api::quotas::ProjectQuota;
 use corpus_api::zones::Zone;
-use corpus_domain::{Environment, EnvironmentState, NameState};
+use corpus_domain::{Environment, EnvironmentState, NameState, QuotaOf};
 use leptos::prelude::*;
 
+use super::dns::{in_zone, wildcard};
 use super::guest::{is_settled, path};
 use super::project_environments::environment_path;
 use super::projects::project_path;
+use super::quotas::left;
+use super::request_ask::{ASK, name_form};
 use crate::components::{
-    Fact, Field, age, card, code, confinement, confirm_at, copied, empty, facts, name_status, shown_at, sizes, stays_at,
+    Fact, Field, age, card, code, confinement, confirm_at, copied, empty, facts, name_evidence, name_status, reason,
+    shown_at, size_of, sizes, stays_at,
 };
 use crate::form::FormState;
 use crate::to::to;
@@ -76,53 +82,66 @@ fn password(guest: &Guest, revealed: Option<&str>) -> AnyView {
     view! { <code aria-label="hidden">"••••••••••••••••"</code>{reveal} }.into_any()
 }
 
-/// Its DNS names, and the form for one more.
-pub fn names(guest: &Guest, zones: &[Zone], form: &FormState) -> AnyView {
+/// Its DNS names, and the form for one more; who asks the operators has one for that too.
+pub fn names(guest: &Guest, zones: &[Zone], quota: &ProjectQuota, form: &FormState, asks: bool) -> AnyView {
     let rows = guest.names.iter().map(|name| name_row(guest, name)).collect_view();
     let table = if guest.names.is_empty() {
         empty("No DNS name leads here", "Attach one, and HTTP of that name goes to port 80 of this guest.".into_any())
     } else {
         view! {
             <table class="rows" aria-label="DNS names">
-                <thead><tr><th>"Name"</th><th>"State"</th><th>"Resolves to"</th><th>"Zone"</th><th><span class="unseen">"Actions"</span></th></tr></thead>
+                <thead><tr><th>"Name"</th><th>"State"</th><th>"Resolves to"</th><th><span class="unseen">"Actions"</span></th></tr></thead>
                 <tbody>{rows}</tbody>
             </table>
         }
         .into_any()
     };
-    let attach = guest.may_change.then(|| attach(guest, zones, form));
-    let body = view! { <div id="live-names" data-live="">{table}</div>{attach} };
+    let attach = guest.may_change.then(|| attach(guest, zones, quota, &form.of("names")));
+    let ask = asks.then(|| name_form(guest, zones, quota, &form.of(ASK)));
+    let claim = guest.may_change.then(|| claim(guest, &form.of("claim")));
+    let body = view! { <div id="live-names" data-live="">{table}</div>{attach}{ask}{claim} };
     card("names", "DNS names", ().into_any(), body.into_any())
 }
 
 fn name_row(guest: &Guest, name: &NameLine) -> AnyView {
-    let link = format!("http://{}/", name.name);
-    let shown = if name.state == NameState::Attached {
-        view! { <a class="link" href=link>{name.name.to_string()}</a> }.into_any()
-    } else {
-        name.name.to_string().into_any()
+    let shown = match name.url().filter(|_| name.state == NameState::Attached) {
+        Some(url) => view! { <a class="link" href=url>{name.name.to_string()}</a> }.into_any(),
+        None => name.shown().into_any(),
     };
+    let https = if name.https { "HTTPS" } else { "no certificate" };
+    let https = view! { <a class="link" href=super::name::path(name.id) aria-label=format!("{https}: {}", name.shown())>{https}</a> };
     let target = name.target.clone().map(|target| code("target", target));
-    let answered = name.answered_at.map(|at| view! { <div class="quiet small">"answered "{age(at)}</div> });
-    let reason = name.state_reason.clone().map(|reason| view! { <div class="quiet reason">{reason}</div> });
+    let answered = name_evidence(name);
+    let why = name.state_reason.as_deref().map(reason);
     let detach = (guest.may_change && name.job.is_none() && name.state != NameState::Detaching).then(|| {
-        let question = format!("{} stops leading to {}.", name.name, guest.line.name);
+        let question = format!("{} stops leading to {}.", name.shown(), guest.line.name);
         let hidden = stays_at(&path(guest), "names");
-        confirm_at("Detach", name.name.as_str(), question, to::<DetachName>(&[&name.id]), hidden)
+        confirm_at("Detach", &name.shown(), question, to::<DetachName>(&[&name.id]), hidden)
     });
     view! {
         <tr>
-            <td data-label="Name">{shown}</td>
-            <td data-label="State">{name_status(name)}{reason}</td>
-            <td data-label="Resolves to">{target}{answered}</td>
-            <td data-label="Zone">{name.zone_name.to_string()}</td>
+            <td data-label="Name">{shown}<div class="quiet small">{in_zone(name)}", "{https}</div></td>
+            <td data-label="State">{name_status(name)}{why}</td>
+            <td data-label="Resolves to" class="wrap">{target}{answered}</td>
             <td class="right">{detach}</td>
         </tr>
     }
     .into_any()
 }
 
-fn attach(guest: &Guest, zones: &[Zone], form: &FormState) -> AnyView {
+/// The form for a name of a zone that others hold.
+fn claim(guest: &Guest, form: &FormState) -> AnyView {
+    view! {
+        <form method="post" action={to::<ClaimName>(&[&guest.line.id])} class="body row foot">
+            {shown_at(&path(guest), "claim")}
+            {Field::new(form, "name", "Name from elsewhere").beside("claim").required().mono().hint("In a zone that others hold").input()}
+            <button class="btn">"Claim name"</button>
+        </form>
+    }
+    .into_any()
+}
+
+fn attach(guest: &Guest, zones: &[Zone], quota: &ProjectQuota, form: &FormState) -> AnyView {
     if zones.is_empty() {
         return view! { <p class="body quiet foot">"A name needs a zone, and there is none yet. "<a class="link" href="/dns">"DNS"</a></p> }.into_any();
     }
@@ -130,9 +149,13 @@ fn attach(guest: &Guest, zones: &[Zone], form: &FormState) -> AnyView {
     view! {
         <form method="post" action={to::<AttachName>(&[&guest.line.id])} class="body row foot">
             {stays_at(&path(guest), "names")}
-            {Field::new(form, "name", "DNS name").required().mono().hint(format!("In {}", zones.join(", "))).input()}
+            <div class="stack">
+                {Field::new(form, "name", "DNS name").required().mono().hint(format!("In {}", zones.join(", "))).input()}
+                {wildcard(form)}
+            </div>
             <button class="btn">"Attach"</button>
         </form>
+        {left(quota, &[QuotaOf::Names]).map(|left| view! { <div class="body">{left}</div> })}
     }
     .into_any()
 }
@@ -148,14 +171,19 @@ pub fn about(guest: &Guest) -> AnyView {
         ("Environment", stands(guest)),
         ("Driver", format!("{}, clone of {}", guest.driver, guest.image).into_any()),
         ("Backing", guest.backing.as_str().into_any()),
-        ("Size", format!("{}, {}", guest.line.size, guest.line.size.storage().gb()).into_any()),
+        ("Size", size_of(&guest.line).into_any()),
         ("Confinement", confinement(guest)),
         ("Mode", guest.mode.as_str().into_any()),
         ("Autostart", yes(guest.autostart).into_any()),
+        ("Firewall", firewall_link(guest)),
         ("Requested", age(guest.created_at)),
     ]);
     let right = view! { <span class="quiet">{guest.line.observed_at.map(|at| view! { "read "{age(at)} })}</span> };
     view! { <div id="live-about" data-live="">{card("guest", "Guest", right.into_any(), body)}</div> }.into_any()
+}
+
+fn firewall_link(guest: &Guest) -> AnyView {
+    view! { <a class="link" href=format!("{}/firewall", path(guest))>"Who may reach it"</a> }.into_any()
 }
 
 /// What to do about a guest that shows another key than its own.
@@ -187,7 +215,7 @@ pub fn host_key(guest: &Guest) -> Option<AnyView> {
 }
 
 /// The form for more storage, where storage has a size and there is a larger one.
-pub fn enlarge(guest: &Guest, form: &FormState) -> Option<AnyView> {
+pub fn enlarge(guest: &Guest, quota: &ProjectQuota, form: &FormState) -> Option<AnyView> {
     if !guest.backing.has_size() || !is_settled(guest) || !guest.may_change {
         return None;
     }
@@ -200,6 +228,7 @@ pub fn enlarge(guest: &Guest, form: &FormState) -> Option<AnyView> {
             {Field::new(form, "size", "New size").suggest(next).required().hint(hint).select(larger)}
             <button class="btn">"Enlarge"</button>
         </form>
+        {left(quota, &[QuotaOf::Storage]).map(|left| view! { <div class="body">{left}</div> })}
     };
     let has = view! { <span class="quiet">{format!("has {}", guest.line.size.storage().gb())}</span> };
     Some(card("enlarge", "Storage", has.into_any(), body.into_any()))
@@ -208,7 +237,7 @@ pub fn enlarge(guest: &Guest, form: &FormState) -> Option<AnyView> {
 fn stands(guest: &Guest) -> AnyView {
     let Some(GuestEnvironment { state, is_leader }) = guest.deployed_to else {
         let set_up = format!("{}#set-up", project_path(&guest.line.project));
-        return view! { <span class="quiet">{format!("{}, not set up for pushes. ", guest.line.environment)}</span><a class="link" href=set_up>"Set up"</a> }.into_any();
+        return view! { <span class="quiet">{format!("{}, not set up for pushes. ", guest.line.environment)}</span><a class="link" href=set_up>{format!("Set up {}", guest.line.environment)}</a> }.into_any();
     };
     let word = match state {
         EnvironmentState::Ready if is_leader => "can be pushed to",

@@ -1,22 +1,31 @@
 //! The guests that the principal may see, a page at a time.
 
 use corpus_api::Principal;
-use corpus_api::guests::{GuestLine, GuestPage, ListGuests, RequestGuest};
+use corpus_api::guests::{GuestLine, GuestPage, ListGuests, RequestGuest, StopGuest};
+use corpus_api::not_created::{Creation, NotCreated};
 use corpus_api::overview::{Counts, GetCounts};
-use corpus_domain::{Environment, GuestState, NodeId, Reachability};
+use corpus_domain::{Environment, GuestState, NodeId, Reachability, ViewedList};
 use leptos::prelude::*;
 
-use crate::asked::{Query, address, asked, page_after, typed};
+use super::guest_choice::CHOICE;
+use super::{Asked, not_created};
+use crate::asked::{Listing, address, page_after};
 use crate::caller::Caller;
-use crate::components::{Field, empty, environment, guest_status, head, next_link, picks, privileged_mark, since};
+use crate::components::{
+    Field, Filters, any_of, empty, environment, error_summary, guest_status, head, next_link, picks, privileged_mark,
+    shown_at, since, size_of,
+};
 use crate::form::Result;
 use crate::layout::Page;
 
 /// Reads and shows them.
-pub async fn load(caller: &Caller, query: &Query) -> Result<Page> {
-    let page = caller.ask(asked::<ListGuests>(query)?).await?;
+pub async fn load(caller: &Caller, given: &Asked) -> Result<Page> {
+    let asked = Listing::ask::<ListGuests>(caller, ViewedList::Guests, given.query.clone(), &given.form).await?;
+    let (page, listing) = asked;
     let counts = caller.ask(GetCounts {}).await?;
-    Ok(Page::new("guests", "Guests", guests_view(&caller.who, &page, &counts, query)))
+    let failed = not_created::few(caller, Some(Creation::Guest)).await?;
+    let view = guests_view(&caller.who, &page, &counts, &failed, &listing);
+    Ok(Page { status: listing.status(), ..Page::new("guests", "Guests", view) })
 }
 
 /// The first guests of a node that the caller may see.
@@ -24,58 +33,96 @@ pub async fn on_node(caller: &Caller, node: NodeId) -> Result<Vec<GuestLine>> {
     Ok(caller.ask(ListGuests { node: Some(node), ..ListGuests::default() }).await?.items)
 }
 
-/// Whether the principal may request a guest in any project.
-pub fn may_request(principal: &Principal) -> bool {
-    principal.ops || principal.roles.keys().any(|project| principal.can::<RequestGuest>(Some(*project)))
+/// Whether the principal may request a guest in any project; operators, once there are some.
+pub fn may_request(principal: &Principal, projects: u32) -> bool {
+    (principal.ops && projects > 0)
+        || principal.roles.keys().any(|project| principal.can::<RequestGuest>(Some(*project)))
+}
+
+/// Whether the principal may start and stop guests of any project.
+fn may_operate(principal: &Principal) -> bool {
+    principal.ops || principal.roles.keys().any(|project| principal.can::<StopGuest>(Some(*project)))
 }
 
 /// The view of plain values.
-pub fn guests_view(principal: &Principal, page: &GuestPage, counts: &Counts, query: &Query) -> AnyView {
+pub fn guests_view(
+    principal: &Principal,
+    page: &GuestPage,
+    counts: &Counts,
+    failed: &[NotCreated],
+    listing: &Listing,
+) -> AnyView {
     let guests = &page.items;
-    let request =
-        may_request(principal).then(|| view! { <a class="btn primary" href="/guests/new">"Request a guest"</a> });
+    let request = may_request(principal, counts.projects)
+        .then(|| view! { <a class="btn primary" href="/guests/new">"Request a guest"</a> });
     let below =
         view! { <span class="quiet">{format!("{} in all, {} running", counts.guests, counts.guests_running)}</span> };
     let busy = guests.iter().any(|guest| guest.job.is_some()).then_some("");
+    let chosen = may_operate(principal) && !guests.is_empty();
     let body = match guests.as_slice() {
-        [] if counts.guests == 0 => none(principal),
+        [] if counts.guests == 0 => none(principal, counts),
         [] => empty("No guest matches", view! { <a class="link" href="/guests">"Show all guests"</a> }.into_any()),
-        guests => table(guests, true),
+        guests => rows(guests, if chosen { Shown::ToChoose } else { Shown::Everywhere }),
     };
+    let is_asked = counts.guests > 0 || listing.is_filtered(&[]);
+    let above = if is_asked { filters(listing) } else { error_summary(&listing.form) };
+    let list = view! { <section class="card" id="live-guests" data-live="" data-busy=busy>{body}</section> };
+    let list = if chosen { choice(principal, counts, listing, list.into_any()) } else { list.into_any() };
     view! {
         {head("Guests".into_any(), below.into_any(), request.into_any())}
-        {(counts.guests > 0).then(|| filters(query))}
-        <section class="card" id="live-guests" data-live="" data-busy=busy>{body}</section>
-        {next_link(page_after("/guests", query, page.next.as_ref()))}
+        <div class="stack" id="live-notices" data-live="">{not_created::notices(failed, "/guests")}</div>
+        {above}
+        {list}
+        {next_link(page_after("/guests", &listing.query, page.next.as_ref()))}
     }
     .into_any()
 }
 
-fn filters(query: &Query) -> AnyView {
-    let form = typed(query);
-    let any = |word: &str| vec![(String::new(), word.to_owned())];
-    let environments = any("any").into_iter().chain(picks(Environment::ALL.iter().map(|one| one.as_str())));
-    let states = any("any").into_iter().chain(picks(GuestState::ALL.iter().map(|one| one.as_str())));
-    let newest = query.get("sort").is_some_and(|sort| sort == "newest");
-    let (other, word) = if newest { ("name", "By name") } else { ("newest", "Newest first") };
-    let order = view! { <a class="btn" href=address("/guests", query, Some(("sort", other)))>{word}</a> };
-    let kept = ["node", "sort"]
-        .map(|name| form.value(name).map(|value| view! { <input type="hidden" name=name value=value.to_owned()/> }));
+fn filters(listing: &Listing) -> AnyView {
+    let form = &listing.filter;
+    let environments = any_of(picks(Environment::ALL.iter().map(|one| one.as_str())));
+    let states = any_of(picks(GuestState::ALL.iter().map(|one| one.as_str())));
+    let fields = vec![
+        Field::new(form, "q", "Name has").input(),
+        Field::new(form, "project", "Of project").input(),
+        Field::new(form, "environment", "Of environment").select(environments),
+        Field::new(form, "state", "In state").select(states),
+    ];
+    let orders: &[_] = &[("name", "By name"), ("newest", "Newest first")];
+    let filters = Filters {
+        list: ViewedList::Guests,
+        label: "Guests",
+        fields,
+        hidden: &["node"],
+        beside: &["sort"],
+        orders: Some(orders),
+    };
+    filters.view(listing)
+}
+
+/// What is done to several at once, around the list in which they are chosen.
+fn choice(principal: &Principal, counts: &Counts, listing: &Listing, list: AnyView) -> AnyView {
+    let page = address("/guests", &listing.query, None);
+    let destroy = may_request(principal, counts.projects)
+        .then(|| view! { <button class="btn danger" name="do" value="destroy">"Destroy…"</button> });
     view! {
-        <form method="get" action="/guests" class="filters" role="search" aria-label="Guests">
-            {kept.into_iter().collect_view()}
-            {Field::new(&form, "q", "Name has").input()}
-            {Field::new(&form, "project", "Of project").input()}
-            {Field::new(&form, "environment", "Of environment").select(environments.collect())}
-            {Field::new(&form, "state", "In state").select(states.collect())}
-            <div class="actions"><button class="btn">"Filter"</button>{order}</div>
+        <form method="post" action=CHOICE class="choose" aria-label="Chosen guests">
+            {shown_at(&page, "choose")}
+            <div class="actions">
+                <label class="all"><input type="checkbox" name="all" value="yes"/>"All on this page"</label>
+                <span class="quiet">"With the chosen guests:"</span>
+                <button class="btn" name="do" value="start">"Start…"</button>
+                <button class="btn" name="do" value="stop">"Stop…"</button>
+                {destroy}
+            </div>
+            {list}
         </form>
     }
     .into_any()
 }
 
-fn none(principal: &Principal) -> AnyView {
-    let next = if may_request(principal) {
+fn none(principal: &Principal, counts: &Counts) -> AnyView {
+    let next = if may_request(principal, counts.projects) {
         view! { "A guest is an isolated system of yours on a compute node, ready to enter in seconds. "<a class="link" href="/guests/new">"Request a guest"</a> }.into_any()
     } else {
         "A maintainer of your project requests guests; they show here.".into_any()
@@ -83,9 +130,25 @@ fn none(principal: &Principal) -> AnyView {
     empty("No guest yet", next)
 }
 
-/// The table of guests, on a node's page without what is the same for all of them.
-pub fn table(guests: &[GuestLine], everywhere: bool) -> AnyView {
-    let rows = guests.iter().map(|guest| row(guest, everywhere)).collect_view();
+/// Where a table of guests stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Shown {
+    /// On the page of their node.
+    OnNode,
+    /// Among those of all nodes.
+    Everywhere,
+    /// The same, each with a box.
+    ToChoose,
+}
+
+/// The table of guests on a node's page, without what is the same for all of them.
+pub fn on_node_table(guests: &[GuestLine]) -> AnyView {
+    rows(guests, Shown::OnNode)
+}
+
+fn rows(guests: &[GuestLine], shown: Shown) -> AnyView {
+    let rows = guests.iter().map(|guest| row(guest, shown)).collect_view();
+    let everywhere = shown != Shown::OnNode;
     let node = everywhere.then(|| view! { <th>"Node"</th> });
     let size = everywhere.then(|| view! { <th>"Size"</th> });
     view! {
@@ -99,15 +162,28 @@ pub fn table(guests: &[GuestLine], everywhere: bool) -> AnyView {
     .into_any()
 }
 
-fn row(guest: &GuestLine, everywhere: bool) -> AnyView {
+fn row(guest: &GuestLine, shown: Shown) -> AnyView {
+    let everywhere = shown != Shown::OnNode;
     let node = everywhere.then(|| {
-        view! { <td data-label="Node"><a href=format!("/nodes/{}", guest.node)>{guest.node_address.to_string()}</a></td> }
+        view! { <td data-label="Node"><a href=format!("/nodes/{}", guest.node)>{guest.node_title()}</a></td> }
     });
-    let size = everywhere.then(|| view! { <td data-label="Size">{guest.size.as_str()}</td> });
+    let size = everywhere.then(|| {
+        let memory = view! { <div class="quiet small">{format!("{} memory", guest.memory)}</div> };
+        view! { <td data-label="Size" title=size_of(guest)>{guest.size.storage().gb()}{memory}</td> }
+    });
+    let choose = (shown == Shown::ToChoose).then(|| {
+        let label = format!("Choose {}", guest.name);
+        let id = guest.id.to_string();
+        view! {
+            <input type="hidden" name="listed" value=id.clone()/>
+            <input type="checkbox" name="guest" value=id aria-label=label/>
+        }
+    });
+    let known = last_known(guest).map(|known| view! { <div class="small">{known}</div> });
     view! {
         <tr>
-            <td data-label="Guest"><a href=format!("/guests/{}", guest.id)>{guest.name.to_string()}</a>{privileged_mark(guest)}</td>
-            <td data-label="State">{guest_status(guest)}" "{last_known(guest)}</td>
+            <td data-label="Guest">{choose}<a href=format!("/guests/{}", guest.id)>{guest.name.to_string()}</a>{privileged_mark(guest)}</td>
+            <td data-label="State">{guest_status(guest)}{known}</td>
             <td data-label="Project">{guest.project.to_string()}</td>
             <td data-label="Environment">{environment(guest.environment)}</td>
             {node}

@@ -4,15 +4,16 @@
 //! on from there. Of a long log it shows the end; what came before is a page of its own, which stands still.
 
 use corpus_api::jobs::{AbandonJob, CancelJob, GetJob, Job, JobLine, JobLogLine, JobStep, ReadJobLog, RetryJob};
+use corpus_api::notices::NoticeOf;
 use corpus_api::words::{After, LineLimit};
-use corpus_domain::{JobId, JobState, StepState};
+use corpus_domain::{JobId, JobKind, JobState, StepState};
 use leptos::prelude::*;
 
 use super::Asked;
 use super::jobs::{duration, waits_for};
 use crate::caller::Caller;
 use crate::components::{
-    Fact, Field, Tone, action, age, card, error_summary, facts, head, job_status, notice, shown_at,
+    Fact, Field, Tone, action, age, card, error_summary, facts, head, job_look, job_status, notice, shown_at,
 };
 use crate::form::{FormState, Result, sentence};
 use crate::islands::{LiveJob, LogLine};
@@ -21,6 +22,8 @@ use crate::to::to;
 
 /// Lines of the log on one page.
 const LINES: usize = 500;
+/// What is said of a job that can't be cancelled any more.
+const NO_WAY_BACK: &str = "It can't be cancelled any more: from here there is no way back.";
 /// After each line there is: the largest number that the API takes.
 const END: u64 = 9_007_199_254_740_991;
 
@@ -39,9 +42,11 @@ pub struct Log {
 pub async fn load(caller: &Caller, id: JobId, asked: &Asked) -> Result<Page> {
     // In this order: the stream goes on after the number of the job, so no line before it may be missing.
     let job = caller.ask(GetJob { job: id, wait: None }).await?;
+    caller.saw(NoticeOf::Job(id));
     let log = read(caller, &job, asked).await?;
     let title = job.line.title.clone();
-    Ok(Page::new("job", title, job_view(&job, &log, &asked.form)).under("Jobs", "/jobs"))
+    let state = job_look(&job.line).1;
+    Ok(Page::new("job", title, job_view(&job, &log, &asked.form)).under("Jobs", "/jobs").in_state(Some(state)))
 }
 
 /// Reads no more of the log than is shown, and one line to know whether there are more.
@@ -66,7 +71,7 @@ pub fn job_view(whole: &Job, log: &Log, form: &FormState) -> AnyView {
     let (steps, lines) = (whole.steps.clone(), lines(job, log));
     let below = view! {
         <span id="live-state" data-live="" data-busy=(!job.state.is_over()).then_some("")>
-            {job_status(job.state)}" "<span class="quiet">"asked "{age(job.created_at)}{took(job)}</span>
+            {job_status(job)}" "<span class="quiet">"asked "{age(job.created_at)}{took(job)}</span>
         </span>
     };
     let reload = (!job.state.is_over())
@@ -114,13 +119,21 @@ fn waiting(whole: &Job) -> Option<AnyView> {
     let job = &whole.line;
     let stop = match job.state {
         _ if job.cancel_requested_at.is_some() => None,
+        _ if whole.past_cancel => Some(NO_WAY_BACK),
         _ if !whole.may_decide => Some("Who may decide about it can cancel it."),
+        JobState::Running if job.kind == JobKind::ProjectDestroy => Some(
+            "To keep the project, cancel the job: until it begins to destroy the first guest everything is as it was.",
+        ),
         JobState::Waiting => Some("To stop it, cancel the job: it has done nothing yet."),
         JobState::Running => Some("To stop it, cancel the job: what it did so far is undone."),
         _ => Some("Its undo goes on until it succeeds or is stuck."),
     };
     waits_for(job).map(|what| {
-        notice(Tone::Warn, "Waits", view! { <span>"for "{what}</span><span class="quiet">{stop}</span> }.into_any())
+        notice(
+            if job.state == JobState::Waiting { Tone::Wait } else { Tone::Warn },
+            "Waits",
+            view! { <span>"for "{what}</span><span class="quiet">{stop}</span> }.into_any(),
+        )
     })
 }
 
@@ -139,8 +152,17 @@ fn outcome(whole: &Job) -> Option<AnyView> {
     let error = || job.error.as_deref().map(sentence);
     match job.state {
         JobState::Undone => {
-            let more = view! { <span>{error()}</span><span class="quiet">"Everything it had done was undone."</span> };
-            Some(notice(Tone::Fail, "Undone", more.into_any()))
+            let (tone, word) = if job.was_cancelled() { (Tone::Off, "Cancelled") } else { (Tone::Fail, "Undone") };
+            let why = job.fault().map(sentence);
+            let by = whole.cancel_requested_by.as_ref().filter(|_| job.was_cancelled());
+            let by = by.map(|by| format!("By {}.", by.shown()));
+            let left = if is_in_part(whole) {
+                "What it destroyed is gone. Destroy the project again: that goes on where this ended."
+            } else {
+                "Everything it had done was undone."
+            };
+            let more = view! { <span>{why}{by}</span><span class="quiet">{left}</span> };
+            Some(notice(tone, word, more.into_any()))
         }
         JobState::Stuck => {
             let more = view! { <span>{error()}</span><span class="quiet">"Something may be left behind; what it works on stays locked until this is settled."</span> };
@@ -155,11 +177,18 @@ fn outcome(whole: &Job) -> Option<AnyView> {
     }
 }
 
+/// Whether it ended after it had begun to destroy a project.
+fn is_in_part(whole: &Job) -> bool {
+    let begun = |step: &JobStep| step.name == "begin" && step.state != StepState::Pending;
+    whole.line.kind == JobKind::ProjectDestroy && !whole.line.was_cancelled() && whole.steps.iter().any(begun)
+}
+
 fn cancel(whole: &Job) -> Option<AnyView> {
     let job = &whole.line;
     let open = matches!(job.state, JobState::Waiting | JobState::Running);
     let asked = job.cancel_requested_at.map(|_| "Its cancel was asked for".to_owned());
-    (open && whole.may_decide).then(|| action(to::<CancelJob>(&[&job.id]), "Cancel the job", "btn danger", asked))
+    (open && whole.may_decide && !whole.past_cancel)
+        .then(|| action(to::<CancelJob>(&[&job.id]), "Cancel the job", "btn danger", asked))
 }
 
 fn decide(whole: &Job, form: &FormState) -> Option<AnyView> {
@@ -191,6 +220,16 @@ fn decide(whole: &Job, form: &FormState) -> Option<AnyView> {
     Some(card("decide", "What was left, and what to do", ().into_any(), body.into_any()))
 }
 
+const fn if_cancelled(whole: &Job) -> &'static str {
+    match whole.line.kind {
+        _ if whole.past_cancel => "it can't be: there is no way back any more",
+        JobKind::ProjectDestroy => {
+            "the project stays as it is; that can be done until it begins to destroy the first guest"
+        }
+        _ => "what runs on the node is ended, then what was done is undone",
+    }
+}
+
 fn about(whole: &Job) -> AnyView {
     let job = &whole.line;
     let node = job.node.map(|id| view! { <a class="link" href=format!("/nodes/{id}")>"Open the node"</a> });
@@ -200,12 +239,12 @@ fn about(whole: &Job) -> AnyView {
         Some(("Asked", age(job.created_at))),
         job.started_at.map(|at| ("Started", age(at))),
         job.ended_at.map(|at| ("Ended", age(at))),
-        job.by.as_ref().map(|by| ("Asked by", by.to_string().into_any())),
+        job.by.as_ref().map(|by| ("Asked by", by.shown().into_any())),
         node.map(|node| ("Node", node.into_any())),
         guest.map(|guest| ("Guest", guest.into_any())),
         job.cancel_requested_at.map(|at| ("Cancel asked", age(at))),
         matches!(job.state, JobState::Waiting | JobState::Running)
-            .then(|| ("If cancelled", "what runs on the node is ended, then what was done is undone".into_any())),
+            .then(|| ("If cancelled", if_cancelled(whole).into_any())),
         (whole.taken > 1).then(|| ("Servers", format!("taken {} times", whole.taken).into_any())),
         Some(("Id", view! { <code class="wrap">{job.id.to_string()}</code> }.into_any())),
     ];

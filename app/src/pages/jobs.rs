@@ -1,14 +1,16 @@
 //! Jobs: the list, and the parts of it that other pages show.
 
-use std::collections::BTreeMap;
-
 use corpus_api::jobs::{JobLine, JobPage, ListJobs};
-use corpus_domain::{GuestId, JobState, NodeId};
+use corpus_domain::{GuestId, JobKind, JobState, NodeId, ViewedList};
 use leptos::prelude::*;
 
+use super::Asked;
 use crate::age::took;
+use crate::asked::{Listing, Query, address, page_after};
 use crate::caller::Caller;
-use crate::components::{Tone, age, clock, empty, head, job_status, next_page, notice, since};
+use crate::components::{
+    Field, Filters, Tone, age, any_of, clock, empty, head, job_look, job_status, next_link, notice, since,
+};
 use crate::form::Result;
 use crate::layout::Page;
 
@@ -16,15 +18,20 @@ use crate::layout::Page;
 pub const OPEN: [JobState; 4] = [JobState::Waiting, JobState::Running, JobState::Undoing, JobState::Stuck];
 
 /// Reads and shows them.
-pub async fn load(caller: &Caller, query: &BTreeMap<String, String>) -> Result<Page> {
-    let chosen = query.get("state").map_or("all", String::as_str);
-    let states = match chosen {
-        "open" => OPEN.to_vec(),
-        word => word.parse().map(|state| vec![state]).unwrap_or_default(),
+pub async fn load(caller: &Caller, given: &Asked) -> Result<Page> {
+    let query = spelled_out(given.query.clone());
+    let (page, listing) = Listing::ask::<ListJobs>(caller, ViewedList::Jobs, query, &given.form).await?;
+    Ok(Page { status: listing.status(), ..Page::new("jobs", "Jobs", jobs_view(&page, &listing)) })
+}
+
+/// The query with the states that the words of the first tabs stand for.
+fn spelled_out(mut query: Query) -> Query {
+    match query.get("state").map(String::as_str) {
+        Some("open") => query.insert("state".to_owned(), OPEN.map(JobState::as_str).join(",")),
+        Some("all") => query.remove("state"),
+        _ => None,
     };
-    let cursor = query.get("cursor").map(|text| text.parse()).transpose().unwrap_or_default();
-    let jobs = caller.ask(ListJobs { state: states.try_into().unwrap_or_default(), cursor, ..ListJobs::default() });
-    Ok(Page::new("jobs", "Jobs", jobs_view(chosen, &jobs.await?)))
+    query
 }
 
 async fn read(caller: &Caller, asked: ListJobs) -> Result<Vec<JobLine>> {
@@ -42,25 +49,51 @@ pub async fn guest_jobs(caller: &Caller, id: GuestId) -> Result<Vec<JobLine>> {
 }
 
 /// The view of plain values.
-pub fn jobs_view(chosen: &str, page: &JobPage) -> AnyView {
+pub fn jobs_view(page: &JobPage, listing: &Listing) -> AnyView {
     let jobs = &page.items;
-    let tabs = [("all", "All"), ("open", "Open")]
-        .into_iter()
-        .chain(JobState::ALL.iter().map(|state| (state.as_str(), crate::looks::look(state.as_str()).1)));
+    let chosen = listing.query.get("state").map_or("", String::as_str);
+    let open = OPEN.map(JobState::as_str).join(",");
+    let tabs = [("", "all", "All"), (open.as_str(), "open", "Open")].into_iter().chain(
+        JobState::ALL.iter().map(|state| (state.as_str(), state.as_str(), crate::looks::look(state.as_str()).1)),
+    );
     let tabs = tabs
-        .map(|(word, title)| view! { <a href=format!("/jobs?state={word}") aria-current=(word == chosen).then_some("page")>{title}</a> })
+        .map(|(state, word, title)| {
+            let page = address("/jobs", &listing.query, Some(("state", word)));
+            view! { <a href=page aria-current=(state == chosen).then_some("page")>{title}</a> }
+        })
         .collect_view();
     let busy = jobs.iter().any(|job| !job.state.is_over()).then_some("");
     let below =
         view! { <span class="quiet">"Every change that takes longer than a moment, with its steps and its log"</span> };
-    let nothing = if chosen == "all" { "No job yet" } else { "No job in this state" };
+    let nothing = match (listing.is_filtered(&["state"]), chosen) {
+        (true, _) => "No job matches",
+        (false, "") => "No job yet",
+        (false, _) => "No job in this state",
+    };
     view! {
         {head("Jobs".into_any(), below.into_any(), ().into_any())}
         <nav class="tabs" aria-label="State">{tabs}</nav>
+        {filters(listing)}
         <section class="card" id="live-jobs" data-live="" data-busy=busy>{table(jobs, nothing)}</section>
-        {next_page(&format!("/jobs?state={chosen}"), page.next.as_ref())}
+        {next_link(page_after("/jobs", &listing.query, page.next.as_ref()))}
     }
     .into_any()
+}
+
+fn filters(listing: &Listing) -> AnyView {
+    let form = &listing.filter;
+    let kinds = JobKind::ALL.iter().map(|kind| (kind.to_string(), kind.as_str().replace('_', " ")));
+    let fields = vec![
+        Field::new(form, "q", "About").input(),
+        Field::new(form, "kind", "Kind").select(any_of(kinds)),
+        Field::new(form, "project", "Of project").input(),
+        Field::new(form, "by", "Asked by").input(),
+    ];
+    let hidden = &["node", "guest", "job"];
+    let orders: &[_] = &[("newest", "Newest first"), ("oldest", "Oldest first"), ("longest", "Longest first")];
+    let (list, beside) = (ViewedList::Jobs, &["state", "sort"]);
+    let filters = Filters { list, label: "Jobs", fields, hidden, beside, orders: Some(orders) };
+    filters.view(listing)
 }
 
 /// Jobs, one a row.
@@ -81,8 +114,8 @@ pub fn table(jobs: &[JobLine], nothing: &'static str) -> AnyView {
 fn row(job: &JobLine) -> AnyView {
     view! {
         <tr>
-            <td data-label="Job"><a href=format!("/jobs/{}", job.id)>{job.title.clone()}</a></td>
-            <td data-label="State">{job_status(job.state)}</td>
+            <td data-label="Job" class="wrap"><a href=format!("/jobs/{}", job.id)>{job.title.clone()}</a></td>
+            <td data-label="State">{job_status(job)}</td>
             <td data-label="Waits for" class="wrap quiet">{waits_for(job)}</td>
             <td data-label="Asked" class="quiet">{age(job.created_at)}</td>
             <td data-label="Took" class="num quiet">{duration(job)}</td>
@@ -127,7 +160,7 @@ pub fn list(jobs: &[JobLine], nothing: &'static str) -> AnyView {
             let when = if job.state.is_over() { age(job.ended_at.unwrap_or(job.created_at)) } else { duration(job) };
             view! {
                 <li>
-                    <div><a class="strong" href=format!("/jobs/{}", job.id)>{job.title.clone()}</a><div class="quiet">{job_status(job.state)}{waits_for(job).map(|what| view! { {waits(job)}{what} })}</div></div>
+                    <div><a class="strong" href=format!("/jobs/{}", job.id)>{job.title.clone()}</a><div class="quiet">{job_status(job)}{waits_for(job).map(|what| view! { {waits(job)}{what} })}</div></div>
                     <span class="quiet nowrap">{when}</span>
                 </li>
             }
@@ -151,18 +184,42 @@ pub fn progress(jobs: &[JobLine]) -> Option<AnyView> {
 
 fn job_notice(job: &JobLine) -> AnyView {
     let tone = match job.state {
+        JobState::Undone if job.was_cancelled() => Tone::Off,
         JobState::Stuck | JobState::Undone => Tone::Fail,
-        JobState::Waiting => Tone::Warn,
+        JobState::Waiting => Tone::Wait,
         _ => Tone::Busy,
     };
-    let word = crate::looks::look(job.state.as_str()).1;
-    let error =
-        job.error.clone().filter(|_| tone == Tone::Fail).map(|error| view! { <span class="quiet">{error}</span> });
+    let word = job_look(job).1;
+    let error = job.fault().map(str::to_owned).map(|error| view! { <span class="quiet">{error}</span> });
+    let by = job.cancelled_by.as_ref().filter(|_| job.was_cancelled()).map(|by| format!(" by {}", by.shown()));
     let waits =
         waits_for(job).map(|what| view! { <span class="quiet">{waits(job).trim_start_matches(", ")}{what}</span> });
     let more = view! {
         {error}{waits}
         <a class="link" href=format!("/jobs/{}", job.id)>"Follow the job"</a>
     };
-    notice(tone, format!("{}: {}", job.title, word.to_lowercase()), more.into_any())
+    notice(tone, format!("{}: {}{}", job.title, word.to_lowercase(), by.unwrap_or_default()), more.into_any())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tab_keeps_the_filters_and_an_open_job_is_in_one_of_four_states() {
+        let query = |pairs: &[(&str, &str)]| -> Query {
+            pairs.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect()
+        };
+        let open = spelled_out(query(&[("state", "open"), ("q", "www")]));
+        let asked: ListJobs = crate::asked::asked(&open).unwrap();
+        assert_eq!(asked.state.to_vec(), OPEN);
+        let page = Owner::new().with(|| jobs_view(&JobPage::default(), &Listing::of(open)).to_html());
+        assert!(page.contains("href=\"/jobs?q=www&amp;state=stuck\""), "{page}");
+        assert!(page.contains("href=\"/jobs?q=www&amp;state=open\" aria-current=\"page\""), "{page}");
+        assert!(page.contains("No job matches") && page.contains("Show all"), "{page}");
+        let all = spelled_out(query(&[("state", "all")]));
+        assert_eq!(all, Query::new());
+        let page = Owner::new().with(|| jobs_view(&JobPage::default(), &Listing::of(all)).to_html());
+        assert!(page.contains("No job yet") && !page.contains("Show all"), "{page}");
+    }
 }

@@ -1,9 +1,10 @@
 //! The member's own SSH keys.
 
 use corpus_api::keys::{AddKey, KeyPage, ListMyKeys, OwnKey, RemoveKey};
+use corpus_api::undoes::{ListUndoes, UndoLine, Undoable};
 use leptos::prelude::*;
 
-use super::Asked;
+use super::{Asked, undo};
 use crate::caller::Caller;
 use crate::components::{Field, age, card, code, confirm, empty, error_summary, head, next_page, shown_at};
 use crate::form::{FormState, Result};
@@ -13,11 +14,12 @@ use crate::to::to;
 /// Reads and shows them.
 pub async fn load(caller: &Caller, asked: &Asked) -> Result<Page> {
     let page = caller.ask(ListMyKeys { cursor: asked.cursor(), ..ListMyKeys::default() }).await?;
-    Ok(Page::new("keys", "SSH keys", keys_view(&page, &asked.form)))
+    let undoes = undo::few(caller, ListUndoes { of: Some(Undoable::Key), ..ListUndoes::default() }).await?;
+    Ok(Page::new("keys", "SSH keys", keys_view(&page, &undoes, &asked.form)))
 }
 
 /// The view of plain values.
-pub fn keys_view(page: &KeyPage, form: &FormState) -> AnyView {
+pub fn keys_view(page: &KeyPage, undoes: &[UndoLine], form: &FormState) -> AnyView {
     let below = view! { <span class="quiet">"They open every guest that you may enter, as sysadmin with sudo, and are gone from them when removed here"</span> };
     let post = to::<AddKey>(&[]);
     let add = view! {
@@ -31,6 +33,7 @@ pub fn keys_view(page: &KeyPage, form: &FormState) -> AnyView {
     view! {
         {head("SSH keys".into_any(), below.into_any(), ().into_any())}
         {error_summary(form)}
+        {undo::offered(undoes, "/keys")}
         <div class="cols">
             <div class="stack">
                 {card("keys", "Your keys", ().into_any(), table(&page.items))}
@@ -51,7 +54,7 @@ fn table(keys: &[OwnKey]) -> AnyView {
     let rows = keys.iter().map(row).collect_view();
     view! {
         <table class="rows" aria-label="SSH keys">
-            <thead><tr><th>"Comment"</th><th>"Fingerprint"</th><th>"Type"</th><th>"Added"</th><th><span class="unseen">"Actions"</span></th></tr></thead>
+            <thead><tr><th>"Comment"</th><th>"Fingerprint"</th><th>"Type"</th><th>"Added"</th><th>"Last used for git"</th><th><span class="unseen">"Actions"</span></th></tr></thead>
             <tbody>{rows}</tbody>
         </table>
     }
@@ -67,7 +70,8 @@ fn row(key: &OwnKey) -> AnyView {
             <td data-label="Fingerprint" class="wrap">{code("key-fingerprint", key.fingerprint.clone())}</td>
             <td data-label="Type">{key.algorithm.clone()}" "<span class="quiet">{format!("{} bit", key.bits)}</span></td>
             <td data-label="Added" class="quiet">{age(key.created_at)}</td>
-            <td class="right">{confirm("Remove", &name, question, to::<RemoveKey>(&[&key.id]))}</td>
+            <td data-label="Last used for git" class="quiet">{key.last_used_at.map_or_else(|| "never".into_any(), age)}</td>
+            <td class="right">{confirm("Remove key", &name, question, to::<RemoveKey>(&[&key.id]))}</td>
         </tr>
     }
     .into_any()
@@ -80,7 +84,7 @@ mod tests {
     #[test]
     fn a_refused_line_comes_back_as_it_was() {
         let form = FormState::new("", vec![("line".into(), "ssh-dss <&AAAA</textarea>".into())]).error("line", "no");
-        let html = Owner::new().with(|| keys_view(&KeyPage::default(), &form).to_html());
+        let html = Owner::new().with(|| keys_view(&KeyPage::default(), &[], &form).to_html());
         assert!(html.contains(">ssh-dss &lt;&amp;AAAA&lt;/textarea></textarea>"), "{html}");
     }
 
@@ -93,10 +97,11 @@ mod tests {
             fingerprint: "SHA256:abc".into(),
             comment: "<img src=x onerror=alert(1)>\" onclick=\"x".into(),
             created_at: chrono::Utc::now(),
+            last_used_at: None,
         };
         let page = KeyPage { items: vec![key], next: None };
-        let html = Owner::new().with(|| keys_view(&page, &FormState::default()).to_html());
+        let html = Owner::new().with(|| keys_view(&page, &[], &FormState::default()).to_html());
         assert!(!html.contains("<img"), "{html}");
-        assert!(html.contains("aria-label=\"Remove &lt;img src=x onerror=alert(1)&gt;&quot; onclick"), "{html}");
+        assert!(html.contains("aria-label=\"Remove key &lt;img src=x onerror=alert(1)&gt;&quot; onclick"), "{html}");
     }
 }

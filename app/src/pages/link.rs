@@ -5,10 +5,13 @@
 //! makes the controller sign in there.
 
 use corpus_api::nodes::{GetControlKey, LinkNode};
+use corpus_domain::JobKind;
 use leptos::prelude::*;
 
+use super::request_ask::node_view;
+use super::{Asked, again};
 use crate::caller::Caller;
-use crate::components::{Field, Tone, card, checks, code, copied, error_summary, head, shown_at, status};
+use crate::components::{Field, Tone, card, checks, code, copied, error_summary, head, instead_of, shown_at, status};
 use crate::form::{FormState, Result};
 use crate::layout::Page;
 use crate::to::to;
@@ -16,10 +19,17 @@ use crate::to::to;
 /// Where the first step is sent, and what shows both.
 const PAGE: &str = "/nodes/link";
 /// What goes from the first step to the second; what is shown of the key is for the person alone.
-const FIRST_STEP_FIELDS: [&str; 7] = ["address", "port", "user", "network", "host_key", "_fingerprint", "_algorithm"];
+const FIRST_STEP_FIELDS: [&str; 8] =
+    ["address", "port", "user", "network", "host_key", "_fingerprint", "_algorithm", "instead_of"];
 
 /// Reads the control key and shows the step that the form is in.
-pub async fn load(caller: &Caller, form: &FormState) -> Result<Page> {
+pub async fn load(caller: &Caller, asked: &Asked) -> Result<Page> {
+    if !caller.who.can::<LinkNode>(None) {
+        let page = Page::new("ask-node", "Ask for a compute node", node_view(&asked.form));
+        return Ok(page.under("Compute nodes", "/nodes"));
+    }
+    let begun = if asked.form.was_sent() { None } else { again::form(caller, &asked.query, JobKind::NodeLink).await };
+    let form = begun.as_ref().unwrap_or(&asked.form);
     let key = caller.ask(GetControlKey {}).await?.line;
     Ok(Page::new("link-node", "Link a compute node", link_view(&key, form)).under("Compute nodes", "/nodes"))
 }
@@ -44,6 +54,7 @@ fn ask(form: &FormState) -> AnyView {
     let more = form.error_at("network").is_some() || form.value("network").is_some_and(|network| !network.is_empty());
     let body = view! {
         <form method="post" action=PAGE class="form body">
+            {instead_of(form)}
             <div class="grid">
                 {Field::new(form, "address", "Host name or address").required().mono().hint("Where it answers SSH from here").input()}
                 {Field::new(form, "port", "SSH port").suggest("22").required().mono().number().input()}

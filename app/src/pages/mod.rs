@@ -1,8 +1,10 @@
 //! The pages: each asks what it shows by the operations, then a pure function of plain
 //! values makes the view, so that what a page says can be tested without a controller.
 
+mod again;
 pub mod api;
 pub mod audit;
+pub mod certificates;
 pub mod delivery;
 pub mod deployment;
 pub mod deployment_cards;
@@ -10,18 +12,28 @@ pub mod deployment_guests;
 pub mod deployment_log;
 pub mod deployment_paths;
 pub mod deployment_phases;
+pub mod deployment_test_cases;
 pub mod deployments;
 pub mod destroy;
 pub mod device;
 pub mod dns;
+pub mod docs;
 pub mod environment;
+mod environment_archives;
+pub mod environment_balance;
+pub mod environment_firewall;
 pub mod environment_guests;
 pub mod environment_questions;
 pub mod error;
+mod firewall_rules;
+pub mod first_steps;
 pub mod guest;
+pub mod guest_choice;
+pub mod guest_firewall;
 pub mod guest_limits;
 pub mod guest_parts;
 pub mod guests;
+pub mod hooks;
 pub mod job;
 pub mod jobs;
 pub mod key_claim;
@@ -29,21 +41,43 @@ pub mod keys;
 pub mod link;
 pub mod login;
 pub mod mail;
+pub mod name;
+pub mod name_certificate;
+pub mod name_claim;
+pub mod networks;
 pub mod node;
+pub mod node_firewall;
 pub mod node_promises;
 pub mod nodes;
+pub mod not_created;
+pub mod notices;
 pub mod overview;
 pub mod project;
+mod project_badges;
+pub mod project_destroy;
 pub mod project_environments;
 pub mod project_members;
+pub mod project_previews;
 pub mod project_prod_entry;
+pub mod project_quota;
 mod project_set_up;
 pub mod projects;
+pub mod quotas;
 pub mod request;
+pub mod request_ask;
+pub mod request_detail;
+pub mod request_rules;
+pub mod requests;
+pub mod robot;
+pub mod robots;
+pub mod roll_back;
 pub mod search;
 mod settings_text;
 pub mod tokens;
+pub mod undo;
 pub mod unlink;
+pub mod webhook;
+pub mod webhooks;
 pub mod zone;
 
 use std::collections::BTreeMap;
@@ -78,18 +112,30 @@ pub async fn load(route: Route, caller: &Caller, asked: Asked) -> Result<Page> {
     match route {
         Route::Login => Ok(error::page(&signed_in_already())),
         Route::Overview => overview::load(caller).await,
-        Route::Nodes => nodes::load(caller, &asked.query).await,
-        Route::LinkNode => link::load(caller, &asked.form).await,
+        Route::NotCreated => not_created::load(caller, &asked).await,
+        Route::Nodes => nodes::load(caller, &asked).await,
+        Route::LinkNode => link::load(caller, &asked).await,
         Route::Node(id) => node::load(caller, id, &asked.form).await,
         Route::UnlinkNode(id) => unlink::load(caller, id, &asked.form).await,
-        Route::Guests => guests::load(caller, &asked.query).await,
+        Route::Guests => guests::load(caller, &asked).await,
+        Route::GuestChoice => guest_choice::load(caller, &asked).await,
         Route::RequestGuest => request::load(caller, &asked).await,
         Route::Guest(id) => guest::load(caller, id, &asked).await,
+        Route::GuestFirewall(id) => guest_firewall::load(caller, id, &asked.form).await,
+        Route::NodeFirewall(id) => node_firewall::load(caller, id, &asked.form).await,
+        Route::Networks => networks::load(caller, &asked.form).await,
+        Route::EnvironmentFirewall(name, which) => {
+            environment_firewall::load(caller, (&name, which), &asked.form).await
+        }
         Route::DestroyGuest(id) => destroy::load(caller, id, &asked.form).await,
         Route::Projects => projects::load(caller, &asked.query).await,
         Route::NewProject => projects::load_new(caller, &asked.form).await,
         Route::Project(name) => project::load(caller, &name, &asked).await,
-        Route::RemoveProject(name) => project::load_remove(caller, &name, &asked.form).await,
+        Route::Robots(name) => robots::load(caller, &name, &asked).await,
+        Route::Robot(name, robot) => robot::load(caller, (&name, &robot), &asked).await,
+        Route::RemoveProject(name) => project_destroy::load(caller, &name, &asked.form).await,
+        Route::Webhooks(name) => webhooks::load(caller, &name, &asked).await,
+        Route::Webhook(name, id) => webhook::load(caller, (&name, id), &asked).await,
         Route::ProjectEnvironment(name, which) => environment::load(caller, (&name, which), &asked.form).await,
         Route::RemoveEnvironment(name, which) => {
             environment_questions::load_remove(caller, (&name, which), &asked.form).await
@@ -101,21 +147,33 @@ pub async fn load(route: Route, caller: &Caller, asked: Asked) -> Result<Page> {
         Route::Restore(name, which, id) => {
             environment_questions::load_restore(caller, (&name, which), id, &asked.form).await
         }
-        Route::Deployments => deployments::load(caller, &asked.query).await,
+        Route::Requests => requests::load(caller, &asked).await,
+        Route::RequestRules => request_rules::load(caller, &asked.form).await,
+        Route::OneRequest(id) => request_detail::load(caller, id, &asked).await,
+        Route::Quotas => quotas::load(caller, &asked).await,
+        Route::Deployments => deployments::load(caller, &asked).await,
         Route::Deployment(name, number) => deployment::load(caller, (&name, number), &asked).await,
         Route::Dns => dns::load(caller, &asked).await,
         Route::Zone(id) => zone::load(caller, id, &asked.form).await,
-        Route::Jobs => jobs::load(caller, &asked.query).await,
+        Route::Name(id) => name::load(caller, id, &asked.form).await,
+        Route::Certificates => certificates::load(caller, &asked).await,
+        Route::NameClaim(id) => name_claim::load(caller, id, &asked.form).await,
+        Route::Jobs => jobs::load(caller, &asked).await,
         Route::Job(id) => job::load(caller, id, &asked).await,
         Route::Keys => keys::load(caller, &asked).await,
         Route::ClaimKey(id) => key_claim::load(caller, id, &asked.form).await,
         Route::Tokens => tokens::load(caller, &asked).await,
         Route::Device => device::load(caller, &asked).await,
+        Route::Notices => notices::load(caller, &asked).await,
         Route::Mail => mail::load(caller, &asked.form).await,
-        Route::Audit => audit::load(caller, &asked.query).await,
+        Route::Audit => audit::load(caller, &asked).await,
+        Route::Hooks => hooks::load(caller).await,
+        Route::Hook(host, stage, name) => hooks::load_one(caller, (host, stage, name)).await,
         Route::Search => search::load(caller, &asked.query).await,
         Route::Api => Ok(api::load()),
         Route::ApiOperation(id) => api::load_one(&id),
+        Route::Docs => Ok(docs::load(&asked.query)),
+        Route::Document(name) => docs::load_one(&name),
         Route::Unknown => Ok(error::page(&nowhere())),
     }
 }

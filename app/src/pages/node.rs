@@ -1,22 +1,28 @@
 //! A compute node: how it is, what it is, what runs on it, what was done with it.
 
 use corpus_api::Principal;
+use corpus_api::firewall::nodes::GetNodeFirewall;
 use corpus_api::guests::GuestLine;
 use corpus_api::jobs::JobLine;
+use corpus_api::names::SetNodeDnsName;
 use corpus_api::nodes::{
-    ConfirmNodeHostKey, GetNode, InitializeNode, Node, NodeFacts, NodeLine, NodeReading, NodeUse, UnlinkNode,
+    ConfirmNodeHostKey, GetNode, InitializeNode, NameNode, Node, NodeFacts, NodeLine, NodeNamed, NodeReading, NodeUse,
+    UnlinkNode,
 };
 use corpus_domain::{NodeId, NodeState, Reachability};
 use leptos::prelude::*;
 
 use super::jobs::{history, node_jobs, progress};
 use super::node_promises::promises;
+use super::nodes::STORAGE;
+use super::not_created;
 use super::overview::node_notice;
+use super::request_ask::{ASK, initialize_card};
 use crate::age::span;
 use crate::caller::Caller;
 use crate::components::{
-    Fact, Tone, action_at, age, card, code, copied, drift_card, empty, environments, error_summary, facts, head, meter,
-    node_status, notice, safeguards, shown_at, since, stays_at,
+    Fact, Field, Tone, action_at, age, card, code, copied, drift_card, empty, environments, error_summary, facts, head,
+    meter, node_status, node_work, notice, safeguards, shown_at, since, stays_at,
 };
 use crate::form::{FormState, Result, sentence};
 use crate::layout::Page;
@@ -25,11 +31,15 @@ use crate::to::to;
 /// Reads and shows it.
 pub async fn load(caller: &Caller, id: NodeId, form: &FormState) -> Result<Page> {
     let principal = &caller.who;
-    let node = caller.ask(GetNode { node: id }).await?;
+    let node = match caller.ask(GetNode { node: id }).await {
+        Ok(node) => node,
+        Err(missing) => return not_created::node(caller, id, missing.into()).await,
+    };
     let guests = super::guests::on_node(caller, id).await?;
     let jobs = node_jobs(caller, id).await?;
-    let title = node.line.address.to_string();
-    Ok(Page::new("node", title, node_view(principal, &node, &guests, &jobs, form)).under("Compute nodes", "/nodes"))
+    let title = node.line.title();
+    let page = Page::new("node", title, node_view(principal, &node, &guests, &jobs, form));
+    Ok(page.under("Compute nodes", "/nodes").in_state(node_work(&node.line)))
 }
 
 /// The view of plain values.
@@ -49,7 +59,7 @@ pub fn node_view(
     let below = view! {
         <span id="live-state" data-live="">
             {node_status(node)}" "
-            <span class="quiet">{seen(node)}</span>
+            <span class="quiet">{node.name.is_some().then(|| format!("{}, ", node.address))}{seen(node)}</span>
         </span>
     };
     let differs = !whole.drift.is_empty();
@@ -57,9 +67,9 @@ pub fn node_view(
     // There are more than a page of them.
     let all = (guests.len() >= 50)
         .then(|| view! { <a class="quiet" href=format!("/guests?node={}", node.id)>"All its guests"</a> });
-    let guests_card = if guests.is_empty() { no_guests(node) } else { super::guests::table(guests, false) };
+    let guests_card = if guests.is_empty() { no_guests(node) } else { super::guests::on_node_table(guests) };
     view! {
-        {head(view! { {node.address.to_string()}" "{environments(&node.environments)} }.into_any(), below.into_any(), actions(principal, node))}
+        {head(view! { {node.title()}" "{environments(&node.environments)} }.into_any(), below.into_any(), actions(principal, node))}
         {error_summary(form)}
         <div class="stack" id="live-notices" data-live="" data-busy=busy>
             {reason(whole)}
@@ -76,6 +86,9 @@ pub fn node_view(
             </div>
             <div class="stack">
             {promises(principal, whole, &form.of("overcommit"))}
+            {(!principal.can::<InitializeNode>(None)).then(|| initialize_card(node, &form.of(ASK)))}
+            {name_card(principal, node, &form.of("name"))}
+            {dns_card(principal, whole, &form.of("dns-name"))}
             <div class="stack" id="live-right" data-live="">
                 {card("now", "Now", view! { <span class="quiet">{node.reading_at.map(age)}</span> }.into_any(), now(whole))}
                 {(!differs).then(drift)}
@@ -84,8 +97,42 @@ pub fn node_view(
             </div>
             </div>
         </div>
+        <div class="at-end">{unlink_link(principal, node)}</div>
     }
     .into_any()
+}
+
+/// The form for the name that people know it by.
+fn name_card(principal: &Principal, node: &NodeLine, form: &FormState) -> Option<AnyView> {
+    let now = node.name.as_ref().map(ToString::to_string).unwrap_or_default();
+    let version = NodeNamed::of(node.id, node.name.clone()).version;
+    principal.can::<NameNode>(None).then(|| {
+        let body = view! {
+            <form method="post" action={to::<NameNode>(&[&node.id])} class="body row">
+                {stays_at(&format!("/nodes/{}", node.id), "name")}
+                <input type="hidden" name="version" value=form.version(version)/>
+                {Field::new(form, "name", "Known as").suggest(now).hint("Shown in place of its address; empty: none").input()}
+                <button class="btn">"Save the name"</button>
+            </form>
+        };
+        card("name", "Name", ().into_any(), body.into_any())
+    })
+}
+
+/// The form for the DNS name of the node itself.
+fn dns_card(principal: &Principal, node: &Node, form: &FormState) -> Option<AnyView> {
+    let now = node.dns_name.as_ref().map(ToString::to_string).unwrap_or_default();
+    let id = node.line.id;
+    principal.can::<SetNodeDnsName>(None).then(|| {
+        let body = view! {
+            <form method="post" action={to::<SetNodeDnsName>(&[&id])} class="body row">
+                {stays_at(&format!("/nodes/{id}"), "dns-name")}
+                {Field::new(form, "name", "DNS name").beside("dns-name").suggest(now).mono().hint("Leads to the node itself; in a zone of ours; empty: none").input()}
+                <button class="btn">"Save the DNS name"</button>
+            </form>
+        };
+        card("dns-name", "Its own DNS name", ().into_any(), body.into_any())
+    })
 }
 
 fn seen(node: &NodeLine) -> AnyView {
@@ -118,10 +165,17 @@ fn actions(principal: &Principal, node: &NodeLine) -> AnyView {
         let (page, post) = (format!("/nodes/{}", node.id), to::<InitializeNode>(&[&node.id]));
         action_at(post, stays_at(&page, "initialize"), word, class, why_not)
     });
-    let unlink = principal
-        .can::<UnlinkNode>(None)
-        .then(|| view! { <a class="btn danger" href=format!("/nodes/{}/unlink", node.id)>"Unlink"</a> });
-    view! { <span class="actions" id="live-actions" data-live="">{initialize}{unlink}</span> }.into_any()
+    let firewall = principal
+        .can::<GetNodeFirewall>(None)
+        .then(|| view! { <a class="btn" href=format!("/nodes/{}/firewall", node.id)>"Firewall"</a> });
+    let unlink = unlink_link(principal, node);
+    view! { <span class="actions" id="live-actions" data-live="">{initialize}{firewall}{unlink}</span> }.into_any()
+}
+
+fn unlink_link(principal: &Principal, node: &NodeLine) -> Option<AnyView> {
+    let link =
+        || view! { <a class="btn danger" href=format!("/nodes/{}/unlink", node.id)>"Unlink node"</a> }.into_any();
+    principal.can::<UnlinkNode>(None).then(link)
 }
 
 fn no_guests(node: &NodeLine) -> AnyView {
@@ -180,13 +234,20 @@ fn now(node: &Node) -> AnyView {
     let (Some(reading), Some(used)) = (node.reading, node.line.used) else {
         return empty("Not read yet", "The first reading comes with the first connection.".into_any());
     };
-    let NodeUse { memory_total, memory_used, storage_total, storage_used } = used;
+    let NodeUse { memory_total, memory_used, storage_total, storage_promised, .. } = used;
+    let promised = (storage_promised.0 > 0).then(|| format!(" ({} promised)", storage_promised.gb()));
+    let storage = format!(
+        "{} of {} free for new guests{}",
+        used.storage_free().gb(),
+        storage_total.gb(),
+        promised.unwrap_or_default()
+    );
     let NodeReading { load, uptime_s } = reading;
     let class = if node.line.reachability == Reachability::Reachable { "" } else { "last-known" };
     let rows: Vec<Fact> = vec![
         ("Load", view! { {format!("{load:.2}")} }.into_any()),
         ("Memory", view! { {meter(memory_used.percent_of(memory_total), "Memory used")}" "<span class="quiet">{format!("{} of {}", memory_used.gib(), memory_total.gib())}</span> }.into_any()),
-        ("Storage", view! { {meter(storage_used.percent_of(storage_total), "Storage used")}" "<span class="quiet">{format!("{} of {}", storage_used.gb(), storage_total.gb())}</span> }.into_any()),
+        ("Storage", view! { {meter(used.storage_taken(), STORAGE)}" "<span class="quiet">{storage}</span> }.into_any()),
         ("Up", span(i64::try_from(uptime_s).unwrap_or(i64::MAX)).into_any()),
     ];
     view! { <div class=class>{facts(rows)}</div> }.into_any()

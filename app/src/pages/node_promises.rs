@@ -58,13 +58,13 @@ fn change(principal: &Principal, node: &Node, form: &FormState) -> Option<AnyVie
                 <summary>"Change the overcommit"</summary>
                 <form method="post" action={to::<SetOvercommit>(&[&id])} class="form">
                     {shown_at(&format!("/nodes/{id}"), "overcommit")}
-                    <input type="hidden" name="version" value=version.to_string()/>
+                    <input type="hidden" name="version" value=form.version(version)/>
                     <div class="grid two">
                         {Field::new(form, "memory", "Memory").suggest(by.memory.to_string()).required().hint("Times what the node has, such as 1.5; 1 promises no more than there is").input()}
                         {Field::new(form, "cpu", "CPU").suggest(by.cpu.to_string()).required().hint("Guests share processors and are slowed down at worst").input()}
                         {Field::new(form, "storage", "Storage").suggest(by.storage.to_string()).required().hint("2 GB are counted for a guest whose size is not held").input()}
                     </div>
-                    <div class="submit"><button class="btn">"Change"</button></div>
+                    <div class="submit"><button class="btn">"Change overcommit"</button></div>
                 </form>
             </details>
         }

@@ -2,15 +2,19 @@
 
 use corpus_api::Principal;
 use corpus_api::deployments::DeploymentLine;
+use corpus_api::first_steps::{FirstSteps, GetFirstSteps};
 use corpus_api::nodes::{LinkNode, ListNodes, NodeLine, RepairNode};
+use corpus_api::not_created::NotCreated;
 use corpus_api::overview::{Counts, FailedGuest, GetOverview, Overview};
 use corpus_api::words::Limit;
 use corpus_domain::Reachability;
 use leptos::prelude::*;
 
 use super::deployments::{self, Shown};
+use super::first_steps::first_steps;
 use super::jobs::{list, table};
-use super::nodes::readings;
+use super::nodes::{node_link, readings};
+use super::not_created;
 use crate::caller::Caller;
 use crate::components::{Tone, card, count, drift_mark, drift_notice, empty, head, node_status, notice, since};
 use crate::form::Result;
@@ -26,8 +30,10 @@ pub async fn load(caller: &Caller) -> Result<Page> {
     let nodes = caller.ask(ListNodes { limit: Limit::try_from(NODES_SHOWN).ok(), ..ListNodes::default() }).await?.items;
     let wrong = wrong(caller).await?;
     let deployed = deployments::latest(caller).await?;
-    let nodes = Nodes { first: &nodes, wrong: &wrong };
-    Ok(Page::new("overview", "Overview", overview_view(principal, &overview, &nodes, &deployed)))
+    let failed = not_created::few(caller, None).await?;
+    let steps = caller.ask(GetFirstSteps {}).await?;
+    let nodes = Nodes { first: &nodes, wrong: &wrong, not_created: &failed };
+    Ok(Page::new("overview", "Overview", overview_view(principal, &overview, &nodes, &deployed, &steps)))
 }
 
 /// The nodes that want a look, some at most of each kind: those that don't answer, then those that are not as
@@ -52,6 +58,8 @@ pub struct Nodes<'a> {
     pub first: &'a [NodeLine],
     /// Those that want a look.
     pub wrong: &'a [NodeLine],
+    /// What could not be made, on them or of them.
+    pub not_created: &'a [NotCreated],
 }
 
 /// The view of plain values.
@@ -60,6 +68,7 @@ pub fn overview_view(
     overview: &Overview,
     nodes: &Nodes<'_>,
     deployments: &[DeploymentLine],
+    steps: &FirstSteps,
 ) -> AnyView {
     let Overview { counts, failed: guests, open_jobs: jobs, latest_jobs: latest, .. } = overview;
     let running = deployments.iter().any(|one| !one.state.is_over());
@@ -67,12 +76,13 @@ pub fn overview_view(
         let all = view! { <a class="quiet" href="/deployments">"All deployments"</a> };
         card("deployments", "Latest deployments", all.into_any(), deployments::table(deployments, Shown::Everywhere))
     });
-    let Nodes { first: nodes, wrong } = *nodes;
+    let Nodes { first: nodes, wrong, not_created } = *nodes;
     let notices = wrong.iter().filter_map(node_notice).collect_view();
     let drift = wrong.iter().filter_map(|node| drift_notice(principal, node)).collect_view();
     view! {
-        {head("Overview".into_any(), ().into_any(), actions(principal, nodes))}
-        <div class="stack" id="live-notices" data-live="">{notices}{drift}{failed(counts, guests)}{stuck(counts)}</div>
+        {head("Overview".into_any(), ().into_any(), actions(principal, counts, nodes))}
+        <div class="stack" id="live-notices" data-live="">{notices}{drift}{failed(counts, guests)}{stuck(counts)}{not_created::notices(not_created, "/")}</div>
+        <div class="stack" id="live-first-steps" data-live="">{first_steps(steps)}</div>
         <div class="tiles" id="live-tiles" data-live="">{tiles(overview)}</div>
         <div class="cols">
             <div class="stack" id="live-nodes" data-live="" data-busy=running.then_some("")>
@@ -88,12 +98,12 @@ pub fn overview_view(
     .into_any()
 }
 
-fn actions(principal: &Principal, nodes: &[NodeLine]) -> AnyView {
+fn actions(principal: &Principal, counts: &Counts, nodes: &[NodeLine]) -> AnyView {
     let link = principal.can::<LinkNode>(None).then(|| {
         let class = if nodes.is_empty() { "btn primary" } else { "btn" };
         view! { <a class=class href="/nodes/link">"Link a compute node"</a> }
     });
-    let request = (super::guests::may_request(principal) && !nodes.is_empty())
+    let request = (super::guests::may_request(principal, counts.projects) && !nodes.is_empty())
         .then(|| view! { <a class="btn primary" href="/guests/new">"Request a guest"</a> });
     view! { {link}{request} }.into_any()
 }
@@ -110,7 +120,7 @@ pub fn node_notice(node: &NodeLine) -> Option<AnyView> {
         <span class="quiet">"since "{since(node.reachability_since)}{guests}</span>
         <a class="link" href=format!("/nodes/{}", node.id)>"Open node"</a>
     };
-    Some(notice(tone, format!("{} {word}", node.address), more.into_any()))
+    Some(notice(tone, format!("{} {word}", node.title()), more.into_any()))
 }
 
 fn failed(counts: &Counts, guests: &[FailedGuest]) -> Option<AnyView> {
@@ -166,7 +176,7 @@ fn node_table(principal: &Principal, nodes: &[NodeLine]) -> AnyView {
         .map(|node| {
             view! {
                 <tr>
-                    <td data-label="Node"><a href=format!("/nodes/{}", node.id)>{node.address.to_string()}</a></td>
+                    <td data-label="Node">{node_link(node)}</td>
                     <td data-label="State">{node_status(node)}{drift_mark(principal, node)}</td>
                     <td data-label="Guests">{format!("{} of {}", node.guests, node.slots)}</td>
                     {readings(node)}

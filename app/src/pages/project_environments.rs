@@ -2,13 +2,15 @@
 
 use corpus_api::deployments::Deploy;
 use corpus_api::environments::{EnvironmentGuest, EnvironmentSummary, LiveRelease};
-use corpus_domain::{DnsName, Environment, EnvironmentState, Phase, ProjectName};
+use corpus_domain::{CommitId, DnsName, Environment, EnvironmentState, Phase, ProjectName};
 use leptos::prelude::*;
 
 use super::environment_guests::guest_lines;
 use super::projects::project_path;
+use super::roll_back::roll_back;
 use crate::components::{
-    Fact, action_at, commit, copied, count, environment, environment_status, facts, guest_state_status, shown_at, since,
+    Fact, action_at, age, commit, confirm_as, copied, count, environment, environment_status, facts,
+    guest_state_status, shown_at, since, site_evidence,
 };
 use crate::form::sentence;
 use crate::to::to;
@@ -49,11 +51,13 @@ pub fn environment_card(one: &EnvironmentSummary) -> AnyView {
 
 /// What it is. Of several guests each says how it stands, wherever that is shown.
 pub fn standing(one: &EnvironmentSummary) -> Vec<Fact> {
-    let EnvironmentGuest { guest, name, guest_state, .. } = &one.leader;
+    let EnvironmentGuest { guest, name, guest_state, guest_seen_at, .. } = &one.leader;
     let mut all = vec![("Live", live(one))];
     if one.followers.is_empty() {
-        let guest = view! { <a class="link" href=format!("/guests/{guest}")>{name.to_string()}</a>" "{guest_state_status(*guest_state)} };
-        all.extend([("Reached at", hosts(one)), ("Guest", guest.into_any())]);
+        let seen = guest_seen_at.map(|at| view! { " "<span class="quiet">"seen "{age(at)}</span> });
+        let guest = view! { <a class="link" href=format!("/guests/{guest}")>{name.to_string()}</a>" "{guest_state_status(*guest_state)}{seen} };
+        let site = one.leader.site.as_ref().map(site_evidence);
+        all.extend([("Reached at", view! { {hosts(one)}{site} }.into_any()), ("Guest", guest.into_any())]);
     }
     all.push(("Archives", kept(one)));
     all
@@ -118,6 +122,9 @@ pub fn no_git() -> Fact {
 fn pushing(one: &EnvironmentSummary) -> Vec<Fact> {
     let which = one.environment;
     let (Some(code), Some(pillar)) = (&one.git_url, &one.pillar_url) else { return vec![no_git()] };
+    if !one.may_deploy {
+        return vec![("Deploy", others_deploy(one))];
+    }
     vec![
         ("Once", copied("git-remote", "the command that adds the remote", format!("git remote add {which} {code}"))),
         ("Deploy", copied("git-push", "the command that deploys", format!("git push {which} main"))),
@@ -128,17 +135,27 @@ fn pushing(one: &EnvironmentSummary) -> Vec<Fact> {
     ]
 }
 
+/// Said instead of a command that would be refused: who may.
+fn others_deploy(one: &EnvironmentSummary) -> AnyView {
+    let who = if one.environment == Environment::Prod { "Maintainers" } else { "Developers and maintainers" };
+    let members = format!("{}#members", project_path(&one.project));
+    view! { <span class="quiet">{format!("{who} push to {}: ", one.environment)}</span><a class="link" href=members>"members"</a> }
+        .into_any()
+}
+
 fn actions(one: &EnvironmentSummary) -> AnyView {
     let page = environment_path(&one.project, one.environment);
     let deployable = is_deployable(one);
     let again = deploy_again(one, "btn");
     let drill = (deployable && one.environment != Environment::Prod)
-        .then(|| view! { <a class="btn" href=format!("{page}/drill")>"Drill"</a> });
-    let remove = one.may_change.then(|| view! { <a class="btn danger" href=format!("{page}/remove")>"Remove"</a> });
+        .then(|| view! { <a class="btn" href=format!("{page}/drill")>{format!("Drill {}", one.environment)}</a> });
+    let remove = one.may_change.then(
+        || view! { <a class="btn danger" href=format!("{page}/remove")>{format!("Remove {}", one.environment)}</a> },
+    );
     let parts = deployable.then(|| some_phases(one));
     view! {
         <div class="body foot stack">
-            <div class="actions">{again}<a class="btn" href=page.clone()>"Settings"</a>{drill}{remove}</div>
+            <div class="actions">{roll_back(one)}<a class="btn" href=page.clone()>"Settings"</a>{again}{drill}{remove}</div>
             {parts}
         </div>
     }
@@ -165,7 +182,29 @@ fn what_is_live(one: &EnvironmentSummary) -> AnyView {
 /// The button that deploys what is live once more.
 pub fn deploy_again(one: &EnvironmentSummary, class: &'static str) -> Option<AnyView> {
     let why_not = one.leader.job.is_some().then(|| "A job is on it".to_owned());
-    is_deployable(one).then(|| action_at(deploys(one), what_is_live(one), "Deploy again", class, why_not))
+    let word = again(one.leader.live.as_ref().and_then(|live| live.commit.as_ref()));
+    is_deployable(one).then(|| match interrupts(one).filter(|_| why_not.is_none()) {
+        Some(question) => confirm_as(class, &word, "to prod", question, deploys(one), what_is_live(one)),
+        None => action_at(deploys(one), what_is_live(one), word, class, why_not),
+    })
+}
+
+/// What the button is called that deploys this commit once more.
+pub fn again(commit: Option<&CommitId>) -> String {
+    commit.map_or_else(|| "Deploy again".to_owned(), |id| format!("Deploy {} again", id.short()))
+}
+
+/// What a deployment by hand interrupts, if it is of prod: then it is asked once.
+pub fn interrupts(one: &EnvironmentSummary) -> Option<String> {
+    let number = one.leader.live.as_ref().and_then(|live| live.number);
+    let live = number.map_or_else(|| "What is live".to_owned(), |number| format!("#{number}, which is live,"));
+    let hosts: Vec<&str> = one.leader.hosts.iter().take(3).map(DnsName::as_str).collect();
+    let hosts = if hosts.is_empty() { String::new() } else { format!(" Visitors of {} may notice.", hosts.join(", ")) };
+    let text = format!(
+        "This is prod of {}. {live} is deployed again; if it fails, everything is put back.{hosts}",
+        one.project
+    );
+    (one.environment == Environment::Prod).then_some(text)
 }
 
 /// The form that replays a part of the pipeline.
@@ -182,6 +221,7 @@ fn some_phases(one: &EnvironmentSummary) -> AnyView {
         <details class="more">
             <summary>"Only some phases"</summary>
             <form method="post" action=deploys(one) class="form">
+                {interrupts(one).map(|text| view! { <p>{text}</p> })}
                 {what_is_live(one)}
                 <input type="hidden" name="_needs" value="only"/>
                 <fieldset class="field"><legend class="unseen">{format!("Phases to run again on {which}")}</legend><div class="checks">{boxes}</div></fieldset>

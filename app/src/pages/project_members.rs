@@ -7,7 +7,7 @@ use corpus_domain::ProjectRole;
 use leptos::prelude::*;
 
 use super::projects::project_path;
-use crate::components::{Field, card, confirm_at, next_page, picks, shown_at};
+use crate::components::{Field, card, confirm_as, next_page, picks, shown_at};
 use crate::form::FormState;
 use crate::to::to;
 
@@ -26,11 +26,11 @@ fn item(who: &Principal, project: &Project, member: &Member) -> AnyView {
         let question = format!("{} is no {} any more.", member.login, member.role);
         let page = project_path(&project.name);
         // Who takes their own role may see the project no more.
-        let own = member.login == who.login && !who.ops;
+        let own = member.login.as_str() == who.login.as_str() && !who.ops;
         let next = if own { "/projects".to_owned() } else { page.clone() };
         let hidden = view! { {shown_at(&page, "member-remove")}<input type="hidden" name="_next" value=next/> };
         let post = to::<RemoveMember>(&[&project.name, &member.login]);
-        confirm_at("Remove", member.login.as_str(), question, post, hidden.into_any())
+        confirm_as("btn small", &format!("Remove {}", member.login), "", question, post, hidden.into_any())
     });
     view! {
         <li data-member=member.login.to_string()>

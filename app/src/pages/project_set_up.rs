@@ -13,6 +13,9 @@ use crate::components::{Field, card, empty, stays_at};
 use crate::form::FormState;
 use crate::to::to;
 
+/// The form, among those of the page.
+pub const SET_UP: &str = "environment";
+
 /// What a free guest can become.
 enum Use<'a> {
     /// The leader of an environment that is not there yet.
@@ -43,12 +46,17 @@ fn of_one_that_is_there(one: &EnvironmentSummary) -> Use<'_> {
     if is_ready { Use::Another } else { Use::NotNow(one) }
 }
 
+/// The request of a guest for the project: of the first environment that is not there yet.
+pub fn request_path(project: &Project) -> String {
+    let there = |which: &&Environment| project.environments.iter().any(|one| one.environment == **which);
+    let environment = Environment::ALL.iter().find(|which| !there(which)).unwrap_or(&Environment::Dev);
+    format!("/guests/new?project={}&environment={environment}", project.name)
+}
+
 fn none_free(who: &Principal, project: &Project, missing: &[&str]) -> AnyView {
     let request = || {
-        let environment = missing.first().copied().unwrap_or(Environment::Dev.as_str());
-        let address = format!("/guests/new?project={}&environment={environment}", project.name);
-        let link = view! { " "<a class="link" href=address>"Request a guest"</a> };
-        guests::may_request(who).then_some(link)
+        let link = view! { " "<a class="link" href=request_path(project)>"Request a guest"</a> };
+        guests::may_request(who, 1).then_some(link)
     };
     if missing.is_empty() {
         let text = "To run an environment on several guests, request another guest of it; it can be added here then.";
@@ -70,10 +78,16 @@ fn choices(project: &Project, uses: &[(&FreeGuest, Use<'_>)], form: &FormState) 
         if another {
             hint.push("Another guest becomes a follower: it gets what is live, and from then on each push goes live on all guests of the environment, or on none.");
         }
-        let word = if new { "Set up" } else { "Add" };
+        // The one there is, or what is chosen.
+        let word = match (uses, new) {
+            ([(free, _)], true) => format!("Set up {}", free.environment),
+            (_, true) => "Set up the environment".to_owned(),
+            ([(free, _)], false) => format!("Add it to {}", free.environment),
+            (_, false) => "Add the guest".to_owned(),
+        };
         view! {
             <form method="post" action={to::<SetUpEnvironment>(&[&project.name])} class="body row">
-                {stays_at(&project_path(&project.name), "environment")}
+                {stays_at(&project_path(&project.name), SET_UP)}
                 {Field::new(form, "guest", "Guest").required().hint(hint.join(" ")).select(options)}
                 <button class="btn primary">{word}</button>
             </form>

@@ -1,69 +1,49 @@
 //! The projects that the member may see, what of them is live where, and a form for a new one.
 
-use std::collections::BTreeMap;
-
-use corpus_api::Denied;
-use corpus_api::projects::{
-    CreateProject, EnvironmentLine, ListProjects, NewestDeployment, ProjectLine, ProjectOrder, ProjectPage,
-};
-use corpus_api::words::Limit;
+use corpus_api::projects::{CreateProject, EnvironmentLine, ListProjects, NewestDeployment, ProjectLine, ProjectPage};
+use corpus_api::{Role, Scope};
 use corpus_domain::{ProjectName, ProjectRole};
 use leptos::prelude::*;
 
-use super::deployments::encoded;
+use super::request_ask::project_view;
+use crate::asked::{Query, asked, page_after, typed};
 use crate::caller::Caller;
 use crate::components::{
-    Field, age, card, commit, count, deployment_status, empty, environment, environment_line_status, error_summary,
-    head, next_page, shown_at,
+    Field, age, card, commit, count, empty, environment, environment_line_status, error_summary, head, next_link,
+    shown_at, status, triggered_look,
 };
 use crate::form::{FormState, Result};
 use crate::layout::Page;
 use crate::to::to;
 
-/// What the list is asked with, besides the place to go on from.
-const ASKED: [&str; 3] = ["q", "sort", "limit"];
-
 /// Reads and shows them.
-pub async fn load(caller: &Caller, query: &BTreeMap<String, String>) -> Result<Page> {
-    let found = caller.ask(asked(query)).await?;
+pub async fn load(caller: &Caller, query: &Query) -> Result<Page> {
+    let found = caller.ask(asked::<ListProjects>(query)?).await?;
     Ok(Page::new("projects", "Projects", projects_view(query, &found)))
-}
-
-/// What a query asks for; words that mean nothing ask for nothing.
-fn asked(query: &BTreeMap<String, String>) -> ListProjects {
-    let word = |name: &str| query.get(name).map(|text| text.trim()).filter(|text| !text.is_empty());
-    ListProjects {
-        q: word("q").and_then(|text| text.parse().ok()),
-        sort: (word("sort") == Some("newest")).then_some(ProjectOrder::Newest),
-        cursor: word("cursor").and_then(|text| text.parse().ok()),
-        role: None,
-        limit: word("limit").and_then(|text| text.parse().ok()),
-    }
 }
 
 /// Asks for a new one.
 pub async fn load_new(caller: &Caller, form: &FormState) -> Result<Page> {
-    let asked = ListProjects { limit: Limit::try_from(1).ok(), ..ListProjects::default() };
-    if !caller.ask(asked).await?.may_create {
-        return Err(Denied::Forbidden.into());
+    if caller.may(Role::Member, Scope::NewProject).await.is_err() {
+        return Ok(Page::new("ask-project", "Ask for a project", project_view(form)).under("Projects", "/projects"));
     }
     Ok(Page::new("new-project", "New project", new_view(form)).under("Projects", "/projects"))
 }
 
 /// The view of plain values.
-pub fn projects_view(query: &BTreeMap<String, String>, page: &ProjectPage) -> AnyView {
+pub fn projects_view(query: &Query, page: &ProjectPage) -> AnyView {
     let projects = &page.items;
     let new = if page.may_create {
         view! { <a class="btn primary" href="/projects/new">"New project"</a> }.into_any()
     } else {
-        view! { <span class="quiet">"Operators make new projects"</span> }.into_any()
+        view! { <span class="quiet">"Operators make new projects"</span><a class="btn" href="/projects/new">"Ask for a project"</a> }.into_any()
     };
     let environments: usize = projects.iter().map(|project| project.environments.len()).sum();
     let is_part = page.next.is_some() || query.contains_key("cursor");
     let here = if is_part { " on this page" } else { "" };
     let below = view! { <span class="quiet">{format!("{}, {}{here}", count(projects.len(), "project"), count(environments, "environment"))}</span> };
     let busy = projects.iter().any(is_busy).then_some("");
-    let asked = query.iter().any(|(name, text)| ASKED.contains(&name.as_str()) && !text.trim().is_empty());
+    let asked = ["q", "sort"].iter().any(|name| query.get(*name).is_some_and(|text| !text.trim().is_empty()));
     let body = match (projects.is_empty(), asked || query.contains_key("cursor")) {
         (false, _) => table(projects),
         (true, true) => {
@@ -75,14 +55,14 @@ pub fn projects_view(query: &BTreeMap<String, String>, page: &ProjectPage) -> An
         {head("Projects".into_any(), below.into_any(), new)}
         {(asked || !projects.is_empty()).then(|| filters(query, asked))}
         <section class="card" id="live-projects" data-live="" data-busy=busy>{body}</section>
-        {next_page(&path(query), page.next.as_ref())}
+        {next_link(page_after("/projects", query, page.next.as_ref()))}
     }
     .into_any()
 }
 
-fn filters(query: &BTreeMap<String, String>, asked: bool) -> AnyView {
-    let given = |name: &str| query.get(name).cloned().unwrap_or_default();
-    let field = |name: &'static str, label: &str| Field::new(&FormState::default(), name, label).suggest(given(name));
+fn filters(query: &Query, asked: bool) -> AnyView {
+    let form = typed(query);
+    let field = |name: &'static str, label: &str| Field::new(&form, name, label);
     let orders = [("", "name"), ("newest", "newest first")].map(|(word, text)| (word.to_owned(), text.to_owned()));
     let all = asked.then(|| view! { <a class="btn" href="/projects">"Show all"</a> });
     view! {
@@ -95,13 +75,6 @@ fn filters(query: &BTreeMap<String, String>, asked: bool) -> AnyView {
     .into_any()
 }
 
-/// The list as it is asked, from its beginning.
-fn path(query: &BTreeMap<String, String>) -> String {
-    let kept = query.iter().filter(|(name, text)| ASKED.contains(&name.as_str()) && !text.is_empty());
-    let kept: Vec<String> = kept.map(|(name, text)| format!("{name}={}", encoded(text))).collect();
-    if kept.is_empty() { "/projects".to_owned() } else { format!("/projects?{}", kept.join("&")) }
-}
-
 fn is_busy(project: &ProjectLine) -> bool {
     project.environments.iter().any(|one| one.job.is_some())
         || project.newest.as_ref().is_some_and(|newest| !newest.state.is_over())
@@ -111,8 +84,7 @@ fn none(may_create: bool) -> AnyView {
     let next = if may_create {
         view! { "A project is code with members, deployed to guests by git push. "<a class="link" href="/projects/new">"Make the first one"</a> }.into_any()
     } else {
-        "Whoever makes you a member of one, here or in the directory, makes it show. An operator makes new ones."
-            .into_any()
+        view! { "Whoever makes you a member of one, here or in the directory, makes it show. An operator makes new ones. "<a class="link" href="/projects/new">"Ask for one"</a> }.into_any()
     };
     empty("No project yet", next)
 }
@@ -160,8 +132,9 @@ fn environment_line(page: &str, one: &EnvironmentLine) -> AnyView {
 }
 
 fn last(page: &str, deployment: &NewestDeployment) -> AnyView {
+    let (tone, word) = triggered_look(deployment.state, deployment.trigger);
     view! {
-        {deployment_status(deployment.state)}" "
+        {status(tone, word)}" "
         <a href=format!("{page}/deployments/{}", deployment.number)>{format!("#{}", deployment.number)}</a>" "
         <span class="quiet nowrap">{age(deployment.ended_at.unwrap_or(deployment.ordered_at))}</span>
     }

@@ -1,13 +1,19 @@
-//! What was found by a name: the palette of the browser as a page, for who has no wasm.
+//! What was found by a name: the palette of the browser as a page, for who has no wasm. Below it stands what
+//! is written about the words that were looked for.
 
 use corpus_api::search::{Found, Hit, Search};
 use leptos::prelude::*;
 
-use crate::asked::{Query, asked, typed};
+use super::docs;
+use crate::asked::{Query, address, asked, typed};
 use crate::caller::Caller;
-use crate::components::{Field, card, empty, head};
+use crate::components::{Field, card, count, empty, head};
+use crate::docs::{all, search::search};
 use crate::form::Result;
 use crate::layout::Page;
+
+/// Sections of the documentation that are shown.
+const SECTIONS: usize = 3;
 
 /// Finds what the query says, if it says anything.
 pub async fn load(caller: &Caller, query: &Query) -> Result<Page> {
@@ -34,8 +40,17 @@ pub fn search_view(query: &Query, found: Option<&Found>) -> AnyView {
             <div class="actions"><button class="btn">"Search"</button></div>
         </form>
         {body}
+        {written(query)}
     }
     .into_any()
+}
+
+fn written(query: &Query) -> Option<AnyView> {
+    let question = query.get("q")?;
+    let hits = search(all(), question, SECTIONS);
+    let path = address("/docs", &Query::new(), Some(("q", question)));
+    let whole = view! { <a class="quiet" href=path>{count(hits.number, "section")}</a> };
+    (hits.number > 0).then(|| card("written", "In the documentation", whole.into_any(), docs::list(&hits.first)))
 }
 
 fn line(hit: &Hit) -> AnyView {

@@ -39,7 +39,7 @@ pub fn tokens_view(page: &TokenPage, new: Option<&NewToken>, form: &FormState) -
     .into_any()
 }
 
-fn shown_once(new: &NewToken) -> AnyView {
+pub(super) fn shown_once(new: &NewToken) -> AnyView {
     let text = new.token.expose();
     let more = view! {
         {copied("token", "the token", text)}
@@ -67,7 +67,7 @@ pub(super) fn scopes() -> Vec<(String, String)> {
     Grant::ALL.iter().map(|grant| (grant.as_str().to_owned(), scope(*grant).to_owned())).collect()
 }
 
-const fn scope(grant: Grant) -> &'static str {
+pub(super) const fn scope(grant: Grant) -> &'static str {
     match grant {
         Grant::Read => "Reading",
         Grant::Deploy => "Reading and deploying",

@@ -1,8 +1,8 @@
 //! Unlinking a node: what will be lost, and the name typed to mean it.
 
-use corpus_api::Denied;
 use corpus_api::guests::GuestLine;
 use corpus_api::nodes::{GetNode, NodeLine, UnlinkNode};
+use corpus_api::{Role, Scope};
 use corpus_domain::{NodeId, Reachability};
 use leptos::prelude::*;
 
@@ -14,9 +14,7 @@ use crate::to::to;
 
 /// Reads the node and asks.
 pub async fn load(caller: &Caller, id: NodeId, form: &FormState) -> Result<Page> {
-    if !caller.who.can::<UnlinkNode>(None) {
-        return Err(Denied::Forbidden.into());
-    }
+    caller.may(Role::Ops, Scope::Site).await?;
     let node = caller.ask(GetNode { node: id }).await?.line;
     let guests = super::guests::on_node(caller, id).await?;
     let title = format!("Unlink {}", node.address);

@@ -2,21 +2,21 @@
 //! not be done has no button.
 
 use corpus_api::Principal;
+use corpus_api::audit::{AuditEntry, AuditPage};
 use corpus_api::guests::{Guest, GuestPage};
 use corpus_api::names::NamePage;
-use corpus_api::nodes::ListNodes;
 use corpus_app::FormState;
+use corpus_app::asked::{Listing, Query};
 use corpus_app::pages::guest::{Shown, guest_view};
+use corpus_app::pages::guest_choice::{Chosen, Deed};
 use corpus_app::pages::guest_limits::limits;
 use corpus_app::pages::guest_parts::enlarge;
 use corpus_app::pages::node_promises::promises;
-use corpus_app::pages::{dns, guests, job, node, nodes, overview, request, zone};
-use corpus_domain::{Backing, GuestState, ProjectId, ProjectRole, SizeProfile};
+use corpus_app::pages::{audit, dns, guest_choice, guests, job, node, nodes, overview, request, zone};
+use corpus_domain::{Backing, Door, GuestState, ProjectId, ProjectRole, SizeProfile};
 use leptos::prelude::*;
 
 use crate::{html, samples};
-
-type Query = std::collections::BTreeMap<String, String>;
 
 fn viewer() -> Principal {
     let roles = [(ProjectId(uuid::Uuid::nil()), ProjectRole::Viewer)].into();
@@ -28,9 +28,29 @@ fn seen_only(guest: &Guest) -> Guest {
     Guest { may_operate: false, may_change: false, ..guest.clone() }
 }
 
+fn request(who: &Principal, form: &FormState) -> AnyView {
+    let (nodes, projects, sizes) = (samples::node_lines(), samples::projects(), samples::sizes());
+    let quotas = [samples::quota()];
+    let (may_create, operators) = (false, None);
+    let choices =
+        request::Choices { nodes: &nodes, projects: &projects, sizes: &sizes, may_create, operators, quotas: &quotas };
+    request::request_view(who, choices, form, "id")
+}
+
 fn guest_page(guest: &Guest, password: Option<&str>) -> String {
-    let (zones, form) = (samples::zones(), FormState::default());
-    html(|| guest_view(&Shown { guest, zones: &zones, jobs: &[], form: &form, password }))
+    let (zones, quota, form) = (samples::zones(), samples::quota(), FormState::default());
+    html(|| {
+        guest_view(&Shown {
+            guest,
+            zones: &zones,
+            quota: &quota,
+            jobs: &[],
+            undoes: &[],
+            asks: false,
+            form: &form,
+            password,
+        })
+    })
 }
 
 #[test]
@@ -46,7 +66,7 @@ fn a_guest_says_how_to_enter_it() {
 #[test]
 fn limits_are_shown_with_their_use_and_changed_by_who_may() {
     let (guest, form) = (samples::guests()[0].clone(), FormState::default());
-    let card = |guest: &Guest, form: &FormState| html(|| limits(guest, form));
+    let card = |guest: &Guest, form: &FormState| html(|| limits(guest, &samples::quota(), form));
     let page = card(&guest, &form);
     for text in ["310 MiB of 2 GiB", "0.42 of 2 processors", "37 of 2048", "Memory used 15%", "Not held on this node"] {
         assert!(page.contains(text), "{text}: {page}");
@@ -74,7 +94,7 @@ fn a_node_says_what_it_has_promised() {
 #[test]
 fn storage_with_a_size_can_be_enlarged_by_who_may() {
     let (mut guest, form) = (samples::guests()[0].clone(), FormState::default());
-    let card = |guest: &Guest| html(|| enlarge(guest, &form).into_any());
+    let card = |guest: &Guest| html(|| enlarge(guest, &samples::quota(), &form).into_any());
     assert!(!card(&guest).contains("/enlarge"), "{} has no size", guest.backing);
     guest.backing = Backing::Loop;
     guest.line.size = SizeProfile::Xtrem;
@@ -121,7 +141,7 @@ fn a_hostile_log_stays_text() {
 
 #[test]
 fn nodes_say_what_is_wrong_with_them() {
-    let page = html(|| nodes::nodes_view(&samples::operator(), &ListNodes::default(), &samples::node_page(5)));
+    let page = html(|| nodes::nodes_view(&samples::operator(), &samples::node_page(5), &[], &Listing::default()));
     for word in ["Ready", "Initializing", "Linked", "Unreachable", "Host key changed"] {
         assert!(page.contains(&format!(">{word}</span>")), "{word}");
     }
@@ -131,10 +151,12 @@ fn nodes_say_what_is_wrong_with_them() {
 fn an_empty_installation_says_what_to_do_next() {
     let nothing = corpus_api::overview::Overview::default();
     let none = overview::Nodes::default();
-    let ops = html(|| overview::overview_view(&samples::operator(), &nothing, &none, &[]));
+    let steps = samples::first_steps(true);
+    let ops = html(|| overview::overview_view(&samples::operator(), &nothing, &none, &[], &steps));
     assert!(ops.contains("/nodes/link") && !ops.contains("/guests/new"));
-    let member = html(|| overview::overview_view(&viewer(), &nothing, &none, &[]));
-    assert!(!member.contains("/nodes/link"));
+    let steps = samples::first_steps(false);
+    let member = html(|| overview::overview_view(&viewer(), &nothing, &none, &[], &steps));
+    assert!(!member.contains("/nodes/link") && member.contains("href=\"/keys\" class=\"btn primary\""), "{member}");
 }
 
 #[test]
@@ -142,7 +164,7 @@ fn a_refused_request_keeps_what_was_typed_but_the_password() {
     let values = [("name", "www\"><b>"), ("ip", "10.6.0.1"), ("password", "hunter2hunter2"), ("size", "large")];
     let values = values.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
     let form = FormState::new("", values).error("ip", "10.6.0.1 is outside of 10.5.0.0/16");
-    let page = html(|| request::request_view(&viewer(), &samples::node_lines(), &samples::projects(), &form, "id"));
+    let page = html(|| request(&viewer(), &form));
     assert!(page.contains("value=\"www&quot;&gt;&lt;b&gt;\""));
     assert!(page.contains("href=\"#f-ip\"") && page.contains("aria-invalid=\"true\"") && page.contains("f-ip-error"));
     assert!(page.contains("value=\"large\" selected"), "{page}");
@@ -152,11 +174,11 @@ fn a_refused_request_keeps_what_was_typed_but_the_password() {
 
 #[test]
 fn a_request_that_a_link_begins_has_what_it_chose() {
-    let (nodes, projects) = (samples::node_lines(), samples::projects());
+    let nodes = samples::node_lines();
     let chosen = [("environment", "prod"), ("node", &nodes[0].id.to_string())];
     let values = chosen.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
     let form = FormState { values, ..FormState::default() };
-    let page = html(|| request::request_view(&viewer(), &nodes, &projects, &form, "id"));
+    let page = html(|| request(&viewer(), &form));
     let node = format!("value=\"{}\" selected", nodes[0].id);
     assert!(page.contains("value=\"prod\" selected") && page.contains(&node), "{page}");
     assert!(page.contains("value=\"small\" selected"), "and what is suggested");
@@ -165,8 +187,8 @@ fn a_request_that_a_link_begins_has_what_it_chose() {
 
 #[test]
 fn only_operators_are_asked_for_privileged_guests() {
-    let (nodes, projects, form) = (samples::node_lines(), samples::projects(), FormState::default());
-    let page = |who: &Principal| html(|| request::request_view(who, &nodes, &projects, &form, "id"));
+    let form = FormState::default();
+    let page = |who: &Principal| html(|| request(who, &form));
     assert!(page(&samples::operator()).contains("name=\"privileged\""));
     assert!(!page(&viewer()).contains("rivileged"));
 }
@@ -181,7 +203,7 @@ fn what_holds_a_guest_is_said_and_so_is_what_does_not() {
     assert!(!privileged.contains("AppArmor"));
     let list = html(|| {
         let page = GuestPage { items: samples::lines(), next: None };
-        guests::guests_view(&viewer(), &page, &samples::counts(), &Query::new())
+        guests::guests_view(&viewer(), &page, &samples::counts(), &[], &Listing::default())
     });
     assert_eq!(list.matches(">privileged</span>").count(), 1);
 }
@@ -189,7 +211,7 @@ fn what_holds_a_guest_is_said_and_so_is_what_does_not() {
 #[test]
 fn no_page_has_an_inline_style_or_handler() {
     let page = guest_page(&samples::guests()[0], None)
-        + &html(|| nodes::nodes_view(&samples::operator(), &ListNodes::default(), &samples::node_page(5)));
+        + &html(|| nodes::nodes_view(&samples::operator(), &samples::node_page(5), &[], &Listing::default()));
     assert!(!page.contains(" style=") && !page.contains(" onclick="));
 }
 
@@ -203,7 +225,7 @@ fn a_node_says_what_differs_and_offers_a_repair_to_who_may() {
     assert!(!page(&viewer(), 0).contains("id=\"drift\""), "it names guests of every project");
     assert!(page(&samples::operator(), 3).contains("Nothing differs"));
     assert!(!page(&samples::operator(), 2).contains("id=\"drift\""), "a linked node should be nothing yet");
-    let table = |who: &Principal| html(|| nodes::nodes_view(who, &ListNodes::default(), &samples::node_page(5)));
+    let table = |who: &Principal| html(|| nodes::nodes_view(who, &samples::node_page(5), &[], &Listing::default()));
     assert_eq!(table(&samples::operator()).matches("Drift 4").count(), 1);
     assert!(!table(&viewer()).contains("Drift"));
 }
@@ -253,7 +275,7 @@ fn a_node_with_a_job_of_others_says_no_more_than_that() {
 fn who_may_take_names_in_a_zone_is_chosen_and_said() {
     let zones = samples::zones();
     let list = |who: &Principal| {
-        html(|| dns::dns_view(who, &zones, &NamePage::default(), &Query::new(), &FormState::default()))
+        html(|| dns::dns_view(who, &zones, &NamePage::default(), &[], dns::Beside::default(), &Listing::default()))
     };
     let ops = list(&samples::operator());
     assert!(ops.contains("only for atlas-web, carto-api") && ops.contains("open to all projects"), "{ops}");
@@ -262,4 +284,117 @@ fn who_may_take_names_in_a_zone_is_chosen_and_said() {
     assert!(!list(&viewer()).contains("href=\"/dns/zones/"));
     let form = html(|| zone::zone_view(&zones[0], &FormState::default()));
     assert!(form.contains("value=\"only\" checked") && form.contains("value=\"atlas-web, carto-api\""), "{form}");
+}
+
+fn query(pairs: &[(&str, &str)]) -> Query {
+    pairs.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect()
+}
+
+fn guest_list(who: &Principal, listing: &Listing) -> String {
+    let page = GuestPage { items: samples::lines(), next: None };
+    html(|| guests::guests_view(who, &page, &samples::counts(), &[], listing))
+}
+
+#[test]
+fn a_list_shows_the_views_that_are_kept_of_it() {
+    let plain = guest_list(&viewer(), &samples::listing());
+    assert!(plain.contains("href=\"/guests?environment=prod\"") && plain.contains("My prod guests"), "{plain}");
+    assert!(plain.contains("&lt;b&gt;Failed") && !plain.contains("<b>Failed"), "{plain}");
+    assert!(!plain.contains("Keep as a view") && !plain.contains("Remove this view") && !plain.contains("Show all"));
+    let asked = |here: &str, pairs: &[(&str, &str)]| Listing {
+        here: here.to_owned(),
+        views: samples::listing().views,
+        ..Listing::of(query(pairs))
+    };
+    let kept = guest_list(&viewer(), &asked("environment=prod", &[("environment", "prod"), ("cursor", "x")]));
+    assert!(kept.contains("Remove this view") && !kept.contains("Keep as a view"), "{kept}");
+    assert!(kept.contains("value=\"/guests?environment=prod\""), "one comes back to the list as it is: {kept}");
+    let other = guest_list(&viewer(), &asked("q=www", &[("q", "www")]));
+    assert!(other.contains("Keep as a view") && other.contains("name=\"query\" value=\"q=www\""), "{other}");
+    assert!(other.contains("href=\"/guests\" class=\"btn\">Show all"), "{other}");
+}
+
+#[test]
+fn guests_are_chosen_by_who_may_do_something_with_them() {
+    let ops = guest_list(&samples::operator(), &Listing::default());
+    assert!(ops.contains("action=\"/guests/choice\"") && ops.contains("value=\"destroy\""), "{ops}");
+    for boxes in ["type=\"checkbox\" name=\"guest\"", "type=\"hidden\" name=\"listed\""] {
+        assert_eq!(ops.matches(boxes).count(), samples::lines().len(), "{boxes}: {ops}");
+    }
+    assert!(ops.contains("name=\"all\" value=\"yes\"") && ops.contains("All on this page"), "{ops}");
+    assert!(ops.contains(&format!("aria-label=\"Choose {}\"", samples::lines()[0].name)), "{ops}");
+    let seen = guest_list(&viewer(), &Listing::default());
+    assert!(!seen.contains("type=\"checkbox\"") && !seen.contains("/guests/choice"), "{seen}");
+    assert!(ops.contains("10 GB, 2 GiB memory (medium)\"") && ops.contains(">2 GiB memory<"), "{ops}");
+}
+
+#[test]
+fn several_guests_are_asked_about_once_and_what_can_not_be_is_told_apart() {
+    let guest = samples::guests()[0].clone();
+    let chosen = [
+        Chosen::Can(Box::new(guest.clone())),
+        Chosen::Cannot(Box::new(samples::guests()[1].clone()), "It is <b>stopped</b> already.".to_owned()),
+        Chosen::Missing,
+    ];
+    let form = FormState::default();
+    let page = |deed| html(|| guest_choice::choice_view(deed, &chosen, &form, "7"));
+    let stop = page(Deed::Stop);
+    assert!(stop.contains("Stop 1 guest") && stop.contains("Not these") && stop.contains("&lt;b&gt;stopped"), "{stop}");
+    assert!(stop.contains("A guest that is not there") && !stop.contains("name=\"confirm\""), "{stop}");
+    let hidden = format!("name=\"guest\" value=\"{}\"", guest.line.id);
+    assert!(stop.matches("name=\"guest\"").count() == 1 && stop.contains(&hidden), "{stop}");
+    let destroy = page(Deed::Destroy);
+    assert!(destroy.contains("Type 1 to confirm") && destroy.contains("Detached: "), "{destroy}");
+    let none = html(|| guest_choice::choice_view(Deed::Start, &[Chosen::Missing], &form, "7"));
+    assert!(none.contains("None of these") && !none.contains("<form"), "{none}");
+}
+
+#[test]
+fn a_size_says_what_it_is_and_where_there_is_room() {
+    let page = html(|| request(&samples::operator(), &FormState::default()));
+    assert!(page.contains(">5 GB, 1 GiB memory, 1 CPU (small)<"), "{page}");
+    assert!(
+        page.contains(">node-01.paris.example.net, node-02.paris.example.net, node-03.paris.example.net<")
+            && page.contains(">no node<")
+            && page.contains(">none now<"),
+        "{page}"
+    );
+}
+
+#[test]
+fn a_query_that_a_list_does_not_take_is_said_in_its_filter() {
+    let mut listing = Listing::of(query(&[("project", "No Project")]));
+    listing.filter = listing.filter.error("project", "no project").status(422);
+    assert_eq!(listing.status(), 422);
+    let page = guest_list(&viewer(), &listing);
+    assert!(page.contains("href=\"#f-project\"") && page.contains("value=\"No Project\""), "{page}");
+}
+
+#[test]
+fn the_audit_says_who_did_it_and_by_which_door() {
+    let row = samples::audit().remove(0);
+    let robot =
+        AuditEntry { robot: true, actor: "atlas/ci".to_owned(), door: Some(Door::Git), token: None, ..row.clone() };
+    let before = AuditEntry { door: None, token: None, ..row.clone() };
+    let page = AuditPage { items: vec![row, robot, before], next: None };
+    let query: Query = [("project".to_owned(), "<atlas>".to_owned()), ("cursor".to_owned(), "abc".to_owned())].into();
+    let listing = Listing::of(query);
+    let shown = |who: &Principal, listing: &Listing| html(|| audit::audit_view(who, &page, &[], listing));
+    let text = shown(&viewer(), &listing);
+    for says in [
+        "API, token Jenkins",
+        ">git<",
+        "not recorded",
+        "atlas/ci (robot)<",
+        "What concerns your projects",
+        "Export as CSV",
+    ] {
+        assert!(text.contains(says), "{says}: {text}");
+    }
+    // The file is of what is asked, and not of a page of it; what was typed is text.
+    assert!(text.contains("name=\"project\" value=\"&lt;atlas&gt;\"") && !text.contains("name=\"cursor\""), "{text}");
+    assert!(shown(&samples::operator(), &listing).contains("Every change"));
+    let mut wrong = listing;
+    wrong.filter = wrong.filter.error("project", "This is no project.");
+    assert!(!shown(&viewer(), &wrong).contains("/audit/export"));
 }

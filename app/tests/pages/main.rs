@@ -2,18 +2,31 @@
 #![cfg(feature = "ssr")]
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests may fail loudly")]
 
+mod certificates;
 #[path = "../../examples/gallery/deployment_samples.rs"]
 #[allow(dead_code, unused_imports, missing_docs, reason = "each user needs a part of them")]
 mod deployment_samples;
+mod docs;
+#[path = "../../examples/gallery/firewall_pages.rs"]
+#[allow(dead_code, unused_imports, missing_docs, reason = "each user needs a part of them")]
+mod firewall_pages;
+mod firewalls;
 mod fleet;
+#[path = "../../examples/gallery/preview_samples.rs"]
+#[allow(dead_code, unused_imports, missing_docs, reason = "each user needs a part of them")]
+mod preview_samples;
+mod previews;
 #[path = "../../examples/gallery/project_samples.rs"]
 #[allow(dead_code, unused_imports, missing_docs, reason = "each user needs a part of them")]
 mod project_samples;
 mod projects;
+mod quotas;
+mod requests;
 #[path = "../../examples/gallery/samples.rs"]
 #[allow(dead_code, unused_imports, missing_docs, reason = "each user needs a part of them")]
 mod samples;
 mod several_guests;
+mod truth;
 
 use leptos::prelude::*;
 
@@ -21,4 +34,9 @@ fn html(view: impl FnOnce() -> AnyView) -> String {
     let owner = Owner::new_root(Some(std::sync::Arc::new(hydration_context::SsrSharedContext::new_islands())));
     // The renderer marks where texts end.
     owner.with(|| view().to_html()).replace("<!>", "")
+}
+
+/// Whether a page has the button that deploys a commit once more: `Deploy 77b02de again`.
+fn offers_again(page: &str) -> bool {
+    page.split("Deploy ").any(|rest| rest.get(7..).is_some_and(|rest| rest.starts_with(" again<")))
 }

@@ -1,16 +1,21 @@
 //! What pages say of environments on several guests, from plain values, and that they say
 //! nothing of it where there is one guest.
 
+use std::collections::BTreeMap;
+
+use chrono::{TimeDelta, Utc};
 use corpus_api::deployments::Deployment;
+use corpus_api::environments::EnvironmentSummary;
 use corpus_api::guests::{Guest, GuestEnvironment};
 use corpus_api::projects::Project;
 use corpus_app::FormState;
 use corpus_app::pages::deployment_log::{Log, Window};
+use corpus_app::pages::deployment_test_cases::Tests;
 use corpus_app::pages::guest::{Shown, guest_view};
-use corpus_app::pages::{deployment, environment, environment_questions, project};
-use corpus_domain::{DeploymentState, EnvironmentState, GuestState, JobId, ProjectRole};
+use corpus_app::pages::{deployment, environment, environment_questions, project, projects};
+use corpus_domain::{DeploymentState, EnvironmentState, GuestState, JobId, ProjectRole, Reachability};
 
-use crate::{deployment_samples, html, project_samples, samples};
+use crate::{deployment_samples, html, offers_again, project_samples, samples};
 
 /// The sample project that has an environment on several guests, and the place of that.
 const SEVERAL: (usize, usize) = (4, 1);
@@ -27,18 +32,37 @@ fn project_page(project: &Project) -> String {
 fn environment_page(project: &Project) -> String {
     let one = &project.environments[SEVERAL.1];
     let (whole, settings) = (project_samples::whole(one), project_samples::settings(one));
-    html(|| environment::environment_view(&whole, settings.as_ref(), &FormState::default()))
+    let shared = project_samples::shared(one);
+    html(|| environment::environment_view(&whole, settings.as_ref(), (&[], Some(&shared)), &FormState::default()))
 }
 
 fn page_of(detail: &Deployment, window: Window) -> String {
     let log = Log { window, lines: deployment_samples::log(), total: 452, failing: Some(415) };
-    html(|| deployment::deployment_view(detail, &log, &FormState::default()))
+    let around = deployment_samples::around(detail);
+    html(|| deployment::deployment_view(detail, around.as_ref(), (&log, &Tests::default()), &FormState::default()))
 }
 
 /// From the guest's name to the end of its line in a list.
 fn line_of<'a>(page: &'a str, guest: &str) -> &'a str {
     let rest = page.split_once(&format!(">{guest}</a>")).unwrap().1;
     rest.split_once("</li>").unwrap().0
+}
+
+#[test]
+fn who_serves_the_names_and_why_not_is_shown() {
+    let page = environment_page(&sample());
+    let names = page.split_once("id=\"balance\"").unwrap().1.split_once("</section>").unwrap().0;
+    assert!(names.contains("href=\"http://shop.carto.example.net/\""), "{names}");
+    let row = |guest: &str| {
+        names.split("<tr").find(|row| row.contains(&format!("data-member=\"{guest}\""))).unwrap().to_owned()
+    };
+    let (leader, follower) = (row("staging.carto.example.net"), row("web-2.carto.example.net"));
+    assert!(leader.contains(">In balance<") && leader.contains("data-in"), "{leader}");
+    assert!(follower.contains(">Out<") && follower.contains("Deployment #217 works on it"), "{follower}");
+    assert!(!follower.contains("data-in"), "{follower}");
+    for button in ["Attach name", "Save balance"] {
+        assert!(names.contains(&format!(">{button}</button>")), "{button}");
+    }
 }
 
 #[test]
@@ -57,12 +81,65 @@ fn each_guest_says_what_is_live_there() {
     }
 }
 
+type Change = fn(&mut EnvironmentSummary);
+
+/// The sample where all guests have the same, with one thing changed, as an environment and as a line of a list.
+fn with(change: impl FnOnce(&mut EnvironmentSummary)) -> (String, String) {
+    let mut detail = sample();
+    let staging = &mut detail.environments[SEVERAL.1];
+    staging.followers.truncate(1);
+    (staging.followers[0].live, staging.followers[0].site) = (staging.leader.live.clone(), staging.leader.site.clone());
+    change(staging);
+    *staging = staging.clone().judged();
+    let mut lines = project_samples::project_page(true);
+    let line = lines.items.iter_mut().flat_map(|project| &mut project.environments).find(|one| one.is_live).unwrap();
+    (line.seen, line.is_everywhere) = (staging.seen.clone(), true);
+    lines.items.retain_mut(|project| {
+        project.environments.retain(|one| one.is_live);
+        project.environments.truncate(1);
+        !project.environments.is_empty()
+    });
+    lines.items.truncate(1);
+    (environment_page(&detail), html(|| projects::projects_view(&BTreeMap::new(), &lines)))
+}
+
+#[test]
+fn the_worst_of_its_guests_decides_whether_it_is_live() {
+    let old = Utc::now() - TimeDelta::minutes(12);
+    let (page, line) = with(|_| {});
+    assert!(page.contains("status ok\">Live now<") && line.contains("status ok\">Live now<"), "{page}");
+    assert_eq!(page.matches("Answers 200").count(), 2, "each guest says what its site answers");
+    let changes: [(&str, Change); 5] = [
+        ("warn\">Released, follower stopped<", |one| one.followers[0].guest_state = GuestState::Stopped),
+        ("fail\">Released, follower answers 503<", |one| one.followers[0].site = Some(project_samples::answers(503))),
+        ("warn\">Released, node unreachable<", |one| one.followers[0].node_reachability = Reachability::Unreachable),
+        ("fail\">Released, answers 502<", |one| one.leader.site = Some(project_samples::answers(502))),
+        ("warn\">Released, guest stopped<", |one| one.leader.guest_state = GuestState::Stopped),
+    ];
+    for (word, change) in changes {
+        let (page, line) = with(change);
+        let (head, _) = page.split_once("id=\"live-state\"").unwrap().1.split_once("id=\"live-actions\"").unwrap();
+        assert!(head.contains(word) && line.contains(word), "{word}: {page}");
+        assert!(!page.contains("Live now") && !line.contains("Live now"), "{word}: {page}");
+        let guests = &page[page.find("guests\"").unwrap()..];
+        assert!(guests.contains(word) && guests.matches("Live: #217").count() == 1, "{word}: {guests}");
+    }
+    let (page, line) = with(|one| one.leader.site.iter_mut().for_each(|site| site.checked_at = old));
+    for page in [&page, &line] {
+        assert!(page.contains("warn\">Released, not seen for 12 min<") && !page.contains("Live now"), "{page}");
+    }
+    assert!(page.contains("warn\">Answered 200<") && page.contains("12 min ago"), "{page}");
+    assert!(!page.contains("told"), "what is said is as old as what decides");
+}
+
 #[test]
 fn what_is_not_everywhere_says_what_to_do() {
     let mut detail = sample();
     let page = environment_page(&detail);
     assert!(page.contains("#217 is live on staging.carto.example.net; web-2.carto.example.net has #216."), "{page}");
-    assert!(page.contains("Deploy again brings all of them to the same.") && page.contains("/staging/deployments\""));
+    assert!(
+        page.contains("Deploying it again brings all of them to the same.") && page.contains("/staging/deployments\"")
+    );
     assert!(page.contains("web-3.carto.example.net is not deployed to. Remove it"), "{page}");
 
     let page = environment_page(&project_samples::seen_as(ProjectRole::Viewer, SEVERAL.0));
@@ -106,7 +183,17 @@ fn a_guest_says_whether_it_is_pushed_to() {
     let page = |is_leader| {
         let deployed_to = Some(GuestEnvironment { state: EnvironmentState::Ready, is_leader });
         let guest = Guest { deployed_to, ..samples::guests().remove(0) };
-        let shown = Shown { guest: &guest, zones: &zones, jobs: &[], form: &form, password: None };
+        let quota = samples::quota();
+        let shown = Shown {
+            guest: &guest,
+            zones: &zones,
+            quota: &quota,
+            jobs: &[],
+            undoes: &[],
+            asks: false,
+            form: &form,
+            password: None,
+        };
         html(|| guest_view(&shown))
     };
     let follower = "deploys what its leader does";
@@ -168,7 +255,7 @@ fn a_deployment_that_failed_on_a_follower_links_to_it() {
     assert!(there.contains("Rolled back") && there.contains("31.0 s") && there.contains("20_migrate.sls"), "{there}");
     assert!(page.contains("class=\"fail t") && page.contains("data-phase=\"followers\""));
     assert!(page.contains("href=\"/projects/carto-api/deployments/218\" aria-current=\"page\""), "{page}");
-    assert!(page.contains("Deploy again"));
+    assert!(offers_again(&page));
     let leader = line_of(&page[page.find("items guests").unwrap()..], "staging.carto.example.net");
     assert!(leader.contains("could have gone live") && !leader.contains("20_migrate.sls"), "{leader}");
 }
@@ -184,7 +271,8 @@ fn a_part_keeps_its_guest_in_every_link() {
     assert!(page.contains(&format!("{whole}.json?guest=web-2.carto.example.net")));
     assert!(page.contains(&format!("{part}&amp;line=415#L415")) && page.contains(&format!("{part}#logs")));
     assert!(page.contains(&format!("href=\"{whole}\" class=\"btn\">The whole deployment<")));
-    for action in ["Deploy again", "Restore what", &format!("{whole}?"), &format!("{whole}#")] {
+    assert!(!offers_again(&page));
+    for action in ["Roll back", &format!("{whole}?"), &format!("{whole}#")] {
         assert!(!page.replace(&part, "").contains(action), "{action}");
     }
     let page = page_of(&deployment_samples::part(), Window::From(207));
@@ -210,8 +298,10 @@ fn one_that_waits_for_other_guests_names_them() {
 fn one_that_is_not_live_everywhere_says_where() {
     let page = page_of(&deployment_samples::partly(), Window::Tail);
     assert!(page.contains("Not live everywhere") && page.contains("did not go live on 1 follower"), "{page}");
-    assert!(page.contains("it goes live when its guest answers again") && page.contains("Deploy again brings all"));
+    assert!(
+        page.contains("it goes live when its guest answers again") && page.contains("Deploying it again brings all")
+    );
     let mut later = deployment_samples::partly();
     later.live = None;
-    assert!(!page_of(&later, Window::Tail).contains("Deploy again brings all"), "another one is live by now");
+    assert!(!page_of(&later, Window::Tail).contains("Deploying it again brings all"), "another one is live by now");
 }

@@ -8,7 +8,7 @@ use crate::failure::Failure;
 use crate::project::followers::Decision;
 use crate::project::{self, Layout};
 use crate::task::Task;
-use crate::{check, drivers, facts, image, lock, node, packages, record};
+use crate::{check, drivers, facts, hook, image, lock, node, packages, record};
 
 /// Serves a request to its end.
 pub fn answer(request: &Request, job: Option<JobRef>, task: &Task<'_>) -> Reply {
@@ -30,10 +30,10 @@ fn act(request: &Request, job: Option<JobRef>, task: &Task<'_>) -> Result<Answer
     // A later generation may have come while this one waited for its locks.
     admit()?;
     task.go_on()?;
-    serve(request, task)
+    serve(request, job.is_some(), task)
 }
 
-fn serve(request: &Request, task: &Task<'_>) -> Result<Answer, Failure> {
+fn serve(request: &Request, of_job: bool, task: &Task<'_>) -> Result<Answer, Failure> {
     let guest = |act: &dyn Fn(&dyn drivers::Driver) -> Result<bool, Failure>| {
         drivers::all().iter().try_fold(false, |changed, driver| Ok(act(*driver)? || changed)).map(done)
     };
@@ -47,6 +47,16 @@ fn serve(request: &Request, task: &Task<'_>) -> Result<Answer, Failure> {
         Request::CheckGuests { guests, images } => {
             Ok(Answer::Drift { differences: check::check(task, guests, images)? })
         }
+        Request::ProbeSites { sites } => {
+            let sites = sites.get(..node::MOST_SITES).unwrap_or(sites);
+            Ok(Answer::Sites { sites: node::probe_sites(task.host, sites) })
+        }
+        Request::MissingCertificates { certificates } => {
+            node::missing_certificates(task.host, certificates).map(Answer::MissingCertificates)
+        }
+        Request::PutCertificates { certificates } => node::put_certificates(task, certificates, of_job).map(done),
+        Request::ReadFirewall => Ok(Answer::Firewall(Box::new(node::read_firewall(task)?))),
+        Request::AwaitIdle { guest, limit_s } => node::await_idle(task, guest, *limit_s).map(done),
         Request::EnsureProject { plan } => {
             project::ensure::ensure(&Layout::of(task.host, &plan.project), plan, task).map(done)
         }
@@ -64,6 +74,9 @@ fn serve(request: &Request, task: &Task<'_>) -> Result<Answer, Failure> {
             let abort = Decision::Abort(reason.clone());
             project::followers::decide(&Layout::of(task.host, project), *id, &abort).map(done)
         }
+        Request::OutOfBalance { project, id, turn } => {
+            project::leaving::out(&Layout::of(task.host, project), *id, *turn).map(done)
+        }
         Request::Note { project, id, lines } => {
             project::followers::note(&Layout::of(task.host, project), *id, lines).map(done)
         }
@@ -71,6 +84,7 @@ fn serve(request: &Request, task: &Task<'_>) -> Result<Answer, Failure> {
         Request::EnsureProjectAbsent { project, data } => {
             project::absent::ensure(&Layout::of(task.host, project), *data, task).map(done)
         }
+        Request::RunHook { hook } => hook::run(hook, task),
         Request::RemoveNode => node::remove(task).map(done),
         Request::EnsureImage { name, source } => image::ensure(task, name, source).map(done),
         Request::ListImages => Ok(Answer::Images { images: image::list(task.host) }),

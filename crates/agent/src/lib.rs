@@ -17,6 +17,7 @@
 
 pub mod check;
 pub mod confinement;
+mod digest;
 pub mod dispatch;
 pub mod drivers;
 pub mod facts;
@@ -24,6 +25,7 @@ pub mod failure;
 pub mod files;
 pub mod groups;
 pub mod guest_root;
+pub mod hook;
 pub mod host;
 pub mod image;
 pub mod itself;

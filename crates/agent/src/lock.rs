@@ -39,19 +39,25 @@ pub fn wanted(request: &Request) -> Vec<Wanted> {
         Request::Facts
         | Request::Read
         | Request::ListImages
+        | Request::ProbeSites { .. }
+        | Request::MissingCertificates { .. }
+        | Request::AwaitIdle { .. }
         | Request::Deploy { .. }
         | Request::FollowDeployment { .. }
         | Request::CancelDeployment { .. }
         | Request::CommitDeployment { .. }
         | Request::AbortDeployment { .. }
+        | Request::OutOfBalance { .. }
         | Request::Note { .. }
+        | Request::RunHook { .. }
         | Request::ReadProject { .. } => vec![],
         Request::EnsureProject { plan } => vec![self::project(&plan.project)],
         Request::EnsureProjectAbsent { project, .. } => vec![self::project(project)],
-        Request::EnsureDriver { .. } | Request::ApplyNode { .. } | Request::RefreshNode { .. } => {
-            vec![alone("node".into())]
-        }
-        Request::CheckNode { .. } => vec![shared("node".into())],
+        Request::EnsureDriver { .. }
+        | Request::ApplyNode { .. }
+        | Request::RefreshNode { .. }
+        | Request::PutCertificates { .. } => vec![alone("node".into())],
+        Request::CheckNode { .. } | Request::ReadFirewall => vec![shared("node".into())],
         Request::CheckGuests { .. } => vec![shared("guests".into())],
         Request::RemoveNode => vec![alone("guests".into()), alone("node".into())],
         Request::EnsureImage { name, .. } => vec![shared("guests".into()), alone(format!("image-{name}"))],

@@ -6,7 +6,7 @@ use std::time::Duration;
 use corpus_domain::Driver;
 
 use crate::drivers::lxc::views;
-use crate::facts::{listeners, package_versions};
+use crate::facts::{listeners, package_versions, require_no_other_firewall};
 use crate::failure::{At, Failure};
 use crate::files;
 use crate::host::Host;
@@ -37,6 +37,7 @@ const NO_LXC_NET: &str = "# Written by corpus-agent: Corpus has a bridge of its 
 pub fn ensure(task: &Task<'_>, driver: Driver) -> Result<bool, Failure> {
     drivers::of(driver)?;
     confinement::require(task.host)?;
+    require_no_other_firewall(task.host)?;
     require_free_ports(task.host)?;
     let profiles = if confinement::has_apparmor(task.host) { APPARMOR.as_slice() } else { &[] };
     let missing = missing(task.host, LXC.iter().chain(&NODE).chain(profiles))?;

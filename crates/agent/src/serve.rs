@@ -3,7 +3,7 @@
 //! Each request has a thread of its own; one lock keeps the lines whole. When the input ends
 //! (the SSH line was cut) no more requests are taken, and those that run go on to their end:
 //! each is idempotent and its commands are bounded in time, so a half-done change is never
-//! left by a bad line alone. A line that can't be understood is answered when it carries an
+//! left by a bad line alone. Hooks are not ours and say nothing of that: they are ended. A line that can't be understood is answered when it carries an
 //! id, and ends the agent otherwise, since nothing after it can be trusted.
 
 use std::collections::HashMap;
@@ -11,7 +11,7 @@ use std::io::{self, BufRead, Read, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
-use corpus_protocol::{ErrorKind, FromAgent, MAX_LINE, Reply, RequestError, ToAgent, VERSION};
+use corpus_protocol::{ErrorKind, FromAgent, MAX_LINE, Reply, Request, RequestError, ToAgent, VERSION};
 use rustix::fs::Mode;
 use serde_json::Value;
 use thiserror::Error;
@@ -41,7 +41,15 @@ pub enum ServeError {
 /// The output, and what runs.
 struct Line<W> {
     output: Mutex<W>,
-    running: Mutex<HashMap<u64, Arc<Cancel>>>,
+    running: Mutex<HashMap<u64, Running>>,
+}
+
+/// A request that runs.
+#[derive(Default)]
+struct Running {
+    cancel: Arc<Cancel>,
+    /// Whether it ends when nobody listens any more.
+    ends_with_line: bool,
 }
 
 /// Answers requests until the input ends and the last request is answered.
@@ -51,11 +59,12 @@ pub fn serve(mut input: impl BufRead, output: impl Write + Send, host: &Host) ->
     let line = Line { output: Mutex::new(output), running: Mutex::default() };
     line.send(&FromAgent::Hello { version: VERSION, root: rustix::process::geteuid().is_root() });
     thread::scope(|scope| {
+        let _hooks = EndsHooks(&line);
         while let Some(text) = read_line(&mut input)? {
             match serde_json::from_str(&text) {
                 Ok(ToAgent::Cancel { id }) => line.cancel(id),
                 Ok(ToAgent::Request { id, job, request }) => {
-                    if let Some(cancel) = line.begin(id) {
+                    if let Some(cancel) = line.begin(id, matches!(request, Request::RunHook { .. })) {
                         let line = &line;
                         scope.spawn(move || {
                             let events = |event| line.send(&FromAgent::Event { id, event });
@@ -71,6 +80,17 @@ pub fn serve(mut input: impl BufRead, output: impl Write + Send, host: &Host) ->
     })
 }
 
+/// Ends the hooks of a line when it is dropped, however the line ended.
+struct EndsHooks<'a, W>(&'a Line<W>);
+
+impl<W> Drop for EndsHooks<'_, W> {
+    fn drop(&mut self) {
+        for one in lock(&self.0.running).values().filter(|one| one.ends_with_line) {
+            one.cancel.set();
+        }
+    }
+}
+
 impl<W: Write> Line<W> {
     /// Writes a line. When nobody reads any more there is nobody to tell that.
     fn send(&self, message: &FromAgent) {
@@ -81,14 +101,15 @@ impl<W: Write> Line<W> {
         }
     }
 
-    fn begin(&self, id: u64) -> Option<Arc<Cancel>> {
+    fn begin(&self, id: u64, ends_with_line: bool) -> Option<Arc<Cancel>> {
         let mut running = lock(&self.running);
         let refusal = if running.contains_key(&id) {
             RequestError { kind: ErrorKind::Invalid, message: format!("request {id} runs already") }
         } else if running.len() >= MAX_RUNNING {
             RequestError { kind: ErrorKind::Busy, message: format!("{MAX_RUNNING} requests run already") }
         } else {
-            return Some(Arc::clone(running.entry(id).or_default()));
+            let one = running.entry(id).or_insert(Running { ends_with_line, ..Running::default() });
+            return Some(Arc::clone(&one.cancel));
         };
         drop(running);
         self.send(&FromAgent::Result { id, result: Err(refusal) });
@@ -101,8 +122,8 @@ impl<W: Write> Line<W> {
     }
 
     fn cancel(&self, id: u64) {
-        if let Some(cancel) = lock(&self.running).get(&id) {
-            cancel.set();
+        if let Some(one) = lock(&self.running).get(&id) {
+            one.cancel.set();
         }
     }
 
@@ -171,6 +192,19 @@ mod tests {
         let FromAgent::Result { id: 4, result: Err(error) } = &lines[1] else { panic!("{lines:?}") };
         assert_eq!(error.kind, ErrorKind::Invalid);
         assert!(error.message.contains("guest name"), "{error}");
+    }
+
+    #[test]
+    fn a_hook_ends_with_the_line() {
+        let hook = r##"{"name":"x","content":"#!/bin/sh\necho here\nsleep 68.5\n","facts":{},"limit_s":60}"##;
+        let began = std::time::Instant::now();
+        let request =
+            format!("{{\"type\":\"request\",\"id\":1,\"request\":{{\"type\":\"run_hook\",\"hook\":{hook}}}}}\n");
+        let (ended, lines) = talk(&request);
+        ended.unwrap();
+        assert!(began.elapsed() < std::time::Duration::from_secs(20));
+        let Some(FromAgent::Result { id: 1, result: Err(error) }) = lines.last() else { panic!("{lines:?}") };
+        assert_eq!(error.kind, ErrorKind::Cancelled);
     }
 
     #[test]

@@ -14,10 +14,16 @@
     reason = "tests may fail loudly, and play the controller's part"
 )]
 
+#[path = "lab/balance.rs"]
+mod balance;
+#[path = "lab/certificates.rs"]
+mod certificates;
 #[path = "lab/confined.rs"]
 mod confined;
 #[path = "lab/crowd.rs"]
 mod crowd;
+#[path = "lab/firewall.rs"]
+mod firewall;
 #[path = "lab/limits.rs"]
 mod limits;
 #[path = "lab/line.rs"]
@@ -48,14 +54,21 @@ fn guests_are_themselves_and_go_where_they_may() {
     let two = network::Two::new(&world, &mut line);
     two.nobody_else();
     two.goes_where_it_may(&mut line, &other);
+    two.lets_in(&mut line);
     two.resolves(&mut line, &other);
     names::comes_back(&world);
+    two.serves_certificates(&mut line, &other);
+    let mut line = world.line();
+    two.share_a_name(&mut line, &other);
+    line.close();
     two.one_guest_fills_nothing(&other);
     // The crowd may have cost the line from outside; Corpus opens another one, too.
     let mut line = world.line();
     two.drift_is_told(&mut line, suite::drift);
+    let certificate = two.serves_one(&mut line);
     line.close();
     two.outlives_a_reboot();
+    two.still_serves(&certificate);
     let mut line = world.line();
     two.end(&mut line);
     suite::node_is_given_back(&world, &mut line);

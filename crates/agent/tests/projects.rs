@@ -37,6 +37,7 @@ fn on_a_guest_the_pipeline() {
     failures::each_kind(&guest);
     failures::agent_killed(&guest);
     failures::guest_restarted(&guest);
+    failures::killed_once_all_is_back(&guest);
     failures::without_systemd(&guest);
     hostile::links(&guest);
     hostile::much_output(&guest);
@@ -44,6 +45,7 @@ fn on_a_guest_the_pipeline() {
     story::queue(&guest);
     story::cancel(&guest);
     story::restore_and_drill(&guest);
+    story::failures_push_no_release_out(&guest);
     story::rotation(&guest);
     story::dev(&guest);
     failures::full_disk(&guest);

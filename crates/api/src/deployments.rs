@@ -1,8 +1,10 @@
-//! Deployments: each is one run of the pipeline. [`report`] is what a guest told of one, [`log`] what it wrote.
+//! Deployments: each is one run of the pipeline. [`report`] is what a guest told of one, [`log`] what it wrote,
+//! [`test_cases`] what tests came to that belong to it.
 
 mod change;
 pub mod log;
 pub mod report;
+pub mod test_cases;
 
 pub use change::{Deploy, DeploymentAccepted, Drill, Phases};
 
@@ -16,10 +18,11 @@ use utoipa::ToSchema;
 use crate::Cursor;
 use crate::environments::LiveRelease;
 use crate::operation::{Meta, Operation, Read, Reply, Role, Scope, get};
+use crate::seen::Seen;
 use crate::words::{Limit, Number, SearchText, Wait};
 use report::DeploymentReport;
 
-/// Lists deployments, the newest first.
+/// Lists deployments.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ListDeployments {
     /// Only of this project.
@@ -30,8 +33,12 @@ pub struct ListDeployments {
     pub state: Option<DeploymentState>,
     /// Only those of who has this login name.
     pub by: Option<SearchText>,
+    /// Only those whose commit begins so, or has these words, or words that begin so, in the first line of its message.
+    pub q: Option<SearchText>,
     /// Only what ran on this guest, leader or follower; unless said, what ran on leaders.
     pub guest: Option<GuestId>,
+    /// The newest first unless said.
+    pub sort: Option<DeploymentOrder>,
     /// Where the page begins.
     pub cursor: Option<Cursor>,
     /// 50 unless said.
@@ -40,10 +47,23 @@ pub struct ListDeployments {
 impl Operation for ListDeployments {
     type Kind = Read;
     type Output = DeploymentPage;
-    const META: Meta<Read> = get("list_deployments", "/deployments").needs(Role::Member);
+    const META: Meta<Read> = get("list_deployments", "/deployments").needs(Role::Member).robots();
     fn scope(&self) -> Scope {
         Scope::Visible
     }
+}
+
+/// The order of a list of deployments.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum DeploymentOrder {
+    /// The newest first.
+    #[default]
+    Newest,
+    /// The oldest first.
+    Oldest,
+    /// Those that took the longest first, of those that are over.
+    Longest,
 }
 
 /// Shows a deployment, as far as it has come.
@@ -57,7 +77,7 @@ pub struct GetDeployment {
 impl Operation for GetDeployment {
     type Kind = Read;
     type Output = Deployment;
-    const META: Meta<Read> = get("get_deployment", "/deployments/{deployment}").needs(Role::Viewer);
+    const META: Meta<Read> = get("get_deployment", "/deployments/{deployment}").needs(Role::Viewer).robots();
     fn scope(&self) -> Scope {
         Scope::Deployment(self.deployment)
     }
@@ -77,9 +97,9 @@ impl Operation for GetDeploymentByNumber {
     type Kind = Read;
     type Output = Deployment;
     const META: Meta<Read> =
-        get("get_deployment_by_number", "/projects/{project}/deployments/{number}").needs(Role::Viewer);
+        get("get_deployment_by_number", "/projects/{project}/deployments/{number}").needs(Role::Viewer).robots();
     fn scope(&self) -> Scope {
-        Scope::Project(self.project.clone())
+        Scope::Numbered(self.project.clone(), self.number)
     }
 }
 
@@ -120,6 +140,11 @@ pub struct DeploymentLine {
     pub guest_name: GuestName,
     /// The deployment on the environment's leader, when this is the part of a follower.
     pub leader: Option<DeploymentId>,
+    /// Whether what it brought is what is live on that guest now.
+    pub is_live: bool,
+    /// Whether that is reached, by the guest of its environment for which that is worst, or by the follower whose part
+    /// this is; none when it is not live.
+    pub seen: Option<Seen>,
 }
 
 crate::page!(

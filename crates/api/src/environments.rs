@@ -1,5 +1,6 @@
 //! Environments of projects: the guests behind each, what is live there, and what was set.
 
+pub mod balance;
 mod change;
 
 pub use change::{RemoveEnvironment, RemoveEnvironmentGuest, SetEnvironmentSettings, SetUpEnvironment};
@@ -8,15 +9,17 @@ use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
 use corpus_domain::{
-    CommitId, DeploymentId, DnsName, Environment, EnvironmentState, GuestId, GuestName, GuestState, JobId, Origin,
-    ProjectName,
+    CommitId, DeploymentId, DnsName, Environment, EnvironmentState, GuestId, GuestName, GuestState, JobId, NodeId,
+    Origin, ProjectName, Reachability, Release,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
 use crate::Version;
+use crate::names::SiteAnswer;
 use crate::operation::{Meta, Operation, Read, Reply, Role, Scope, get};
+use crate::seen::Seen;
 
 /// Shows an environment: its guests, what is live, its archives and its configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -30,7 +33,7 @@ impl Operation for GetEnvironment {
     type Kind = Read;
     type Output = ProjectEnvironment;
     const META: Meta<Read> =
-        get("get_environment", "/projects/{project}/environments/{environment}").needs(Role::Viewer);
+        get("get_environment", "/projects/{project}/environments/{environment}").needs(Role::Viewer).robots();
     fn scope(&self) -> Scope {
         Scope::Environment(self.project.clone(), self.environment)
     }
@@ -47,8 +50,9 @@ pub struct GetEnvironmentSettings {
 impl Operation for GetEnvironmentSettings {
     type Kind = Read;
     type Output = EnvironmentSettings;
-    const META: Meta<Read> =
-        get("get_environment_settings", "/projects/{project}/environments/{environment}/settings").needs(Role::Viewer);
+    const META: Meta<Read> = get("get_environment_settings", "/projects/{project}/environments/{environment}/settings")
+        .needs(Role::Viewer)
+        .robots();
     fn scope(&self) -> Scope {
         Scope::Environment(self.project.clone(), self.environment)
     }
@@ -65,12 +69,16 @@ pub struct EnvironmentSummary {
     pub leader: EnvironmentGuest,
     /// Its other guests, by name: they deploy what the leader does.
     pub followers: Vec<EnvironmentGuest>,
+    /// Whether what is live is reached, by the guest for which that is worst; none while its leader has no release.
+    pub seen: Option<Seen>,
     /// Where code is pushed to; none when this server takes no pushes.
     pub git_url: Option<String>,
     /// Where the pillar is pushed to.
     pub pillar_url: Option<String>,
     /// How many archives are kept.
     pub archives: u32,
+    /// Where it can be rolled back to at once: the newest archive of another release than the one that is live.
+    pub previous: Option<Archive>,
     /// Whether who asks may deploy to it.
     pub may_deploy: bool,
     /// Whether who asks may configure it and remove it.
@@ -86,6 +94,14 @@ pub struct EnvironmentGuest {
     pub name: GuestName,
     /// What the guest is doing.
     pub guest_state: GuestState,
+    /// The node that it is on.
+    pub node: NodeId,
+    /// Whether that node answers.
+    pub node_reachability: Reachability,
+    /// When it last told what the guest is doing.
+    pub guest_seen_at: Option<DateTime<Utc>>,
+    /// What the site of its main name answers, once it was asked.
+    pub site: Option<SiteAnswer>,
     /// Whether it is deployed to.
     pub state: EnvironmentState,
     /// Why not.
@@ -132,14 +148,31 @@ impl Reply for ProjectEnvironment {}
 pub struct Archive {
     /// The deployment before which it was made.
     pub deployment: DeploymentId,
+    /// The deployment that had made live what it holds, if its guest told that.
+    pub release: Option<DeploymentId>,
+    /// The number of that one in the project, if it is known here.
+    pub number: Option<i64>,
     /// The commit that was live then.
     pub commit: Option<CommitId>,
+    /// The first line of its message, if it is known here.
+    pub subject: Option<String>,
+    /// The pillar's commit that was live then.
+    pub pillar: Option<CommitId>,
     /// When it was made, by the guest's clock.
     pub at: Option<DateTime<Utc>>,
     /// What it takes on the disk.
     pub bytes: u64,
     /// Whether it is of a tree that failed, besides.
     pub has_failed_tree: bool,
+}
+
+impl Archive {
+    /// Whether what it holds is what is live.
+    pub fn is_of(&self, live: &LiveRelease) -> bool {
+        let held = Release { deployment: self.release, commit: self.commit.as_ref(), pillar: self.pillar.as_ref() };
+        let (commit, pillar) = (live.commit.as_ref(), live.pillar.as_ref());
+        held.is_same(&Release { deployment: Some(live.deployment), commit, pillar })
+    }
 }
 
 /// A value of the merged configuration.

@@ -19,7 +19,7 @@ use chrono::{DateTime, Utc};
 use corpus_domain::{
     Backing, Bytes, CpuLimit, DriftKind, Driver, Environment, EnvironmentState, GuestId, GuestName, GuestNetwork,
     GuestState, IdRange, ImageName, IoWeight, JobId, Limits, MacAddress, MemoryLimit, Mode, NodeAddress, NodeId,
-    ProcessLimit, ProjectName, Reachability, Reason, Safeguard, SizeProfile, SshPort,
+    NodeName, ProcessLimit, ProjectName, Reachability, Reason, Safeguard, SizeProfile, SshPort,
 };
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -52,7 +52,7 @@ pub struct ListGuests {
 impl Operation for ListGuests {
     type Kind = Read;
     type Output = GuestPage;
-    const META: Meta<Read> = get("list_guests", "/guests").needs(Role::Member);
+    const META: Meta<Read> = get("list_guests", "/guests").needs(Role::Member).robots();
     fn scope(&self) -> Scope {
         Scope::Visible
     }
@@ -78,7 +78,7 @@ pub struct GetGuest {
 impl Operation for GetGuest {
     type Kind = Read;
     type Output = Guest;
-    const META: Meta<Read> = get("get_guest", "/guests/{guest}").needs(Role::Viewer);
+    const META: Meta<Read> = get("get_guest", "/guests/{guest}").needs(Role::Viewer).robots();
     fn scope(&self) -> Scope {
         Scope::Guest(self.guest)
     }
@@ -93,7 +93,7 @@ pub struct GetGuestLimits {
 impl Operation for GetGuestLimits {
     type Kind = Read;
     type Output = GuestLimits;
-    const META: Meta<Read> = get("get_guest_limits", "/guests/{guest}/limits").needs(Role::Viewer);
+    const META: Meta<Read> = get("get_guest_limits", "/guests/{guest}/limits").needs(Role::Viewer).robots();
     fn scope(&self) -> Scope {
         Scope::Guest(self.guest)
     }
@@ -116,12 +116,16 @@ pub struct GuestLine {
     pub environment: Environment,
     /// The node it is on.
     pub node: NodeId,
+    /// What people call that node, if it was given a name.
+    pub node_name: Option<NodeName>,
     /// Where that node answers.
     pub node_address: NodeAddress,
     /// Whether that node answers.
     pub node_reachability: Reachability,
     /// How much storage it may fill.
     pub size: SizeProfile,
+    /// How much memory it may take.
+    pub memory: MemoryLimit,
     /// Its address, once allocated.
     #[schema(value_type = Option<String>, format = "ipv4")]
     pub ip: Option<Ipv4Addr>,
@@ -139,6 +143,13 @@ pub struct GuestLine {
     pub names: u32,
     /// The job that is on it, if one is.
     pub job: Option<JobId>,
+}
+
+impl GuestLine {
+    /// What its node is called: its name, else its address.
+    pub fn node_title(&self) -> String {
+        self.node_name.as_ref().map_or_else(|| self.node_address.to_string(), ToString::to_string)
+    }
 }
 
 crate::page!(

@@ -1,16 +1,17 @@
 //! Jobs: what Corpus does that takes longer than a question.
 
 use chrono::{DateTime, Utc};
-use corpus_domain::{GuestId, JobId, JobKind, JobState, NodeId, ProjectName, StepState, UserName};
+use corpus_domain::{ActorName, Environment, GuestId, JobId, JobKind, JobState, NodeId, ProjectName, StepState};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use utoipa::ToSchema;
 
 use crate::Cursor;
 use crate::operation::{Meta, Operation, Read, Reply, Role, Scope, Write, get, post};
 use crate::stream::{Followed, Stream};
-use crate::words::{After, Comment, Limit, LineLimit, Wait};
+use crate::words::{After, Comment, Limit, LineLimit, SearchText, Wait};
 
-/// Lists jobs, the newest first.
+/// Lists jobs.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ListJobs {
     /// Only in one of these states.
@@ -24,8 +25,17 @@ pub struct ListJobs {
     pub guest: Option<GuestId>,
     /// Only about this project.
     pub project: Option<ProjectName>,
-    /// Only those that this member asked for.
-    pub by: Option<UserName>,
+    /// Only about this environment.
+    pub environment: Option<Environment>,
+    /// Only those that this member, or robot, asked for.
+    pub by: Option<ActorName>,
+    /// Only those with these words, or words that begin so, in their title, which names what they are about.
+    pub q: Option<SearchText>,
+    /// Only these.
+    #[serde(default)]
+    pub job: JobIds,
+    /// The newest first unless said.
+    pub sort: Option<JobOrder>,
     /// Where the page begins.
     pub cursor: Option<Cursor>,
     /// 50 unless said.
@@ -34,10 +44,23 @@ pub struct ListJobs {
 impl Operation for ListJobs {
     type Kind = Read;
     type Output = JobPage;
-    const META: Meta<Read> = get("list_jobs", "/jobs").needs(Role::Member);
+    const META: Meta<Read> = get("list_jobs", "/jobs").needs(Role::Member).robots();
     fn scope(&self) -> Scope {
         Scope::Visible
     }
+}
+
+/// The order of a list of jobs.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum JobOrder {
+    /// The newest first.
+    #[default]
+    Newest,
+    /// The oldest first.
+    Oldest,
+    /// Those that took the longest first, of those that ran and are over.
+    Longest,
 }
 
 /// Shows a job with its steps.
@@ -51,7 +74,7 @@ pub struct GetJob {
 impl Operation for GetJob {
     type Kind = Read;
     type Output = Job;
-    const META: Meta<Read> = get("get_job", "/jobs/{job}").needs(Role::Viewer);
+    const META: Meta<Read> = get("get_job", "/jobs/{job}").needs(Role::Viewer).robots();
     fn scope(&self) -> Scope {
         Scope::Job(self.job)
     }
@@ -73,7 +96,7 @@ pub struct ReadJobLog {
 impl Operation for ReadJobLog {
     type Kind = Read;
     type Output = JobLog;
-    const META: Meta<Read> = get("read_job_log", "/jobs/{job}/log").needs(Role::Viewer);
+    const META: Meta<Read> = get("read_job_log", "/jobs/{job}/log").needs(Role::Viewer).robots();
     fn scope(&self) -> Scope {
         Scope::Job(self.job)
     }
@@ -89,7 +112,7 @@ pub struct FollowJob {
 }
 impl Stream for FollowJob {
     type Item = JobEvent;
-    const META: Meta<Read> = get("follow_job", "/jobs/{job}/events").needs(Role::Viewer);
+    const META: Meta<Read> = get("follow_job", "/jobs/{job}/events").needs(Role::Viewer).robots();
     fn scope(&self) -> Scope {
         Scope::Job(self.job)
     }
@@ -104,7 +127,7 @@ pub struct CancelJob {
 impl Operation for CancelJob {
     type Kind = Write;
     type Output = JobAccepted;
-    const META: Meta<Write> = post("cancel_job", "/jobs/{job}/cancel").needs(Role::Developer);
+    const META: Meta<Write> = post("cancel_job", "/jobs/{job}/cancel").needs(Role::Developer).robots();
     fn scope(&self) -> Scope {
         Scope::JobDecision(self.job)
     }
@@ -146,6 +169,10 @@ crate::several!(
     /// States of jobs.
     JobStates, JobState, 10
 );
+crate::several!(
+    /// Jobs by their ids.
+    JobIds, JobId, 50
+);
 
 /// A job does it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -160,6 +187,14 @@ impl Reply for JobAccepted {
         Some(format!("/jobs/{}", self.job))
     }
 }
+
+/// That a job made nothing is dismissed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct JobDismissed {
+    /// Which.
+    pub job: JobId,
+}
+impl Reply for JobDismissed {}
 
 /// A job in a list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -179,7 +214,7 @@ pub struct JobLine {
     /// The project it is about.
     pub project: Option<ProjectName>,
     /// Who asked for it; none for Corpus itself.
-    pub by: Option<UserName>,
+    pub by: Option<ActorName>,
     /// When it was asked for.
     pub created_at: DateTime<Utc>,
     /// When it began.
@@ -188,6 +223,8 @@ pub struct JobLine {
     pub ended_at: Option<DateTime<Utc>>,
     /// When its cancel was asked for.
     pub cancel_requested_at: Option<DateTime<Utc>>,
+    /// By whom.
+    pub cancelled_by: Option<ActorName>,
     /// Why it was undone or is stuck.
     pub error: Option<String>,
     /// What it waits for.
@@ -202,6 +239,22 @@ pub struct JobLine {
     pub node_unreachable_since: Option<DateTime<Utc>>,
 }
 
+impl JobLine {
+    /// Why it was undone or is stuck, where that is not its cancel: a step may fail by itself before the cancel
+    /// reaches it.
+    pub fn fault(&self) -> Option<&str> {
+        self.error.as_deref().filter(|error| *error != Self::CANCELLED)
+    }
+
+    /// Why it was undone, where that is its cancel.
+    pub const CANCELLED: &str = "cancelled";
+
+    /// Whether it was undone since somebody cancelled it.
+    pub fn was_cancelled(&self) -> bool {
+        self.state == JobState::Undone && self.cancel_requested_at.is_some() && self.fault().is_none()
+    }
+}
+
 crate::page!(
     /// A page of jobs.
     JobPage, JobLine
@@ -213,15 +266,23 @@ pub struct Job {
     /// What lists show of it.
     pub line: JobLine,
     /// Who asked for its cancel.
-    pub cancel_requested_by: Option<UserName>,
+    pub cancel_requested_by: Option<ActorName>,
     /// Who gave it up.
-    pub abandoned_by: Option<UserName>,
+    pub abandoned_by: Option<ActorName>,
     /// Why it was given up.
     pub comment: Option<String>,
     /// How many jobs are before it, while it waits for its turn.
     pub position: Option<i64>,
     /// Whether who asks may decide about it: cancel it, try its undo again, give it up.
     pub may_decide: bool,
+    /// Whether it runs and is past the point from which it can't be cancelled any more.
+    pub past_cancel: bool,
+    /// What was asked for with it, as the operation's fields without secrets, to ask again; for who may decide
+    /// about it, where it makes a guest, an environment or a name, or links a node.
+    #[schema(value_type = Option<Object>)]
+    pub asked: Option<Value>,
+    /// When somebody dismissed that it made nothing.
+    pub dismissed_at: Option<DateTime<Utc>>,
     /// How often it was taken up by a server.
     pub taken: i64,
     /// The number of its last change, to follow it after.

@@ -103,6 +103,8 @@ pub struct OwnKey {
     pub comment: String,
     /// When it was added.
     pub created_at: DateTime<Utc>,
+    /// When git was last used with it, to the minute; who enters guests with it is not seen here.
+    pub last_used_at: Option<DateTime<Utc>>,
 }
 
 crate::page!(

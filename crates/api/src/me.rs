@@ -1,11 +1,10 @@
-//! What is one's own: who one is here, and which mail one wants.
+//! What is one's own: who one is here, and what one may.
 
-use corpus_domain::{MailPreference, ProjectName, ProjectRole, UserId, UserName};
+use corpus_domain::{ActorName, Environment, ProjectName, ProjectRole, UserId};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::Version;
-use crate::operation::{Grant, Meta, Operation, Read, Reply, Role, Scope, Write, get, put};
+use crate::operation::{Grant, Meta, Operation, Read, Reply, Role, Scope, get};
 
 /// Shows who asks, and what they may.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -13,48 +12,19 @@ pub struct GetMe {}
 impl Operation for GetMe {
     type Kind = Read;
     type Output = Me;
-    const META: Meta<Read> = get("get_me", "/me").needs(Role::Member);
+    const META: Meta<Read> = get("get_me", "/me").needs(Role::Member).robots();
     fn scope(&self) -> Scope {
         Scope::Own
     }
 }
 
-/// Shows which mail one wants.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct GetMail {}
-impl Operation for GetMail {
-    type Kind = Read;
-    type Output = MailChoice;
-    const META: Meta<Read> = get("get_mail", "/me/mail").needs(Role::Member);
-    fn scope(&self) -> Scope {
-        Scope::Own
-    }
-}
-
-/// Sets which mail one wants.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct SetMail {
-    /// Which.
-    pub wants: MailPreference,
-    /// The version that was read.
-    pub version: Version,
-}
-impl Operation for SetMail {
-    type Kind = Write;
-    type Output = MailChoice;
-    const META: Meta<Write> = put("set_mail", "/me/mail").needs(Role::Member).if_match("version");
-    fn scope(&self) -> Scope {
-        Scope::Own
-    }
-}
-
-/// A member, as they are here.
+/// A member, or a robot, as they are here.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Me {
     /// Their id.
     pub id: UserId,
-    /// Their login name.
-    pub login: UserName,
+    /// Their login name; of a robot its project's name and its own, `atlas/ci`.
+    pub login: ActorName,
     /// Their name for people.
     pub display_name: String,
     /// Whether they are of the operators.
@@ -63,6 +33,8 @@ pub struct Me {
     pub roles: Vec<OwnRole>,
     /// What the token is good for that the request came with; none without one.
     pub token: Option<Grant>,
+    /// Of a robot: the environments that it is for. None: it is a member.
+    pub environments: Option<Vec<Environment>>,
 }
 impl Reply for Me {}
 
@@ -73,25 +45,4 @@ pub struct OwnRole {
     pub project: ProjectName,
     /// The role in it.
     pub role: ProjectRole,
-}
-
-/// Which mail a member wants.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct MailChoice {
-    /// Which.
-    pub wants: MailPreference,
-    /// Its version, to set it.
-    pub version: Version,
-}
-impl MailChoice {
-    /// This choice with its version.
-    pub fn of(wants: MailPreference) -> Self {
-        Self { wants, version: Version::of(&wants) }
-    }
-}
-impl Reply for MailChoice {
-    const HAS_VERSION: bool = true;
-    fn version(&self) -> Option<&Version> {
-        Some(&self.version)
-    }
 }

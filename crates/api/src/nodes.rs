@@ -6,7 +6,8 @@
 mod shown;
 
 use corpus_domain::{
-    Environment, Factor, GuestNetwork, NodeAddress, NodeId, NodeState, Overcommit, Reachability, UnixUser,
+    Environment, Factor, GuestNetwork, JobId, NodeAddress, NodeId, NodeName, NodeState, Overcommit, Reachability,
+    UnixUser,
 };
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -83,6 +84,8 @@ pub struct LinkNode {
     pub environments: Environments,
     /// The guests' network, if not the usual one.
     pub network: Option<GuestNetwork>,
+    /// The job that could not link it before: that it linked nothing is dismissed.
+    pub instead_of: Option<JobId>,
 }
 impl Operation for LinkNode {
     type Kind = Write;
@@ -206,6 +209,63 @@ impl Operation for SetOvercommit {
     const META: Meta<Write> = put("set_overcommit", "/nodes/{node}/overcommit").needs(Role::Ops).if_match("version");
     fn scope(&self) -> Scope {
         Scope::Node(self.node)
+    }
+}
+
+/// Shows the name that people know a node by.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct GetNodeName {
+    /// Of which node.
+    pub node: NodeId,
+}
+impl Operation for GetNodeName {
+    type Kind = Read;
+    type Output = NodeNamed;
+    const META: Meta<Read> = get("get_node_name", "/nodes/{node}/name").needs(Role::Ops);
+    fn scope(&self) -> Scope {
+        Scope::Node(self.node)
+    }
+}
+
+/// Gives a node the name that people know it by, or takes it away.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct NameNode {
+    /// Which.
+    pub node: NodeId,
+    /// The name, which no other node has; none: it is known by its address.
+    pub name: Option<NodeName>,
+    /// The name that this one replaces.
+    pub version: Version,
+}
+impl Operation for NameNode {
+    type Kind = Write;
+    type Output = NodeNamed;
+    const META: Meta<Write> = put("name_node", "/nodes/{node}/name").needs(Role::Ops).if_match("version");
+    fn scope(&self) -> Scope {
+        Scope::Node(self.node)
+    }
+}
+
+/// What a node is called now.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct NodeNamed {
+    /// Which.
+    pub node: NodeId,
+    /// Its name.
+    pub name: Option<NodeName>,
+    /// Its version.
+    pub version: Version,
+}
+impl NodeNamed {
+    /// With its version.
+    pub fn of(node: NodeId, name: Option<NodeName>) -> Self {
+        Self { node, version: Version::of(&name), name }
+    }
+}
+impl Reply for NodeNamed {
+    const HAS_VERSION: bool = true;
+    fn version(&self) -> Option<&Version> {
+        Some(&self.version)
     }
 }
 

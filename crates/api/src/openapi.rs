@@ -60,7 +60,9 @@ impl Visitor for Book {
     fn visit<O: Operation>(&mut self) {
         let meta = O::META.plain();
         self.parts::<O>();
-        self.component::<O::Output>();
+        if !O::Output::IS_FILE {
+            self.component::<O::Output>();
+        }
         let whole = object::<O>();
         let mut operation = head(&meta, whole.description.as_deref());
         let body = self.fields(&meta, &whole, &mut operation, &O::name());
@@ -132,7 +134,13 @@ impl Book {
             self.put(name.to_owned(), closed.build().into());
             let required = if in_body.contains(&true) { Required::True } else { Required::False };
             let content = ContentBuilder::new().schema(Some(Ref::from_schema_name(name))).build();
-            let body = RequestBodyBuilder::new().content("application/json", content).required(Some(required));
+            let mut body = RequestBodyBuilder::new().content("application/json", content).required(Some(required));
+            for (file, media_type) in
+                meta.file.iter().flat_map(|file| file.media_types.iter().map(move |one| (file, one)))
+            {
+                let whole = ContentBuilder::new().schema(whole.properties.get(file.field).cloned()).build();
+                body = body.content(*media_type, whole);
+            }
             changed = changed.request_body(Some(body.build()));
         }
         *operation = changed;
@@ -166,7 +174,8 @@ fn head(meta: &Plain, about: Option<&str>) -> OperationBuilder {
         Role::Maintainer => "maintainers of the project",
         Role::Ops => "operators",
     };
-    let text = format!("{about}\n\nFor {needs}. A token needs the scope `{}`.", meta.grant);
+    let robots = if meta.robots { " Robots may ask it too, within their bounds." } else { "" };
+    let text = format!("{about}\n\nFor {needs}. A token needs the scope `{}`.{robots}", meta.grant);
     let deprecated = if meta.gone.is_some() { Deprecated::True } else { Deprecated::False };
     OperationBuilder::new()
         .operation_id(Some(meta.id))
@@ -232,6 +241,11 @@ fn not_null(schema: RefOr<Schema>) -> RefOr<Schema> {
 }
 
 fn answer<R: Reply>(meta: &Plain) -> Response {
+    if R::IS_FILE {
+        let text = || ContentBuilder::new().schema(Some(ObjectBuilder::new().schema_type(Type::String))).build();
+        let file = ResponseBuilder::new().description("The file, as it is read");
+        return file.content("text/csv", text()).content("application/x-ndjson", text()).build();
+    }
     let content = ContentBuilder::new().schema(Some(Ref::from_schema_name(R::name()))).build();
     let mut response = ResponseBuilder::new()
         .description(if R::STATUS == 202 { "A job does it" } else { "Done" })

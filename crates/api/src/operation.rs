@@ -6,13 +6,18 @@
 
 use std::marker::PhantomData;
 
-use corpus_domain::{DeploymentId, DnsNameId, Environment, GuestId, JobId, NodeId, ProjectName, ProjectRole, ZoneId};
+use corpus_domain::{
+    DeploymentId, DnsNameId, Environment, ExportFormat, FirewallRuleId, GuestId, JobId, NameClaimId, NodeId,
+    ProjectName, ProjectRole, RequestId, ZoneId,
+};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use utoipa::ToSchema;
 
 use crate::Cursor;
+use crate::audit::ListAudit;
 use crate::list::Listed;
+use crate::words::Number;
 
 /// Something that can be asked of Corpus.
 pub trait Operation: Listed + Serialize + DeserializeOwned + ToSchema + Send + Sync + 'static {
@@ -51,10 +56,28 @@ pub trait Reply: Serialize + DeserializeOwned + ToSchema + Send + Sync + 'static
     fn version(&self) -> Option<&Version> {
         None
     }
+    /// Whether a door answers with a file instead; for the description.
+    const IS_FILE: bool = false;
+    /// The file that a door answers with.
+    fn file(&self) -> Option<File> {
+        None
+    }
     /// Of a page of a list: where the next one begins.
     fn next(&self) -> Option<&Cursor> {
         None
     }
+}
+
+/// A list that is answered as a file: page by page through the gate, so that it holds what the list would show.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum File {
+    /// The audit.
+    Audit {
+        /// What of it.
+        asked: Box<ListAudit>,
+        /// How it is written.
+        format: ExportFormat,
+    },
 }
 
 pub use crate::version::Version;
@@ -98,8 +121,18 @@ pub enum Scope {
     Guest(GuestId),
     /// A DNS name of a guest.
     Name(DnsNameId),
+    /// A claim of a DNS name from elsewhere, for a guest.
+    NameClaim(NameClaimId),
+    /// A rule of a firewall, or a published port.
+    FirewallRule(FirewallRuleId),
     /// A deployment.
     Deployment(DeploymentId),
+    /// A deployment of a project, by its number.
+    Numbered(ProjectName, Number),
+    /// A deployment, to add to it: what it takes to order one like it.
+    ToDeploy(DeploymentId),
+    /// A request to the operators: its asker's, and its project's maintainers'.
+    Request(RequestId),
     /// A job, to see it.
     Job(JobId),
     /// A job, to decide about it: what it takes to start one like it.
@@ -183,10 +216,29 @@ pub struct Plain {
     pub needs: Role,
     /// The least that a token must be good for.
     pub grant: Grant,
+    /// Whether robots may ask it too, within their bounds.
+    pub robots: bool,
     /// The field that travels as `If-Match`.
     pub if_match: Option<&'static str>,
     /// When it goes, if it does.
     pub gone: Option<Gone>,
+    /// Whether it stands in the audit that somebody did it: each write does, but what marks one's own as seen.
+    pub audited: bool,
+    /// Whether it is for a project that is being destroyed too, which is not written to otherwise.
+    pub while_leaving: bool,
+    /// The file that its request may be, in place of JSON.
+    pub file: Option<BodyFile>,
+}
+
+/// A file that is sent as it is: the one field that travels in the body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BodyFile {
+    /// The field.
+    pub field: &'static str,
+    /// What its `Content-Type` may be.
+    pub media_types: &'static [&'static str],
+    /// How large a request may be, in bytes.
+    pub limit: usize,
 }
 
 /// That an operation will go.
@@ -201,7 +253,20 @@ pub struct Gone {
 pub use corpus_domain::Grant;
 
 const fn meta<K>(method: Method, id: &'static str, path: &'static str, grant: Grant) -> Meta<K> {
-    Meta { plain: Plain { id, method, path, needs: Role::Ops, grant, if_match: None, gone: None }, kind: PhantomData }
+    let plain = Plain {
+        id,
+        method,
+        path,
+        needs: Role::Ops,
+        grant,
+        robots: false,
+        if_match: None,
+        gone: None,
+        audited: true,
+        while_leaving: false,
+        file: None,
+    };
+    Meta { plain, kind: PhantomData }
 }
 
 /// A read.
@@ -234,6 +299,15 @@ impl<K> Meta<K> {
         self.plain.grant = grant;
         self
     }
+    /// Unless said, no robot may. What is said of must be about an environment, by its scope, or show no more than
+    /// what [`Principal::visible_environments`] says: the gate bounds a robot by what the scope finds.
+    ///
+    /// [`Principal::visible_environments`]: crate::Principal::visible_environments
+    #[must_use]
+    pub const fn robots(mut self) -> Self {
+        self.plain.robots = true;
+        self
+    }
     /// It will go.
     #[must_use]
     pub const fn gone(mut self, gone: Gone) -> Self {
@@ -251,6 +325,25 @@ impl Meta<Write> {
     #[must_use]
     pub const fn if_match(mut self, field: &'static str) -> Self {
         self.plain.if_match = Some(field);
+        self
+    }
+    /// It is for a project that is being destroyed too, and sees for itself what may be done then.
+    #[must_use]
+    pub const fn while_leaving(mut self) -> Self {
+        self.plain.while_leaving = true;
+        self
+    }
+    /// Its request may be a file.
+    #[must_use]
+    pub const fn file(mut self, file: BodyFile) -> Self {
+        self.plain.file = Some(file);
+        self
+    }
+    /// It marks what is one's own as seen, and has no effect on anybody or anything else: the audit, which is kept for
+    /// good, does not grow by it.
+    #[must_use]
+    pub const fn unaudited(mut self) -> Self {
+        self.plain.audited = false;
         self
     }
 }

@@ -56,6 +56,10 @@ pub struct Counts {
     pub jobs: u32,
     /// Stuck jobs.
     pub jobs_stuck: u32,
+    /// Requests to the operators that are open: all of them for operators, one's own for others.
+    pub requests: u32,
+    /// One's own notices that are unread.
+    pub unread: u32,
 }
 impl Reply for Counts {}
 

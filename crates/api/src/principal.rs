@@ -1,19 +1,19 @@
 //! Who asks, and whether they may: the one place where roles are compared.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use corpus_domain::{Environment, Grant, JobKind, ProjectId, ProjectRole, UserId, UserName};
+use corpus_domain::{ActorName, Door, Environment, Grant, JobKind, ProjectId, ProjectRole, TokenId, UserId};
 use serde::{Deserialize, Serialize};
 
 use crate::operation::{Operation, Role};
 
-/// A signed-in member, as of this request.
+/// A member who is signed in, or a robot, as of this request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Principal {
     /// Whose.
     pub id: UserId,
-    /// The login name.
-    pub login: UserName,
+    /// The login name, or the robot's.
+    pub login: ActorName,
     /// The name for people.
     pub display_name: String,
     /// Whether the member is of the operators.
@@ -23,6 +23,51 @@ pub struct Principal {
     /// What the token is good for that the request came with; none: the member is here in person.
     #[serde(default)]
     pub token: Option<Grant>,
+    /// What a robot is bounded to; none: it is a member.
+    #[serde(default)]
+    pub robot: Option<Bounds>,
+    /// How the request came, for the audit: nothing is decided by it.
+    #[serde(default)]
+    pub came_by: CameBy,
+}
+
+/// By which door a request came, and with which token.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CameBy {
+    /// By which door.
+    pub door: Door,
+    /// With which token; none where none is taken, or a session was enough.
+    pub token: Option<UsedToken>,
+}
+
+/// A token that a request came with.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UsedToken {
+    /// Which.
+    pub id: TokenId,
+    /// What its member calls it.
+    pub name: String,
+}
+
+impl CameBy {
+    /// By a door, without a token.
+    pub const fn door(door: Door) -> Self {
+        Self { door, token: None }
+    }
+}
+
+/// Who is here in person is at a page, unless a door says otherwise.
+impl Default for CameBy {
+    fn default() -> Self {
+        Self::door(Door::Page)
+    }
+}
+
+/// What a robot is bounded to, besides its role in its one project: it sees nothing of other environments.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Bounds {
+    /// The environments in which its role counts.
+    pub environments: BTreeSet<Environment>,
 }
 
 /// Why not.
@@ -34,6 +79,10 @@ pub enum Denied {
     Forbidden,
     /// The token is not good for it.
     Token(Grant),
+    /// No robot does this, whatever its role.
+    Robot,
+    /// The robot is not for this environment.
+    Bounded(Environment),
 }
 
 impl std::fmt::Display for Denied {
@@ -42,6 +91,10 @@ impl std::fmt::Display for Denied {
             Self::NotFound => f.write_str("there is nothing here by that name, or it is not yours to see"),
             Self::Forbidden => f.write_str("your roles do not allow this"),
             Self::Token(needed) => write!(f, "the token is not good for this: make one with the scope {needed}"),
+            Self::Robot => f.write_str("this is not for robots: a member does it"),
+            Self::Bounded(environment) => {
+                write!(f, "this robot is not for {environment}: a maintainer of its project bounds it to environments")
+            }
         }
     }
 }
@@ -49,6 +102,12 @@ impl std::fmt::Display for Denied {
 impl std::error::Error for Denied {}
 
 impl Principal {
+    /// The same, who came by this door.
+    #[must_use]
+    pub fn by(self, door: Door) -> Self {
+        Self { came_by: CameBy { door, ..self.came_by }, ..self }
+    }
+
     /// Whether they are at least `role`: in the project, if it is about one.
     pub fn judge(&self, role: Role, project: Option<ProjectId>) -> Result<(), Denied> {
         if self.ops {
@@ -66,9 +125,25 @@ impl Principal {
         if self.token.is_none_or(|grant| grant >= needed) { Ok(()) } else { Err(Denied::Token(needed)) }
     }
 
+    /// Whether this kind of question is one that they may ask at all: a robot asks only what is for robots.
+    pub const fn may_ask(&self, robots: bool) -> Result<(), Denied> {
+        if robots || self.robot.is_none() { Ok(()) } else { Err(Denied::Robot) }
+    }
+
+    /// Whether an environment is one of theirs: a robot is bounded to some.
+    pub fn is_within(&self, environment: Environment) -> bool {
+        self.robot.as_ref().is_none_or(|bounds| bounds.environments.contains(&environment))
+    }
+
+    /// The environments whose things the principal may see; `None` means all.
+    pub fn visible_environments(&self) -> Option<Vec<Environment>> {
+        self.robot.as_ref().map(|bounds| bounds.environments.iter().copied().collect())
+    }
+
     /// Whether the operation would be permitted, for pages that show or hide a button.
     pub fn can<O: Operation>(&self, project: Option<ProjectId>) -> bool {
-        self.judge(O::META.plain().needs, project).is_ok()
+        let meta = O::META.plain();
+        self.may_ask(meta.robots).is_ok() && self.judge(meta.needs, project).is_ok()
     }
 
     /// The projects whose things the principal may see; `None` means all.
@@ -99,9 +174,14 @@ pub const fn to_start(kind: JobKind, environment: Option<Environment>) -> Role {
         | JobKind::GuestDestroy
         | JobKind::NameAttach
         | JobKind::NameDetach
+        | JobKind::NameSwitch
+        | JobKind::FirewallApply
+        | JobKind::NameConfigure
+        | JobKind::CertificateIssue
         | JobKind::EnvironmentSetUp
         | JobKind::EnvironmentConfigure
-        | JobKind::EnvironmentRemove => Role::Maintainer,
+        | JobKind::EnvironmentRemove
+        | JobKind::ProjectDestroy => Role::Maintainer,
         JobKind::Deploy => match environment {
             Some(environment) => to_deploy(environment),
             None => Role::Maintainer,

@@ -1,17 +1,24 @@
-//! Projects: code with members, deployed to guests. [`members`] is who is what in one.
+//! Projects: code with members, deployed to guests. [`members`] is who is what in one, [`badges`] what is shown of it
+//! without login, [`ending`] what goes with one.
 
+pub mod badges;
+pub mod ending;
 pub mod members;
 
 use chrono::{DateTime, Utc};
 use corpus_domain::{
     CommitId, DeploymentId, DeploymentState, Environment, EnvironmentState, GuestId, GuestName, JobId, ProjectName,
-    ProjectRole,
+    ProjectRole, Trigger,
 };
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use self::ending::LeavingProject;
 use crate::environments::EnvironmentSummary;
+use crate::jobs::JobAccepted;
 use crate::operation::{Meta, Operation, Read, Reply, Role, Scope, Write, delete, get, post, put};
+use crate::previews::PreviewOf;
+use crate::seen::Seen;
 use crate::words::{Limit, SearchText};
 use crate::{Cursor, Version};
 
@@ -58,7 +65,7 @@ pub struct GetProject {
 impl Operation for GetProject {
     type Kind = Read;
     type Output = Project;
-    const META: Meta<Read> = get("get_project", "/projects/{project}").needs(Role::Viewer);
+    const META: Meta<Read> = get("get_project", "/projects/{project}").needs(Role::Viewer).robots();
     fn scope(&self) -> Scope {
         Scope::Project(self.project.clone())
     }
@@ -80,7 +87,9 @@ impl Operation for CreateProject {
     }
 }
 
-/// Destroys a project that has neither guests nor environments, with the roles given here and the record of its deployments.
+/// Destroys a project with all that belongs to it: its guests, their names and archives, the record of its deployments,
+/// the roles given here. A job does it, which waits for the jobs of the project that are there already, and can be
+/// cancelled until it begins to destroy the first guest. Nothing else of the project can be changed meanwhile.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct DestroyProject {
     /// Which.
@@ -88,8 +97,8 @@ pub struct DestroyProject {
 }
 impl Operation for DestroyProject {
     type Kind = Write;
-    type Output = ProjectDestroyed;
-    const META: Meta<Write> = delete("destroy_project", "/projects/{project}").needs(Role::Maintainer);
+    type Output = JobAccepted;
+    const META: Meta<Write> = delete("destroy_project", "/projects/{project}").needs(Role::Maintainer).while_leaving();
     fn scope(&self) -> Scope {
         Scope::Project(self.project.clone())
     }
@@ -171,6 +180,8 @@ pub struct EnvironmentLine {
     pub state: EnvironmentState,
     /// Whether something is live on its leader.
     pub is_live: bool,
+    /// Whether that is reached, by the guest for which that is worst; none when nothing is live.
+    pub seen: Option<Seen>,
     /// The number of the deployment that brought it, if it is known.
     pub number: Option<i64>,
     /// The commit that is live.
@@ -190,6 +201,8 @@ pub struct NewestDeployment {
     pub number: i64,
     /// How far it is.
     pub state: DeploymentState,
+    /// What set it off.
+    pub trigger: Trigger,
     /// When it was ordered.
     pub ordered_at: DateTime<Utc>,
     /// When it ended.
@@ -227,8 +240,12 @@ pub struct Project {
     pub environments: Vec<EnvironmentSummary>,
     /// Its running guests that are of no environment yet, by name, 50 at most.
     pub free_guests: Vec<FreeGuest>,
-    /// Whether who asks may change it: its members, its environments, itself.
+    /// Whether who asks may change it: its members, its environments, itself. Nobody may while it is being destroyed.
     pub may_change: bool,
+    /// That it is being destroyed, or was in part.
+    pub leaving: Option<LeavingProject>,
+    /// That it is a preview.
+    pub preview: Option<PreviewOf>,
 }
 impl Reply for Project {}
 
@@ -256,14 +273,6 @@ impl Reply for ProjectCreated {
         Some(format!("/projects/{}", self.project))
     }
 }
-
-/// A project is gone.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct ProjectDestroyed {
-    /// The name it had.
-    pub project: ProjectName,
-}
-impl Reply for ProjectDestroyed {}
 
 /// Whether a project's developers may enter its guests of prod.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]

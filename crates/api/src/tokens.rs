@@ -66,7 +66,7 @@ pub struct RevokeToken {
 impl Operation for RevokeToken {
     type Kind = Write;
     type Output = TokenRevoked;
-    const META: Meta<Write> = delete("revoke_token", "/tokens/{token}").needs(Role::Member).token(Grant::All);
+    const META: Meta<Write> = delete("revoke_token", "/tokens/{token}").needs(Role::Member).robots().token(Grant::All);
     fn scope(&self) -> Scope {
         Scope::Own
     }

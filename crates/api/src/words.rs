@@ -6,7 +6,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use chrono::NaiveDate;
+use chrono::{DateTime, Days as DaysLater, NaiveDate, NaiveTime, SecondsFormat, Utc};
 use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Serialize, Serializer};
 use utoipa::openapi::schema::{ObjectBuilder, Schema, SchemaFormat, Type};
@@ -81,6 +81,22 @@ number!(
     Days, 1..=365, "days", "a number of days from 1 to 365"
 );
 number!(
+    /// How many previews a project may have at once.
+    PreviewCount, 0..=20, "number of previews", "a number from 0 to 20"
+);
+number!(
+    /// For how many days a preview stays unless it is kept longer.
+    PreviewDays, 1..=90, "number of days", "a number of days from 1 to 90"
+);
+number!(
+    /// For how long resolvers may keep what is answered for a name.
+    ZoneTtl, 10..=86_400, "number of seconds", "a number of seconds from 10 to 86400"
+);
+number!(
+    /// For how long browsers ask for a name by HTTPS only.
+    HstsSeconds, 1..=63_072_000, "number of seconds", "a number of seconds from 1 to 63072000, two years"
+);
+number!(
     /// A port of TCP.
     Port, 1..=65_535, "port", "a number from 1 to 65535"
 );
@@ -110,6 +126,11 @@ impl Port {
 impl Limit {
     /// Unless said.
     pub const USUAL: Self = Self(50);
+}
+
+impl ZoneTtl {
+    /// Unless said: short, since guests move.
+    pub const USUAL: Self = Self(60);
 }
 
 /// A text that a person types: its length in characters, and whether it may have several lines.
@@ -174,6 +195,10 @@ typed!(
     Label, 1..=60, r"^[^\x00-\x1f\x7f-\x9f]{1,60}$", false, "name", "1 to 60 characters on one line", "Jenkins"
 );
 typed!(
+    /// What a list is asked, as an address has it after its question mark.
+    QueryText, 1..=1000, r"^[^\x00-\x1f\x7f-\x9f]{1,1000}$", false, "query", "1 to 1000 characters on one line", "environment=prod&q=www"
+);
+typed!(
     /// Several lines of text, as a form or a file has them.
     Text, 0..=65_536, r"^[^\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]{0,65536}$", true, "text", "65536 characters at most", "key: value"
 );
@@ -227,9 +252,82 @@ impl PartialSchema for Day {
 }
 impl ToSchema for Day {}
 
+/// A time to look from or up to: a day of the calendar, which is one of UTC, or an instant of RFC 3339.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub enum When {
+    /// The whole day.
+    Day(Day),
+    /// The instant.
+    Instant(DateTime<Utc>),
+}
+
+impl When {
+    /// The first instant of it.
+    pub fn begin(self) -> DateTime<Utc> {
+        match self {
+            Self::Day(day) => day.get().and_time(NaiveTime::MIN).and_utc(),
+            Self::Instant(instant) => instant,
+        }
+    }
+
+    /// The first instant that is after it: a day is meant whole.
+    pub fn end(self) -> DateTime<Utc> {
+        match self {
+            Self::Day(day) => {
+                let next = day.get().checked_add_days(DaysLater::new(1));
+                next.map_or(DateTime::<Utc>::MAX_UTC, |next| next.and_time(NaiveTime::MIN).and_utc())
+            }
+            Self::Instant(instant) => instant,
+        }
+    }
+}
+impl FromStr for When {
+    type Err = Invalid;
+    fn from_str(given: &str) -> Result<Self, Invalid> {
+        let wrong =
+            || Invalid::new("time", given, "a day such as 2027-03-31, or an instant such as 2027-03-31T18:00:00Z");
+        if given.len() <= 10 {
+            return given.parse().map(Self::Day).map_err(|_| wrong());
+        }
+        // Four digits for the year: PostgreSQL has no other instants that chrono has.
+        let plain = given.len() <= 40 && given.bytes().take(4).all(|b| b.is_ascii_digit());
+        let instant = DateTime::parse_from_rfc3339(given).ok().filter(|_| plain).map(|instant| instant.to_utc());
+        instant.map(Self::Instant).ok_or_else(wrong)
+    }
+}
+impl TryFrom<String> for When {
+    type Error = Invalid;
+    fn try_from(given: String) -> Result<Self, Invalid> {
+        given.parse()
+    }
+}
+impl From<When> for String {
+    fn from(when: When) -> Self {
+        match when {
+            When::Day(day) => day.into(),
+            When::Instant(instant) => instant.to_rfc3339_opts(SecondsFormat::AutoSi, true),
+        }
+    }
+}
+impl PartialSchema for When {
+    fn schema() -> RefOr<Schema> {
+        let text = ObjectBuilder::new().schema_type(Type::String).max_length(Some(40));
+        let text = text.pattern(Some("^[0-9]{4}-[0-9]{2}-[0-9]{2}([Tt ][0-9:.]{8,20}([Zz]|[+-][0-9]{2}:[0-9]{2}))?$"));
+        let text = text.examples(["2027-03-31", "2027-03-31T18:00:00Z"]);
+        text.description(Some("A day of the calendar (UTC), or an instant of RFC 3339")).into()
+    }
+}
+impl ToSchema for When {}
+
 typed!(
     /// The fingerprint of a host key as `ssh-keygen -l` prints it.
     Fingerprint, 1..=100, r"^[^\x00-\x1f\x7f-\x9f]{1,100}$", false, "fingerprint", "SHA256: and 43 characters", "SHA256:3J8b1J3l1m6dQ0ZkVQm0x1k0iB1kqf0YyJ8e0oLr6u4"
+);
+
+typed!(
+    /// A certificate and those that lead from it to an authority.
+    CertificateChain, 1..=61_440, r"^[^\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]{1,61440}$", true, "chain of certificates", "certificates as PEM, the one of the name first; 61440 characters at most", "-----BEGIN CERTIFICATE-----"
 );
 
 /// A secret that is sent: shown nowhere, in no log, and not repeated when it is refused.
@@ -363,6 +461,24 @@ mod tests {
         assert_eq!(String::from("2028-02-29".parse::<Day>().unwrap()), "2028-02-29");
         for wrong in ["2027-02-29", "27-02-01", "2027-2-1", "+2027-02-1", "tomorrow", ""] {
             assert!(wrong.parse::<Day>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_time_is_a_day_or_an_instant() {
+        let when = |text: &str| text.parse::<When>().unwrap();
+        let said = |text: &str| String::from(when(text));
+        assert_eq!(said("2028-02-29"), "2028-02-29");
+        assert_eq!(said("2028-02-29T23:30:00+01:00"), "2028-02-29T22:30:00Z");
+        assert_eq!(said(&said("2028-02-29T23:30:00.25+01:00")), "2028-02-29T22:30:00.250Z", "and stays as it is");
+        assert_eq!(when("2028-02-29").begin().to_rfc3339(), "2028-02-29T00:00:00+00:00");
+        assert_eq!(when("2028-02-29").end().to_rfc3339(), "2028-03-01T00:00:00+00:00", "a day is meant whole");
+        assert_eq!(when("2028-02-29T12:00:00Z").begin(), when("2028-02-29T12:00:00Z").end());
+        assert!(when("9999-12-31").end() > when("9999-12-31").begin());
+        let wrong =
+            ["2027-02-29", "2027-2-1", "yesterday", "", "2027-02-01T25:00:00Z", "2027-02-01T12:00:00", "2027-02-01 12"];
+        for wrong in wrong.into_iter().chain(["+12027-02-01T12:00:00Z", "-0001-02-01T12:00:00Z", "infinity", "now"]) {
+            assert!(wrong.parse::<When>().is_err(), "{wrong}");
         }
     }
 

@@ -1,12 +1,12 @@
 //! DNS zones, and which projects may take names in each.
 
 use chrono::{DateTime, Utc};
-use corpus_domain::{DnsName, ProjectName, ZoneId};
+use corpus_domain::{DnsName, ProjectName, ProviderName, ZoneId};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::operation::{Meta, Operation, Read, Reply, Role, Scope, Write, delete, get, post, put};
-use crate::words::{Limit, SearchText};
+use crate::words::{Limit, SearchText, ZoneTtl};
 use crate::{Cursor, Version};
 
 /// Lists the zones in which one's projects may take names, by name; all of them for operators.
@@ -53,6 +53,12 @@ pub struct CreateZone {
     /// The projects that may, when it is only for some.
     #[serde(default)]
     pub projects: ZoneProjects,
+    /// The DNS server that holds it, by its name in the configuration; needed when there are several.
+    #[serde(default)]
+    pub provider: Option<ProviderName>,
+    /// For how many seconds resolvers may keep what is answered for its names; 60 unless said.
+    #[serde(default)]
+    pub ttl_s: Option<ZoneTtl>,
 }
 impl Operation for CreateZone {
     type Kind = Write;
@@ -100,6 +106,51 @@ impl Operation for SetZoneAccess {
     }
 }
 
+/// Says for how long resolvers may keep what is answered for a zone's names. Records that are there keep what they have.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct SetZoneTtl {
+    /// Which zone.
+    pub zone: ZoneId,
+    /// How many seconds.
+    pub ttl_s: ZoneTtl,
+}
+impl Operation for SetZoneTtl {
+    type Kind = Write;
+    type Output = ZoneTtlSet;
+    const META: Meta<Write> = put("set_zone_ttl", "/zones/{zone}/ttl").needs(Role::Ops);
+    fn scope(&self) -> Scope {
+        Scope::Zone(self.zone)
+    }
+}
+
+/// For how long resolvers may keep what is answered for a zone's names.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ZoneTtlSet {
+    /// How many seconds.
+    pub ttl_s: ZoneTtl,
+}
+impl Reply for ZoneTtlSet {}
+
+/// Lists the DNS servers that are configured, by name.
+#[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ListDnsServers {}
+impl Operation for ListDnsServers {
+    type Kind = Read;
+    type Output = DnsServers;
+    const META: Meta<Read> = get("list_zone_servers", "/zone-servers").needs(Role::Ops);
+    fn scope(&self) -> Scope {
+        Scope::Site
+    }
+}
+
+/// The DNS servers that are configured.
+#[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct DnsServers {
+    /// Their names.
+    pub items: Vec<ProviderName>,
+}
+impl Reply for DnsServers {}
+
 /// Removes a zone without names, here and at the DNS server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct RemoveZone {
@@ -123,6 +174,8 @@ pub enum ZoneAccess {
     All,
     /// Only those that are named.
     Only,
+    /// All projects, when operators approve the name.
+    Ask,
 }
 
 crate::several!(
@@ -143,6 +196,10 @@ pub struct Zone {
     pub access: ZoneAccess,
     /// The projects that may, when it is only for some; as a member sees it, those that are the member's.
     pub projects: Vec<ProjectName>,
+    /// The DNS server that holds it.
+    pub provider: ProviderName,
+    /// For how many seconds resolvers may keep what is answered for its names.
+    pub ttl_s: ZoneTtl,
     /// When it was made.
     pub created_at: DateTime<Utc>,
 }

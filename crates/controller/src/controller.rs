@@ -6,14 +6,18 @@ use corpus_gate::Gate;
 use tokio::sync::Notify;
 use uuid::Uuid;
 
-use crate::dns::DnsProvider;
-use crate::jobs::{Engine, EngineConfig, JobParams, Jobs, NewJob};
+use crate::acme::SignedIn;
+use crate::dns::Providers;
+use crate::dns::world::World;
+use crate::jobs::{Engine, EngineConfig, JobParams, Jobs, NewJob, OnEnd};
+use crate::looked_at::{LookedAt, Seen};
 use crate::nodes::{AgentBinary, ControlKey, Pool, StillLinked};
 use crate::seal::SealKeys;
 use crate::services::{Services, Settings, internal};
 use crate::store::{Db, nodes};
-use crate::{ProjectGroups, Result, job_errors, sagas, server_keys};
+use crate::{ProjectGroups, Result, events, job_errors, sagas, server_keys};
 use corpus_api::Principal;
+use corpus_api::notices::NoticeOf;
 
 /// The provisioning service; cheap to clone.
 #[derive(Clone)]
@@ -30,7 +34,9 @@ pub struct Parts {
     /// What the operator decided.
     pub settings: Settings,
     /// Where zones are held.
-    pub dns: Option<Arc<dyn DnsProvider>>,
+    pub dns: Providers,
+    /// Who is asked what the world answers.
+    pub world: World,
     /// Which projects the directory has groups for.
     pub groups: Option<Arc<dyn ProjectGroups>>,
     /// What secrets are sealed with.
@@ -47,9 +53,10 @@ impl Controller {
 
     /// Loads (or makes) the control key and opens the jobs, without running any.
     pub async fn open(parts: Parts) -> Result<Self> {
-        let Parts { db, settings, dns, groups, seal } = parts;
+        let Parts { db, settings, dns, world, groups, seal } = parts;
         let control_key = server_keys::control(&mut *db.acquire().await?, &seal, &settings.name).await?;
         let git_host_key = server_keys::git_host(&mut *db.acquire().await?, &seal, &settings.name).await?;
+        let authority = server_keys::authority(&mut *db.acquire().await?, &seal, &settings.name).await?;
         let gate = Gate::new(db.clone(), settings.rules.project_creators);
         let agent = AgentBinary::load(&settings.agent_binary)
             .await
@@ -66,13 +73,18 @@ impl Controller {
             control_key,
             control_public_line,
             dns,
+            world,
             groups,
             seal,
             git_host_key,
+            authority,
+            signed_in: SignedIn::default(),
             instance: Uuid::now_v7(),
+            looked_at: LookedAt::default(),
             surroundings_changed: Notify::new(),
         });
-        let jobs = Jobs::open(db, sagas::registry().outlines()).await.map_err(job_errors::jobs_error)?;
+        let on_end: OnEnd = |conn, job| Box::pin(events::job_ended(conn, job));
+        let jobs = Jobs::telling(db, sagas::registry().outlines(), on_end).await.map_err(job_errors::jobs_error)?;
         Ok(Self { services, jobs, gate })
     }
 
@@ -86,9 +98,19 @@ impl Controller {
         &self.services.git_host_key
     }
 
+    /// The certificate of the authority that signs certificates of names, as PEM: what people trust.
+    pub fn certificate_root(&self) -> &str {
+        self.services.authority.certificate()
+    }
+
     /// Begins to run jobs, until the engine is shut down.
     pub fn engine(&self, config: &EngineConfig) -> Engine {
         Engine::start(self.jobs.clone(), &sagas::registry(), Arc::clone(&self.services), config)
+    }
+
+    /// They look at what notices may be about: those are read, a moment later.
+    pub fn saw(&self, who: &Principal, of: NoticeOf) {
+        self.services.looked_at.note_seen(Seen::News(who.id, of));
     }
 
     /// Queues a job in the principal's name, in the caller's transaction.

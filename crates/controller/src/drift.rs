@@ -22,7 +22,7 @@ impl Expected {
     /// From the rows; none when the node is not linked.
     pub async fn read(services: &Services, node: NodeId) -> sqlx::Result<Option<Self>> {
         let mut conn = services.db.acquire().await?;
-        let Some(plan) = drift::plan(&mut conn, node, &services.settings.surroundings).await? else { return Ok(None) };
+        let Some(plan) = drift::plan(&mut conn, node, services.around()).await? else { return Ok(None) };
         let wanted = drift::wanted(&mut conn, node).await?;
         let mut images: Vec<ImageName> = wanted.iter().filter_map(|guest| guest.stands_on.clone()).collect();
         images.extend(IMAGE.parse::<ImageName>().ok());

@@ -8,13 +8,24 @@ use std::path::{Path, PathBuf};
 
 /// The modules of the crate, from the lowest layer to the highest.
 const LAYERS: [&[&str]; 6] = [
-    &["groups", "job_errors", "project_settings", "rules", "seal", "ssh_keys", "surroundings"],
+    &[
+        "groups",
+        "hooks",
+        "job_errors",
+        "junit",
+        "looked_at",
+        "project_settings",
+        "rules",
+        "seal",
+        "ssh_keys",
+        "surroundings",
+    ],
     // A letter is kept as a row until it is sent.
-    &["mail", "store"],
-    &["drift", "readiness", "server_keys", "services"],
+    &["events", "mail", "store", "webhooks"],
+    &["acme", "certificates", "changed", "drift", "quotas", "readiness", "server_keys", "services"],
     &["sagas"],
     &["controller"],
-    &["background", "git", "handlers", "people"],
+    &["background", "git", "handlers", "kept_forms", "people"],
 ];
 
 fn layer(module: &str) -> Option<usize> {

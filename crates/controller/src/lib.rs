@@ -5,16 +5,25 @@
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests write rows by connections of their own"))]
 
+mod acme;
 mod background;
+mod certificates;
+mod changed;
 mod controller;
 mod drift;
+mod events;
 mod git;
 mod groups;
 mod handlers;
+mod hooks;
 mod job_errors;
+mod junit;
+mod kept_forms;
+mod looked_at;
 pub mod mail;
 mod people;
 mod project_settings;
+mod quotas;
 mod readiness;
 mod rules;
 mod sagas;
@@ -24,6 +33,7 @@ mod services;
 pub mod ssh_keys;
 pub mod store;
 mod surroundings;
+mod webhooks;
 
 #[cfg(test)]
 mod layers;
@@ -32,13 +42,17 @@ mod tests;
 
 use {corpus_dns as dns, corpus_fleet as nodes, corpus_jobs as jobs};
 
+pub use acme::AcmeSettings;
+pub use certificates::{CertificateSettings, Issuer};
 pub use controller::{Controller, Parts};
 pub use corpus_gate::{Ask, Error, Handle, HandleStream, Key, Result, sentence};
 pub use git::GitTarget;
 pub use groups::{GroupsError, ProjectGroups};
 pub use handlers::device_logins::{Standing, Waiting};
+pub use project_settings::tells_secret;
 pub use rules::Rules;
 pub use services::Settings;
+pub use store::kept_forms::KeptForm;
 pub use store::keys::KeyHolder;
 pub use store::users::SignIn;
 pub use surroundings::Surroundings;

@@ -9,13 +9,14 @@ mod tests;
 
 use std::collections::BTreeSet;
 
-use corpus_domain::{GuestId, NodeId, UserId, UserName};
+use corpus_domain::{Door, GuestId, NodeId, UserId, UserName};
 use serde_json::{Value, json};
 use sqlx::PgTransaction;
 
+use crate::store::audit::{self, Author};
 use crate::store::logins::{self, RefusedLogins};
 use crate::store::users::SignIn;
-use crate::store::{audit, keys, users};
+use crate::store::{keys, users};
 use crate::{Controller, Result};
 use corpus_api::Principal;
 
@@ -31,17 +32,24 @@ impl Controller {
     pub async fn principal_since(&self, id: UserId, epoch: i32) -> Result<Option<Principal>> {
         let mut conn = self.services.db.acquire().await?;
         let found = users::principal_now(&mut conn, id).await?;
-        Ok(found.filter(|(_, now)| *now == epoch).map(|(principal, _)| principal))
+        // No session is a robot's, whatever one says.
+        Ok(found.filter(|(who, now)| *now == epoch && who.robot.is_none()).map(|(principal, _)| principal))
     }
 
-    /// The epoch that a session of the member begins in now; none when the account is disabled.
+    /// The epoch that a session of the member begins in now; none when the account is disabled, or a robot's.
     pub async fn epoch(&self, id: UserId) -> Result<Option<i32>> {
         let mut conn = self.services.db.acquire().await?;
-        Ok(users::principal_now(&mut conn, id).await?.map(|(_, epoch)| epoch))
+        let found = users::principal_now(&mut conn, id).await?;
+        Ok(found.filter(|(who, _)| who.robot.is_none()).map(|(_, epoch)| epoch))
     }
 
-    /// Takes over what the directory said of a member who just proved to be that member.
+    /// Takes over what the directory said of a member who just proved to be that member, at a page.
     pub async fn sign_in(&self, who: SignIn, from: &str) -> Result<UserId> {
+        self.sign_in_by(Door::Page, who, from).await
+    }
+
+    /// The same by another door.
+    pub async fn sign_in_by(&self, door: Door, who: SignIn, from: &str) -> Result<UserId> {
         let mut tx = self.services.begin().await?;
         let before = match users::hold(&mut tx, who.realm, &who.login).await? {
             Some(id) => keys::guests_of_user(&mut tx, id).await?,
@@ -49,13 +57,9 @@ impl Controller {
         };
         let id = users::sign_in(&mut tx, &who).await?;
         self.keys_follow(&mut tx, id, &before).await?;
-        let entry = audit::Entry {
-            action: "login",
-            subject: who.login.as_str(),
-            subject_id: Some(id.0),
-            detail: json!({ "realm": who.realm, "from": from, "ops": who.ops }),
-        };
-        audit::write_as(&mut tx, Some(id.0), who.login.as_str(), entry).await?;
+        let detail = json!({ "realm": who.realm, "from": from, "ops": who.ops });
+        let entry = audit::Entry::new("login", who.login.as_str()).id(id.0).detail(detail);
+        audit::write(&mut tx, Author::new(Some(id), who.login.as_str(), door), entry).await?;
         tx.commit().await?;
         Ok(id)
     }
@@ -80,8 +84,8 @@ impl Controller {
                 change
             }
         };
-        let entry = audit::Entry { action, subject: known.login.as_str(), subject_id: Some(id.0), detail };
-        audit::write_as(&mut tx, None, "directory", entry).await?;
+        let entry = audit::Entry::new(action, known.login.as_str()).id(id.0).detail(detail);
+        audit::write(&mut tx, Author::new(None, "directory", Door::Corpus), entry).await?;
         self.keys_follow(&mut tx, id, &before).await?;
         tx.commit().await?;
         Ok(true)
@@ -106,12 +110,7 @@ impl Controller {
     /// Notes a logout.
     pub async fn sign_out(&self, principal: &Principal) -> Result<()> {
         let mut conn = self.services.db.acquire().await?;
-        let entry = audit::Entry {
-            action: "logout",
-            subject: principal.login.as_str(),
-            subject_id: Some(principal.id.0),
-            detail: json!({}),
-        };
+        let entry = audit::Entry::new("logout", principal.login.as_str()).id(principal.id.0);
         Ok(audit::write(&mut conn, principal, entry).await?)
     }
 

@@ -53,10 +53,26 @@ pub fn parse(text: &str) -> Result<Mapping, String> {
     Ok(mapping)
 }
 
+/// Whether a text gives a value to what is called like a secret, read or not: `api_key: x`, `{"password": 1}`, `DSN=x`.
+pub fn tells_secret(text: &str) -> bool {
+    let mut before: Vec<&str> = text.split([':', '=']).collect();
+    before.pop();
+    let name = |text: &str| {
+        let text = text.trim_end_matches(|c: char| c.is_whitespace() || matches!(c, '"' | '\''));
+        text.rsplit(|c: char| !c.is_alphanumeric() && !matches!(c, '_' | '-')).next().map(str::to_owned)
+    };
+    before.into_iter().filter_map(name).any(|name| secret_word(&name).is_some())
+}
+
+/// The word by which a key is that of a secret.
+fn secret_word(key: &str) -> Option<&'static str> {
+    let key = key.to_ascii_lowercase();
+    SECRETS.into_iter().find(|word| key.contains(word))
+}
+
 /// Nothing is nested too deeply, and nothing is a secret.
 fn plain(path: &str, value: &Value, depth: usize) -> Result<(), String> {
-    let last = path.rsplit('.').next().unwrap_or_default().to_ascii_lowercase();
-    if let Some(word) = SECRETS.iter().find(|word| last.contains(*word)) {
+    if let Some(word) = secret_word(path.rsplit('.').next().unwrap_or_default()) {
         return Err(format!(
             "{path} looks like a secret ({word}), and settings are kept and shown as they are. Put it into the pillar."
         ));
@@ -99,7 +115,20 @@ fn known(key: &str, value: &Value) -> Result<(), String> {
 }
 
 fn typed<T: DeserializeOwned>(key: &str, value: &Value, what: &str) -> Result<T, String> {
-    T::deserialize(value).map_err(|error| format!("{key} is {what}: {error}."))
+    T::deserialize(value).map_err(|error| match value {
+        // Of what has parts, the error says which.
+        Value::Array(_) | Value::Object(_) => format!("{key} is {what}: {error}."),
+        _ => format!("{key} is {what}, and {} is not.", said(value)),
+    })
+}
+
+/// A value as the person typed it, at most 80 characters of it.
+fn said(value: &Value) -> String {
+    match value {
+        Value::Null => "nothing".to_owned(),
+        Value::String(text) => format!("“{}”", text.chars().take(80).collect::<String>()),
+        other => other.to_string(),
+    }
 }
 
 fn is_branch(name: &str) -> bool {
@@ -112,9 +141,9 @@ fn is_branch(name: &str) -> bool {
 
 fn limits(value: &Value) -> Result<(), String> {
     let what = "a mapping of phases to seconds";
-    for (phase, seconds) in typed::<BTreeMap<String, u64>>("limits", value, what)? {
+    for (phase, seconds) in typed::<BTreeMap<String, Value>>("limits", value, what)? {
         phase.parse::<Phase>().map_err(|error| format!("limits: {error}."))?;
-        if !(1..=MAX_SECONDS).contains(&seconds) {
+        if !seconds.as_u64().is_some_and(|seconds| (1..=MAX_SECONDS).contains(&seconds)) {
             return Err(format!("limits.{phase} is a number of seconds from 1 to {MAX_SECONDS}."));
         }
     }
@@ -186,12 +215,22 @@ mod tests {
     }
 
     #[test]
+    fn a_secret_is_seen_in_what_can_not_be_read() {
+        for told in ["a: [\n  API_KEY : x", "{\"db\": {\"password\": \"x\"", "export DSN=x", "'auth-token': x"] {
+            assert!(tells_secret(told), "{told}");
+        }
+        for none in ["", "password", "archives: 3", "user: key", "- tcp: 80\n# the token", "name = x"] {
+            assert!(!tells_secret(none), "{none}");
+        }
+    }
+
+    #[test]
     fn refuses_what_is_wrong_and_says_where() {
         for (bad, why) in [
             ("a: [", "neither YAML nor JSON"),
             ("- a", "a mapping"),
             ("just text", "a mapping"),
-            ("archives: many", "archives"),
+            ("archives: many", "a number from 0 to 100, and “many” is not"),
             ("archives: 101", "0 to 100"),
             ("archives: -1", "archives"),
             ("branches: main", "branches"),
@@ -202,6 +241,7 @@ mod tests {
             ("hosts: [nodots]", "hosts"),
             ("limits: {instal: 3}", "phase"),
             ("limits: {install: 0}", "limits.install"),
+            ("limits: {install: many}", "limits.install is a number of seconds"),
             ("limits: {install: 999999}", "limits.install"),
             ("checks: [{}]", "one of http"),
             ("checks: [{tcp: 80, command: [x]}]", "one of http"),

@@ -15,7 +15,12 @@ pub struct Rules {
     pub own_hosts: Vec<DnsName>,
     /// The names of what it works with: the mail domain and relay, the name servers.
     pub service_hosts: Vec<DnsName>,
+    /// After how many days a request to the operators lapses, if not after [`REQUEST_DAYS`].
+    pub request_days: Option<u16>,
 }
+
+/// After how many days a request to the operators lapses that nobody decided.
+pub const REQUEST_DAYS: u16 = 14;
 
 /// Labels right below a zone that mail programs, browsers and resolvers look for by themselves.
 const LOOKED_FOR: [&str; 13] = [
@@ -61,6 +66,14 @@ impl Rules {
         let taken = zone == Some(name) || self.own_hosts.contains(name) || self.service_hosts.contains(name);
         taken.then(|| {
             format!("{name} is the name of a zone or of a service; an operator can make a guest of that name.")
+        })
+    }
+
+    /// Why a member's guest gets no such name from elsewhere: it is Corpus's own, near to it, or a service's.
+    pub fn reserved_elsewhere(&self, name: &DnsName) -> Option<String> {
+        let near = self.own_hosts.iter().any(|own| own == name || own.is_in(name) || name.is_in(own));
+        (near || self.service_hosts.contains(name)).then(|| {
+            format!("{name} is the name of Corpus or of a service, or too near to it; an operator can claim it.")
         })
     }
 

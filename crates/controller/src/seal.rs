@@ -90,6 +90,16 @@ impl Purpose {
         Self("control-key".to_owned())
     }
 
+    /// The private key of the authority that signs certificates of names.
+    pub fn certificate_authority() -> Self {
+        Self("certificate-authority".to_owned())
+    }
+
+    /// Our account at a directory of certificates.
+    pub fn acme_account(directory: &str) -> Self {
+        Self(format!("acme-account:{directory}"))
+    }
+
     /// Another purpose: a constant word and the row that holds the value.
     pub fn of(what: &'static str, row: Uuid) -> Self {
         Self(format!("{what}:{row}"))

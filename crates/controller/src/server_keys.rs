@@ -1,5 +1,7 @@
 //! The keys of Corpus itself: each is made once, by the first server on a database, and is the same at all of them.
 
+use chrono::Utc;
+use corpus_certificates::Authority;
 use secrecy::SecretString;
 use sqlx::PgConnection;
 use uuid::Uuid;
@@ -8,7 +10,7 @@ use crate::Result;
 use crate::nodes::ControlKey;
 use crate::seal::{Purpose, SealKeys, Sealed};
 use crate::services::internal;
-use crate::store::{control_key, git_host_key};
+use crate::store::{certificate_authority, control_key, git_host_key};
 
 /// What is said when a key can't be had.
 struct Messages {
@@ -23,6 +25,11 @@ const CONTROL: Messages = Messages {
 const GIT_HOST: Messages = Messages {
     unopened: "the git server's host key can't be opened with the seal keys that are configured",
     unreadable: "the git server's host key can't be made or read",
+};
+
+const AUTHORITY: Messages = Messages {
+    unopened: "the certificate authority's key can't be opened with the seal keys that are configured",
+    unreadable: "the certificate authority can't be made or read",
 };
 
 /// The key that opens all nodes and guests.
@@ -49,6 +56,19 @@ pub(crate) async fn git_host(conn: &mut PgConnection, seal: &SealKeys, name: &st
     open(seal, &sealed, &purpose(id), &GIT_HOST)
 }
 
+/// Who signs certificates of names where no directory does.
+pub(crate) async fn authority(conn: &mut PgConnection, seal: &SealKeys, name: &str) -> Result<Authority> {
+    let purpose = Purpose::certificate_authority();
+    if certificate_authority::load(conn).await?.is_none() {
+        let new = Authority::make(name, Utc::now()).map_err(|error| internal(AUTHORITY.unreadable, error))?;
+        let sealed = seal.seal(&new.key(), &purpose).map_err(|error| internal(AUTHORITY.unopened, error))?;
+        certificate_authority::insert(conn, new.certificate(), &sealed.to_bytes()).await?;
+    }
+    let (certificate, sealed) = certificate_authority::load(conn).await?.ok_or(sqlx::Error::RowNotFound)?;
+    let key = unsealed(seal, &sealed, &purpose, &AUTHORITY)?;
+    Authority::read(&certificate, &key).map_err(|error| internal(AUTHORITY.unreadable, error))
+}
+
 /// A new key, and its private half sealed.
 fn generate(seal: &SealKeys, name: &str, purpose: &Purpose, messages: &Messages) -> Result<(ControlKey, Vec<u8>)> {
     let new = ControlKey::generate(name).map_err(|error| internal(messages.unreadable, error))?;
@@ -58,7 +78,11 @@ fn generate(seal: &SealKeys, name: &str, purpose: &Purpose, messages: &Messages)
 }
 
 fn open(seal: &SealKeys, sealed: &[u8], purpose: &Purpose, messages: &Messages) -> Result<ControlKey> {
-    let opened = Sealed::from_bytes(sealed).and_then(|sealed| seal.open(&sealed, purpose));
-    let private: SecretString = opened.map_err(|error| internal(messages.unopened, error))?;
+    let private = unsealed(seal, sealed, purpose, messages)?;
     ControlKey::parse(&private).map_err(|error| internal(messages.unreadable, error))
+}
+
+fn unsealed(seal: &SealKeys, sealed: &[u8], purpose: &Purpose, messages: &Messages) -> Result<SecretString> {
+    let opened = Sealed::from_bytes(sealed).and_then(|sealed| seal.open(&sealed, purpose));
+    opened.map_err(|error| internal(messages.unopened, error))
 }

@@ -2,21 +2,25 @@
 //!
 //! It knows of none of them: it is below them, so that each can be read without the others.
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use corpus_domain::{GuestId, GuestNetwork};
+use corpus_certificates::Authority;
+use corpus_domain::{GuestId, GuestNetwork, ProviderName};
 use secrecy::SecretString;
 use tokio::sync::Notify;
 use uuid::Uuid;
 
-use crate::dns::DnsProvider;
+use crate::acme::SignedIn;
+use crate::certificates::CertificateSettings;
+use crate::dns::world::World;
+use crate::dns::{Provider, Providers};
 use crate::jobs::StepError;
+use crate::looked_at::LookedAt;
 use crate::nodes::{ControlKey, Pool};
 use crate::seal::{Purpose, SealKeys, Sealed};
 use crate::store::{Db, Transaction, guests};
-use crate::surroundings::Surroundings;
+use crate::surroundings::{Around, Surroundings};
 use crate::{Error, ProjectGroups, Result, Rules, ssh_keys};
 
 /// The one image of this release: each node has it.
@@ -35,17 +39,23 @@ pub struct Settings {
     pub agent_binary: PathBuf,
     /// The folder with image archives, `<image>.tar.zst`.
     pub image_folder: PathBuf,
-    /// Where the authoritative server of our zones answers, for checks.
-    pub authority: SocketAddr,
     /// The bundle of Salt that is brought to guests of projects, `.tar.gz`; none: they have no Salt.
     pub salt_bundle: Option<PathBuf>,
+    /// The folder of the operator's hooks.
+    pub hooks_folder: PathBuf,
     /// What the address of a project's repositories begins with: `ssh://git@corpus.example.org:2222`;
     /// none: git is not served here.
     pub git_url: Option<String>,
+    /// What the addresses of the pages begin with: `https://corpus.example.org`.
+    pub public_url: String,
     /// What nodes and guests must know of everything around them.
     pub surroundings: Surroundings,
     /// Who makes projects, and which names are nobody's.
     pub rules: Rules,
+    /// For how many days the audit is kept, 30 at least; none: for ever.
+    pub audit_days: Option<u16>,
+    /// Who signs certificates of names.
+    pub certificates: CertificateSettings,
 }
 
 /// What steps of jobs and operations share.
@@ -62,16 +72,24 @@ pub struct Services {
     pub control_key: ControlKey,
     /// Its line for `authorized_keys`.
     pub control_public_line: String,
-    /// Where zones are held; none when no DNS is configured.
-    pub dns: Option<Arc<dyn DnsProvider>>,
+    /// Where zones are held.
+    pub dns: Providers,
+    /// Who is asked what the world answers.
+    pub world: World,
     /// Which projects the directory has groups for; none when there is no directory.
     pub groups: Option<Arc<dyn ProjectGroups>>,
     /// What secrets are sealed with.
     pub seal: SealKeys,
     /// The key by which members recognise the git server.
     pub git_host_key: ControlKey,
+    /// Who signs certificates of names where no directory does.
+    pub authority: Authority,
+    /// Our account at the directory of certificates, where one issues them.
+    pub(crate) signed_in: SignedIn,
     /// This server, among those of one database.
     pub instance: Uuid,
+    /// What somebody has on a page now.
+    pub(crate) looked_at: LookedAt,
     /// Told when nodes must know something else of what is around them.
     pub(crate) surroundings_changed: Notify,
 }
@@ -81,6 +99,20 @@ impl Services {
     #[track_caller]
     pub(crate) fn begin(&self) -> impl Future<Output = sqlx::Result<Transaction>> + Send + use<> {
         self.db.begin()
+    }
+
+    /// The DNS server of that name; what to say when it is in the configuration no more.
+    pub(crate) fn provider(&self, name: &ProviderName) -> std::result::Result<&Provider, String> {
+        self.dns.get(name).ok_or_else(|| {
+            format!(
+                "The DNS server {name} is not in Corpus' configuration any more; what it holds can't be changed until it is."
+            )
+        })
+    }
+
+    /// What nodes are told of everything around them.
+    pub(crate) fn around(&self) -> Around<'_> {
+        Around { decided: &self.settings.surroundings, dns: &self.dns }
     }
 
     /// Seals a guest's password so that only this guest's row can hold it.

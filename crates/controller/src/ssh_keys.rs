@@ -14,5 +14,5 @@ pub(crate) mod proof_tests;
 mod tests;
 
 pub use generate::{GenerateError, generate_host_key, generate_password, unix_hash};
-pub use member::{KeyAlgorithm, KeyRefused, MemberKey};
+pub use member::{KeyAlgorithm, KeyRefused, MemberKey, is_private};
 pub use proof::{NAMESPACE, ProofRefused, text as proof_text, verify as verify_proof};

@@ -2,9 +2,20 @@
 //! and where they may go all the same.
 
 use std::collections::BTreeSet;
-use std::net::SocketAddr;
 
 use corpus_domain::EgressRule;
+use ipnet::IpNet;
+
+use crate::dns::Providers;
+
+/// What nodes are told from: what the operator decided, and who answers for our zones.
+#[derive(Debug, Clone, Copy)]
+pub struct Around<'a> {
+    /// What the operator decided.
+    pub decided: &'a Surroundings,
+    /// The DNS servers.
+    pub dns: &'a Providers,
+}
 
 /// What is around all nodes.
 #[derive(Debug, Clone, Default)]
@@ -13,6 +24,6 @@ pub struct Surroundings {
     pub hosts: BTreeSet<String>,
     /// Where guests may go although it is closed to them otherwise.
     pub allowed: Vec<EgressRule>,
-    /// Where nodes ask the name server of our zones; none: they are not told of them.
-    pub authority: Option<SocketAddr>,
+    /// Where webhooks may lead although it is closed to them otherwise.
+    pub webhooks: Vec<IpNet>,
 }

@@ -2,18 +2,18 @@
 //!
 //! A record that the API took may still not be served (another backend, a cache, a stopped
 //! server). So a name counts as attached when the server itself answers it, and as detached
-//! when it no longer does. One UDP question a try; the socket is connected, so an answer from
-//! elsewhere never arrives, and id and question are compared.
+//! when it no longer does. A wildcard is asked for by its own name, `*.NAME`.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use corpus_domain::DnsName;
-use hickory_resolver::proto::op::{Message, Query, ResponseCode};
-use hickory_resolver::proto::rr::{Name, RecordType};
+use hickory_proto::op::{Message, ResponseCode};
+use hickory_proto::rr::{RData, RecordType};
 use thiserror::Error;
-use tokio::net::UdpSocket;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep};
+
+use crate::wire::{self, NoAnswer, Recursion};
+use crate::{Challenge, Owner};
 
 /// How long one question may take.
 const QUESTION_LIMIT: Duration = Duration::from_secs(1);
@@ -37,7 +37,7 @@ pub enum AuthorityError {
         /// The server.
         server: SocketAddr,
         /// The name asked for.
-        name: DnsName,
+        name: Owner,
         /// Its response code.
         answer: String,
     },
@@ -50,7 +50,7 @@ pub enum AuthorityError {
         /// The server.
         server: SocketAddr,
         /// The name asked for.
-        name: DnsName,
+        name: Owner,
         /// The addresses last seen, or "nothing".
         seen: String,
         /// How long it was tried, in milliseconds.
@@ -59,61 +59,136 @@ pub enum AuthorityError {
 }
 
 /// The addresses that the server gives for a name, of the family asked for; none if there is no such name.
-pub async fn addresses(server: SocketAddr, name: &DnsName, v6: bool) -> Result<Vec<IpAddr>, AuthorityError> {
+pub async fn addresses(server: SocketAddr, name: impl Into<Owner>, v6: bool) -> Result<Vec<IpAddr>, AuthorityError> {
     let kind = if v6 { RecordType::AAAA } else { RecordType::A };
-    let answer = ask(server, name, kind).await?;
-    if !answer.metadata.authoritative {
-        let answer = answer.metadata.response_code.to_string();
-        return Err(AuthorityError::NotAuthoritative { server, name: name.clone(), answer });
-    }
-    match answer.metadata.response_code {
-        ResponseCode::NoError => Ok(answer.answers.iter().filter_map(|record| record.data.ip_addr()).collect()),
-        ResponseCode::NXDomain => Ok(Vec::new()),
-        code => Err(AuthorityError::NotAuthoritative { server, name: name.clone(), answer: code.to_string() }),
-    }
+    let answer = records(server, &name.into(), kind).await?;
+    Ok(answer.iter().filter_map(RData::ip_addr).collect())
+}
+
+/// The addresses of both families.
+pub async fn all_addresses(server: SocketAddr, name: impl Into<Owner>) -> Result<Vec<IpAddr>, AuthorityError> {
+    let name = name.into();
+    let mut all = addresses(server, &name, false).await?;
+    all.extend(addresses(server, &name, true).await?);
+    Ok(all)
+}
+
+/// The names that the server says a reverse name points to, without their final dot.
+pub async fn pointers(server: SocketAddr, name: impl Into<Owner>) -> Result<Vec<String>, AuthorityError> {
+    let answer = records(server, &name.into(), RecordType::PTR).await?;
+    let name = |data: &RData| match data {
+        RData::PTR(name) => Some(name.0.to_ascii().trim_end_matches('.').to_ascii_lowercase()),
+        _ => None,
+    };
+    Ok(answer.iter().filter_map(name).collect())
 }
 
 /// Whether the server answers the name with this address and no other.
-pub async fn answers(server: SocketAddr, name: &DnsName, address: IpAddr) -> Result<bool, AuthorityError> {
+pub async fn answers(server: SocketAddr, name: impl Into<Owner>, address: IpAddr) -> Result<bool, AuthorityError> {
     Ok(addresses(server, name, address.is_ipv6()).await? == [address])
+}
+
+/// Whether these are the addresses that were wanted, in whichever order; of a family that none was wanted of, none.
+pub fn are(seen: &[IpAddr], wanted: &[IpAddr]) -> bool {
+    let sorted = |addresses: &[IpAddr]| {
+        let mut all = addresses.to_vec();
+        all.sort_unstable();
+        all.dedup();
+        all
+    };
+    sorted(seen) == sorted(wanted)
 }
 
 /// Waits until the server answers the name with this address; asks at 50 ms at first, at last each second.
 pub async fn wait_until_answered(
     server: SocketAddr,
-    name: &DnsName,
+    name: impl Into<Owner>,
     address: IpAddr,
     limit: Duration,
 ) -> Result<(), AuthorityError> {
-    wait(server, name, address, limit, |seen| seen == [address]).await
+    wait(server, name.into(), Family::of(address), limit, |seen| seen == [address]).await
+}
+
+/// The same of all addresses that a name has.
+pub async fn wait_until_all_answered(
+    server: SocketAddr,
+    name: impl Into<Owner>,
+    wanted: &[IpAddr],
+    limit: Duration,
+) -> Result<(), AuthorityError> {
+    wait(server, name.into(), Family::Both, limit, |seen| are(seen, wanted)).await
 }
 
 /// Waits until the server no longer answers the name with this address.
 pub async fn wait_until_gone(
     server: SocketAddr,
-    name: &DnsName,
+    name: impl Into<Owner>,
     address: IpAddr,
     limit: Duration,
 ) -> Result<(), AuthorityError> {
-    wait(server, name, address, limit, |seen| !seen.contains(&address)).await
+    wait(server, name.into(), Family::of(address), limit, |seen| !seen.contains(&address)).await
+}
+
+/// Whether the server answers a challenge.
+pub async fn says(server: SocketAddr, challenge: &Challenge) -> Result<bool, AuthorityError> {
+    let answer = ask(server, &challenge.owner(), RecordType::TXT).await?;
+    let is_it = |data: &RData| match data {
+        RData::TXT(text) => text.txt_data.concat() == challenge.value.as_bytes(),
+        _ => false,
+    };
+    Ok(answer.metadata.authoritative && answer.answers.iter().any(|record| is_it(&record.data)))
+}
+
+/// Waits until the server answers a challenge.
+pub async fn wait_until_said(server: SocketAddr, challenge: &Challenge, limit: Duration) -> Result<(), AuthorityError> {
+    let begin = Instant::now();
+    let mut pause = FIRST_PAUSE;
+    loop {
+        let said = says(server, challenge).await;
+        if matches!(said, Ok(true)) {
+            return Ok(());
+        }
+        if begin.elapsed() + pause > limit {
+            return Err(not_yet(server, &Owner::from(&challenge.name), said.map(|_| Vec::new()), begin.elapsed()));
+        }
+        sleep(pause).await;
+        pause = (pause * 3 / 2).min(LAST_PAUSE);
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Family {
+    V4,
+    V6,
+    Both,
+}
+
+impl Family {
+    const fn of(address: IpAddr) -> Self {
+        if address.is_ipv6() { Self::V6 } else { Self::V4 }
+    }
 }
 
 async fn wait(
     server: SocketAddr,
-    name: &DnsName,
-    address: IpAddr,
+    name: Owner,
+    family: Family,
     limit: Duration,
     enough: impl Fn(&[IpAddr]) -> bool,
 ) -> Result<(), AuthorityError> {
     let begin = Instant::now();
     let mut pause = FIRST_PAUSE;
     loop {
-        let seen = addresses(server, name, address.is_ipv6()).await;
+        let seen = match family {
+            Family::V4 => addresses(server, &name, false).await,
+            Family::V6 => addresses(server, &name, true).await,
+            Family::Both => all_addresses(server, &name).await,
+        };
         if seen.as_deref().is_ok_and(&enough) {
             return Ok(());
         }
         if begin.elapsed() + pause > limit {
-            return Err(not_yet(server, name, seen, begin.elapsed()));
+            return Err(not_yet(server, &name, seen, begin.elapsed()));
         }
         sleep(pause).await;
         pause = (pause * 3 / 2).min(LAST_PAUSE);
@@ -122,7 +197,7 @@ async fn wait(
 
 fn not_yet(
     server: SocketAddr,
-    name: &DnsName,
+    name: &Owner,
     seen: Result<Vec<IpAddr>, AuthorityError>,
     waited: Duration,
 ) -> AuthorityError {
@@ -136,35 +211,23 @@ fn not_yet(
     }
 }
 
-async fn ask(server: SocketAddr, name: &DnsName, kind: RecordType) -> Result<Message, AuthorityError> {
-    let question = question(name, kind).ok_or(AuthorityError::NotUnderstood(server))?;
-    let bytes = question.to_vec().map_err(|_| AuthorityError::NotUnderstood(server))?;
-    let answer = timeout(QUESTION_LIMIT, exchange(server, &bytes))
-        .await
-        .map_err(|_| AuthorityError::Silent(server))?
-        .map_err(|error| AuthorityError::Unreachable(server, error))?;
-    Message::from_vec(&answer)
-        .ok()
-        .filter(|answer| answer.metadata.id == question.metadata.id && answer.queries == question.queries)
-        .filter(|answer| !answer.metadata.truncation)
-        .ok_or(AuthorityError::NotUnderstood(server))
+/// What the records of a type that a name has say, aliases on the way too; none if there is no such name.
+pub(crate) async fn records(server: SocketAddr, name: &Owner, kind: RecordType) -> Result<Vec<RData>, AuthorityError> {
+    let answer = ask(server, &name.to_string(), kind).await?;
+    let code = answer.metadata.response_code;
+    let known = matches!(code, ResponseCode::NoError | ResponseCode::NXDomain);
+    if !answer.metadata.authoritative || !known {
+        return Err(AuthorityError::NotAuthoritative { server, name: name.clone(), answer: code.to_string() });
+    }
+    Ok(answer.answers.into_iter().map(|record| record.data).collect())
 }
 
-fn question(name: &DnsName, kind: RecordType) -> Option<Message> {
-    let name = Name::from_ascii(format!("{name}.")).ok()?;
-    let mut message = Message::query();
-    message.metadata.recursion_desired = false;
-    message.add_query(Query::query(name, kind));
-    Some(message)
-}
-
-async fn exchange(server: SocketAddr, question: &[u8]) -> std::io::Result<Vec<u8>> {
-    let any: IpAddr = if server.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
-    let socket = UdpSocket::bind((any, 0)).await?;
-    socket.connect(server).await?;
-    socket.send(question).await?;
-    let mut answer = vec![0; 4096];
-    let length = socket.recv(&mut answer).await?;
-    answer.truncate(length);
-    Ok(answer)
+/// Asks for what the server itself holds.
+pub(crate) async fn ask(server: SocketAddr, name: &str, kind: RecordType) -> Result<Message, AuthorityError> {
+    let question = wire::question(name, kind, Recursion::No).ok_or(AuthorityError::NotUnderstood(server))?;
+    wire::ask(server, &question, QUESTION_LIMIT).await.map_err(|error| match error {
+        NoAnswer::Silent => AuthorityError::Silent(server),
+        NoAnswer::Unreachable(error) => AuthorityError::Unreachable(server, error),
+        NoAnswer::NotUnderstood => AuthorityError::NotUnderstood(server),
+    })
 }

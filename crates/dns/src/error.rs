@@ -1,7 +1,11 @@
 //! What can go wrong with a DNS server.
 
+use std::net::SocketAddr;
+
 use corpus_domain::DnsName;
 use thiserror::Error;
+
+use crate::Owner;
 
 /// Why the DNS server did not do what was asked. No message holds the API key.
 #[derive(Debug, Error)]
@@ -43,7 +47,7 @@ pub enum DnsError {
     #[error("{name} is not in the zone {zone}")]
     OutsideZone {
         /// The name.
-        name: DnsName,
+        name: Owner,
         /// The zone.
         zone: DnsName,
     },
@@ -56,12 +60,57 @@ pub enum DnsError {
     )]
     Foreign {
         /// The name.
-        name: DnsName,
-        /// The record's type: A, AAAA, CNAME.
+        name: Owner,
+        /// The record's type: A, AAAA, CNAME, PTR.
         kind: String,
         /// What it says.
         content: String,
     },
+    /// The server that takes updates did not answer.
+    #[error("the DNS server {0} does not answer; try again later")]
+    NoAnswer(SocketAddr, #[source] Option<std::io::Error>),
+    /// Its answer was no answer to what was asked, or not signed with our key.
+    #[error("the answer of the DNS server {0} was not understood: is it one that takes updates (RFC 2136)?")]
+    UpdateNotUnderstood(SocketAddr),
+    /// The server does not know the key, or it is another one there, or the clocks differ.
+    #[error(
+        "the DNS server did not accept the key {key} ({answer}): correct `key_name` and `key` of its section in the configuration, and see that both clocks are right"
+    )]
+    TsigRefused {
+        /// The key's name.
+        key: String,
+        /// Its response code.
+        answer: String,
+    },
+    /// The server refuses updates of the zone.
+    #[error("the DNS server refused to change the zone {zone} ({answer}): let the key {key} update all of it there")]
+    UpdateRefused {
+        /// The zone.
+        zone: DnsName,
+        /// The key's name.
+        key: String,
+        /// Its response code.
+        answer: String,
+    },
+    /// The server's own failure.
+    #[error("the DNS server failed to change the zone {zone} ({answer}); try again later")]
+    UpdateFailed {
+        /// The zone.
+        zone: DnsName,
+        /// Its response code.
+        answer: String,
+    },
+    /// The zone is not among those that the server is configured for.
+    #[error(
+        "zones of this DNS server are made on the server itself, and named in the configuration: {zone} is not among its `zones`"
+    )]
+    ZoneNotConfigured {
+        /// The zone.
+        zone: DnsName,
+    },
+    /// The secret is not base64.
+    #[error("the TSIG key of the DNS server is not base64: correct `key` of its section in the configuration")]
+    TsigKeyInvalid,
     /// The zone to be removed holds records that Corpus did not make.
     #[error("the zone {zone} holds records that Corpus did not make ({records}): remove them on the DNS server first")]
     NotEmpty {
@@ -75,6 +124,6 @@ pub enum DnsError {
 impl DnsError {
     /// Whether the same call may succeed later, without anybody changing anything.
     pub const fn is_transient(&self) -> bool {
-        matches!(self, Self::Unavailable(_) | Self::Failing { .. })
+        matches!(self, Self::Unavailable(_) | Self::Failing { .. } | Self::NoAnswer(..) | Self::UpdateFailed { .. })
     }
 }

@@ -2,28 +2,38 @@
 //!
 //! A member attaches a name to a guest; the name must then lead there for everybody. Writing
 //! a record is one thing ([`DnsProvider`]), being answered is another ([`authority`]): only
-//! the second counts as attached. What this module guarantees:
+//! the second counts as attached. Names of zones that others hold are asked for as everybody
+//! does ([`world`]). Several servers can be configured ([`Providers`]). What this module guarantees:
 //! - Every `ensure_*` and `remove_*` says what must be true afterwards, so it can be repeated.
 //! - Records and zones that Corpus made carry its mark. What has no mark is somebody else's:
 //!   it is neither overwritten ([`DnsError::Foreign`]) nor removed ([`Removal::NotOurs`]).
 //! - Each call has a time limit; what may succeed later [is transient](DnsError::is_transient).
 
 pub mod authority;
+#[cfg(any(test, feature = "testing"))]
+pub mod bind_server;
 mod error;
 mod powerdns;
-
 #[cfg(any(test, feature = "testing"))]
 pub mod powerdns_server;
+mod providers;
+mod record;
+mod rfc2136;
 #[cfg(test)]
 mod tests;
-
-use std::net::IpAddr;
+#[cfg(test)]
+mod tests_of_updates;
+mod wire;
+pub mod world;
 
 use async_trait::async_trait;
 use corpus_domain::DnsName;
 
 pub use error::DnsError;
 pub use powerdns::{PowerDns, PowerDnsSettings};
+pub use providers::{Provider, Providers};
+pub use record::{Challenge, Content, Owner, Record, reverse};
+pub use rfc2136::{Rfc2136, Rfc2136Settings};
 
 /// A zone that a DNS server holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,19 +42,6 @@ pub struct Zone {
     pub name: DnsName,
     /// Whether Corpus made it.
     pub ours: bool,
-}
-
-/// An address record: A or AAAA, as the address is.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AddressRecord {
-    /// The zone it is written to.
-    pub zone: DnsName,
-    /// The zone's name itself, or one below it.
-    pub name: DnsName,
-    /// Where the name leads.
-    pub address: IpAddr,
-    /// How long others may keep the answer, in seconds.
-    pub ttl_s: u32,
 }
 
 /// How a removal ended; all three are successes, since nothing of ours is left.
@@ -78,12 +75,18 @@ pub trait DnsProvider: Send + Sync {
     /// What others made that decides where the name leads: a record of the name itself, a wildcard
     /// that covers it, or that it is in a part of the zone that is held elsewhere. None when there
     /// is nothing of the kind.
-    async fn made_by_others(&self, zone: &DnsName, name: &DnsName) -> Result<Option<String>, DnsError>;
+    async fn made_by_others(&self, zone: &DnsName, owner: &Owner) -> Result<Option<String>, DnsError>;
 
-    /// The name leads to this address and no other. A record that is not ours is
-    /// [`DnsError::Foreign`], unless it says the same already.
-    async fn ensure_record(&self, record: &AddressRecord) -> Result<(), DnsError>;
+    /// The name has what the record says, and nothing else that decides where it leads. A record that
+    /// is not ours is [`DnsError::Foreign`], unless it says the same already.
+    async fn ensure_record(&self, record: &Record) -> Result<(), DnsError>;
 
-    /// The name has no address record of ours.
-    async fn remove_record(&self, zone: &DnsName, name: &DnsName) -> Result<Removal, DnsError>;
+    /// The name has no record of ours that decides where it leads.
+    async fn remove_record(&self, zone: &DnsName, owner: &Owner) -> Result<Removal, DnsError>;
+
+    /// The challenge is among what stands there; what others wrote there stays.
+    async fn ensure_challenge(&self, challenge: &Challenge) -> Result<(), DnsError>;
+
+    /// The challenge is not among what stands there. It is known by its value, which nobody else could make.
+    async fn remove_challenge(&self, challenge: &Challenge) -> Result<Removal, DnsError>;
 }

@@ -107,7 +107,7 @@ fn free_tcp() -> SocketAddr {
 }
 
 /// DNS needs the same port free for UDP and TCP.
-fn free_dns() -> SocketAddr {
+pub(crate) fn free_dns() -> SocketAddr {
     (0..100)
         .map(|_| free_tcp())
         .find(|address| UdpSocket::bind(address).is_ok())

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::authority::{self, AuthorityError};
 use super::powerdns_server::PowerDnsServer;
-use super::{AddressRecord, DnsError, DnsProvider, Removal, Zone};
+use super::{Challenge, Content, DnsError, DnsProvider, Owner, Record, Removal, Zone};
 
 /// While it writes, PowerDNS may refuse to answer for a moment.
 const WAIT_LIMIT: Duration = Duration::from_secs(20);
@@ -18,8 +18,21 @@ fn name(text: &str) -> DnsName {
     text.parse().unwrap()
 }
 
-fn record(of: &str, address: &str) -> AddressRecord {
-    AddressRecord { zone: name("example.org"), name: name(of), address: address.parse().unwrap(), ttl_s: 60 }
+fn record(of: &str, address: &str) -> Record {
+    records(of, &[address])
+}
+
+fn records(of: &str, addresses: &[&str]) -> Record {
+    let addresses = addresses.iter().map(|address| address.parse().unwrap()).collect();
+    let owner = match of.strip_prefix("*.") {
+        Some(below) => Owner::wildcard(name(below)),
+        None => Owner::from(&name(of)),
+    };
+    Record { zone: name("example.org"), owner, content: Content::Addresses(addresses), ttl_s: 60 }
+}
+
+fn owner(of: &str) -> Owner {
+    Owner::from(&name(of))
 }
 
 fn ip(text: &str) -> IpAddr {
@@ -58,13 +71,97 @@ async fn a_record_is_answered_replaced_and_gone() {
 
     dns.ensure_record(&record("example.org", "10.0.0.9")).await.unwrap();
     authority::wait_until_answered(server.dns, &zone, ip("10.0.0.9"), WAIT_LIMIT).await.unwrap();
-    assert_eq!(dns.remove_record(&zone, &zone).await.unwrap(), Removal::Removed);
+    assert_eq!(dns.remove_record(&zone, &(&zone).into()).await.unwrap(), Removal::Removed);
 
-    assert_eq!(dns.remove_record(&zone, &www).await.unwrap(), Removal::Removed);
-    assert_eq!(dns.remove_record(&zone, &www).await.unwrap(), Removal::Absent);
+    assert_eq!(dns.remove_record(&zone, &(&www).into()).await.unwrap(), Removal::Removed);
+    assert_eq!(dns.remove_record(&zone, &(&www).into()).await.unwrap(), Removal::Absent);
     authority::wait_until_gone(server.dns, &www, ip("10.0.0.3"), WAIT_LIMIT).await.unwrap();
     assert_eq!(dns.remove_zone(&zone).await.unwrap(), Removal::Removed);
-    assert_eq!(dns.remove_record(&zone, &www).await.unwrap(), Removal::Absent);
+    assert_eq!(dns.remove_record(&zone, &(&www).into()).await.unwrap(), Removal::Absent);
+}
+
+#[tokio::test]
+async fn both_families_wildcards_aliases_and_pointers() {
+    let server = PowerDnsServer::start();
+    let dns = server.provider();
+    dns.ensure_zone(&name("example.org")).await.unwrap();
+    both_families_and_more(&dns, server.dns).await;
+}
+
+/// The same of every kind of server.
+pub(crate) async fn both_families_and_more(dns: &dyn DnsProvider, server: std::net::SocketAddr) {
+    let (zone, both) = (name("example.org"), ["10.0.0.1", "fd00::1"]);
+    let wanted = both.map(ip);
+    dns.ensure_record(&records("both.example.org", &both)).await.unwrap();
+    authority::wait_until_all_answered(server, &name("both.example.org"), &wanted, WAIT_LIMIT).await.unwrap();
+    dns.ensure_record(&record("both.example.org", "fd00::2")).await.unwrap();
+    authority::wait_until_all_answered(server, &name("both.example.org"), &[ip("fd00::2")], WAIT_LIMIT).await.unwrap();
+
+    dns.ensure_record(&record("*.app.example.org", "10.0.0.7")).await.unwrap();
+    authority::wait_until_answered(server, &name("any.app.example.org"), ip("10.0.0.7"), WAIT_LIMIT).await.unwrap();
+    let wildcard = Owner::wildcard(name("app.example.org"));
+    authority::wait_until_answered(server, &wildcard, ip("10.0.0.7"), WAIT_LIMIT).await.unwrap();
+    assert_eq!(dns.made_by_others(&zone, &owner("x.app.example.org")).await.unwrap(), None, "the wildcard is ours");
+    dns.ensure_record(&record("x.app.example.org", "10.0.0.8")).await.unwrap();
+    authority::wait_until_answered(server, &name("x.app.example.org"), ip("10.0.0.8"), WAIT_LIMIT).await.unwrap();
+    assert_eq!(dns.remove_record(&zone, &wildcard).await.unwrap(), Removal::Removed);
+    authority::wait_until_gone(server, &name("any.app.example.org"), ip("10.0.0.7"), WAIT_LIMIT).await.unwrap();
+    authority::wait_until_answered(server, &name("x.app.example.org"), ip("10.0.0.8"), WAIT_LIMIT).await.unwrap();
+
+    let alias =
+        Record { content: Content::Alias(name("x.app.example.org")), ..record("alias.example.org", "10.0.0.9") };
+    dns.ensure_record(&alias).await.unwrap();
+    dns.ensure_record(&alias).await.unwrap();
+    authority::wait_until_answered(server, &name("alias.example.org"), ip("10.0.0.8"), WAIT_LIMIT).await.unwrap();
+    dns.ensure_record(&record("alias.example.org", "10.0.0.9")).await.unwrap();
+    authority::wait_until_answered(server, &name("alias.example.org"), ip("10.0.0.9"), WAIT_LIMIT).await.unwrap();
+
+    let pointer =
+        Record { content: Content::Pointer(name("x.app.example.org")), ..record("9.example.org", "10.0.0.9") };
+    dns.ensure_record(&pointer).await.unwrap();
+    assert_eq!(authority::pointers(server, &name("9.example.org")).await.unwrap(), ["x.app.example.org"]);
+    assert_eq!(dns.remove_record(&zone, &owner("9.example.org")).await.unwrap(), Removal::Removed);
+    assert!(authority::pointers(server, &name("9.example.org")).await.unwrap().is_empty());
+}
+
+/// The same of every kind of server: challenges come and go, two of one name and those of others are left.
+pub(crate) async fn challenges_come_and_go(dns: &dyn DnsProvider, server: std::net::SocketAddr) {
+    let of =
+        |value: &str| Challenge { zone: name("example.org"), name: name("www.example.org"), value: value.to_owned() };
+    let (one, other) = (of("evaGxfADs6pSRb2LAv9IZf17Dt3juxGJ-PCt92wr-oA"), of("_x"));
+    assert_eq!(one.owner(), "_acme-challenge.www.example.org");
+    for challenge in [&one, &one, &other] {
+        dns.ensure_challenge(challenge).await.unwrap();
+        authority::wait_until_said(server, challenge, WAIT_LIMIT).await.unwrap();
+    }
+    dns.remove_challenge(&one).await.unwrap();
+    let begin = std::time::Instant::now();
+    while authority::says(server, &one).await.unwrap() {
+        assert!(begin.elapsed() < WAIT_LIMIT, "it is still there");
+    }
+    assert!(authority::says(server, &other).await.unwrap(), "the other one is left");
+    dns.remove_challenge(&other).await.unwrap();
+    dns.remove_challenge(&other).await.unwrap();
+    let outside = Challenge { name: name("www.example.net"), ..of("_x") };
+    assert!(matches!(dns.ensure_challenge(&outside).await.unwrap_err(), DnsError::OutsideZone { .. }));
+}
+
+#[tokio::test]
+async fn challenges() {
+    let server = PowerDnsServer::start();
+    let (dns, zone) = (server.provider(), name("example.org"));
+    dns.ensure_zone(&zone).await.unwrap();
+    challenges_come_and_go(&dns, server.dns).await;
+    assert_eq!(dns.remove_zone(&zone).await.unwrap(), Removal::Removed, "nothing is left that others made");
+
+    // Beside what somebody else proves to a directory.
+    dns.ensure_zone(&zone).await.unwrap();
+    let theirs = json!({"rrsets": [{"name": "_acme-challenge.www.example.org.", "type": "TXT", "ttl": 60,
+        "changetype": "REPLACE", "records": [{"content": "\"theirs\"", "disabled": false}]}]});
+    assert_eq!(server.by_hand(Method::PATCH, "zones/example.org.", theirs).await, 204);
+    challenges_come_and_go(&dns, server.dns).await;
+    let theirs = Challenge { zone, name: name("www.example.org"), value: "theirs".to_owned() };
+    authority::wait_until_said(server.dns, &theirs, WAIT_LIMIT).await.unwrap();
 }
 
 #[tokio::test]
@@ -88,7 +185,7 @@ async fn what_others_made_is_neither_overwritten_nor_removed() {
         assert!(matches!(error, DnsError::Foreign { .. }), "{error}");
     }
     dns.ensure_record(&record("old.example.org", "10.9.9.9")).await.unwrap();
-    assert_eq!(dns.remove_record(&zone, &old).await.unwrap(), Removal::NotOurs);
+    assert_eq!(dns.remove_record(&zone, &(&old).into()).await.unwrap(), Removal::NotOurs);
     assert!(authority::answers(server.dns, &old, ip("10.9.9.9")).await.unwrap());
     let error = dns.remove_zone(&zone).await.unwrap_err();
     assert!(matches!(&error, DnsError::NotEmpty { records, .. } if records.contains("old.example.org A")), "{error}");
@@ -106,7 +203,7 @@ async fn refusals_say_why() {
     let dns = server.provider();
     let missing = dns.ensure_record(&record("www.example.org", "10.0.0.1")).await.unwrap_err();
     assert!(matches!(missing, DnsError::ZoneMissing(_)), "{missing}");
-    let outside = AddressRecord { zone: name("example.org"), ..record("www.example.net", "10.0.0.1") };
+    let outside = record("www.example.net", "10.0.0.1");
     let outside = dns.ensure_record(&outside).await.unwrap_err();
     assert!(matches!(outside, DnsError::OutsideZone { .. }), "{outside}");
 
@@ -167,7 +264,7 @@ async fn what_others_made_around_a_name_is_told() {
         set("away.example.org", "NS", "ns1.example.net."),
     ] });
     assert_eq!(server.by_hand(Method::PATCH, "zones/example.org.", sets).await, 204);
-    let told = async |of: &str| dns.made_by_others(&zone, &name(of)).await.unwrap();
+    let told = async |of: &str| dns.made_by_others(&zone, &owner(of)).await.unwrap();
     assert_eq!(told("known.example.org").await.as_deref(), Some("known.example.org TXT"));
     assert_eq!(told("shop.wild.example.org").await.as_deref(), Some("*.wild.example.org A"));
     assert_eq!(told("a.shop.wild.example.org").await.as_deref(), Some("*.wild.example.org A"));
@@ -175,5 +272,5 @@ async fn what_others_made_around_a_name_is_told() {
     for free in ["ours.example.org", "new.example.org", "a.b.example.org"] {
         assert_eq!(told(free).await, None, "{free}");
     }
-    assert!(matches!(dns.made_by_others(&name("x.org"), &name("a.x.org")).await, Err(DnsError::ZoneMissing(_))));
+    assert!(matches!(dns.made_by_others(&name("x.org"), &owner("a.x.org")).await, Err(DnsError::ZoneMissing(_))));
 }

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use crate::schema::schema;
-use crate::text::Invalid;
+use crate::text::{Invalid, word_enum};
 
 /// An IPv4 network, `10.1.2.0/24`; a single address is one of 32 bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -27,6 +27,14 @@ schema!(
 );
 
 impl Ipv4Network {
+    /// All addresses.
+    pub const ANY: Self = Self { first: Ipv4Addr::UNSPECIFIED, prefix: 0 };
+
+    /// Its one address, if it is a single one.
+    pub const fn single(self) -> Option<Ipv4Addr> {
+        if self.prefix == 32 { Some(self.first) } else { None }
+    }
+
     /// The network of these leading bits, 32 at most; the other bits of the address don't count.
     pub fn new(address: Ipv4Addr, prefix: u8) -> Self {
         let prefix = prefix.min(32);
@@ -79,20 +87,15 @@ impl std::fmt::Display for Ipv4Network {
     }
 }
 
-/// What has ports.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Transport {
-    /// TCP.
-    Tcp,
-    /// UDP.
-    Udp,
-}
-
-impl std::fmt::Display for Transport {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(if *self == Self::Tcp { "tcp" } else { "udp" })
+word_enum!(
+    /// What has ports.
+    Transport, "protocol", {
+        /// TCP.
+        Tcp = "tcp",
+        /// UDP.
+        Udp = "udp",
     }
-}
+);
 
 /// What guests may reach although it is closed to them otherwise: `10.1.2.3:5432` (TCP),
 /// `10.1.2.3:53/udp`, or all of a network, `10.1.2.0/24`.

@@ -61,6 +61,8 @@ id_type!(
     ZoneId,
     /// The id of a DNS name attached to a guest.
     DnsNameId,
+    /// The id of a claim of a DNS name from elsewhere.
+    NameClaimId,
     /// The id of a member.
     UserId,
     /// The id of a project.
@@ -75,4 +77,24 @@ id_type!(
     AuditId,
     /// The id of a deployment.
     DeploymentId,
+    /// The id of a saved view.
+    ViewId,
+    /// The id of a notice to a member.
+    NoticeId,
+    /// The id of a change that can be undone.
+    UndoId,
+    /// The id of a webhook.
+    WebhookId,
+    /// The id of a delivery of a webhook.
+    WebhookDeliveryId,
+    /// The id of a request to the operators.
+    RequestId,
+    /// The id of a rule that decides about requests.
+    RequestRuleId,
+    /// The id of a certificate.
+    CertificateId,
+    /// The id of a rule of the firewall, or of a published port.
+    FirewallRuleId,
+    /// The id of a named network.
+    NamedNetworkId,
 );

@@ -31,6 +31,12 @@ word_enum!(
         NameAttach = "name_attach",
         /// Detach a DNS name from a guest.
         NameDetach = "name_detach",
+        /// Bring the certificate and the HTTPS of a DNS name to its node.
+        NameConfigure = "name_configure",
+        /// Issue the certificate of a DNS name.
+        CertificateIssue = "certificate_issue",
+        /// Have a DNS name lead to another guest or environment.
+        NameSwitch = "name_switch",
         /// Bring the members' SSH keys to the guests of a node.
         KeysSync = "keys_sync",
         /// Make a guest one that a project is pushed to.
@@ -41,6 +47,10 @@ word_enum!(
         EnvironmentRemove = "environment_remove",
         /// See a deployment to its end.
         Deploy = "deploy",
+        /// Bring a change of rules to the firewalls of nodes.
+        FirewallApply = "firewall_apply",
+        /// Destroy a project and all that belongs to it.
+        ProjectDestroy = "project_destroy",
     }
 );
 

@@ -6,42 +6,73 @@
 //! controller and agent share one definition of what is allowed.
 
 mod address;
+mod balance;
 mod bytes;
+mod certificate;
 mod deployment;
+mod door;
 mod egress;
+mod export;
+mod firewall;
 mod git;
 mod guest;
+mod hook;
 mod id_range;
 mod ids;
 mod job;
 mod limits;
+mod mail;
 mod names;
 mod net;
 mod node;
 mod plain;
+mod quota;
+mod release;
+mod request;
 mod role;
 mod room;
 mod schema;
 mod size;
+mod test_report;
 mod text;
+mod view;
+mod webhook;
 
 pub use address::NodeAddress;
+pub use balance::{BalancePolicy, CheckPath, PoolId, Stickiness};
 pub use bytes::Bytes;
+pub use certificate::{CertificateSource, CertificateState};
 pub use deployment::{CommitId, DeploymentState, EnvironmentState, GuestRole, Origin, Outcome, Phase, Trigger};
+pub use door::Door;
 pub use egress::{EgressRule, Ipv4Network, Transport};
+pub use export::ExportFormat;
+pub use firewall::{PUBLISHED_PORTS, PortRange, RuleAction, RuleSource, RuleState};
 pub use git::{GitService, Repository};
 pub use guest::{Backing, Driver, GuestState, Mode, NameState, Reason, Safeguard};
+pub use hook::{HookFailure, HookHost, HookName, HookSide, HookStage, HookState, HookUndo};
 pub use id_range::IdRange;
 pub use ids::{
-    AuditId, DeploymentId, DnsNameId, GuestId, JobId, KeyClaimId, NodeId, ProjectId, SshKeyId, TokenId, UserId, ZoneId,
+    AuditId, CertificateId, DeploymentId, DnsNameId, FirewallRuleId, GuestId, JobId, KeyClaimId, NameClaimId,
+    NamedNetworkId, NodeId, NoticeId, ProjectId, RequestId, RequestRuleId, SshKeyId, TokenId, UndoId, UserId, ViewId,
+    WebhookDeliveryId, WebhookId, ZoneId,
 };
 pub use job::{JobKind, JobState, StepState};
 pub use limits::{AMOUNT, ChosenLimits, CpuLimit, IoWeight, Limits, MemoryLimit, ProcessLimit};
-pub use names::{DnsName, Environment, GuestName, HostName, ImageName, ProjectName, UnixUser, UserName};
+pub use mail::{MailDelivery, MailKind, MailPreference};
+pub use names::{
+    ActorName, CertifiedName, DnsName, Environment, GuestName, HostName, ImageName, NetworkName, NodeName, PreviewName,
+    ProjectName, ProviderName, RobotName, UnixUser, UserName, shown_actor,
+};
 pub use net::{GuestNetwork, MacAddress, SSH_PORTS, SshPort};
 pub use node::{DriftKind, NodeState, Reachability};
 pub use plain::{Plain, is_harmful, plain, plain_bytes, plain_line};
-pub use role::{Grant, MailPreference, ProjectCreators, ProjectRole};
+pub use quota::{CpuQuota, GuestQuota, MemoryQuota, NameQuota, PortQuota, QuotaOf, StorageQuota};
+pub use release::Release;
+pub use request::{RequestOf, RequestState, Verdict};
+pub use role::{Grant, ProjectCreators, ProjectRole};
 pub use room::{Factor, Overcommit, Room, processors};
 pub use size::SizeProfile;
+pub use test_report::{TestReportName, TestResult};
 pub use text::Invalid;
+pub use view::ViewedList;
+pub use webhook::{DeliveryState, WebhookEvent, WebhookUrl};

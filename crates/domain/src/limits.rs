@@ -64,6 +64,8 @@ macro_rules! limit_type {
     };
 }
 
+pub(crate) use limit_type;
+
 /// Reads an amount, from a number or from what a person typed.
 pub(crate) struct Amount<T>(pub(crate) std::marker::PhantomData<T>);
 
@@ -178,7 +180,7 @@ impl fmt::Display for IoWeight {
     }
 }
 
-fn whole(what: &'static str, given: &str) -> Result<u64, Invalid> {
+pub(crate) fn whole(what: &'static str, given: &str) -> Result<u64, Invalid> {
     given.trim().parse().map_err(|_| Invalid::new(what, given, "a whole number"))
 }
 

@@ -192,17 +192,23 @@ impl GuestNetwork {
 impl FromStr for GuestNetwork {
     type Err = Invalid;
     fn from_str(given: &str) -> Result<Self, Invalid> {
-        let invalid = || {
-            Invalid::new("guest network", given, "the gateway's address and a prefix of 8 to 28, such as 10.5.0.1/16")
-        };
+        let not = |expected| Invalid::new("guest network", given, expected);
+        let invalid = || not("the gateway's address and a prefix of 8 to 28, such as 10.5.0.1/16");
         let (gateway, prefix) = given.split_once('/').ok_or_else(invalid)?;
         let this =
             Self { gateway: gateway.parse().map_err(|_| invalid())?, prefix: prefix.parse().map_err(|_| invalid())? };
-        if !(8..=28).contains(&this.prefix) || !this.gateway.is_private() {
-            return Err(invalid());
+        if !(8..=28).contains(&this.prefix) {
+            return Err(not("a prefix of 8 to 28 after the gateway's address, such as 10.5.0.1/16"));
         }
-        let bits = this.gateway.to_bits();
-        if bits == this.network().to_bits() || bits == this.broadcast() { Err(invalid()) } else { Ok(this) }
+        if !this.gateway.is_private() {
+            return Err(not("an address of a private network (10.0.0.0/8, 172.16.0.0/12 or 192.168.0.0/16)"));
+        }
+        match this.gateway.to_bits() {
+            bits if bits == this.network().to_bits() || bits == this.broadcast() => {
+                Err(not("the gateway's own address in the network, such as 10.5.0.1/16, not the network's"))
+            }
+            _ => Ok(this),
+        }
     }
 }
 
@@ -239,6 +245,19 @@ mod tests {
         assert!(!network.takes(network.gateway()));
         assert!(!network.takes(Ipv4Addr::new(10, 5, 255, 255)));
         assert!(!network.takes(Ipv4Addr::new(10, 6, 0, 10)));
+    }
+
+    #[test]
+    fn a_network_that_is_refused_is_told_the_rule_that_it_breaks() {
+        for (bad, rule) in [
+            ("8.8.8.0/24", "private network"),
+            ("10.5.0.0/16", "not the network's"),
+            ("10.5.0.1/29", "a prefix of 8 to 28"),
+            ("10.5.0.1", "the gateway's address and a prefix"),
+        ] {
+            let refused = bad.parse::<GuestNetwork>().unwrap_err();
+            assert!(refused.expected.contains(rule), "{refused}");
+        }
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What a member may be in a project, and wants to hear of it.
+//! What a member may be in a project, and what a token may.
 
 use crate::text::word_enum;
 
@@ -23,18 +23,6 @@ word_enum!(
         Ops = "ops",
         /// Every member, who is then its maintainer.
         Members = "members",
-    }
-);
-
-word_enum!(
-    /// Which mail a member wants.
-    MailPreference, "mail preference", {
-        /// None.
-        Nothing = "none",
-        /// How their own deployments failed and were recovered, and what they asked for.
-        Own = "own",
-        /// The same of all of their projects.
-        All = "all",
     }
 );
 

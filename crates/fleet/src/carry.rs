@@ -3,8 +3,6 @@
 //! They speak with each other, so that only what the other has not yet is sent. Neither guest
 //! reaches the other by itself.
 
-use std::fmt;
-
 use corpus_domain::{CommitId, DeploymentId, ProjectName, Repository};
 use russh::client::Msg;
 use russh::{ChannelMsg, ChannelReadHalf, ChannelWriteHalf};
@@ -19,7 +17,9 @@ const TOLD: usize = 2 << 10;
 /// What goes to another guest: validated words only.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Carried {
-    /// The project.
+    /// The project as it is called where the commit comes from.
+    pub source: ProjectName,
+    /// The project as it is called where the commit goes: the same, unless that is a preview of it.
     pub project: ProjectName,
     /// Which repository.
     pub repository: Repository,
@@ -29,10 +29,20 @@ pub struct Carried {
     pub deployment: DeploymentId,
 }
 
-impl fmt::Display for Carried {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { project, repository, commit, deployment } = self;
-        write!(f, "{project} {} {commit} {deployment}", repository.as_str())
+impl Carried {
+    /// The words of the command where the commit comes from.
+    pub(super) fn sent(&self) -> String {
+        self.words(&self.source)
+    }
+
+    /// The words of the command where it goes.
+    pub(super) fn taken(&self) -> String {
+        self.words(&self.project)
+    }
+
+    fn words(&self, project: &ProjectName) -> String {
+        let Self { repository, commit, deployment, .. } = self;
+        format!("{project} {} {commit} {deployment}", repository.as_str())
     }
 }
 

@@ -3,7 +3,7 @@
 //! sshd hands a command line to the account's shell, so none of it may come from a person:
 //! each variant is a constant, filled only with [`Sha256`] digits and with paths that are
 //! constants themselves or were checked to be of `a-z 0-9 . _ -` ([`super::upload::UploadName`],
-//! and names of projects and members, which can hold nothing else).
+//! and names of projects, members and robots, which can hold nothing else but a robot's one slash).
 //! Everything else is said to the agent, in its protocol.
 
 use std::time::Duration;
@@ -126,8 +126,8 @@ impl std::fmt::Display for Command<'_> {
             Self::RemoveFolder(by, path) => write!(f, "{by}rmdir -- {path}"),
             Self::Serve(by, sum) => write!(f, "{by}{} serve", HostPath::Agent(*sum)),
             Self::ServeGit(service) => write!(f, "{GUEST_AGENT} project serve-git {service}"),
-            Self::SendGit(what) => write!(f, "{GUEST_AGENT} project send-git {what}"),
-            Self::TakeGit(what) => write!(f, "{GUEST_AGENT} project take-git {what}"),
+            Self::SendGit(what) => write!(f, "{GUEST_AGENT} project send-git {}", what.sent()),
+            Self::TakeGit(what) => write!(f, "{GUEST_AGENT} project take-git {}", what.taken()),
         }
     }
 }
@@ -215,7 +215,8 @@ mod tests {
             deployment: corpus_domain::DeploymentId(uuid::Uuid::nil()),
         };
         let carried = Carried {
-            project: "shop".parse().unwrap(),
+            source: "shop".parse().unwrap(),
+            project: "shop--login".parse().unwrap(),
             repository: corpus_domain::Repository::Pillar,
             commit: "0123456789012345678901234567890123456789".parse().unwrap(),
             deployment: corpus_domain::DeploymentId(uuid::Uuid::nil()),
@@ -238,6 +239,8 @@ mod tests {
         ] {
             assert!(line.bytes().all(|b| b.is_ascii_alphanumeric() || b" -_./:".contains(&b)), "{line}");
         }
+        assert!(Command::SendGit(&carried).to_string().contains(" send-git shop pillar "));
+        assert!(Command::TakeGit(&carried).to_string().contains(" take-git shop--login pillar "));
         assert_eq!(
             Command::Serve(by, sum).to_string(),
             format!("sudo -n /var/lib/corpus/agent/corpus-agent-{sum} serve")

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use corpus_domain::{DeploymentId, GitService, ProjectName, Repository, UserName};
+use corpus_domain::{ActorName, DeploymentId, GitService, ProjectName, Repository};
 use russh::Channel;
 use russh::client::Msg;
 
@@ -19,8 +19,8 @@ pub struct GitRequest {
     pub service: GitService,
     /// Which repository.
     pub repository: Repository,
-    /// Who.
-    pub by: UserName,
+    /// Who; a robot as `project/name`, which a shell leaves as it is.
+    pub by: ActorName,
     /// The id that the deployment gets if the push deploys.
     pub deployment: DeploymentId,
 }

@@ -1,28 +1,33 @@
-//! The audit: who did what to what. Written in the transaction of the change itself.
+//! The audit: who did what to what, by which door, and which project it concerns. Written in the transaction of the
+//! change itself.
+//!
+//! Rows are only added. The database refuses everything else, to the server too: `forget_audit` alone removes what is
+//! as old as configured, and that it did is a row.
 
 use corpus_api::Principal;
-use corpus_domain::AuditId;
+use corpus_api::principal::{CameBy, UsedToken};
+use corpus_domain::{AuditId, Door, ProjectId, UserId};
 use serde_json::{Value, json};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
+use crate::approval::Approval;
+
 /// A row to be written.
 #[derive(Debug, Clone)]
 pub struct Entry<'a> {
-    /// What was done: `guest.destroy`.
-    pub action: &'static str,
-    /// To what, by the name that people know.
-    pub subject: &'a str,
-    /// Its id, if it has one.
-    pub subject_id: Option<Uuid>,
-    /// More, never a secret.
-    pub detail: Value,
+    action: &'static str,
+    subject: &'a str,
+    subject_id: Option<Uuid>,
+    project: Option<ProjectId>,
+    ops_only: bool,
+    detail: Value,
 }
 
 impl<'a> Entry<'a> {
-    /// That something was done to what has this name.
+    /// That something (`guest.destroy`) was done to what people know by this name.
     pub fn new(action: &'static str, subject: &'a str) -> Self {
-        Self { action, subject, subject_id: None, detail: json!({}) }
+        Self { action, subject, subject_id: None, project: None, ops_only: false, detail: json!({}) }
     }
 
     /// The id of what it was done to.
@@ -32,7 +37,22 @@ impl<'a> Entry<'a> {
         self
     }
 
-    /// What else is to be kept, never a secret.
+    /// The project that it concerns: its members read the row. A change says it by itself where its question is about
+    /// a project.
+    #[must_use]
+    pub const fn of_project(mut self, project: ProjectId) -> Self {
+        self.project = Some(project);
+        self
+    }
+
+    /// Only operators read it, not even who did it: it tells of somebody whom they don't know of.
+    #[must_use]
+    pub const fn ops_only(mut self) -> Self {
+        self.ops_only = true;
+        self
+    }
+
+    /// What else is to be kept, never a secret, and nothing that members of the project may not know.
     #[must_use]
     pub fn detail(mut self, detail: Value) -> Self {
         self.detail = detail;
@@ -40,30 +60,62 @@ impl<'a> Entry<'a> {
     }
 }
 
-/// Writes a row in the name of `actor`.
-pub async fn write(conn: &mut PgConnection, actor: &Principal, entry: Entry<'_>) -> sqlx::Result<()> {
-    write_as(conn, Some(actor.id.0), actor.login.as_str(), entry).await
+/// Who did it, and how they came.
+#[derive(Debug, Clone, Copy)]
+pub struct Author<'a> {
+    id: Option<UserId>,
+    name: &'a str,
+    door: Door,
+    token: Option<&'a UsedToken>,
 }
 
-/// Writes a row for an actor who is no member (yet): a refused login, the system.
-pub async fn write_as(
-    conn: &mut PgConnection,
-    actor_id: Option<Uuid>,
-    actor: &str,
-    entry: Entry<'_>,
-) -> sqlx::Result<()> {
-    let id = AuditId(Uuid::now_v7());
+impl<'a> Author<'a> {
+    /// Who is here by no request of their own: a job, the directory, Corpus itself.
+    pub const fn new(id: Option<UserId>, name: &'a str, door: Door) -> Self {
+        Self { id, name, door, token: None }
+    }
+}
+
+impl<'a> From<&'a Principal> for Author<'a> {
+    fn from(who: &'a Principal) -> Self {
+        let CameBy { door, token } = &who.came_by;
+        Self { id: Some(who.id), name: who.login.as_str(), door: *door, token: token.as_ref() }
+    }
+}
+
+/// Writes a row. Whether a robot did it, and what the project is called, is looked up and stays as it was then.
+pub async fn write<'a>(conn: &mut PgConnection, by: impl Into<Author<'a>>, entry: Entry<'_>) -> sqlx::Result<()> {
+    let (id, by) = (AuditId(Uuid::now_v7()), by.into());
     sqlx::query!(
-        "insert into audit (id, actor_id, actor, action, subject, subject_id, detail) values ($1, $2, $3, $4, $5, $6, $7)",
+        "insert into audit (id, actor_id, actor, robot, door, token_id, token, action, subject, subject_id, project_id,
+            project, ops_only, detail)
+         values ($1, $2, $3, exists (select from users where id = $2 and realm = 'robot'), $4, $5, $6, $7, $8, $9, $10,
+            (select name from projects where id = $10), $11, $12)",
         id.0,
-        actor_id,
-        actor,
+        by.id.map(|id| id.0),
+        by.name,
+        by.door.as_str(),
+        by.token.map(|token| token.id.0),
+        by.token.map(|token| token.name.as_str()),
         entry.action,
         entry.subject,
         entry.subject_id,
+        entry.project.map(|project| project.0),
+        entry.ops_only,
         entry.detail,
     )
     .execute(conn)
     .await
     .map(drop)
+}
+
+/// The project of the question that was judged, unless the row says another one, and who approved it, if it was asked
+/// for.
+pub(crate) fn about<'a>(entry: Entry<'a>, project: Option<ProjectId>, approval: Option<&Approval>) -> Entry<'a> {
+    let project = entry.project.or(project);
+    let detail = match approval {
+        Some(approval) => approval.told(entry.detail),
+        None => entry.detail,
+    };
+    Entry { project, detail, ..entry }
 }

@@ -13,6 +13,9 @@ pub enum Error {
     /// Not permitted, or not to be seen.
     #[error(transparent)]
     Denied(#[from] Denied),
+    /// It can be seen, and takes a role that they don't have: which, and who has it, for a person.
+    #[error("{0}")]
+    Forbidden(String),
     /// A value is not what its field takes.
     #[error(transparent)]
     Invalid(#[from] Invalid),
@@ -35,9 +38,9 @@ pub enum Error {
         /// Of what, and what to do, for a person.
         message: String,
     },
-    /// It was changed since it was read.
-    #[error("It was changed meanwhile. Look at it again, and change what is there now.")]
-    Changed,
+    /// It was changed since it was read: by whom, and what to do, for a person.
+    #[error("{0}")]
+    Changed(String),
     /// A later release can do it.
     #[error("{0}")]
     NotYet(String),
@@ -107,12 +110,13 @@ impl From<&Error> for Problem {
         match error {
             Error::Denied(Denied::NotFound) => Self::not_found(""),
             Error::Denied(Denied::Forbidden) => Self::forbidden(""),
+            Error::Forbidden(_) | Error::Denied(Denied::Robot | Denied::Bounded(_)) => Self::forbidden(text),
             Error::Denied(Denied::Token(_)) => Self::token_too_weak(text),
             Error::Invalid(_) => Self::fields(text),
             Error::Field { field, .. } => Self::wrong(vec![Wrong::new(field, text)]),
             Error::Fields(wrong) => Self::wrong(wrong.clone()),
             Error::Taken { field, .. } => Self { errors: vec![Wrong::new(field, text)], ..Self::taken("") },
-            Error::Changed => Self::changed(text),
+            Error::Changed(_) => Self::changed(text),
             Error::NotYet(_) => Self::not_yet(text),
             Error::Refused(problem) => Self::clone(problem),
             Error::Conflict(_) => Self::conflict(text),

@@ -4,14 +4,15 @@ use std::sync::Arc;
 
 use corpus_api::operation::Role;
 use corpus_api::stream::Stream;
-use corpus_api::{Denied, Operation, Principal, Problem, Read, Scope, Write};
+use corpus_api::{Denied, Operation, Plain, Principal, Problem, Read, Scope, Write};
 use corpus_database::Db;
 use corpus_domain::ProjectCreators;
 
 use crate::change::{Change, Committed};
 use crate::idempotency::{Claim, Claimed, Key};
+use crate::needed;
 use crate::permit::Permit;
-use crate::scope::{About, resolve};
+use crate::scope::{About, bounded, request, resolve};
 use crate::{Error, Result};
 
 /// Where everything that is asked passes.
@@ -88,11 +89,16 @@ impl Gate {
     ) -> std::result::Result<H::Events, Problem> {
         let meta = S::META.plain();
         let following = async {
-            who.is_granted(meta.grant)?;
+            may_ask(who, &meta)?;
             let about = self.judge(who, &what.scope(), meta.needs).await?;
             handler.follow(self.permit(who, what, about)).await
         };
         following.await.map_err(|error: Error| told(&error, meta.id))
+    }
+
+    /// Whether who asks has a role about something; if not, the same is said as when they tried.
+    pub async fn may(&self, who: &Principal, needs: Role, about: &Scope) -> std::result::Result<(), Problem> {
+        self.judge(who, about, needs).await.map(drop).map_err(|error| told(&error, "may"))
     }
 
     /// Whether what is followed may still be seen.
@@ -103,20 +109,57 @@ impl Gate {
 
     /// Finds what the question is about, and judges whether they may ask it.
     async fn judge(&self, who: &Principal, scope: &Scope, needs: Role) -> Result<About> {
-        let about = match scope {
-            Scope::Visible | Scope::Own | Scope::Site => About::SITE,
-            _ => resolve(&mut *self.db.acquire().await?, scope, self.creators).await?,
-        };
-        who.judge(needs.max(about.at_least), about.project).map_err(|denied| match denied {
-            Denied::Forbidden if about.hidden => Denied::NotFound,
-            denied => denied,
-        })?;
+        let about = self.find(who, scope).await?;
+        let needs = needs.max(about.at_least);
+        if about.asked_by == Some(who.id) && needs <= Role::Viewer {
+            return Ok(about);
+        }
+        let judged = who.judge(needs, about.project);
+        if judged != Err(Denied::NotFound) {
+            bounded(who, scope, about)?;
+        }
+        match judged {
+            Ok(()) => Ok(about),
+            Err(Denied::Forbidden) if about.hidden => Err(Denied::NotFound.into()),
+            Err(Denied::Forbidden) => {
+                Err(needed::forbidden(&mut *self.db.acquire().await?, who, needs, about.project).await?)
+            }
+            Err(denied) => Err(denied.into()),
+        }
+    }
+
+    pub(crate) async fn find(&self, who: &Principal, scope: &Scope) -> Result<About> {
+        match scope {
+            Scope::Visible | Scope::Own | Scope::Site => Ok(About::SITE),
+            Scope::Request(id) => request(&mut *self.db.acquire().await?, *id, who).await,
+            _ => resolve(&mut *self.db.acquire().await?, scope, self.creators).await,
+        }
+    }
+
+    /// The permit for an operation, if they may ask for it.
+    pub(crate) async fn permitted<O: Operation>(&self, who: &Principal, operation: O) -> Result<Permit<O>> {
+        may_ask(who, &O::META.plain())?;
+        let about = self.judged(who, &operation).await?;
+        Ok(self.permit(who, operation, about))
+    }
+
+    /// What the operation is about, if they may ask for it.
+    async fn judged<O: Operation>(&self, who: &Principal, operation: &O) -> Result<About> {
+        let mut about = self.judge(who, &operation.scope(), operation.needs()).await?;
+        about.while_leaving |= O::META.plain().while_leaving;
         Ok(about)
     }
 
-    fn permit<O>(&self, who: &Principal, operation: O, about: About) -> Permit<O> {
-        Permit { operation: Arc::new(operation), who: Arc::new(who.clone()), about, db: self.db.clone() }
+    pub(crate) fn permit<O>(&self, who: &Principal, operation: O, about: About) -> Permit<O> {
+        let (operation, who, db) = (Arc::new(operation), Arc::new(who.clone()), self.db.clone());
+        Permit { operation, who, about, db, approval: None }
     }
+}
+
+/// Whether they may ask this kind of question, with the token that it came with.
+fn may_ask(who: &Principal, meta: &Plain) -> std::result::Result<(), Denied> {
+    who.may_ask(meta.robots)?;
+    who.is_granted(meta.grant)
 }
 
 /// What the door is told; what is Corpus's own fault stands in the log, once and with its causes.
@@ -139,9 +182,7 @@ impl Flow for Read {
         operation: O,
         _: Option<Key>,
     ) -> Result<O::Output> {
-        who.is_granted(O::META.plain().grant)?;
-        let about = gate.judge(who, &operation.scope(), operation.needs()).await?;
-        handler.handle(gate.permit(who, operation, about)).await
+        handler.handle(gate.permitted(who, operation).await?).await
     }
 }
 
@@ -156,7 +197,7 @@ impl Flow for Write {
         operation: O,
         key: Option<Key>,
     ) -> Result<O::Output> {
-        who.is_granted(O::META.plain().grant)?;
+        may_ask(who, &O::META.plain())?;
         let Some(key) = key else { return change(gate, handler, who, operation, None).await };
         // Before the scope: what a deletion was about is gone when its request comes again.
         let claim = match Claim::take(&gate.db, who, &key, &operation).await? {
@@ -186,8 +227,8 @@ async fn change<O: Ask<Kind = Write>, H: Handle<O>>(
     operation: O,
     claim: Option<Claim>,
 ) -> Result<O::Output> {
-    let about = gate.judge(who, &operation.scope(), operation.needs()).await?;
-    let change = Change { permit: gate.permit(who, operation, about), claim, begun: None };
+    let about = gate.judged(who, &operation).await?;
+    let change = Change { permit: gate.permit(who, operation, about), claim, begun: None, first: None };
     let Committed(output) = handler.handle(change).await?;
     Ok(output)
 }

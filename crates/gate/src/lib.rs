@@ -34,18 +34,23 @@
 //! }
 //! ```
 
+mod approval;
 pub mod audit;
 mod change;
 mod error;
 mod flow;
 mod idempotency;
+mod leaving;
+mod needed;
 mod permit;
 mod scope;
 
-pub use change::{Change, Committed};
+pub use approval::Approval;
+pub use change::{Change, Committed, Done, Instead, Last};
 pub use error::{Error, Result, sentence};
 pub use flow::{Ask, Flow, Gate, Given, Handle, HandleStream, Made};
 pub use idempotency::{Key, forget_old};
+pub use leaving::{Leaving, leaving};
 pub use permit::Permit;
 pub use scope::About;
 

@@ -7,6 +7,7 @@ use corpus_api::{Denied, Principal};
 use corpus_database::{Conn, Db};
 use corpus_domain::ProjectId;
 
+use crate::approval::Approval;
 use crate::scope::About;
 use crate::{Error, Result};
 
@@ -17,6 +18,7 @@ pub struct Permit<O> {
     pub(crate) who: Arc<Principal>,
     pub(crate) about: About,
     pub(crate) db: Db,
+    pub(crate) approval: Option<Arc<Approval>>,
 }
 
 impl<O> Permit<O> {
@@ -38,6 +40,12 @@ impl<O> Permit<O> {
     /// The projects whose things a list may show; `None` means all.
     pub fn visible(&self) -> Option<Vec<ProjectId>> {
         self.who.visible_projects()
+    }
+
+    /// The environments whose things a list may show; `None` means all.
+    pub fn environments(&self) -> Option<Vec<String>> {
+        let bounds = self.who.visible_environments();
+        bounds.map(|bounds| bounds.iter().map(ToString::to_string).collect())
     }
 
     /// A connection to read on.

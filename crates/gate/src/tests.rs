@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use corpus_api::operation::Role;
-use corpus_api::principal::to_start;
+use corpus_api::principal::{CameBy, to_start};
 use corpus_api::stream::Stream;
 use corpus_api::{Denied, Operation, Plain, Principal, StreamVisitor, Visitor, walk, walk_streams};
 use corpus_domain::{Environment, JobKind, ProjectId, ProjectRole, UserId};
@@ -13,7 +13,16 @@ const PROJECT: ProjectId = ProjectId(uuid::Uuid::nil());
 fn principal(ops: bool, role: Option<ProjectRole>) -> Principal {
     let roles = role.map(|role| (PROJECT, role)).into_iter().collect();
     let (id, login) = (UserId(uuid::Uuid::nil()), "someone".parse().unwrap());
-    Principal { id, login, display_name: String::new(), ops, roles, token: None }
+    Principal {
+        id,
+        login,
+        display_name: String::new(),
+        ops,
+        roles,
+        token: None,
+        robot: None,
+        came_by: CameBy::default(),
+    }
 }
 
 const WHO: [(&str, bool, Option<ProjectRole>); 5] = [
@@ -39,7 +48,9 @@ impl Matrix {
             format!("{name} {word}")
         });
         let case = if case.is_empty() { String::new() } else { format!(" ({case})") };
-        writeln!(self.0, "{}{case}: {}, token {}", meta.id, words.join(", "), meta.grant).unwrap();
+        // A robot is held to its role and its environments besides.
+        let robot = if meta.robots { "yes" } else { "no" };
+        writeln!(self.0, "{}{case}: {}, robot {robot}, token {}", meta.id, words.join(", "), meta.grant).unwrap();
     }
 }
 
@@ -67,6 +78,26 @@ fn golden_matrix() {
     walk(&mut matrix);
     walk_streams(&mut matrix);
     insta::assert_snapshot!(matrix.0);
+}
+
+struct Unaudited(Vec<String>);
+
+impl Visitor for Unaudited {
+    fn visit<O: Operation>(&mut self) {
+        let meta = O::META.plain();
+        if !meta.audited {
+            self.0.push(format!("{}: {:?}, {:?}", meta.id, meta.needs, meta.grant));
+        }
+    }
+}
+
+/// The writes that leave no trace: each is of one's own, and changes nothing for anybody else.
+#[test]
+fn golden_unaudited() {
+    let mut found = Unaudited(Vec::new());
+    walk(&mut found);
+    let expected = ["dismiss_first_steps", "read_notice", "mark_notices_read"];
+    assert_eq!(found.0, expected.map(|id| format!("{id}: Member, Operate")));
 }
 
 /// Who decides about a job of each kind, on guests of each environment.

@@ -6,11 +6,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error as StdError;
 
 use async_trait::async_trait;
-use corpus_domain::{DeploymentId, GitService, GuestName, UserId, UserName};
+use corpus_domain::{ActorName, DeploymentId, GitService, GuestName, UserId};
 use corpus_fleet::{GitProgram, NodeError};
 use thiserror::Error;
 
 use crate::access::{Access, RepositoryPath};
+use crate::changes::RefChange;
 
 /// A member, as far as the server must know them.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,7 +19,7 @@ pub struct Member {
     /// Who.
     pub id: UserId,
     /// What they are called.
-    pub login: UserName,
+    pub login: ActorName,
     /// What began in an earlier epoch of the member is over.
     pub epoch: i32,
 }
@@ -80,11 +81,24 @@ pub trait Transfer: Send + Sync + 'static {
     /// Keeps who began to push what.
     async fn record_push(&self) -> Result<(), BackendError>;
 
+    /// Judges what the push wants changed, before anything of it goes to the guest.
+    async fn judge(&self, _changes: &[RefChange]) -> Result<(), Refusal> {
+        Ok(())
+    }
+
+    /// The guest has ended the push as git does: does what else comes of it, and tells the pusher, a line each.
+    async fn ended(&self) -> Result<Vec<String>, BackendError> {
+        Ok(Vec::new())
+    }
+
     /// Waits until the deployment has begun on the guest; never ends, if it does not begin.
     async fn begun(&self);
 
     /// The deployment is there: it is followed from now on.
     async fn follow(&self) -> Result<(), BackendError>;
+
+    /// Where the pusher looks at what came of it, a line each.
+    async fn whereabouts(&self) -> Result<Vec<String>, BackendError>;
 }
 
 /// The backend failed; what happened is its own error.

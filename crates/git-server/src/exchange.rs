@@ -16,12 +16,15 @@ use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
 use crate::backend::Permitted;
-use crate::exec::unavailable;
+use crate::exec::{say, unavailable};
 use crate::proxy::{Outcome, proxy};
 use crate::server::Shared;
 
 /// How long a deployment is looked for once its push has ended.
 const BEGUN_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How long a pusher waits to be told where to look.
+const WHEREABOUTS_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A push or fetch that was permitted.
 pub(crate) struct Exchange {
@@ -62,7 +65,7 @@ impl Exchange {
         if access.path.repository == Repository::Pillar {
             transfer.record_pillar_read().await.map_err(|error| unavailable(&error))?;
         }
-        status(&proxy(reader, writer, program, &self.shared.limits).await, guest, None)
+        status(&proxy(reader, writer, program, &self.shared.limits, None).await, guest, None)
     }
 
     async fn push(
@@ -74,14 +77,53 @@ impl Exchange {
         let Permitted { member, access, guest, deployment, transfer } = &self.permitted;
         transfer.record_push().await.map_err(|error| unavailable(&error))?;
         let watch = Watch(Some(tokio::spawn(Arc::clone(&self).watch())));
-        let outcome = proxy(reader, writer, program, &self.shared.limits).await;
+        let outcome = proxy(reader, writer, program, &self.shared.limits, Some(transfer.as_ref())).await;
         drop(watch);
         let began = self.began.load(Ordering::Relaxed);
         tracing::info!(
             login = %member.login, project = %access.path.project, environment = %access.path.environment,
             deployment.id = %deployment, began, ?outcome, "git: a push has ended"
         );
+        if began && matches!(outcome, Outcome::Status(_)) {
+            self.tell_where(writer).await;
+        }
+        if outcome == Outcome::Status(0) {
+            self.tell_what_else(writer).await;
+        }
         status(&outcome, guest, Some(began))
+    }
+
+    /// What else comes of the push, which is done whether or not the pusher waits to hear of it.
+    async fn tell_what_else(self: &Arc<Self>, writer: &ChannelWriteHalf<Msg>) {
+        let exchange = Arc::clone(self);
+        let ended = tokio::spawn(async move { exchange.permitted.transfer.ended().await });
+        match ended.await {
+            Ok(Ok(lines)) => {
+                for line in lines {
+                    say(writer, &line).await;
+                }
+            }
+            Ok(Err(error)) => {
+                say(writer, &unavailable(&error)).await;
+            }
+            Err(_) => {}
+        }
+    }
+
+    /// The last lines that the pusher reads. Without them the push is as good.
+    async fn tell_where(&self, writer: &ChannelWriteHalf<Msg>) {
+        match timeout(WHEREABOUTS_TIMEOUT, self.permitted.transfer.whereabouts()).await {
+            Ok(Ok(lines)) => {
+                for line in lines {
+                    say(writer, &line).await;
+                }
+            }
+            Ok(Err(error)) => {
+                let error = &error as &dyn StdError;
+                tracing::debug!(deployment.id = %self.permitted.deployment, error, "git: a pusher is not told where to look");
+            }
+            Err(_) => {}
+        }
     }
 
     /// Waits until the deployment is there, and has it followed.
@@ -121,6 +163,7 @@ fn status(outcome: &Outcome, guest: &GuestName, deploying: Option<bool>) -> Resu
         (Outcome::ClientGone, _) => return Ok(1),
         (Outcome::Killed, _) => format!("git was killed on {guest}"),
         (Outcome::Refused, _) => not_answering(guest),
+        (Outcome::Judged(reason), _) => reason.clone(),
         (Outcome::Silent, _) => "nothing was sent for minutes; this is given up".to_owned(),
         (Outcome::InvalidPacket, _) => format!("what {guest} answers is not git's protocol; look at the guest"),
         (Outcome::Stalled, _) => "nothing was taken by the other side for minutes; this is given up".to_owned(),

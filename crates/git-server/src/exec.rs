@@ -59,14 +59,14 @@ async fn next_request(reader: &mut ChannelReadHalf) -> Option<Option<Vec<u8>>> {
     }
 }
 
-/// A line for the person; the exit status that goes with it.
-async fn say(to: &ChannelWriteHalf<Msg>, line: &str) -> u32 {
+/// A line for the person; the exit status of what was not done.
+pub(crate) async fn say(to: &ChannelWriteHalf<Msg>, line: &str) -> u32 {
     drop(to.extended_data_bytes(STDERR, format!("corpus: {line}\r\n").into_bytes()).await);
     1
 }
 
 fn greeting(shared: &Shared, identity: &Identity) -> String {
-    let (who, url) = (&identity.member.login, &shared.url);
+    let (who, url) = (identity.member.login.shown(), &shared.url);
     format!("{who}, you are let in to push and fetch only: git push {url}/PROJECT/ENVIRONMENT main")
 }
 
@@ -97,17 +97,22 @@ async fn run(
 async fn authorize(shared: &Shared, identity: &Identity, command: &GitCommand) -> Result<Permitted, String> {
     let path = command.path.as_ref().ok_or(NOT_FOUND)?;
     let decided = shared.backend.authorize(&identity.fingerprint, command.service, path).await;
-    let permitted = decided.map_err(|refusal| match refusal {
-        Refusal::UnknownKey => KEY_REVOKED.to_owned(),
-        Refusal::NotFound => NOT_FOUND.to_owned(),
-        Refusal::Reason(reason) => reason,
-        Refusal::Failed(error) => unavailable(&error),
-    })?;
+    let permitted = decided.map_err(|refusal| refused(&refusal))?;
     let (now, then) = (&permitted.member, &identity.member);
     if (now.id, now.epoch) != (then.id, then.epoch) {
         return Err(KEY_REVOKED.to_owned());
     }
     Ok(permitted)
+}
+
+/// The line for why something is not done.
+pub(crate) fn refused(refusal: &Refusal) -> String {
+    match refusal {
+        Refusal::UnknownKey => KEY_REVOKED.to_owned(),
+        Refusal::NotFound => NOT_FOUND.to_owned(),
+        Refusal::Reason(reason) => reason.clone(),
+        Refusal::Failed(error) => unavailable(error),
+    }
 }
 
 /// What a pusher whose right was taken must know beside the reason.

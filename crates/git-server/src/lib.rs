@@ -10,6 +10,7 @@
 //!   was ordered to do until then goes on there.
 //! - A client can ask for `git-receive-pack` and `git-upload-pack` on one path, nothing else:
 //!   no shell, no terminal, no environment, no forwarding. No text of a client gets to a shell.
+//! - What a push wants changed is judged by the backend before a byte of it goes to the guest.
 //! - What a member may not see does not exist: the answer is the same as for a name nobody took.
 //! - A member and an address have a limited number of connections, pushes and fetches.
 //! - Who has not shown a key costs little and not for long; an address that keeps failing is not
@@ -23,6 +24,7 @@
 mod access;
 mod admission;
 mod backend;
+mod changes;
 mod command;
 mod connection;
 mod exchange;
@@ -44,6 +46,7 @@ mod tests;
 pub use access::{Access, RepositoryPath};
 pub use admission::AdmissionLimits;
 pub use backend::{Backend, BackendError, Member, Permitted, Refusal, Standing, Transfer};
+pub use changes::RefChange;
 pub use limits::{Limits, RECHECK_INTERVAL};
 pub use quota::QuotaLimits;
 pub use server::GitServer;

@@ -10,6 +10,9 @@ use corpus_fleet::GitProgram;
 use russh::{ChannelMsg, ChannelReadHalf, ChannelWriteHalf, client, server};
 use tokio::time::{Instant, sleep};
 
+use crate::backend::Transfer;
+use crate::changes::{ChangeList, Heard};
+use crate::exec::refused;
 use crate::limits::Limits;
 use crate::sideband::{InvalidPacket, Sideband};
 
@@ -25,6 +28,8 @@ pub(crate) enum Outcome {
     Killed,
     /// The guest did not even run it.
     Refused,
+    /// The backend refused what the client wants changed: a line for the person.
+    Judged(String),
     /// What the guest says is not git's protocol.
     InvalidPacket,
     /// The guest, or the way to it, is gone: what became of the program is not known.
@@ -37,12 +42,14 @@ pub(crate) enum Outcome {
     Silent,
 }
 
-/// Moves bytes until one side has ended; what the program wrote last is delivered then.
+/// Moves bytes until one side has ended; what the program wrote last is delivered then. Of a push, `judge` is asked about
+/// what is to be changed before the guest gets anything of it.
 pub(crate) async fn proxy(
     from_client: &mut ChannelReadHalf,
     to_client: &ChannelWriteHalf<server::Msg>,
     guest: GitProgram,
     limits: &Limits,
+    judge: Option<&dyn Transfer>,
 ) -> Outcome {
     // The program there ends with the line, if it has not yet.
     let GitProgram { channel, line } = guest;
@@ -51,7 +58,7 @@ pub(crate) async fn proxy(
     let outcome = tokio::select! {
         biased;
         outcome = guest_to_client(&mut from_guest, to_client, &activity) => outcome,
-        () = client_to_guest(from_client, &to_guest, &activity) => Outcome::ClientGone,
+        outcome = client_to_guest(from_client, &to_guest, &activity, judge) => outcome,
         () = activity.stalled(limits.stalled) => Outcome::Stalled,
         () = activity.silent(limits.silent) => Outcome::Silent,
     };
@@ -59,13 +66,34 @@ pub(crate) async fn proxy(
     outcome
 }
 
-/// Ends when the client has left.
-async fn client_to_guest(from: &mut ChannelReadHalf, to: &ChannelWriteHalf<client::Msg>, activity: &Activity) {
+/// Ends when the client has left, or what it wants changed is refused.
+async fn client_to_guest(
+    from: &mut ChannelReadHalf,
+    to: &ChannelWriteHalf<client::Msg>,
+    activity: &Activity,
+    mut judge: Option<&dyn Transfer>,
+) -> Outcome {
+    let mut list = ChangeList::default();
     while let Some(message) = from.wait().await {
         let sent = match message {
-            ChannelMsg::Data { data } => activity.writing(to.data_bytes(data)).await,
+            ChannelMsg::Data { data } => match judge {
+                None => activity.writing(to.data_bytes(data)).await,
+                Some(judging) => {
+                    match list.take(&data) {
+                        Heard::More => continue,
+                        Heard::Whole(changes) => {
+                            if let Err(refusal) = judging.judge(&changes).await {
+                                return Outcome::Judged(refused(&refusal));
+                            }
+                        }
+                        Heard::Unreadable => {}
+                    }
+                    judge = None;
+                    activity.writing(to.data_bytes(std::mem::take(&mut list).into_bytes())).await
+                }
+            },
             ChannelMsg::Eof => to.eof().await,
-            ChannelMsg::Close => return,
+            ChannelMsg::Close => return Outcome::ClientGone,
             _ => Ok(()),
         };
         if sent.is_err() {
@@ -73,6 +101,7 @@ async fn client_to_guest(from: &mut ChannelReadHalf, to: &ChannelWriteHalf<clien
             return pending().await;
         }
     }
+    Outcome::ClientGone
 }
 
 /// Ends when the program has; the exit status may come before the last of its output.

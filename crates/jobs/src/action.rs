@@ -53,12 +53,12 @@ impl<S: Send + Sync + 'static> Action<Saga<S>> for StepAction<S> {
     fn undo_it(&self, context: ActionContext<Saga<S>>) -> BoxFuture<'_, UndoResult> {
         async move {
             match (self.part, &self.step.undo) {
-                (NodePart::Guard, Some(undo)) => self.take_back(context.user_data(), undo).await,
-                (NodePart::Effect, None) => {
-                    self.nothing_to_take_back(context.user_data());
-                    Ok(())
+                (NodePart::Guard, undo) => self.take_back(context.user_data(), undo.as_ref()).await,
+                // A graph of a release that had nothing around this step.
+                (NodePart::Effect, None) if !context.user_data().run.has_guard(self.step.name) => {
+                    self.take_back(context.user_data(), None).await
                 }
-                _ => Ok(()),
+                (NodePart::Effect, _) => Ok(()),
             }
         }
         .boxed()
@@ -71,7 +71,7 @@ impl<S: Send + Sync + 'static> Action<Saga<S>> for StepAction<S> {
 
 impl<S: Send + Sync + 'static> StepAction<S> {
     async fn effect(&self, live: &Live<S>) -> Result<Value, ActionError> {
-        let attempt = Attempt::new(&self.step, live, &self.step.act, false);
+        let attempt = Attempt::new(&self.step, live, Some(&self.step.act), false);
         match attempt.until_halted().await {
             Ok(output) => {
                 attempt.change(|row| (row.state, row.error) = (StepState::Done, None));
@@ -84,7 +84,7 @@ impl<S: Send + Sync + 'static> StepAction<S> {
         }
     }
 
-    async fn take_back(&self, live: &Live<S>, undo: &Part<S>) -> UndoResult {
+    async fn take_back(&self, live: &Live<S>, undo: Option<&Part<S>>) -> UndoResult {
         let attempt = Attempt::new(&self.step, live, undo, true);
         match attempt.until_halted().await {
             Ok(_) => {
@@ -96,9 +96,5 @@ impl<S: Send + Sync + 'static> StepAction<S> {
                 Err(anyhow::Error::msg(error.message))
             }
         }
-    }
-
-    fn nothing_to_take_back(&self, live: &Live<S>) {
-        Attempt::new(&self.step, live, &self.step.act, true).undone();
     }
 }

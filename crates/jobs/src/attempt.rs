@@ -11,8 +11,9 @@ use futures::FutureExt;
 use serde_json::Value;
 use tracing::Instrument;
 
-use super::context::RawContext;
-use super::define::{Part, StepDef};
+use super::around::Side;
+use super::context::{RawContext, StepContext};
+use super::define::{Part, Retry, StepDef};
 use super::error::{StepError, StepErrorKind};
 use super::rows::StepRow;
 use super::run::{Live, Run};
@@ -20,14 +21,14 @@ use super::run::{Live, Run};
 /// A do or an undo on its way.
 pub(super) struct Attempt<'a, S> {
     step: &'a StepDef<S>,
-    part: &'a Part<S>,
+    part: Option<&'a Part<S>>,
     live: &'a Live<S>,
     index: i32,
     undoing: bool,
 }
 
 impl<'a, S: Send + Sync + 'static> Attempt<'a, S> {
-    pub fn new(step: &'a StepDef<S>, live: &'a Live<S>, part: &'a Part<S>, undoing: bool) -> Self {
+    pub fn new(step: &'a StepDef<S>, live: &'a Live<S>, part: Option<&'a Part<S>>, undoing: bool) -> Self {
         let index = live.run.steps.get(step.name).copied().unwrap_or_default();
         Self { step, part, live, index, undoing }
     }
@@ -43,16 +44,53 @@ impl<'a, S: Send + Sync + 'static> Attempt<'a, S> {
         tokio::select! {
             biased;
             () = self.run().halt.cancelled() => self.run().stay_halted().await,
-            outcome = self.tries().instrument(span) => outcome,
+            outcome = self.whole().instrument(span) => outcome,
         }
     }
 
-    async fn tries(&self) -> Result<Value, StepError> {
-        let mut pauses = self.part.retry.pauses();
+    /// The effect or the undo, with what is around it.
+    async fn whole(&self) -> Result<Value, StepError> {
+        let (first, last) = if self.undoing { (Side::After, Side::Before) } else { (Side::Before, Side::After) };
+        self.aside(first).await?;
+        let output = match self.part {
+            Some(part) => self.tries(part).await?,
+            None => Value::Null,
+        };
+        self.aside(last).await?;
+        Ok(output)
+    }
+
+    /// What is done around the step, or is taken back of it.
+    async fn aside(&self, side: Side) -> Result<(), StepError> {
+        let Some(around) = self.live.around.as_ref().filter(|around| around.covers(self.run().kind, self.step.name))
+        else {
+            return Ok(());
+        };
+        let retry = if self.undoing { Retry::times(5) } else { Retry::times(3) };
+        let mut pauses = retry.pauses();
+        let mut number = 1;
+        loop {
+            let context = StepContext::around(self.context(number));
+            let work = if self.undoing { around.undo(side, context) } else { around.run(side, context) };
+            let work = self.caught(async { work.await.map(|()| Value::Null) });
+            let error = match self.until_cancelled(work, false).await {
+                Ok(_) => return Ok(()),
+                Err(error) if error.kind == StepErrorKind::Permanent => return Err(error),
+                Err(error) if error.kind == StepErrorKind::Cancelled && !self.undoing => return Err(error),
+                Err(error) => error,
+            };
+            let Some(pause) = pauses.next() else { return Err(error) };
+            number += 1;
+            self.pause((number, retry.attempts), pause, &error).await?;
+        }
+    }
+
+    async fn tries(&self, part: &Part<S>) -> Result<Value, StepError> {
+        let mut pauses = part.retry.pauses();
         let mut number = 1;
         loop {
             self.change(|row| row.attempts = i32::try_from(number).unwrap_or(i32::MAX));
-            let error = match self.try_once(number).await {
+            let error = match self.until_cancelled(self.limited(part, number), true).await {
                 Ok(output) => {
                     if !self.undoing {
                         self.run().keep_output(self.step.name, output.clone());
@@ -65,12 +103,11 @@ impl<'a, S: Send + Sync + 'static> Attempt<'a, S> {
             };
             let Some(pause) = pauses.next() else { return Err(error) };
             number += 1;
-            self.pause(number, pause, &error).await?;
+            self.pause((number, part.retry.attempts), pause, &error).await?;
         }
     }
 
-    async fn pause(&self, next: u32, pause: Duration, error: &StepError) -> Result<(), StepError> {
-        let of = self.part.retry.attempts;
+    async fn pause(&self, (next, of): (u32, u32), pause: Duration, error: &StepError) -> Result<(), StepError> {
         self.note(&format!("attempt {next} of {of} in {:.1} s: {}", pause.as_secs_f64(), error.message));
         let what = match &error.waiting_for {
             Some(what) => format!("{what} (attempt {next} of {of})"),
@@ -91,19 +128,24 @@ impl<'a, S: Send + Sync + 'static> Attempt<'a, S> {
         self.step.cancellable && !self.undoing
     }
 
-    async fn try_once(&self, number: u32) -> Result<Value, StepError> {
+    /// `work`, which has a moment to end by itself when the job is cancelled; `is_effect`: what it returns is kept.
+    async fn until_cancelled(
+        &self,
+        work: impl Future<Output = Result<Value, StepError>>,
+        is_effect: bool,
+    ) -> Result<Value, StepError> {
         if !self.cancellable() {
-            return self.limited(number).await;
+            return work.await;
         }
         let cancel = &self.run().cancel;
         if cancel.is_cancelled() {
             return Err(StepError::cancelled());
         }
-        let mut work = std::pin::pin!(self.limited(number));
+        let mut work = std::pin::pin!(work);
         tokio::select! {
-            outcome = &mut work => if cancel.is_cancelled() { self.too_late(outcome) } else { outcome },
+            outcome = &mut work => if cancel.is_cancelled() { self.too_late(outcome, is_effect) } else { outcome },
             () = cancel.cancelled() => match tokio::time::timeout(self.run().grace, work).await {
-                Ok(outcome) => self.too_late(outcome),
+                Ok(outcome) => self.too_late(outcome, is_effect),
                 Err(_) => Err(StepError::cancelled()),
             },
         }
@@ -111,8 +153,9 @@ impl<'a, S: Send + Sync + 'static> Attempt<'a, S> {
 
     /// The step ended while its cancel was on the way: it is undone all the same, and its
     /// output is there for the undo.
-    fn too_late(&self, outcome: Result<Value, StepError>) -> Result<Value, StepError> {
+    fn too_late(&self, outcome: Result<Value, StepError>, is_effect: bool) -> Result<Value, StepError> {
         match outcome {
+            Ok(_) if !is_effect => {}
             Ok(output) => self.run().keep_output(self.step.name, output),
             // Such as that what it ran could not be killed.
             Err(error) if error.kind != StepErrorKind::Cancelled => self.note(&error.message),
@@ -121,51 +164,60 @@ impl<'a, S: Send + Sync + 'static> Attempt<'a, S> {
         Err(StepError::cancelled())
     }
 
-    async fn limited(&self, number: u32) -> Result<Value, StepError> {
+    async fn limited(&self, part: &Part<S>, number: u32) -> Result<Value, StepError> {
         #[cfg(any(test, feature = "testing"))]
-        if let Some(outcome) = self.with_faults(number).await {
+        if let Some(outcome) = self.with_faults(part, number).await {
             return outcome;
         }
-        self.plain(number).await
+        self.plain(part, number).await
     }
 
-    async fn plain(&self, number: u32) -> Result<Value, StepError> {
-        let context = RawContext {
+    fn context(&self, number: u32) -> RawContext<S> {
+        RawContext {
             run: Arc::clone(self.run()),
             services: Arc::clone(&self.live.services),
+            step: self.step.name,
             index: self.index,
             attempt: number,
             cancellable: self.cancellable(),
-        };
-        let work = AssertUnwindSafe(async { (self.part.run)(context).await }).catch_unwind();
-        let limit = self.run().paced(self.part.limit);
-        match tokio::time::timeout(limit, work).await {
-            Ok(Ok(outcome)) => outcome,
-            Ok(Err(_)) => Err(StepError::permanent("the step ended by a defect of Corpus; the server's log has it")),
+            undoing: self.undoing,
+        }
+    }
+
+    async fn caught(&self, work: impl Future<Output = Result<Value, StepError>>) -> Result<Value, StepError> {
+        let defect = |_| Err(StepError::permanent("the step ended by a defect of Corpus; the server's log has it"));
+        AssertUnwindSafe(work).catch_unwind().await.unwrap_or_else(defect)
+    }
+
+    async fn plain(&self, part: &Part<S>, number: u32) -> Result<Value, StepError> {
+        let context = self.context(number);
+        let limit = self.run().paced(part.limit);
+        match tokio::time::timeout(limit, self.caught(async { (part.run)(context).await })).await {
+            Ok(outcome) => outcome,
             Err(_) => Err(StepError::transient(format!("no end after {:.0} s", limit.as_secs_f64()))),
         }
     }
 
     #[cfg(any(test, feature = "testing"))]
-    async fn with_faults(&self, number: u32) -> Option<Result<Value, StepError>> {
+    async fn with_faults(&self, part: &Part<S>, number: u32) -> Option<Result<Value, StepError>> {
         use super::testing::Injected;
         if let Some(point) = self.run().faults.point(self.step.name, self.undoing) {
-            return Some(point.pass(self.plain(number)).await);
+            return Some(point.pass(self.plain(part, number)).await);
         }
         match self.run().faults.at(self.step.name, self.undoing)? {
             Injected::FailBefore => Some(Err(StepError::permanent("injected before the effect"))),
-            Injected::FailAfter => match self.plain(number).await {
+            Injected::FailAfter => match self.plain(part, number).await {
                 Ok(_) => Some(Err(StepError::permanent("injected after the effect"))),
                 failed => Some(failed),
             },
             Injected::Kill(after) => {
-                if let Ok(outcome) = tokio::time::timeout(after, self.plain(number)).await {
+                if let Ok(outcome) = tokio::time::timeout(after, self.plain(part, number)).await {
                     return Some(outcome);
                 }
                 self.run().faults.died();
                 self.run().stay_halted().await
             }
-            Injected::Repeat => match self.plain(number).await {
+            Injected::Repeat => match self.plain(part, number).await {
                 Ok(_) => None,
                 failed => Some(failed),
             },

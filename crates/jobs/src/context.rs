@@ -4,9 +4,10 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use corpus_domain::UserId;
+use corpus_domain::{JobId, JobKind, UserId};
 use corpus_protocol::{Event, JobRef, Stream};
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 use super::define::JobParams;
 use super::error::StepError;
@@ -18,9 +19,11 @@ use corpus_database::Transaction;
 pub(super) struct RawContext<S> {
     pub run: Arc<Run>,
     pub services: Arc<S>,
+    pub step: &'static str,
     pub index: i32,
     pub attempt: u32,
     pub cancellable: bool,
+    pub undoing: bool,
 }
 
 impl<S> Clone for RawContext<S> {
@@ -49,7 +52,35 @@ impl<S, P: JobParams> StepContext<S, P> {
     }
 }
 
+impl<S> StepContext<S, Value> {
+    /// The context for what is done around a step, with the parameters as they are stored.
+    pub(super) fn around(raw: RawContext<S>) -> Self {
+        let params = Arc::new(raw.run.params.clone());
+        Self { raw, params }
+    }
+}
+
 impl<S, P> StepContext<S, P> {
+    /// The job.
+    pub fn job(&self) -> JobId {
+        self.raw.run.id()
+    }
+
+    /// What kind of job it is.
+    pub fn kind(&self) -> JobKind {
+        self.raw.run.kind
+    }
+
+    /// The name of the step.
+    pub fn step(&self) -> &'static str {
+        self.raw.step
+    }
+
+    /// Whether the step is being undone.
+    pub fn is_undoing(&self) -> bool {
+        self.raw.undoing
+    }
+
     /// The job's parameters.
     pub fn params(&self) -> &P {
         &self.params

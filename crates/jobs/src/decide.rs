@@ -2,13 +2,24 @@
 //!
 //! Each runs in the caller's transaction, beside its audit row.
 
-use corpus_domain::{JobId, JobState, UserId};
-use sqlx::PgTransaction;
+use corpus_domain::{JobId, JobKind, JobState, ProjectId, StepState, UserId};
+use sqlx::{PgConnection, PgTransaction};
 
 use super::error::JobsError;
 use super::handle::Jobs;
+use super::rows::StepRow;
 
 impl Jobs {
+    /// Whether a job of this kind is past the point from which a cancel does nothing: none of its steps that are
+    /// to end yet would see it.
+    pub fn is_past_cancel(&self, kind: JobKind, steps: &[StepRow]) -> bool {
+        let Ok(outline) = self.outline(kind) else { return false };
+        let cancellable = |name: &str| outline.iter().any(|step| step.name == name && step.cancellable);
+        let open = |step: &&StepRow| matches!(step.state, StepState::Pending | StepState::Running);
+        let mut open = steps.iter().filter(open).peekable();
+        open.peek().is_some() && !open.any(|step| cancellable(&step.name))
+    }
+
     /// Cancels a job. A waiting one is over at once (`undone`); of a running one the step that
     /// runs is told at once, then everything is undone. Returns the state it was in.
     pub async fn cancel(
@@ -48,10 +59,37 @@ impl Jobs {
         .fetch_optional(&mut **transaction)
         .await?;
         let state = was.ok_or(JobsError::Missing(id))?.parse()?;
+        if state == JobState::Waiting {
+            self.tell_end(transaction, id).await?;
+        }
         match state {
             JobState::Waiting | JobState::Running => Ok(state),
             _ => Err(JobsError::WrongState { id, state, expected: "only a waiting or running job can be cancelled" }),
         }
+    }
+
+    /// Ends the jobs of a project that wait still: what they are about is gone, and this says why. Those who asked
+    /// for them are not told.
+    pub async fn end_waiting(conn: &mut PgConnection, project: ProjectId, why: &str) -> sqlx::Result<()> {
+        sqlx::query!(
+            r#"
+            with ended as (
+                update jobs set state = 'undone', ended_at = now(), error = $2, waiting_for = null,
+                    waiting_since = null, retry_at = null, blocked_by = null,
+                    feed_seq = feed_seq + 1, state_seq = feed_seq + 1
+                where project_id = $1 and state = 'waiting'
+                returning id
+            ), released as (
+                delete from job_locks using ended where job_locks.job_id = ended.id
+            )
+            select pg_notify('corpus_jobs', 'feed ' || id)::text as notified from ended
+            "#,
+            project.0,
+            why,
+        )
+        .fetch_all(conn)
+        .await
+        .map(drop)
     }
 
     /// Runs the undos of a stuck job again, from the one that failed.
@@ -113,7 +151,7 @@ impl Jobs {
         )
         .fetch_one(&mut **transaction)
         .await?;
-        Ok(())
+        Ok(self.tell_end(transaction, id).await?)
     }
 
     async fn lock_stuck(

@@ -14,6 +14,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use super::around::Around;
 use super::context::{RawContext, StepContext};
 use super::error::StepError;
 
@@ -195,7 +196,9 @@ impl<S: Send + Sync + 'static, P: JobParams> Job<S, P> {
 pub(super) struct StepOutline {
     pub name: &'static str,
     pub title: &'static str,
-    pub has_undo: bool,
+    /// Whether it has a node of its own that holds what is to be undone.
+    pub has_guard: bool,
+    pub cancellable: bool,
 }
 
 /// The steps of each kind of job, enough to submit and show jobs without running any.
@@ -205,11 +208,12 @@ pub struct Outlines(pub(super) BTreeMap<JobKind, Vec<StepOutline>>);
 /// All kinds of jobs that this server can run.
 pub struct Registry<S> {
     pub(super) jobs: BTreeMap<JobKind, Vec<Arc<StepDef<S>>>>,
+    pub(super) around: Option<Arc<dyn Around<S>>>,
 }
 
 impl<S> Default for Registry<S> {
     fn default() -> Self {
-        Self { jobs: BTreeMap::new() }
+        Self { jobs: BTreeMap::new(), around: None }
     }
 }
 
@@ -226,10 +230,29 @@ impl<S: Send + Sync + 'static> Registry<S> {
         self
     }
 
+    /// With something around the steps that it covers.
+    #[must_use]
+    pub fn around(mut self, around: impl Around<S>) -> Self {
+        self.around = Some(Arc::new(around));
+        self
+    }
+
+    /// The names of the steps of each kind of job, in order.
+    pub fn names(&self) -> BTreeMap<JobKind, Vec<&'static str>> {
+        self.jobs.iter().map(|(kind, steps)| (*kind, steps.iter().map(|step| step.name).collect())).collect()
+    }
+
     /// What [`super::Jobs`] needs to know of them.
     pub fn outlines(&self) -> Outlines {
-        let outline =
-            |step: &Arc<StepDef<S>>| StepOutline { name: step.name, title: step.title, has_undo: step.undo.is_some() };
-        Outlines(self.jobs.iter().map(|(kind, steps)| (*kind, steps.iter().map(outline).collect())).collect())
+        let outline = |kind: JobKind, step: &StepDef<S>| StepOutline {
+            name: step.name,
+            title: step.title,
+            has_guard: step.undo.is_some() || self.around.as_ref().is_some_and(|around| around.covers(kind, step.name)),
+            cancellable: step.cancellable,
+        };
+        let outlines = |(kind, steps): (&JobKind, &Vec<Arc<StepDef<S>>>)| {
+            (*kind, steps.iter().map(|step| outline(*kind, step)).collect())
+        };
+        Outlines(self.jobs.iter().map(outlines).collect())
     }
 }

@@ -14,6 +14,7 @@ use sqlx::PgConnection;
 use steno::{ActionRegistry, SagaDag, SagaId, SagaNodeEvent, SagaNodeEventType, SagaResult, SecClient};
 use tokio_util::sync::CancellationToken;
 
+use super::around::Around;
 use super::claim::Claimed;
 use super::error::JobsError;
 use super::handle::Jobs;
@@ -28,6 +29,7 @@ pub(super) struct Runtime<S: Send + Sync + 'static> {
     pub jobs: Jobs,
     pub services: Arc<S>,
     pub actions: Arc<ActionRegistry<Saga<S>>>,
+    pub around: Option<Arc<dyn Around<S>>>,
     pub grace: Duration,
     #[cfg(any(test, feature = "testing"))]
     pub faults: Arc<super::testing::Faults>,
@@ -72,7 +74,8 @@ async fn execute<S: Send + Sync + 'static>(
     dag: Value,
 ) -> Result<SagaResult, anyhow::Error> {
     let id: SagaId = recorded.run.id().to_string().parse()?;
-    let live = Arc::new(Live { run: recorded.run, services: Arc::clone(&runtime.services) });
+    let live =
+        Arc::new(Live { run: recorded.run, services: Arc::clone(&runtime.services), around: runtime.around.clone() });
     let end = sec.saga_resume(id, live, dag, Arc::clone(&runtime.actions), recorded.events).await?;
     sec.saga_start(id).await?;
     Ok(end.await)
@@ -134,7 +137,8 @@ async fn try_load<S: Send + Sync + 'static>(
             outputs.insert((*name).to_owned(), Value::clone(output));
         }
     }
-    let writer = Arc::new(Writer::new(runtime.jobs.db().clone(), claimed.lease, rows, signals.halt.clone()));
+    let writer = Writer::new(runtime.jobs.db().clone(), claimed.lease, rows, signals.halt.clone());
+    let writer = Arc::new(writer.telling(runtime.jobs.on_end()));
     let run = Run {
         kind: claimed.kind,
         created_by: claimed.created_by,

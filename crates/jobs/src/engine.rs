@@ -83,6 +83,7 @@ impl Engine {
             jobs,
             services,
             actions: Arc::new(actions(registry)),
+            around: registry.around.clone(),
             grace: config.cancel_grace,
             #[cfg(any(test, feature = "testing"))]
             faults: Arc::clone(&config.faults),

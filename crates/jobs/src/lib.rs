@@ -27,6 +27,7 @@
 
 mod action;
 mod active;
+mod around;
 mod attempt;
 mod batch;
 mod claim;
@@ -53,12 +54,13 @@ pub mod testing;
 mod tests;
 mod writer;
 
+pub use around::{Around, Side};
 pub use context::{StepContext, Waiting};
 pub use define::{Job, JobParams, Outlines, Registry, Retry, Step};
 pub use engine::{Engine, EngineConfig};
 pub use error::{JobsError, StepError, StepErrorKind};
 pub use feed::{Change, JobUpdate};
-pub use handle::Jobs;
+pub use handle::{Jobs, OnEnd};
 pub use queue::{Lock, LockMode};
 pub use rows::{JobDetail, JobFilter, JobRow, LogLine, Page, StepRow, Visibility};
 pub use submit::{NewJob, Submitted};

@@ -1,6 +1,6 @@
 //! From the steps of a job to steno's graph, and back from a graph to the steps.
 //!
-//! A step with an undo becomes two nodes: `<step>.guard`, which does nothing and whose undo is
+//! A step with an undo, or with something around it, becomes two nodes: `<step>.guard`, which does nothing and whose undo is
 //! the step's undo, then `<step>`, the effect. steno undoes completed nodes only, so the guard
 //! is what makes the undo run for an effect that failed or was cut in the middle.
 
@@ -36,7 +36,7 @@ pub(super) fn dag(kind: JobKind, steps: &[StepOutline], params: Value) -> Result
     let wrong = |source: Box<dyn std::error::Error + Send + Sync>| JobsError::Steps { kind, source };
     let mut builder = DagBuilder::new(SagaName::new(kind.as_str()));
     for step in steps {
-        let parts = if step.has_undo { &[NodePart::Guard, NodePart::Effect][..] } else { &[NodePart::Effect] };
+        let parts = if step.has_guard { &[NodePart::Guard, NodePart::Effect][..] } else { &[NodePart::Effect] };
         for part in parts {
             let action = Named(action_name(kind, step.name, *part));
             builder.append(Node::action(node_name(step.name, *part), step.title, &action));

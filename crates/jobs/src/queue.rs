@@ -66,6 +66,16 @@ impl Lock {
         Self::shared("node", id)
     }
 
+    /// A project, alone: nothing else happens with what belongs to it.
+    pub fn project(id: ProjectId) -> Self {
+        Self::exclusive("project", id)
+    }
+
+    /// A project, with others, as each of its jobs has it.
+    pub(super) fn project_shared(id: ProjectId) -> Self {
+        Self::shared("project", id)
+    }
+
     /// A guest, alone.
     pub fn guest(id: GuestId) -> Self {
         Self::exclusive("guest", id)

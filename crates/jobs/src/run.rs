@@ -10,6 +10,7 @@ use corpus_protocol::JobRef;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
+use super::around::Around;
 use super::queue::Lock;
 use super::writer::Writer;
 
@@ -74,6 +75,12 @@ impl Run {
         limit
     }
 
+    /// Whether the graph of this job has a guard for the step.
+    pub fn has_guard(&self, step: &str) -> bool {
+        let index = self.steps.get(step);
+        self.nodes.values().any(|(node, part)| Some(node) == index && *part == NodePart::Guard)
+    }
+
     pub fn output(&self, step: &str) -> Option<Value> {
         self.outputs.lock().unwrap_or_else(PoisonError::into_inner).get(step).cloned()
     }
@@ -95,6 +102,7 @@ impl Run {
 pub(super) struct Live<S> {
     pub run: Arc<Run>,
     pub services: Arc<S>,
+    pub around: Option<Arc<dyn Around<S>>>,
 }
 
 impl<S> std::fmt::Debug for Live<S> {

@@ -125,15 +125,17 @@ struct NewStep<'a> {
 
 impl Jobs {
     /// Writes a job with its steps and locks; servers learn of it when the transaction commits. A
-    /// project of which too many wait already is refused.
+    /// project of which too many wait already is refused. A job of a project shares it, unless it
+    /// asks for it alone ([`Lock::project`]): that one waits for all before it.
     pub async fn submit<P: JobParams>(
         &self,
         transaction: &mut PgTransaction<'_>,
-        new: NewJob<P>,
+        mut new: NewJob<P>,
     ) -> Result<Submitted, JobsError> {
         let outline = self.outline(P::KIND)?;
         if let Some(project) = new.project {
             room_for(transaction, project).await?;
+            new.locks.push(Lock::project_shared(project));
         }
         let params = serde_json::to_value(&new.params).map_err(JobsError::Params)?;
         let dag = plan::dag(P::KIND, outline, params.clone())?;

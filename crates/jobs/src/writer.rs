@@ -19,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::batch::{Batch, EventRow, Item, Line, Wait, number, to_json};
+use super::handle::OnEnd;
 use super::rows::StepRow;
 use corpus_database::{Db, Transaction};
 
@@ -74,6 +75,7 @@ pub(super) struct Writer {
     pending: Mutex<Pending>,
     flushing: tokio::sync::Mutex<()>,
     halt: CancellationToken,
+    on_end: Option<OnEnd>,
     statements: AtomicU64,
     output: AtomicUsize,
 }
@@ -96,9 +98,16 @@ impl Writer {
             pending: Mutex::default(),
             flushing: tokio::sync::Mutex::default(),
             halt,
+            on_end: None,
             statements: AtomicU64::new(0),
             output: AtomicUsize::new(0),
         }
+    }
+
+    /// Tells the end of the job too.
+    pub fn telling(mut self, on_end: Option<OnEnd>) -> Self {
+        self.on_end = on_end;
+        self
     }
 
     pub fn lease(&self) -> Lease {
@@ -260,7 +269,17 @@ impl Writer {
 
     async fn write(&self, batch: &Batch) -> sqlx::Result<bool> {
         self.statements.fetch_add(1, Ordering::Relaxed);
-        batch.write(&mut *self.db.acquire().await?, self.lease).await
+        let Some(on_end) = self.on_end.filter(|_| batch.state.is_some_and(JobState::is_over)) else {
+            return batch.write(&mut *self.db.acquire().await?, self.lease).await;
+        };
+        let mut transaction = self.db.begin().await?;
+        if !batch.write(&mut transaction, self.lease).await? {
+            transaction.rollback().await?;
+            return Ok(false);
+        }
+        on_end(&mut transaction, self.lease.job).await?;
+        transaction.commit().await?;
+        Ok(true)
     }
 
     fn take(&self) -> Option<Batch> {

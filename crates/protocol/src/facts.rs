@@ -61,8 +61,18 @@ pub struct Cpu {
 pub struct Storage {
     /// Its size.
     pub total: Bytes,
-    /// What is used of it.
+    /// What of it is not free to guests.
     pub used: Bytes,
+    /// What of the rest is promised: the disks of guests may still grow into it. None as an older agent tells it.
+    #[serde(default)]
+    pub promised: Bytes,
+}
+
+impl Storage {
+    /// What a new guest can be given.
+    pub const fn free(&self) -> Bytes {
+        Bytes(self.total.0.saturating_sub(self.used.0).saturating_sub(self.promised.0))
+    }
 }
 
 /// A driver on a host.
@@ -100,6 +110,22 @@ pub struct Reading {
     pub storage: Storage,
     /// The guests of ours that are on the node.
     pub guests: Vec<GuestReading>,
+    /// The members of the node's pools, as its proxy sees them; none when there are none, or it does not tell.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub members: Vec<MemberReading>,
+}
+
+/// How the proxy sees a member of a pool now.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MemberReading {
+    /// The guest.
+    pub guest: GuestName,
+    /// Whether it is given requests.
+    pub takes: bool,
+    /// Why it is not given any, or what its last check saw: 200 characters at most.
+    pub seen: String,
+    /// Requests under way.
+    pub requests: u32,
 }
 
 /// How a guest is now.

@@ -8,25 +8,37 @@
 //! Both sides come from one build: the agent is copied to the host under the hash of its
 //! binary, so the version in `hello` only guards against a wrong binary, not for old ones.
 
+mod certificates;
 mod drift;
 mod facts;
 mod guest;
+mod hook;
 mod node;
 mod project;
 mod request;
+mod sites;
 
+pub use certificates::{
+    CERTIFICATES_AT_ONCE, CertificateFile, HttpChallenge, MAX_CERTIFICATE, MAX_CERTIFICATES, NAMES_OF_CERTIFICATE,
+    Secret, ServedCertificate,
+};
 pub use drift::{Difference, GuestCheck};
-pub use facts::{Cpu, DriverFact, Facts, GuestReading, Listener, Reading, SafeguardFact, Storage};
+pub use facts::{Cpu, DriverFact, Facts, GuestReading, Listener, MemberReading, Reading, SafeguardFact, Storage};
 pub use guest::{Account, AuthorizedKeys, GuestFile, GuestNet, GuestPlan, GuestSetup, SshHostKey, UnixPasswordHash};
-pub use node::{Egress, FirewallRule, GuestPort, HttpRoute, ImageSource, NodePlan, SshRoute, ZoneServers};
+pub use hook::HookOrder;
+pub use node::{
+    Block, Dropped, Egress, FirewallReading, FirewallRule, GuestPort, HealthCheck, HttpRoute, Https, ImageSource,
+    NodePlan, Pool, PoolMember, PublishedPort, RuleCount, SshRoute, ZoneServers,
+};
 pub use project::{
     ArchiveEntry, Commit, ConfigurationEntry, DeployOrder, DeploymentEvent, Entry, Fault, Live, Mapping, Millis,
-    Moment, PhaseReport, ProjectPlan, Proof, RecipeReport, Report, Role, SaltBundle, SaltState, Source,
+    Moment, PhaseReport, ProjectPlan, Proof, RecipeReport, Report, Role, SaltBundle, SaltState, Source, Turn,
 };
 pub use request::{Answer, ErrorKind, Event, FromAgent, JobRef, Reply, Request, RequestError, Stream, ToAgent};
+pub use sites::{AskedSite, Site};
 
 /// The version of these shapes; raised with every change of them.
-pub const VERSION: u32 = 7;
+pub const VERSION: u32 = 10;
 
 /// The longest line that either side accepts, in bytes.
 pub const MAX_LINE: usize = 4 << 20;

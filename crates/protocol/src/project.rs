@@ -8,7 +8,7 @@ use std::net::IpAddr;
 
 use corpus_domain::{
     CommitId, DeploymentId, DeploymentState, DnsName, Environment, GuestName, Origin, Outcome, Phase, ProjectName,
-    Trigger,
+    Release, Trigger,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -42,6 +42,20 @@ pub struct ProjectPlan {
     /// Whether somebody gives the guest more storage when a deployment tells that it needs it.
     #[serde(default)]
     pub storage_grows: bool,
+    /// Whether its visitors are spread over several guests: then it leaves the balance before a deployment changes
+    /// anything, for which it asks ([`DeploymentEvent::LeavesBalance`]).
+    #[serde(default)]
+    pub balanced: bool,
+}
+
+/// When in a deployment a guest leaves the balance. It is back in between, since it is proven there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Turn {
+    /// Before anything is changed.
+    Forward,
+    /// Before everything is put back.
+    Back,
 }
 
 /// What a guest is among those of its environment, with whom it commits. The aliases are what plans
@@ -197,6 +211,14 @@ pub enum DeploymentEvent {
         /// How many bytes more it needs.
         bytes: u64,
     },
+    /// The guest is about to change what its visitors see; it goes on when it is told that none come any more
+    /// ([`Request::OutOfBalance`]), or after a while.
+    ///
+    /// [`Request::OutOfBalance`]: crate::Request::OutOfBalance
+    LeavesBalance {
+        /// When in the deployment.
+        turn: Turn,
+    },
     /// A phase ended.
     PhaseEnded {
         /// Which.
@@ -332,19 +354,39 @@ pub struct Live {
     pub since_ms: Millis,
 }
 
+impl Live {
+    /// The release that it is.
+    pub fn release(&self) -> Release<'_> {
+        Release { deployment: Some(self.deployment), commit: self.commit.as_ref(), pillar: self.pillar.as_ref() }
+    }
+}
+
 /// A kept copy of the project tree.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ArchiveEntry {
     /// The deployment before which it was made.
     pub id: DeploymentId,
+    /// The deployment that had made live what was live then; none when nothing was.
+    #[serde(default)]
+    pub release: Option<DeploymentId>,
     /// The commit that was live then.
     pub commit: Option<CommitId>,
+    /// The pillar's commit that was live then.
+    #[serde(default)]
+    pub pillar: Option<CommitId>,
     /// When it was made.
     pub at_ms: Millis,
     /// What it takes on the disk.
     pub bytes: u64,
     /// Whether it is of a tree that failed, besides.
     pub has_failed_tree: bool,
+}
+
+impl ArchiveEntry {
+    /// The release that it holds.
+    pub fn release(&self) -> Release<'_> {
+        Release { deployment: self.release, commit: self.commit.as_ref(), pillar: self.pillar.as_ref() }
+    }
 }
 
 /// The whole of a deployment, as kept on the guest and at the controller.

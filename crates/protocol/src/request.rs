@@ -1,14 +1,19 @@
 //! Requests, events and results, and the envelope they travel in.
 
-use corpus_domain::{DeploymentId, Driver, GuestName, GuestState, ImageName, JobId, Limits, ProjectName, SizeProfile};
+use corpus_domain::{
+    CertificateId, DeploymentId, Driver, GuestName, GuestState, ImageName, JobId, Limits, ProjectName, SizeProfile,
+};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use crate::certificates::{CertificateFile, ServedCertificate};
 use crate::drift::{Difference, GuestCheck};
 use crate::facts::{Facts, Reading};
 use crate::guest::{AuthorizedKeys, GuestPlan, GuestSetup};
-use crate::node::{ImageSource, NodePlan};
-use crate::project::{ArchiveEntry, ConfigurationEntry, DeployOrder, Entry, Live, ProjectPlan, Report};
+use crate::hook::HookOrder;
+use crate::node::{FirewallReading, ImageSource, NodePlan};
+use crate::project::{ArchiveEntry, ConfigurationEntry, DeployOrder, Entry, Live, ProjectPlan, Report, Turn};
+use crate::sites::{AskedSite, Site};
 
 /// The job on whose behalf a request is made. The host remembers the latest generation and
 /// request that it has seen of a job and refuses what comes after a later one: a controller
@@ -140,6 +145,20 @@ pub enum Request {
         /// The whole of it.
         plan: Box<NodePlan>,
     },
+    /// Tell which of these certificates have no file with their digest on the node, 5,000 at most. Answer:
+    /// [`Answer::MissingCertificates`].
+    MissingCertificates {
+        /// The certificates.
+        certificates: Vec<ServedCertificate>,
+    },
+    /// The files of these certificates are on the node, 50 at most; they are served once a plan names them, and removed by
+    /// the next plan that does not, but for those that came just now. What the proxy can't load is left out, and the log
+    /// says why: one bad certificate keeps no other from being served. Without a job nothing is written on a node that has
+    /// no plan in force, because it was given back.
+    PutCertificates {
+        /// The files.
+        certificates: Vec<CertificateFile>,
+    },
     /// Tell whether the node is as planned, without changing it. Answer: [`Answer::Drift`].
     CheckNode {
         /// The whole of it.
@@ -152,6 +171,22 @@ pub enum Request {
         guests: Vec<GuestCheck>,
         /// The images that they and new ones need.
         images: Vec<ImageName>,
+    },
+    /// Tell what the node's proxy answers for these names, 500 at most, in their order as far as there is time; those
+    /// that were not asked are not told of. Answer: [`Answer::Sites`].
+    ProbeSites {
+        /// The names.
+        sites: Vec<AskedSite>,
+    },
+    /// Tell what the firewall has counted, and what it kept from guests last. Answer: [`Answer::Firewall`].
+    ReadFirewall,
+    /// No request is under way at this guest any more as a member of a pool, or so many seconds have passed: then the log
+    /// says how many are. It is given none, as the plan in force says; whatever else changes is not waited for.
+    AwaitIdle {
+        /// The guest.
+        guest: GuestName,
+        /// How long it is waited for, 300 at most.
+        limit_s: u32,
     },
     /// The image is unpacked on the node.
     EnsureImage {
@@ -260,6 +295,17 @@ pub enum Request {
         /// Why, for people.
         reason: String,
     },
+    /// No visitor comes to the guest any more, so its deployment goes on ([`DeploymentEvent::LeavesBalance`]).
+    ///
+    /// [`DeploymentEvent::LeavesBalance`]: crate::DeploymentEvent::LeavesBalance
+    OutOfBalance {
+        /// The project.
+        project: ProjectName,
+        /// The deployment.
+        id: DeploymentId,
+        /// When in the deployment.
+        turn: Turn,
+    },
     /// The journal of a leader's deployment says how it goes on its followers.
     Note {
         /// The project.
@@ -280,6 +326,12 @@ pub enum Request {
         project: ProjectName,
         /// Whether its data goes too.
         data: bool,
+    },
+    /// The operator's hook has run, in a folder of its own, as root. Unlike all others it may be no more true a
+    /// second time, and it is ended when the line is: nobody would hear what became of it.
+    RunHook {
+        /// The whole of it.
+        hook: Box<HookOrder>,
     },
     /// Nothing of ours is left on the node but the agent's own file: units, bridge, firewall,
     /// proxy, images, records. Refused while a guest of ours exists.
@@ -309,6 +361,13 @@ pub enum Answer {
         /// The differences.
         differences: Vec<Difference>,
     },
+    /// What sites answer. Those that there was no time for are left out.
+    Sites {
+        /// Each with its name.
+        sites: Vec<Site>,
+    },
+    /// What the firewall has counted.
+    Firewall(Box<FirewallReading>),
     /// How a deployment ended.
     Report(Box<Report>),
     /// A project on a guest.
@@ -322,6 +381,9 @@ pub enum Answer {
         /// The merged configuration.
         configuration: Vec<ConfigurationEntry>,
     },
+    /// The certificates that have no file with their digest on the node. A node that was taken over may name others than it
+    /// was asked about: no key is for it but those of what it serves.
+    MissingCertificates(#[serde(with = "crate::certificates::ids")] Vec<CertificateId>),
     /// The images on the node.
     Images {
         /// Their names and the SHA-256 of the archives they came from.

@@ -15,6 +15,12 @@ use crate::lane::{ENVIRONMENT, Lane};
 /// The storage of a guest that has no size.
 pub const SIMPLE: (Backing, SizeProfile) = (Backing::Overlayfs, SizeProfile::Small);
 
+/// Those of the guest's project that stand on nothing.
+const FORGET_ENVIRONMENTS: &str = "delete from environments e
+     where e.project_id = (select project_id from guests where id = $1)
+       and not exists (select from environment_guests g
+                       where g.project_id = e.project_id and g.environment = e.environment)";
+
 /// What there is when a cell begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Level {
@@ -71,7 +77,7 @@ impl Lane {
             return Ok(());
         }
         if let Some((guest, _)) = self.guest().await? {
-            self.done(self.controller.call(&self.member, DestroyGuest { guest }, None).await?.job).await?;
+            self.destroy(guest).await?;
         }
         self.scrub(false).await?;
         sqlx::query("update nodes set state = 'linked'").execute(&self.db).await?;
@@ -121,7 +127,7 @@ impl Lane {
         if let Some((id, state)) = guest
             && (level == Level::Ready || broken(state) || !self.fits(level, id).await?)
         {
-            self.done(self.controller.call(&self.member, DestroyGuest { guest: id }, None).await?.job).await?;
+            self.destroy(id).await?;
             guest = None;
         }
         if level == Level::Ready {
@@ -143,6 +149,14 @@ impl Lane {
         }
         self.bring_name_to(level, id).await?;
         self.bring_environment_to(level, id).await
+    }
+
+    /// A guest on which an environment stands is not destroyed; an earlier cell may have left one.
+    async fn destroy(&self, guest: GuestId) -> Result<()> {
+        for statement in ["delete from environment_guests where guest_id = $1", FORGET_ENVIRONMENTS] {
+            sqlx::query(statement).bind(guest.0).execute(&self.db).await?;
+        }
+        self.done(self.controller.call(&self.member, DestroyGuest { guest }, None).await?.job).await
     }
 
     /// Whether the guest is one that cells of this level can begin with.
@@ -193,7 +207,7 @@ impl Lane {
             self.done(self.controller.call(&self.member, DetachName { name: name.id }, None).await?.job).await?;
         }
         if level == Level::Named {
-            let attach = AttachName { guest, name: self.dns_name().parse()? };
+            let attach = AttachName { guest, name: self.dns_name().parse()?, wildcard: false };
             self.done(self.controller.call(&self.member, attach, None).await?.job).await?;
         }
         Ok(())

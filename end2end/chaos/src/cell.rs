@@ -11,6 +11,7 @@ use rustix::process::Signal;
 use tokio::time::sleep;
 
 use crate::fault::{Fault, Moment, Touches};
+use crate::hook;
 use crate::kind;
 use crate::lane::Lane;
 use crate::look;
@@ -18,7 +19,7 @@ use crate::server::Server;
 use crate::worker::{Order, OrderedMoment, OrderedPoint};
 
 /// What time limits are multiplied by, so that 30 s become 5.
-const PACE: f64 = 0.16;
+pub const PACE: f64 = 0.16;
 /// For steps that may take 20 minutes.
 const SHORT_PACE: f64 = 0.006;
 /// How long a line is cut or reset, and a disk full: longer than a request may take.
@@ -26,7 +27,7 @@ const OUTAGE: Duration = Duration::from_secs(6);
 /// How long the database refuses: longer than a lease.
 const REFUSAL: Duration = Duration::from_millis(2500);
 /// How long a job may take with any fault.
-const WAIT_LIMIT: Duration = Duration::from_secs(90);
+pub const WAIT_LIMIT: Duration = Duration::from_secs(90);
 
 /// Where in the matrix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -74,6 +75,9 @@ struct Scene<'a> {
 /// Tries a cell.
 pub async fn run(lane: &mut Lane, place: Place, durations: &Durations) -> Result<Outcome> {
     lane.bring_to(kind::level(place.kind)).await.context("bringing the lane to where the cell begins")?;
+    if Fault::OF_HOOKS.contains(&place.fault) {
+        return hook::run(lane, place).await.with_context(|| format!("{place}"));
+    }
     let during = durations.get(&(place.kind, place.step.to_owned())).copied().unwrap_or_default() / 2;
     let log = lane.folder.join("first.log");
     let first = Server::start(&order(lane, &place, Some(during)), &log).await?;

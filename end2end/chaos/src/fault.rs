@@ -29,6 +29,14 @@ pub enum Fault {
     DatabaseRefuses,
     /// There is not a byte free on the node's disk.
     DiskFull,
+    /// An operator's hook fails.
+    HookFails,
+    /// An operator's hook never ends.
+    HookHangs,
+    /// Somebody kills an operator's hook.
+    HookKilled,
+    /// SIGKILL to the server while an operator's hook runs.
+    HookServerKilled,
 }
 
 /// When, as seen from the step's effect.
@@ -67,6 +75,9 @@ impl Fault {
         Self::DiskFull,
     ];
 
+    /// What happens to hooks, which are tried at a few steps only: they are the same around each.
+    pub const OF_HOOKS: [Self; 4] = [Self::HookFails, Self::HookHangs, Self::HookKilled, Self::HookServerKilled];
+
     /// For the head of a column.
     pub const fn title(self) -> &'static str {
         match self {
@@ -82,6 +93,10 @@ impl Fault {
             Self::DatabaseRestarted => "database crashes",
             Self::DatabaseRefuses => "database refuses",
             Self::DiskFull => "disk full",
+            Self::HookFails => "hook fails",
+            Self::HookHangs => "hook hangs",
+            Self::HookKilled => "hook killed",
+            Self::HookServerKilled => "server killed in a hook",
         }
     }
 
@@ -150,9 +165,12 @@ pub fn touches(kind: &str, step: &str) -> Option<Touches> {
         ("node_repair", "image") => Agent("list_images"),
         ("node_unlink", "clear") => Agent("remove_node"),
         ("node_initialize", "network")
-        | ("guest_create" | "guest_destroy" | "name_attach" | "name_detach", "routes")
+        | ("guest_create" | "guest_destroy" | "name_attach" | "name_configure" | "name_detach" | "project_destroy", "routes")
+        | ("name_switch", "switch")
+        | ("certificate_issue", "challenge" | "served")
         | ("environment_set_up", "firewall")
-        | ("node_repair", "apply") => Agent("apply_node"),
+        | ("firewall_apply" | "node_repair", "apply") => Agent("apply_node"),
+        ("name_switch", "proven") => Agent("probe_sites"),
         ("guest_create", "spawn") => Agent("ensure_guest"),
         ("guest_create", "hostsfile" | "initial_setup") => Agent("set_up_guest"),
         ("guest_create" | "guest_start" | "guest_restart", "sshkeys")
@@ -168,8 +186,8 @@ pub fn touches(kind: &str, step: &str) -> Option<Touches> {
         ("guest_stop" | "guest_restart", "stop") => Agent("ensure_stopped"),
         ("guest_limit", "limit") => Agent("ensure_limits"),
         ("guest_enlarge", "enlarge") => Agent("ensure_size"),
-        ("guest_destroy", "absent") => Agent("ensure_absent"),
-        ("guest_destroy", "names") | ("name_attach", "record" | "answered") | ("name_detach", "record") => Dns,
+        ("guest_destroy", "absent") | ("project_destroy", "guests") => Agent("ensure_absent"),
+        ("guest_destroy" | "project_destroy", "names") | ("name_attach", "record" | "answered") | ("name_detach", "record") => Dns,
         ("node_link", "ids" | "linked")
         | ("node_initialize", "mark" | "ready")
         | ("node_unlink" | "guest_destroy" | "name_detach" | "environment_remove", "mark" | "forget")
@@ -177,7 +195,13 @@ pub fn touches(kind: &str, step: &str) -> Option<Touches> {
         | ("guest_start" | "guest_restart", "ready")
         | ("guest_stop", "stopped")
         | ("name_attach", "wanted" | "attached")
+        | ("firewall_apply", "rules" | "in_force")
+        // To a guest on the same node.
+        | ("name_switch", "record" | "answered" | "settled")
+        // They ask the directory of certificates, not the node.
+        | ("certificate_issue", "ordered" | "validated" | "issued")
         | ("environment_set_up" | "deploy", "row")
+        | ("project_destroy", "mark" | "begin" | "deployments" | "forget")
         // Of an environment on one guest.
         | ("deploy", "others" | "live") => Rows,
         _ => return None,

@@ -1,16 +1,19 @@
 //! The kinds of jobs: where each begins, and how it is asked for.
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
+use corpus_api::certificates::{GetCertificate, SetNameHttps};
 use corpus_api::deployments::{Deploy, Phases};
 use corpus_api::environments::{GetEnvironmentSettings, RemoveEnvironment, SetEnvironmentSettings, SetUpEnvironment};
+use corpus_api::firewall::{AllowToGuest, GetGuestFirewall, RemoveFirewallRule};
 use corpus_api::guests::{
     DestroyGuest, EnlargeGuest, GetGuestLimits, RestartGuest, SetGuestLimits, StartGuest, StopGuest,
 };
 use corpus_api::jobs::ListJobs;
 use corpus_api::keys::{AddKey, ListMyKeys, RemoveKey};
-use corpus_api::names::{AttachName, DetachName, ListNames};
+use corpus_api::names::{AttachName, DetachName, ListNames, SwitchName};
 use corpus_api::nodes::{InitializeNode, RepairNode, UnlinkNode};
-use corpus_domain::{GuestId, JobId, JobKind, SizeProfile};
+use corpus_api::projects::DestroyProject;
+use corpus_domain::{GuestId, JobId, JobKind, SizeProfile, Transport};
 
 use crate::bring::{Level, SIMPLE};
 use crate::lane::{ENVIRONMENT, Lane};
@@ -19,7 +22,7 @@ use crate::lane::{ENVIRONMENT, Lane};
 const MEMORY: &str = "1.5 GiB";
 
 /// In the order in which a lane tries them, so that little has to be rebuilt in between.
-pub const KINDS: [JobKind; 18] = [
+pub const KINDS: [JobKind; 22] = [
     JobKind::GuestCreate,
     JobKind::GuestStart,
     JobKind::GuestStop,
@@ -28,13 +31,17 @@ pub const KINDS: [JobKind; 18] = [
     JobKind::KeysSync,
     JobKind::NodeRepair,
     JobKind::NameAttach,
+    JobKind::NameConfigure,
     JobKind::NameDetach,
+    JobKind::NameSwitch,
+    JobKind::FirewallApply,
     JobKind::EnvironmentSetUp,
     JobKind::EnvironmentConfigure,
     JobKind::Deploy,
     JobKind::EnvironmentRemove,
     JobKind::GuestDestroy,
     JobKind::GuestEnlarge,
+    JobKind::ProjectDestroy,
     JobKind::NodeUnlink,
     JobKind::NodeInitialize,
     JobKind::NodeLink,
@@ -48,7 +55,11 @@ pub fn level(kind: JobKind) -> Level {
         JobKind::NodeUnlink | JobKind::GuestCreate => Level::Ready,
         JobKind::GuestStart => Level::Stopped,
         JobKind::GuestEnlarge => Level::Sized,
-        JobKind::NameDetach | JobKind::GuestDestroy => Level::Named,
+        JobKind::NameConfigure
+        | JobKind::NameDetach
+        | JobKind::NameSwitch
+        | JobKind::GuestDestroy
+        | JobKind::ProjectDestroy => Level::Named,
         JobKind::EnvironmentConfigure | JobKind::Deploy | JobKind::EnvironmentRemove => Level::Environment,
         _ => Level::Running,
     }
@@ -57,7 +68,14 @@ pub fn level(kind: JobKind) -> Level {
 /// Whether an undone job of this kind leaves its subject to be asked for again: there is no
 /// way back from taking something away.
 pub fn is_one_way(kind: JobKind) -> bool {
-    matches!(kind, JobKind::NodeUnlink | JobKind::GuestDestroy | JobKind::NameDetach | JobKind::EnvironmentRemove)
+    matches!(
+        kind,
+        JobKind::NodeUnlink
+            | JobKind::GuestDestroy
+            | JobKind::NameDetach
+            | JobKind::EnvironmentRemove
+            | JobKind::ProjectDestroy
+    )
 }
 
 /// Asks for a job of this kind.
@@ -86,13 +104,24 @@ pub async fn ask(lane: &Lane, kind: JobKind) -> Result<JobId> {
         }
         JobKind::GuestDestroy => controller.call(member, DestroyGuest { guest: guest(lane).await? }, None).await?.job,
         JobKind::NameAttach => {
-            let attach = AttachName { guest: guest(lane).await?, name: lane.dns_name().parse()? };
+            let attach = AttachName { guest: guest(lane).await?, name: lane.dns_name().parse()?, wildcard: false };
             controller.call(member, attach, None).await?.job
+        }
+        JobKind::NameConfigure => {
+            let names = controller.call(member, ListNames::default(), None).await?.items;
+            let name = names.first().context("no name")?.id;
+            // Another setting than it has, each time.
+            let has = controller.call(member, GetCertificate { name }, None).await?;
+            let (redirect, version) = (!has.https_redirect, has.version);
+            controller.call(member, SetNameHttps { name, version, redirect, hsts_s: None }, None).await?.job
         }
         JobKind::NameDetach => {
             let names = controller.call(member, ListNames::default(), None).await?.items;
             controller.call(member, DetachName { name: names.first().context("no name")?.id }, None).await?.job
         }
+        JobKind::CertificateIssue => bail!("there is no directory of certificates here"),
+        JobKind::NameSwitch => switch_name(lane).await?,
+        JobKind::FirewallApply => change_rules(lane).await?,
         JobKind::KeysSync => change_keys(lane).await?,
         JobKind::EnvironmentSetUp => {
             let (project, guest) = (lane.project().await?, guest(lane).await?);
@@ -116,12 +145,61 @@ pub async fn ask(lane: &Lane, kind: JobKind) -> Result<JobId> {
             let head = Deploy { project, environment: ENVIRONMENT, commit: None, archive: None, only };
             controller.call(member, head, None).await?.job
         }
+        JobKind::ProjectDestroy => destroy_project(lane).await?,
         JobKind::NodeRepair => lane.ask(RepairNode { node: lane.node_id().await? }).await?.job,
     })
 }
 
+/// The name of the guest becomes its environment's, or its own again. An environment that leads there is all that a
+/// switch needs; the rows of one are made by hand, since nothing is deployed.
+async fn switch_name(lane: &Lane) -> Result<JobId> {
+    let (project, guest) = (lane.project().await?, guest(lane).await?);
+    for statement in [
+        "insert into environments (project_id, environment) select project_id, environment from guests where id = $1
+         on conflict do nothing",
+        "insert into environment_guests (guest_id, project_id, environment, role, state)
+         select id, project_id, environment, 'leader', 'ready' from guests where id = $1 on conflict do nothing",
+    ] {
+        sqlx::query(statement).bind(guest.0).execute(&lane.db).await?;
+    }
+    // What it is to lead to must answer.
+    let serve = format!(
+        "lxc-attach -n {} -- sh -c 'systemctl -q is-active site || systemd-run -q --unit site python3 -m http.server 80'",
+        lane.guest_name()
+    );
+    lane.node.attach(&serve).await?;
+    let names = lane.controller.call(&lane.member, ListNames { project: Some(project), ..ListNames::default() }, None);
+    let name = names.await?.items.into_iter().next().context("no name")?;
+    let (guest, environment) = if name.environment.is_some() { (Some(guest), None) } else { (None, Some(ENVIRONMENT)) };
+    Ok(lane.controller.call(&lane.member, SwitchName { name: name.id, guest, environment }, None).await?.job)
+}
+
 async fn guest(lane: &Lane) -> Result<GuestId> {
     lane.guest().await?.map(|(id, _)| id).context("no guest")
+}
+
+/// The project of the lane stays, since the other cells are in it: its guest goes over to another one, which is
+/// destroyed, or again.
+async fn destroy_project(lane: &Lane) -> Result<JobId> {
+    for statement in [
+        "insert into projects (id, name) values ('0199d3c0-0000-7000-8000-00000000dead', 'going') on conflict do nothing",
+        "update guests set project_id = '0199d3c0-0000-7000-8000-00000000dead'",
+        "update dns_names set project_id = '0199d3c0-0000-7000-8000-00000000dead'",
+    ] {
+        sqlx::query(statement).execute(&lane.db).await?;
+    }
+    Ok(lane.ask(DestroyProject { project: "going".parse()? }).await?.job)
+}
+
+/// A rule comes, or the one of the last time goes.
+async fn change_rules(lane: &Lane) -> Result<JobId> {
+    let (controller, member, guest) = (&lane.controller, &lane.member, guest(lane).await?);
+    let rules = controller.call(member, GetGuestFirewall { guest }, None).await?.rules;
+    if let Some(rule) = rules.first() {
+        return Ok(controller.call(member, RemoveFirewallRule { rule: rule.id }, None).await?.job);
+    }
+    let (from, protocol, ports) = ("192.0.2.0/24".parse()?, Transport::Tcp, "5432".parse()?);
+    Ok(controller.call(member, AllowToGuest { guest, from, protocol, ports, comment: None }, None).await?.job)
 }
 
 /// A key of the member comes, or the one of the last time goes.

@@ -61,7 +61,7 @@ impl Lane {
         lane.reset().await?;
         if !lane.has_zone().await? {
             let (access, projects) = (ZoneAccess::All, ZoneProjects::default());
-            let zone = CreateZone { name: lane.zone.parse()?, access, projects };
+            let zone = CreateZone { name: lane.zone.parse()?, access, projects, provider: None, ttl_s: None };
             lane.controller.call(&lane.ops, zone, None).await?;
         }
         Ok(lane)
@@ -122,7 +122,7 @@ impl Lane {
             "for guest in $(ls -A /var/lib/lxc); do lxc-stop -k -n $guest; rm -rf /var/lib/lxc/$guest; done 2>/dev/null
              systemctl disable --now corpus-proxy corpus-firewall corpus-resolver corpus-lxcfs corpus-network 2>/dev/null
              ip link del lxcbr1 2>/dev/null; nft delete table inet corpus 2>/dev/null; nft delete table bridge corpus 2>/dev/null
-             rm -rf /etc/corpus /etc/unbound/corpus.conf /etc/systemd/system/corpus-* /var/lib/corpus/images /var/lib/corpus/lxc /var/lib/corpus/upload /var/lib/corpus/jobs /var/lib/corpus/locks
+             rm -rf /etc/corpus /etc/unbound/corpus.conf /etc/systemd/system/corpus-* /var/lib/corpus/images /var/lib/corpus/lxc /var/lib/corpus/upload /var/lib/corpus/jobs /var/lib/corpus/locks /var/lib/corpus/hooks
              systemctl daemon-reload\n",
         );
         if all {
@@ -203,6 +203,7 @@ impl Lane {
             password: Some(NODE_PASSWORD.parse()?),
             environments: vec![Environment::Dev].try_into().unwrap_or_default(),
             network: None,
+            instead_of: None,
         };
         Ok(self.ask(wanted).await?.job)
     }
@@ -218,6 +219,8 @@ impl Lane {
     /// Asks for the guest.
     pub async fn request(&self, (backing, size): (Backing, SizeProfile)) -> Result<JobId> {
         let project = self.project().await?;
+        // A name is kept for the project that had it, which a cell may have destroyed.
+        sqlx::query("delete from freed_names").execute(&self.db).await?;
         let wanted = RequestGuest {
             node: Some(self.node_id().await?),
             backing: Some(backing),

@@ -9,6 +9,7 @@ mod bring;
 mod cell;
 mod dns;
 mod fault;
+mod hook;
 mod kind;
 mod lane;
 mod look;
@@ -133,6 +134,7 @@ fn prepare(orders: &Orders, number: usize, lane: LaneOrder) -> Result<(usize, No
         seal_key_file: folder.join("seal.key"),
         agent_binary: orders.agent_binary.clone(),
         image_folder: orders.image_folder.clone(),
+        hooks_folder: folder.join("hooks"),
         dns_api: lane.dns_api,
         dns_api_key: lane.dns_api_key,
         authority: lane.authority,

@@ -52,6 +52,7 @@ pub fn cells(steps: &[StepOf]) -> Vec<Place> {
             }
         }
     }
+    cells.extend(crate::hook::cells(steps));
     cells
 }
 

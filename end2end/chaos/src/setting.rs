@@ -8,7 +8,7 @@ use anyhow::Result;
 use corpus_controller::seal::SealKeys;
 use corpus_controller::{Controller, Parts, Rules, Settings};
 use corpus_database::as_server;
-use corpus_dns::{PowerDns, PowerDnsSettings};
+use corpus_dns::{PowerDns, PowerDnsSettings, Providers};
 use corpus_jobs::EngineConfig;
 use corpus_jobs::testing::Faults;
 use secrecy::SecretString;
@@ -22,6 +22,7 @@ pub struct Setting {
     pub seal_key_file: PathBuf,
     pub agent_binary: PathBuf,
     pub image_folder: PathBuf,
+    pub hooks_folder: PathBuf,
     pub dns_api: String,
     pub dns_api_key: String,
     pub authority: String,
@@ -43,16 +44,20 @@ impl Setting {
             bridge: "lxcbr1".to_owned(),
             agent_binary: self.agent_binary.clone(),
             image_folder: self.image_folder.clone(),
-            authority: self.authority.parse()?,
             salt_bundle: None,
+            hooks_folder: self.hooks_folder.clone(),
             git_url: Some("ssh://git@corpus.test:2222".to_owned()),
+            public_url: "https://corpus.test".to_owned(),
             surroundings: corpus_controller::Surroundings::default(),
             rules: Rules::default(),
+            audit_days: None,
+            certificates: corpus_controller::CertificateSettings::default(),
         };
         let parts = Parts {
             db: options.connect_with(as_server(self.database_url.parse()?)).await?.into(),
             settings,
-            dns: Some(Arc::new(dns)),
+            dns: Providers::one(Arc::new(dns), self.authority.parse()?, None),
+            world: corpus_dns::world::World::default(),
             groups: None,
             seal: SealKeys::load_or_create(&self.seal_key_file)?,
         };

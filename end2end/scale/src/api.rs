@@ -72,6 +72,7 @@ fn thing(before: &str, is_id: bool, things: &Things) -> Option<String> {
         ("deployments", false) => "deployment",
         ("zones", _) => "zone",
         ("names", _) => "name",
+        ("name-claims", _) => "name claim",
         ("jobs", _) => "job",
         _ => return None,
     };

@@ -28,5 +28,5 @@ pub(crate) fn facts(hostname: String, initialized: bool) -> Facts {
 /// Its file system with this many guests.
 pub(crate) fn storage(guests: usize) -> Storage {
     let used = u64::try_from(guests).unwrap_or_default() * 100_000_000;
-    Storage { total: STORAGE, used: Bytes(used) }
+    Storage { total: STORAGE, used: Bytes(used), promised: Bytes(0) }
 }

@@ -14,7 +14,7 @@ use corpus_controller::seal::{SealError, SealKeys};
 use corpus_controller::ssh_keys::GenerateError;
 use corpus_controller::{Ask, Controller, Handle, Parts, Rules, Settings, SignIn};
 use corpus_database::Db;
-use corpus_dns::DnsProvider;
+use corpus_dns::{DnsProvider, Providers};
 use corpus_domain::{
     Environment, GuestId, GuestName, GuestNetwork, Invalid, JobId, JobState, NodeAddress, NodeId, ProjectId,
     ProjectName, ProjectRole, SizeProfile,
@@ -115,14 +115,19 @@ impl Fleet {
             bridge: "lxcbr1".to_owned(),
             agent_binary,
             image_folder: files.path().to_owned(),
-            authority: config.authority,
             salt_bundle: None,
+            hooks_folder: "/nonexistent".into(),
             git_url: Some("ssh://git@corpus.test:2222".to_owned()),
+            public_url: "https://corpus.test".to_owned(),
             surroundings: corpus_controller::Surroundings::default(),
             rules: Rules::default(),
+            audit_days: None,
+            certificates: corpus_controller::CertificateSettings::default(),
         };
         let seal = SealKeys::load_or_create(&files.path().join("seal.key"))?;
-        let parts = Parts { db: db.clone().into(), settings, dns: config.dns, groups: None, seal };
+        let dns = config.dns.map(|dns| Providers::one(dns, config.authority, None)).unwrap_or_default();
+        let world = corpus_dns::world::World::default();
+        let parts = Parts { db: db.clone().into(), settings, dns, world, groups: None, seal };
         let (controller, engine) = Controller::start(parts, &config.engine).await?;
         let who = SignIn {
             realm: "ldap",
@@ -190,6 +195,7 @@ impl Fleet {
             password: Some("any will do here".parse()?),
             environments: vec![Environment::Dev].try_into().unwrap_or_default(),
             network: None,
+            instead_of: None,
         };
         let linking = self.ask(wanted).await?;
         Ok((linking.node, linking.job))

@@ -4,13 +4,15 @@
 //! fenced, an older plan is refused, `RemoveNode` is refused while there are guests.
 
 use std::collections::{BTreeMap, HashMap};
+use std::fmt::Write;
 
 use chrono::{DateTime, Utc};
-use corpus_domain::{Bytes, DriftKind, GuestName, GuestState, ImageName, JobId};
+use corpus_domain::{Bytes, CertificateId, DriftKind, GuestName, GuestState, ImageName, JobId};
 use corpus_protocol::{
-    Answer, AuthorizedKeys, Difference, ErrorKind, GuestCheck, GuestReading, GuestSetup, ImageSource, JobRef, NodePlan,
-    Reading, Reply, Request, RequestError, SshHostKey,
+    Answer, AskedSite, AuthorizedKeys, CertificateFile, Difference, ErrorKind, GuestCheck, GuestReading, GuestSetup,
+    ImageSource, JobRef, MemberReading, NodePlan, Reading, Reply, Request, RequestError, Site, SshHostKey,
 };
+use sha2::{Digest, Sha256};
 
 use crate::facts;
 
@@ -32,6 +34,8 @@ pub struct Host {
     guests: BTreeMap<GuestName, Guest>,
     plan: Option<NodePlan>,
     images: BTreeMap<ImageName, String>,
+    /// The digests of the files that were brought.
+    certificates: BTreeMap<CertificateId, String>,
     driver: bool,
     generations: HashMap<JobId, i64>,
     requests: u64,
@@ -57,6 +61,11 @@ impl Host {
     /// Its images.
     pub fn images(&self) -> &BTreeMap<ImageName, String> {
         &self.images
+    }
+
+    /// The certificates whose files are on it, each with its digest.
+    pub fn certificates(&self) -> &BTreeMap<CertificateId, String> {
+        &self.certificates
     }
 
     /// Whether its driver is installed.
@@ -149,6 +158,20 @@ impl Host {
             Request::CheckGuests { guests, images } => {
                 Ok(Answer::Drift { differences: self.guest_differences(guests, images) })
             }
+            Request::MissingCertificates { certificates } => {
+                let missing = certificates.iter().filter(|one| self.certificates.get(&one.id) != Some(&one.digest));
+                Ok(Answer::MissingCertificates(missing.map(|one| one.id).collect()))
+            }
+            Request::PutCertificates { certificates } => Ok(done(self.put_certificates(certificates))),
+            // Simulated guests serve whoever asks.
+            Request::ProbeSites { sites } => {
+                let site = |asked: &AskedSite| Site { name: asked.name.clone(), status: Some(200), problem: None };
+                Ok(Answer::Sites { sites: sites.iter().map(site).collect() })
+            }
+            // A simulated host runs nothing.
+            Request::ReadFirewall => Ok(Answer::Firewall(Box::default())),
+            Request::RunHook { .. } => Ok(done(true)),
+            Request::AwaitIdle { .. } => Ok(done(false)),
             Request::RemoveNode => self.remove(),
             Request::EnsureImage { name, source } => Ok(done(self.ensure_image(name, source))),
             Request::EnsureGuest { plan } => {
@@ -178,6 +201,7 @@ impl Host {
             | Request::CancelDeployment { .. }
             | Request::CommitDeployment { .. }
             | Request::AbortDeployment { .. }
+            | Request::OutOfBalance { .. }
             | Request::Note { .. }
             | Request::ReadProject { .. }
             | Request::EnsureProjectAbsent { .. } => {
@@ -208,7 +232,22 @@ impl Host {
             memory_used: Bytes(used),
             storage: facts::storage(guests.len()),
             guests,
+            members: self.members(),
         }
+    }
+
+    /// The members of pools: those who run and take part are given requests.
+    fn members(&self) -> Vec<MemberReading> {
+        let members = self.plan.iter().flat_map(|plan| &plan.pools).flat_map(|pool| &pool.members);
+        let runs = |name: &GuestName| self.guests.get(name).is_some_and(|guest| guest.running);
+        members
+            .map(|member| MemberReading {
+                guest: member.guest.clone(),
+                takes: member.active && runs(&member.guest),
+                seen: "its check answers 200".to_owned(),
+                requests: 0,
+            })
+            .collect()
     }
 
     fn apply(&mut self, plan: &NodePlan) -> Reply {
@@ -217,14 +256,29 @@ impl Host {
             return Err(refused(ErrorKind::Fenced, message));
         }
         let changed = self.plan.as_ref() != Some(plan);
+        self.certificates.retain(|id, _| plan.certificates.iter().any(|one| one.id == *id));
         self.plan = Some(plan.clone());
         Ok(done(changed))
     }
 
+    fn put_certificates(&mut self, files: &[CertificateFile]) -> bool {
+        files.iter().fold(false, |changed, file| {
+            let digest = Sha256::digest(&file.pem.0).iter().fold(String::new(), |mut text, byte| {
+                let _ = write!(text, "{byte:02x}");
+                text
+            });
+            self.certificates.insert(file.id, digest.clone()) != Some(digest) || changed
+        })
+    }
+
     fn differences(&self, plan: &NodePlan) -> Vec<Difference> {
         let same = self.plan.as_ref().is_some_and(|applied| {
-            (&applied.ssh_routes, &applied.http_routes, &applied.firewall)
-                == (&plan.ssh_routes, &plan.http_routes, &plan.firewall)
+            let parts = |plan: &NodePlan| {
+                let certificates = (plan.certificates.clone(), plan.challenges.clone());
+                let rules = (plan.firewall.clone(), plan.published.clone(), plan.blocks.clone());
+                (plan.ssh_routes.clone(), plan.http_routes.clone(), certificates, rules)
+            };
+            parts(applied) == parts(plan)
         });
         if same { Vec::new() } else { vec![Difference::of_node(DriftKind::Route, "the routes are not as planned")] }
     }
@@ -256,6 +310,7 @@ impl Host {
             return Err(refused(ErrorKind::Invalid, format!("{} guests are still there", self.guests.len())));
         }
         let changed = self.plan.take().is_some() || !self.images.is_empty();
+        self.certificates.clear();
         self.images.clear();
         Ok(done(changed))
     }

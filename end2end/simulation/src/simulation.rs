@@ -51,7 +51,7 @@ impl Simulation {
             let address = Ipv4Addr::new(127, network, high, low);
             let listener = match first.take() {
                 Some(listener) => listener,
-                None => TcpListener::bind((address, PORT)).await?,
+                None => bind(address).await?,
             };
             let node = Arc::new(Node::new(address, config.pace));
             nodes.push(Arc::clone(&node));
@@ -133,6 +133,19 @@ async fn free_network() -> io::Result<(u8, TcpListener)> {
         }
     }
     Err(io::Error::new(io::ErrorKind::AddrInUse, "no part of 127.0.0.0/8 is free"))
+}
+
+/// Listens at an address. Another simulation that ends frees its first one a moment before the rest.
+async fn bind(address: Ipv4Addr) -> io::Result<TcpListener> {
+    for _ in 0..100 {
+        match TcpListener::bind((address, PORT)).await {
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
+                tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+            }
+            bound => return bound,
+        }
+    }
+    TcpListener::bind((address, PORT)).await
 }
 
 async fn accept(listener: TcpListener, ssh: Arc<Config>, node: Arc<Node>, end: CancellationToken) {

@@ -74,11 +74,24 @@ const ON_GUESTS: [JobKind; 6] = [
     JobKind::GuestLimit,
 ];
 
+/// Kinds that are newer than what was recorded of a release: no server of it had one open. They are recorded with the
+/// next one (`scripts/record-jobs`).
+const NEWER: [(&str, JobKind); 5] = [
+    ("0.1.0", JobKind::ProjectDestroy),
+    ("0.1.0", JobKind::NameConfigure),
+    ("0.1.0", JobKind::CertificateIssue),
+    ("0.1.0", JobKind::NameSwitch),
+    ("0.1.0", JobKind::FirewallApply),
+];
+
 #[test]
 fn every_kind_of_job_is_recorded() {
     for release in fixture::releases() {
         let recorded: Vec<String> = fixture::kinds(&release);
         for kind in JobKind::ALL.iter().filter(|kind| !ON_GUESTS.contains(kind)) {
+            if NEWER.contains(&(release.as_str(), *kind)) {
+                continue;
+            }
             assert!(recorded.contains(&kind.to_string()), "{release} has no recorded {kind}");
         }
     }

@@ -13,8 +13,12 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use corpus_controller::Rules;
-use corpus_domain::{EgressRule, GuestNetwork, HostName, ProjectCreators, ProjectName, ProjectRole};
+use corpus_controller::mail::Relay;
+use corpus_controller::{CertificateSettings, Rules};
+use corpus_domain::{
+    DnsName, EgressRule, GuestNetwork, HostName, ProjectCreators, ProjectName, ProjectRole, ProviderName,
+};
+use ipnet::IpNet;
 use secrecy::{ExposeSecret, SecretString};
 use thiserror::Error;
 use url::Url;
@@ -40,6 +44,8 @@ pub struct Settings {
     pub image_folder: PathBuf,
     /// The bundle of Salt that is brought to guests of projects; `None`: they have no Salt.
     pub salt_bundle: Option<PathBuf>,
+    /// The folder of the operator's hooks.
+    pub hooks_folder: PathBuf,
     /// The database; `None` asks for a private PostgreSQL.
     pub database_url: Option<SecretString>,
     /// The file of the key that seals secrets in the database.
@@ -48,12 +54,20 @@ pub struct Settings {
     pub session_hours: u16,
     /// How many requests a member may send to the API in a minute.
     pub requests_per_minute: u32,
+    /// For how many days the audit is kept; `None`: for ever.
+    pub audit_days: Option<u16>,
+    /// Who signs certificates of names.
+    pub certificates: CertificateSettings,
+    /// After how many days a request to the operators lapses; `None`: after 14.
+    pub request_days: Option<u16>,
     /// The form of the log.
     pub log: Log,
     /// The directory, if there is one.
     pub ldap: Option<Ldap>,
-    /// The DNS server, if there is one.
-    pub dns: Option<Dns>,
+    /// The DNS servers.
+    pub dns: Vec<Dns>,
+    /// The resolvers that are asked what the world answers; none: those of the system.
+    pub resolvers: Vec<SocketAddr>,
     /// The git server, if there is one.
     pub git: Option<Git>,
     /// How mail is sent, if it is.
@@ -64,6 +78,8 @@ pub struct Settings {
     pub guests: Guests,
     /// Where guests may go although it is closed to them otherwise.
     pub egress: Vec<EgressRule>,
+    /// Where webhooks may lead although it is closed to them otherwise.
+    pub webhooks: Vec<IpNet>,
 }
 
 /// The form of the log.
@@ -136,21 +152,52 @@ impl GroupPattern {
     }
 }
 
-/// The DNS server.
+/// A DNS server.
 #[derive(Debug, Clone)]
 pub struct Dns {
-    /// The PowerDNS HTTP API.
-    pub api_url: Url,
-    /// Its key.
-    pub api_key: SecretString,
+    /// What it is called.
+    pub name: ProviderName,
+    /// How it is told to change its zones.
+    pub kind: DnsKind,
     /// Where the authoritative server answers queries.
     pub server: SocketAddr,
     /// Where nodes ask it for the names that their guests resolve.
     pub resolver_server: SocketAddr,
-    /// The server id in the API.
-    pub server_id: String,
-    /// The names of the name servers of new zones.
-    pub nameservers: Vec<HostName>,
+}
+
+/// How a DNS server is told to change its zones.
+#[derive(Debug, Clone)]
+pub enum DnsKind {
+    /// By the HTTP API of `PowerDNS`.
+    PowerDns {
+        /// The API.
+        api_url: Url,
+        /// Its key.
+        api_key: SecretString,
+        /// The server id in the API.
+        server_id: String,
+        /// The names of the name servers of new zones.
+        nameservers: Vec<HostName>,
+    },
+    /// By updates of RFC 2136, signed with TSIG.
+    Rfc2136 {
+        /// The name of the key.
+        key_name: HostName,
+        /// The key, in base64.
+        key: SecretString,
+        /// The zones that it may change.
+        zones: Vec<DnsName>,
+    },
+}
+
+impl Dns {
+    /// The names of the name servers that it gives new zones.
+    pub fn nameservers(&self) -> &[HostName] {
+        match &self.kind {
+            DnsKind::PowerDns { nameservers, .. } => nameservers,
+            DnsKind::Rfc2136 { .. } => &[],
+        }
+    }
 }
 
 /// The git server.
@@ -175,8 +222,8 @@ impl Git {
 /// How mail is sent.
 #[derive(Debug, Clone)]
 pub struct Mail {
-    /// The URL of the relay; it may hold a password.
-    pub relay: SecretString,
+    /// The relay.
+    pub relay: Relay,
     /// The sender's address.
     pub from: String,
 }
@@ -184,7 +231,7 @@ pub struct Mail {
 impl Mail {
     /// The domain that letters come from, and the relay's host.
     fn hosts(&self) -> Vec<String> {
-        let relay = Url::parse(self.relay.expose_secret()).ok();
+        let relay = Url::parse(self.relay.url.expose_secret()).ok();
         let relay = relay.as_ref().and_then(Url::host_str).map(str::to_owned);
         let domain = self.from.rsplit_once('@').map(|(_, domain)| domain.trim_end_matches('>').to_owned());
         relay.into_iter().chain(domain).collect()
@@ -258,12 +305,13 @@ impl Settings {
         let git = self.git.as_ref().map(|git| git.public_host.as_str());
         let own = self.public_url.host_str().into_iter().chain(git);
         let mail = self.mail.iter().flat_map(Mail::hosts);
-        let name_servers = self.dns.iter().flat_map(|dns| &dns.nameservers).map(ToString::to_string);
+        let name_servers = self.dns.iter().flat_map(Dns::nameservers).map(ToString::to_string);
         Rules {
             project_creators: self.project_creators,
             // What is an address or a single label can't be in a zone.
             own_hosts: own.filter_map(|host| host.parse().ok()).collect(),
             service_hosts: mail.chain(name_servers).filter_map(|host| host.parse().ok()).collect(),
+            request_days: self.request_days,
         }
     }
 
@@ -280,6 +328,25 @@ fn read_file(path: &Path) -> Result<toml::Table, ConfigError> {
         .map_err(|error: toml::de::Error| ConfigError::Syntax { path: path.to_owned(), message: error.to_string() })
 }
 
+/// The server of `[dns]`, and those of the sections `[dns.NAME]`.
+fn dns(r: &mut Reader) -> Vec<Dns> {
+    let first = r.has_section_but("dns", "dns.resolvers").then(|| sections::dns(r, ProviderName::first()));
+    let others = r.each_section(|name, section| {
+        let name = name.parse().map_err(|error: corpus_domain::Invalid| section.fault(error.to_string())).ok()?;
+        if section.is_given("dns.resolvers") {
+            section.fault("resolvers are for all: they stand in [dns]".to_owned());
+        }
+        sections::dns(section, name)
+    });
+    let mut all: Vec<Dns> = first.flatten().into_iter().chain(others).collect();
+    all.sort_by(|a, b| a.name.cmp(&b.name));
+    let first = ProviderName::first();
+    if all.iter().filter(|dns| dns.name == first).count() > 1 {
+        r.fault(format!("the DNS server of [dns] is called {first}: give the one of [dns.{first}] another name"));
+    }
+    all
+}
+
 /// Reads every section, so that all faults are found at once.
 fn read_all(r: &mut Reader) -> Option<Settings> {
     let listen = r.optional("listen").unwrap_or(SocketAddr::from(([127, 0, 0, 1], 8080)));
@@ -287,7 +354,7 @@ fn read_all(r: &mut Reader) -> Option<Settings> {
         r.checked("public_url", sections::web_root).or_else(|| Url::parse(&format!("http://{listen}")).ok());
     let data_folder = r.optional("data_folder").unwrap_or_else(|| PathBuf::from("/var/lib/corpus"));
     let ldap = r.has_section("ldap").then(|| sections::ldap(r));
-    let dns = r.has_section("dns").then(|| sections::dns(r));
+    let dns = dns(r);
     let public_host = public_url.as_ref().and_then(Url::host_str).unwrap_or("localhost").to_owned();
     let git = r.has_section("git").then(|| sections::git(r, public_host));
     let mail = r.has_section("mail").then(|| sections::mail(r));
@@ -299,6 +366,7 @@ fn read_all(r: &mut Reader) -> Option<Settings> {
         agent_binary: r.optional("agent_binary").unwrap_or_else(|| PathBuf::from("/usr/lib/corpus/corpus-agent")),
         image_folder: r.optional("image_folder").unwrap_or_else(|| data_folder.join("images")),
         salt_bundle: r.optional("salt_bundle"),
+        hooks_folder: r.optional("hooks_folder").unwrap_or_else(|| PathBuf::from("/etc/corpus/hooks")),
         database_url: r.checked("database_url", |text| sections::is_postgres(text).then(|| text.into())),
         seal_key_file: r.optional("seal_key_file").unwrap_or_else(|| data_folder.join("seal.key")),
         session_hours: r
@@ -309,14 +377,20 @@ fn read_all(r: &mut Reader) -> Option<Settings> {
                 text.parse().ok().filter(|count| (60..=1_000_000).contains(count))
             })
             .unwrap_or(6_000),
+        audit_days: r.checked("audit.keep_days", |text| text.parse().ok().filter(|days| (30..=36_500).contains(days))),
+        certificates: sections::certificates(r),
+        request_days: r
+            .checked("requests.lapse_days", |text| text.parse().ok().filter(|days| (1..=365).contains(days))),
         log: sections::log(r),
         ldap: ldap.flatten(),
-        dns: dns.flatten(),
+        dns,
+        resolvers: r.list("dns.resolvers"),
         git,
         mail: mail.flatten(),
         project_creators: r.optional("projects.create").unwrap_or_default(),
         guests: sections::guests(r)?,
         egress: r.list("network.egress"),
+        webhooks: r.list("webhooks.allowed"),
         data_folder,
     })
 }

@@ -18,6 +18,8 @@ use super::keys::{KEYS, Key, Kind, closest};
 pub enum Source {
     /// The configuration file.
     File(PathBuf),
+    /// A section of its own in the configuration file.
+    Section(PathBuf, String),
     /// An environment variable.
     Variable(String),
 }
@@ -26,6 +28,7 @@ impl fmt::Display for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::File(path) => write!(f, "in {}", path.display()),
+            Self::Section(path, section) => write!(f, "in [{section}] of {}", path.display()),
             Self::Variable(name) => write!(f, "from the environment variable {name}"),
         }
     }
@@ -36,6 +39,8 @@ impl fmt::Display for Source {
 pub struct Reader {
     values: BTreeMap<&'static str, (Value, Source)>,
     faults: Vec<String>,
+    /// Sections below another, `[dns.NAME]`, by their names; their keys are those of `[dns]`.
+    sections: BTreeMap<String, Reader>,
 }
 
 impl Reader {
@@ -45,12 +50,35 @@ impl Reader {
             match value {
                 Value::Table(section) => {
                     for (inner, value) in section {
+                        if let (DNS, Value::Table(below)) = (name.as_str(), &value) {
+                            self.section(path, &inner, below.clone());
+                            continue;
+                        }
                         self.put(&format!("{name}.{inner}"), value, Source::File(path.to_owned()));
                     }
                 }
                 value => self.put(&name, value, Source::File(path.to_owned())),
             }
         }
+    }
+
+    fn section(&mut self, path: &std::path::Path, name: &str, table: Table) {
+        let mut reader = Reader::default();
+        for (key, value) in table {
+            let source = Source::Section(path.to_owned(), format!("{DNS}.{name}"));
+            reader.put(&format!("{DNS}.{key}"), value, source);
+        }
+        self.sections.insert(name.to_owned(), reader);
+    }
+
+    /// The sections `[dns.NAME]`, each read by itself, with the faults that were met.
+    pub fn each_section<T>(&mut self, mut read: impl FnMut(&str, &mut Reader) -> Option<T>) -> Vec<T> {
+        let mut all = Vec::new();
+        for (name, mut reader) in std::mem::take(&mut self.sections) {
+            all.extend(read(&name, &mut reader));
+            self.faults.extend(reader.faults.into_iter().map(|fault| format!("[{DNS}.{name}]: {fault}")));
+        }
+        all
     }
 
     fn put(&mut self, name: &str, value: Value, source: Source) {
@@ -84,7 +112,18 @@ impl Reader {
 
     /// Whether any key of a section was given.
     pub fn has_section(&self, section: &str) -> bool {
-        self.values.keys().any(|name| name.split_once('.').is_some_and(|(head, _)| head == section))
+        self.has_section_but(section, "")
+    }
+
+    /// Whether any key of a section was given other than one.
+    pub fn has_section_but(&self, section: &str, other: &str) -> bool {
+        let is_of = |name: &&str| name.split_once('.').is_some_and(|(head, _)| head == section);
+        self.values.keys().any(|name| is_of(name) && *name != other)
+    }
+
+    /// Whether a key was given.
+    pub fn is_given(&self, name: &str) -> bool {
+        self.values.contains_key(name)
     }
 
     /// The value of a key, if given; a fault is kept, and counts as not given.
@@ -167,6 +206,9 @@ impl Reader {
         self.faults
     }
 }
+
+/// The section that has sections below it.
+const DNS: &str = "dns";
 
 /// Variables that begin with `CORPUS_` and belong to scripts, not to the server.
 const OTHERS: &[&str] = &["LAB", "CONFIG"];

@@ -3,11 +3,16 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use corpus_acme::{DirectorySettings, ExternalAccount, ProofKind};
+use corpus_controller::mail::Relay;
+use corpus_controller::{AcmeSettings, CertificateSettings, Issuer};
+use corpus_domain::ProviderName;
+use secrecy::ExposeSecret;
 use tracing_subscriber::EnvFilter;
 use url::Url;
 
 use super::read::Reader;
-use super::{Dns, Git, GroupPattern, Guests, Ldap, Log, Mail};
+use super::{Dns, DnsKind, Git, GroupPattern, Guests, Ldap, Log, Mail};
 
 pub fn log(r: &mut Reader) -> Log {
     let json = r.checked("log.format", |text| match text {
@@ -56,29 +61,74 @@ pub fn ldap(r: &mut Reader) -> Option<Ldap> {
     })
 }
 
-pub fn dns(r: &mut Reader) -> Option<Dns> {
+/// A DNS server: that of `[dns]`, or of a section `[dns.NAME]`.
+pub fn dns(r: &mut Reader, name: ProviderName) -> Option<Dns> {
+    let kind = r.checked("dns.kind", |text| matches!(text, "powerdns" | "rfc2136").then(|| text.to_owned()));
+    let server = r.optional("dns.server");
+    let server: Option<SocketAddr> = r.required("dns.server", server);
+    let resolver_server = r.optional("dns.resolver_server").or(server);
+    let kind = if kind.as_deref() == Some("rfc2136") { updates(r) } else { powerdns(r) };
+    Some(Dns { name, kind: kind?, server: server?, resolver_server: resolver_server? })
+}
+
+fn powerdns(r: &mut Reader) -> Option<DnsKind> {
     let api_url = r.checked("dns.api_url", web_root);
     let api_url = r.required("dns.api_url", api_url);
     let api_key = r.secret("dns.api_key", "dns.api_key_file");
     if api_key.is_none() {
         r.fault("dns.api_key or dns.api_key_file is needed".to_owned());
     }
-    let server = r.optional("dns.server");
-    let server: Option<SocketAddr> = r.required("dns.server", server);
-    let resolver_server = r.optional("dns.resolver_server").or(server);
     let server_id = r.checked("dns.server_id", filled).unwrap_or_else(|| "localhost".to_owned());
     let nameservers = r.list("dns.nameservers");
     if nameservers.is_empty() {
         r.required("dns.nameservers", None::<()>);
     }
-    Some(Dns {
-        api_url: api_url?,
-        api_key: api_key?,
-        server: server?,
-        resolver_server: resolver_server?,
-        server_id,
-        nameservers,
-    })
+    Some(DnsKind::PowerDns { api_url: api_url?, api_key: api_key?, server_id, nameservers })
+}
+
+fn updates(r: &mut Reader) -> Option<DnsKind> {
+    let key_name = r.optional("dns.key_name");
+    let key_name = r.required("dns.key_name", key_name);
+    let key = r.secret("dns.key", "dns.key_file");
+    if key.is_none() {
+        r.fault("dns.key or dns.key_file is needed".to_owned());
+    }
+    let zones = r.list("dns.zones");
+    if zones.is_empty() {
+        r.required("dns.zones", None::<()>);
+    }
+    Some(DnsKind::Rfc2136 { key_name: key_name?, key: key?, zones })
+}
+
+pub fn certificates(r: &mut Reader) -> CertificateSettings {
+    let issuer: Issuer = r.optional("certificates.issuer").unwrap_or_default();
+    let directory = r.checked("certificates.directory", |text| {
+        Url::parse(text).ok().filter(|url| url.scheme() == "https" && url.has_host())
+    });
+    let contact = r.checked("certificates.contact", |text| {
+        (corpus_controller::mail::is_address(text) && !text.contains('<')).then(|| text.to_owned())
+    });
+    let challenge = r.checked("certificates.challenge", |text| {
+        [ProofKind::Http01, ProofKind::Dns01].into_iter().find(|kind| kind.as_str() == text)
+    });
+    let profile = r.checked("certificates.profile", filled);
+    let root = r.optional("certificates.ca_file");
+    let key_id = r.checked("certificates.eab_key_id", filled);
+    let key = r.secret("certificates.eab_key", "certificates.eab_key_file");
+    if key_id.is_some() != key.is_some() {
+        r.fault(
+            "certificates.eab_key_id and certificates.eab_key (or certificates.eab_key_file) belong together"
+                .to_owned(),
+        );
+    }
+    let eab = key_id.zip(key).map(|(key_id, key)| ExternalAccount { key_id, key });
+    let directory = if issuer == Issuer::Acme { r.required("certificates.directory", directory) } else { directory };
+    let acme = directory.map(|directory| AcmeSettings {
+        directory: DirectorySettings { directory, contact, eab, root },
+        profile,
+        challenge: challenge.unwrap_or(ProofKind::Http01),
+    });
+    CertificateSettings { issuer, acme }
 }
 
 pub fn git(r: &mut Reader, host: String) -> Git {
@@ -92,11 +142,25 @@ pub fn git(r: &mut Reader, host: String) -> Git {
 }
 
 pub fn mail(r: &mut Reader) -> Option<Mail> {
-    let relay = r.checked("mail.relay", |text| is_relay(text).then(|| text.into()));
-    let relay = r.required("mail.relay", relay);
+    let url = r.checked("mail.relay", |text| is_relay(text).then(|| text.into()));
+    let url = r.required("mail.relay", url);
     let from = r.checked("mail.from", |text| corpus_controller::mail::is_address(text).then(|| text.to_owned()));
     let from = r.required("mail.from", from);
-    Some(Mail { relay: relay?, from: from? })
+    let starttls = r.optional("mail.starttls").unwrap_or(false);
+    let ca_file = r.optional("mail.ca_file");
+    let username = r.checked("mail.username", filled);
+    let password = r.secret("mail.password", "mail.password_file");
+    if username.is_some() != password.is_some() {
+        r.fault("mail.username and mail.password (or mail.password_file) belong together".to_owned());
+    }
+    let relay = Relay { url: url?, starttls, login: username.zip(password), ca_file };
+    if starttls && relay.url.expose_secret().starts_with("smtps:") {
+        r.fault("mail.starttls is for smtp://: smtps:// is TLS from the start".to_owned());
+    }
+    if let Err(error) = relay.check() {
+        r.fault(error.to_string());
+    }
+    Some(Mail { relay, from: from? })
 }
 
 pub fn guests(r: &mut Reader) -> Option<Guests> {

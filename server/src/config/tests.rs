@@ -18,7 +18,7 @@ fn an_empty_file_is_enough() {
     assert_eq!(settings.listen.to_string(), "127.0.0.1:8080");
     assert_eq!(settings.public_url.as_str(), "http://127.0.0.1:8080/");
     assert_eq!(settings.project_creators, ProjectCreators::Ops);
-    assert!(settings.ldap.is_none() && settings.dns.is_none() && settings.database_url.is_none());
+    assert!(settings.ldap.is_none() && settings.dns.is_empty() && settings.database_url.is_none());
 }
 
 #[test]
@@ -59,6 +59,8 @@ fn faults_say_what_to_do() {
         ("session_hours = 0", &[], &["session_hours = 0", "1 to 720"]),
         ("session_hours = -1", &[], &["session_hours = -1", "1 to 720"]),
         ("trusted_proxies = ['localhost']", &[], &["trusted_proxies", "IP addresses"]),
+        ("[audit]\nkeep_days = 29", &[], &["audit.keep_days = 29", "30 to 36500"]),
+        ("[audit]\nkeep_days = 40000", &[], &["audit.keep_days", "30 to 36500"]),
         ("[log]\nformat = 'xml'", &[], &["log.format = \"xml\"", "\"pretty\" or \"json\""]),
         ("[log]\nfilter = 'a=b=c'", &[], &["log.filter", "tracing directives"]),
         ("database_url = 'mysql://root:s3cret@h/d'", &[], &["database_url = (a secret, not shown)", "postgres://"]),
@@ -72,6 +74,27 @@ fn faults_say_what_to_do() {
         ("[ldap]\nbind_password_file = '/nowhere'", &[], &["ldap.bind_password_file: /nowhere can't be read"]),
         ("[dns]\napi_url = 'http://h'", &[], &["dns.api_key", "dns.server is missing", "dns.nameservers is missing"]),
         ("[dns]\nnameservers = ['-x']", &[], &["dns.nameservers", "host names"]),
+        ("[dns]\nresolvers = ['x']", &[], &["dns.resolvers", "addresses and ports of resolvers"]),
+        ("[dns.bind]\nkind = 'rfc2136'", &[], &["[dns.bind]: dns.key_name is missing", "dns.zones is missing"]),
+        ("[dns.bind]\nkind = 'bind'", &[], &["dns.kind = \"bind\" in [dns.bind] of corpus.toml", "\"rfc2136\""]),
+        (
+            "[dns.bind]\nkind = 'rfc2136'\nkey = ''\nlist = 1",
+            &[],
+            &["(a secret, not shown) in [dns.bind]", "unknown key dns.list"],
+        ),
+        ("[dns.'B I']\nkind = 'rfc2136'", &[], &["[dns.B I]", "DNS server"]),
+        ("[mail]\nrelay = 'http://u:s3cret@h'", &[], &["mail.relay = (a secret, not shown)", "smtps://"]),
+        ("[mail]\nrelay = 'smtp://u:s3cret@h'\nfrom = 'a@h'", &[], &["password would go to h unencrypted"]),
+        ("[mail]\nrelay = 'smtp://h?tls=opportunistic'\nfrom = 'a@h'", &[], &["no query but tls=required"]),
+        ("[mail]\nrelay = 'smtps://h'\nstarttls = true\nfrom = 'a@h'", &[], &["mail.starttls is for smtp://"]),
+        ("[mail]\nrelay = 'smtps://h'\nusername = 'u'\nfrom = 'a@h'", &[], &["mail.username and mail.password"]),
+        ("[mail]\nrelay = 'smtp://h'\nusername = 'u'\npassword = 's3cret'\nfrom = 'a@h'", &[], &["unencrypted"]),
+        ("[certificates]\nissuer = 'acme'", &[], &["certificates.directory is missing"]),
+        ("[certificates]\nissuer = 'lets'", &[], &["certificates.issuer = \"lets\"", "\"acme\""]),
+        ("[certificates]\ndirectory = 'http://h/dir'", &[], &["certificates.directory", "https://"]),
+        ("[certificates]\nchallenge = 'tls-alpn-01'", &[], &["certificates.challenge", "\"dns-01\""]),
+        ("[certificates]\ncontact = 'nobody'", &[], &["certificates.contact", "a mail address"]),
+        ("[certificates]\neab_key = 's3cret'", &[], &["certificates.eab_key_id", "belong together"]),
         ("[guests]\nnetwork = '10.5.0.0/16'", &[], &["guests.network = \"10.5.0.0/16\"", "10.5.0.1/16"]),
         ("[projects]\ncreate = 'all'", &[], &["projects.create = \"all\"", "\"ops\" or \"members\""]),
         ("[guests]\nbridge = 'a b'", &[], &["guests.bridge = \"a b\"", "interface name"]),
@@ -106,6 +129,34 @@ fn hosts_that_guests_must_not_have() {
 }
 
 #[test]
+fn several_dns_servers() {
+    let one = "api_url = 'http://h'\napi_key = 'k'\nserver = '127.0.0.1:53'\nnameservers = ['ns.example.org']\n";
+    let bind =
+        "kind = 'rfc2136'\nserver = '192.0.2.1:53'\nkey_name = 'corpus'\nkey = 'c2VjcmV0'\nzones = ['example.net']\n";
+    let names = |settings: &Settings| settings.dns.iter().map(|dns| dns.name.to_string()).collect::<Vec<_>>();
+    let both = load(&format!("[dns]\nresolvers = ['192.0.2.9:53']\n{one}[dns.bind]\n{bind}"), &[]).unwrap();
+    assert_eq!(names(&both), ["bind", "powerdns"]);
+    assert_eq!(both.resolvers.len(), 1);
+    let alone = load(&format!("[dns]\nresolvers = ['192.0.2.9:53']\n[dns.bind]\n{bind}"), &[]).unwrap();
+    assert_eq!(names(&alone), ["bind"], "resolvers alone are no server");
+    let twice = load(&format!("[dns]\n{one}[dns.powerdns]\n{bind}"), &[]).unwrap_err();
+    assert!(twice.contains("give the one of [dns.powerdns] another name"), "{twice}");
+}
+
+#[test]
+fn a_directory_of_certificates() {
+    let text = "[certificates]\nissuer = 'acme'\ndirectory = 'https://acme.example.org/dir'\ncontact = 'a@example.org'\n\
+                eab_key_id = 'kid'\neab_key = 'aHVzaA'";
+    let settings = load(text, &[]).unwrap();
+    assert!(!format!("{settings:?}").contains("aHVzaA"));
+    let acme = settings.certificates.acme.unwrap();
+    assert_eq!(acme.challenge, corpus_acme::ProofKind::Http01);
+    assert_eq!(acme.directory.directory.as_str(), "https://acme.example.org/dir");
+    assert_eq!(acme.directory.eab.unwrap().key_id, "kid");
+    assert!(load("", &[]).unwrap().certificates.acme.is_none());
+}
+
+#[test]
 fn secrets_are_not_printed() {
     let settings = load(LDAP, &[]).unwrap();
     assert!(!format!("{settings:?}").contains("hush"));
@@ -135,7 +186,10 @@ fn the_example_documents_every_key() {
     let mut table: toml::Table = uncommented.join("\n").parse().unwrap();
     for key in KEYS {
         let value = match key.name.split_once('.') {
-            Some((section, name)) => table.get(section).and_then(|section| section.get(name)),
+            // What only servers that take updates have stands in their section.
+            Some((section, name)) => table.get(section).and_then(|section| {
+                section.get(name).or_else(|| section.get("bind").and_then(|below| below.get(name)))
+            }),
             None => table.get(key.name),
         };
         let value = value.unwrap_or_else(|| panic!("{} is not in the example", key.name));
@@ -147,9 +201,16 @@ fn the_example_documents_every_key() {
         };
         assert!(fits, "{} = {value}", key.name);
     }
-    for (section, file) in [("ldap", "bind_password_file"), ("dns", "api_key_file")] {
+    for (section, file) in [
+        ("ldap", "bind_password_file"),
+        ("dns", "api_key_file"),
+        ("mail", "password_file"),
+        ("certificates", "eab_key_file"),
+    ] {
         table.get_mut(section).unwrap().as_table_mut().unwrap().remove(file).unwrap();
     }
+    let bind = table.get_mut("dns").unwrap().as_table_mut().unwrap().get_mut("bind").unwrap();
+    bind.as_table_mut().unwrap().remove("key_file").unwrap();
     Settings::from_parts(Some((Path::new("corpus.example.toml"), table)), std::iter::empty()).unwrap();
     let as_given: toml::Table = text.parse().unwrap();
     Settings::from_parts(Some((Path::new("corpus.example.toml"), as_given)), std::iter::empty()).unwrap();

@@ -13,6 +13,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use corpus_api::tokens::TokenText;
 use corpus_api::{Principal, Problem};
+use corpus_domain::Door;
 use tower_sessions::Session;
 
 use super::PREFIX;
@@ -76,7 +77,7 @@ async fn who(web: &Web, session: &Session, request: &mut Request) -> Result<Prin
     if !request.headers().contains_key(AUTHORIZATION) {
         let found = member::principal(web, session).await.map_err(|error| told(&error))?;
         let why = "Send a token as Authorization: Bearer corpus_…; members make them on the page Tokens.";
-        return found.ok_or_else(|| Problem::unauthenticated(why).into());
+        return found.map(|who| who.by(Door::Api)).ok_or_else(|| Problem::unauthenticated(why).into());
     }
     let address = member::address(&web.settings, request.extensions(), request.headers());
     let text = bearer(request.headers()).ok_or_else(|| Denial::from(wrong()))?;

@@ -1,7 +1,8 @@
 //! How pages and islands ask: any operation, in this process, through the gate.
 
-use corpus_api::{Input, Operation, Principal, Problem};
-use corpus_app::{Answer, Answers, Boxed, Untyped};
+use corpus_api::notices::NoticeOf;
+use corpus_api::{Input, Operation, Principal, Problem, Role, Scope};
+use corpus_app::{Allowed, Answer, Answers, Boxed, Untyped};
 use corpus_controller::{Ask, Controller, Handle};
 use serde_json::Value;
 
@@ -27,6 +28,14 @@ impl Answers for Gate {
         }
         corpus_api::each_operation!(by_type);
         Box::pin(async { Err(Problem::internal("This is no operation.")) })
+    }
+
+    fn saw(&self, who: &Principal, of: NoticeOf) {
+        self.0.saw(who, of);
+    }
+
+    fn may<'a>(&'a self, who: &'a Principal, needs: Role, about: Scope) -> Allowed<'a> {
+        Box::pin(async move { self.0.may(who, needs, &about).await })
     }
 
     fn by_id<'a>(&'a self, who: &'a Principal, id: &'a str, given: Input) -> Untyped<'a> {

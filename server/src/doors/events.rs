@@ -9,6 +9,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::Router;
 use axum::extract::rejection::RawPathParamsRejection;
 use axum::extract::{RawPathParams, RawQuery, Request, State};
 use axum::http::HeaderMap;
@@ -16,22 +17,19 @@ use axum::http::header::{HeaderName, HeaderValue, RETRY_AFTER};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use axum::{Extension, Router};
 use corpus_api::stream::{Followed, Stream};
-use corpus_api::tokens::TokenText;
 use corpus_api::{Input, Principal, Problem};
 use corpus_controller::{Controller, HandleStream, Result};
 use corpus_database::beside;
 use corpus_domain::UserId;
 use futures::StreamExt;
-use tower_sessions::{Session, session};
+use tower_sessions::session;
 use url::form_urlencoded;
 
-use super::admit::Bearer;
 use super::json::Refused;
+use super::proof::Proof;
 use crate::member::Who;
 use crate::pages;
-use crate::sessions::Store;
 use crate::shares::{Full, Limits, Share, Shares};
 use crate::web::Web;
 
@@ -86,7 +84,6 @@ async fn follow<S: Stream + Clone>(
     State(web): State<Web>,
     path: std::result::Result<RawPathParams, RawPathParamsRejection>,
     RawQuery(query): RawQuery,
-    session: Option<Extension<Session>>,
     request: Request,
 ) -> std::result::Result<Response, Refused>
 where
@@ -94,10 +91,7 @@ where
 {
     let who = Who::of(request.extensions()).ok_or_else(|| Problem::unauthenticated(""))?;
     let what: S = read(&path.map_err(|_| Problem::not_found(""))?, query.as_deref(), request.headers())?;
-    let proof = match request.extensions().get::<Bearer>() {
-        Some(Bearer(token)) => Proof::Token(token.clone()),
-        None => Proof::Session(session.and_then(|Extension(session)| session.id())),
-    };
+    let proof = Proof::of(request.extensions());
     let place = match web.streams.take(who.id, proof.browser()) {
         Ok(place) => place,
         Err(full) => return Ok(no_place(full)),
@@ -145,32 +139,6 @@ fn no_place(full: Full) -> Response {
     let mut response = Refused(problem).into_response();
     response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("15"));
     response
-}
-
-/// What the member came with.
-enum Proof {
-    Session(Option<session::Id>),
-    Token(TokenText),
-}
-
-impl Proof {
-    const fn browser(&self) -> Option<session::Id> {
-        match self {
-            Self::Session(session) => *session,
-            Self::Token(_) => None,
-        }
-    }
-
-    /// The member as they are now, if it still counts.
-    async fn principal(&self, web: &Web, who: &Principal) -> Result<Option<Principal>> {
-        match self {
-            Self::Token(token) => web.controller.principal_of_token(token.expose()).await,
-            Self::Session(Some(session)) if matches!(Store::new(web.db.clone()).holds(*session).await, Ok(false)) => {
-                Ok(None)
-            }
-            Self::Session(_) => web.controller.principal(who.id).await,
-        }
-    }
 }
 
 /// Waits until the session or the token has ended, or the member may not see it any more: disabled, or

@@ -1,4 +1,4 @@
-//! The door of plain HTML forms: 303 when it is done, else the page again with all that is wrong.
+//! The door of plain HTML forms: 303 when it is done, else to the page again, with all that is wrong.
 //!
 //! A form is sent to the path of its operation, as the API has it, and says in hidden fields which page
 //! shows it (`_page`, `_form`), where to go afterwards (`_next`), what makes it one request however often
@@ -14,6 +14,7 @@ use corpus_api::{Input, Method, Problem, Reply, Wrong};
 use corpus_app::{Failure, FormState};
 use corpus_controller::{Ask, Controller, Handle, Key};
 
+use super::export::{self, Place};
 use crate::forms::{MemberForm, see_other};
 use crate::member::local_path;
 use crate::pages::Extra;
@@ -39,14 +40,19 @@ pub async fn take<O: Ask>(sent: MemberForm) -> Response
 where
     Controller: Handle<O>,
 {
-    match ask::<O>(&sent).await {
-        Ok(answer) if O::Output::SECRET => show(&sent, &answer).await,
-        Ok(answer) => see_other(&next(&sent, &answer)),
-        Err(problem) => refuse::<O>(&sent, &problem).await,
+    let (answer, place) = match ask::<O>(&sent).await {
+        Ok(answered) => answered,
+        Err(problem) => return refuse::<O>(&sent, &problem).await,
+    };
+    sent.went_through().await;
+    if let Some(file) = answer.file() {
+        let MemberForm { posted, who } = sent;
+        return export::answer(file, place, posted.web, who, posted.proof);
     }
+    if O::Output::SECRET { show(&sent, &answer).await } else { see_other(&next(&sent, &answer)) }
 }
 
-async fn ask<O: Ask>(sent: &MemberForm) -> Result<O::Output, Problem>
+async fn ask<O: Ask>(sent: &MemberForm) -> Result<(O::Output, Option<Place>), Problem>
 where
     Controller: Handle<O>,
 {
@@ -65,7 +71,8 @@ where
     let given = fields.pairs().iter().filter(|(name, _)| !is_own(name)).cloned();
     let operation = Input::form(given.chain(sent.posted.path_values())).read::<O>().map_err(Problem::wrong)?;
     let key: Option<Key> = fields.text("_id").map(str::parse).transpose()?;
-    sent.posted.web.controller.call(&sent.who, operation, key).await
+    let place = export::place::<O::Output>(&sent.posted.web, &sent.who)?;
+    Ok((sent.posted.web.controller.call(&sent.who, operation, key).await?, place))
 }
 
 /// Where to go: to what the form says, else to what was made, else back.
@@ -88,12 +95,13 @@ async fn show(sent: &MemberForm, answer: &impl Reply) -> Response {
 }
 
 async fn refuse<O: Ask>(sent: &MemberForm, problem: &Problem) -> Response {
-    if matches!(problem.status, 403 | 404) {
+    let shown_at = sent.posted.page().filter(|_| !matches!(problem.status, 403 | 404));
+    let Some(page) = shown_at else {
         return sent.posted.render(&page(sent), Extra::failure(Failure::from(problem))).await;
-    }
+    };
     let fields = &sent.posted.fields;
     let mut values = fields.shown();
     values.retain(|(name, _)| !is_secret::<O>(name));
     let state = FormState::new(fields.raw("_form"), values).with_problem(problem);
-    sent.posted.show(&page(sent), state).await
+    sent.show(&page, state).await
 }

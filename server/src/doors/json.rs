@@ -5,7 +5,7 @@
 
 use axum::body::Bytes;
 use axum::extract::rejection::{BytesRejection, RawPathParamsRejection};
-use axum::extract::{RawPathParams, RawQuery, Request, State};
+use axum::extract::{DefaultBodyLimit, RawPathParams, RawQuery, Request, State};
 use axum::http::header::{
     ALLOW, CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_MATCH, IF_NONE_MATCH, LINK, LOCATION, RETRY_AFTER,
 };
@@ -19,12 +19,11 @@ use corpus_api::{Input, Method, Operation, Place, Plain, Problem, Reply, strict}
 use corpus_controller::{Ask, Controller, Handle, Key};
 use url::form_urlencoded;
 
-use super::PREFIX;
+use super::proof::Proof;
+use super::{PREFIX, export};
+use crate::bounded;
 use crate::member::Who;
 use crate::web::Web;
-
-/// The largest body of a request.
-pub const BODY_LIMIT: usize = 256 * 1024;
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
@@ -40,7 +39,10 @@ where
         Method::Put => MethodFilter::PUT,
         Method::Delete => MethodFilter::DELETE,
     };
-    router.route(meta.path, on(method, ask::<O>))
+    let route = on(method, ask::<O>);
+    // What bounds it is `bounded`.
+    let route = if meta.file.is_some() { route.layer(DefaultBodyLimit::disable()) } else { route };
+    router.route(meta.path, route)
 }
 
 /// The description of the API.
@@ -72,6 +74,7 @@ async fn ask<O: Ask>(
     path: Result<RawPathParams, RawPathParamsRejection>,
     RawQuery(query): RawQuery,
     headers: HeaderMap,
+    proof: Proof,
     body: Result<Bytes, BytesRejection>,
 ) -> Result<Response, Refused>
 where
@@ -81,8 +84,12 @@ where
     let asked = Asked { path, query, headers, body };
     let operation: O = asked.read()?;
     let key = key(&asked.headers)?;
+    let place = export::place::<O::Output>(&web, &who)?;
     let output = web.controller.call(&who, operation, key).await?;
-    Ok(answer::<O>(&output, &asked))
+    match output.file() {
+        Some(file) => Ok(export::answer(file, place, web, who, proof)),
+        None => Ok(answer::<O>(&output, &asked)),
+    }
 }
 
 impl Asked {
@@ -120,15 +127,31 @@ impl Asked {
 
     fn body(&self, meta: &Plain, input: &mut Input) -> Result<(), Problem> {
         let body = self.body.as_ref().map_err(|rejection| match rejection.status() {
-            StatusCode::PAYLOAD_TOO_LARGE => too_large(),
+            StatusCode::PAYLOAD_TOO_LARGE => too_large(bounded::limit(meta)),
             _ => Problem::malformed("The body did not arrive whole."),
         })?;
         if body.is_empty() {
             return Ok(());
         }
         let kind = self.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-        if !kind.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("application/json") {
-            return Err(Problem::media_type("The body is read as JSON: say Content-Type: application/json."));
+        let kind = kind.split(';').next().unwrap_or_default().trim();
+        if let Some(file) = meta.file.filter(|file| file.media_types.iter().any(|one| kind.eq_ignore_ascii_case(one))) {
+            if body.len() > file.limit {
+                return Err(too_large(file.limit));
+            }
+            let text = std::str::from_utf8(body).map_err(|error| {
+                Problem::malformed(format!(
+                    "The body is read as UTF-8, and is none from byte {} on.",
+                    error.valid_up_to()
+                ))
+            })?;
+            input.text(file.field, text);
+            return Ok(());
+        }
+        if !kind.eq_ignore_ascii_case("application/json") {
+            let or = meta.file.map(|file| format!(", or as {}", file.media_types.join(" or "))).unwrap_or_default();
+            let why = format!("The body is read as JSON{or}: say Content-Type: application/json.");
+            return Err(Problem::media_type(why));
         }
         let fields = strict::object(body).map_err(Problem::malformed)?;
         for field in fields.keys() {
@@ -139,9 +162,9 @@ impl Asked {
     }
 }
 
-/// The problem of a body that is larger than any request needs.
-pub fn too_large() -> Problem {
-    Problem::too_large(format!("A request has {} KiB at most.", BODY_LIMIT / 1024))
+/// The problem of a body that is larger than its request needs.
+pub fn too_large(limit: usize) -> Problem {
+    Problem::too_large(format!("A request has {} KiB at most here.", limit / 1024))
 }
 
 fn key(headers: &HeaderMap) -> Result<Option<Key>, Problem> {
@@ -192,6 +215,7 @@ fn next_link<O: Operation>(asked: &Asked, cursor: &str) -> String {
 /// is a problem too.
 pub async fn as_problems(request: Request, next: Next) -> Response {
     let is_api = request.uri().path().starts_with(PREFIX);
+    let limit = bounded::limit_of(request.method(), request.uri().path());
     let response = next.run(request).await;
     let status = response.status();
     if !is_api || !(status.is_client_error() || status.is_server_error()) || is_problem(&response) {
@@ -202,7 +226,7 @@ pub async fn as_problems(request: Request, next: Next) -> Response {
         StatusCode::FORBIDDEN => Problem::forbidden("The request came from another site."),
         StatusCode::NOT_FOUND => Problem::not_found(""),
         StatusCode::METHOD_NOT_ALLOWED => Problem::method_not_allowed(""),
-        StatusCode::PAYLOAD_TOO_LARGE => too_large(),
+        StatusCode::PAYLOAD_TOO_LARGE => too_large(limit),
         StatusCode::TOO_MANY_REQUESTS => Problem::too_many_requests("Send fewer at once, and try again."),
         StatusCode::SERVICE_UNAVAILABLE => Problem::unavailable("Try again in a moment."),
         status if status.is_client_error() => Problem::malformed("The request did not arrive whole, or not in time."),

@@ -3,15 +3,17 @@
 //! [`json`] is the API, which [`admit`] stands before, [`form`] takes plain HTML forms, [`events`] is what can
 //! be followed, [`answers`] is how pages ask, and [`mod@ask`] how their islands do. What they have in common
 //! is `corpus_api`: where an operation lives, how it is read and who may. [`oauth`] is how programs come to a
-//! token.
+//! token, and [`export`] how a list is answered as a file.
 
 pub mod admit;
 pub mod answers;
 pub mod ask;
 pub mod events;
+pub mod export;
 pub mod form;
 pub mod json;
 pub mod oauth;
+pub mod proof;
 
 /// Where the API begins.
 pub const PREFIX: &str = "/api/v1";

@@ -19,7 +19,7 @@ use corpus_api::Problem;
 use corpus_api::tokens::{CreateToken, NewToken, RevokeToken, TokenBytes};
 use corpus_api::words::Label;
 use corpus_controller::{Error, Standing};
-use corpus_domain::Grant;
+use corpus_domain::{Door, Grant};
 use serde_json::{Value, json};
 
 use crate::forms::Form;
@@ -169,8 +169,8 @@ async fn for_password(posted: &Form) -> Result<NewToken, Refused> {
     let password = password.ok_or_else(|| Refused::new("invalid_request", "username and password are needed."))?;
     let person = web.login.sign_in(login, &password, None, posted.address).await?;
     let (realm, login) = (person.realm, person.login.clone());
-    let id = web.controller.sign_in(person.into(), &posted.address.to_string()).await?;
-    let who = web.controller.principal(id).await?.ok_or(Refusal::Disabled)?;
+    let id = web.controller.sign_in_by(Door::Api, person.into(), &posted.address.to_string()).await?;
+    let who = web.controller.principal(id).await?.ok_or(Refusal::Disabled)?.by(Door::Api);
     let days = DAYS.parse().ok();
     let asked = CreateToken { name, scope, days, until: None, replace: Some(true) };
     let new = web.controller.call(&who, asked, None).await?;

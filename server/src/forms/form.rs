@@ -1,24 +1,26 @@
-//! A form that was sent, and the three answers to it: elsewhere (303), the page again with
-//! what is wrong, or a failure page.
+//! A form that was sent, and the answers to it: elsewhere (303), or a page.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::str::FromStr;
 use std::time::Duration;
 
 use axum::RequestExt;
 use axum::body::Bytes;
 use axum::extract::{FromRequest, Path, Request};
-use axum::http::header::CONNECTION;
+use axum::http::header::{self, CONNECTION};
 use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::{IntoResponse, Redirect, Response};
-use corpus_api::{Denied, Principal};
-use corpus_app::{Failure, FormState};
-use corpus_controller::Error;
+use corpus_api::Principal;
+use corpus_app::FormState;
 use tokio::time::timeout;
+use url::Url;
+use uuid::Uuid;
 
-use super::read::{Fields, Reading};
-use crate::member::{self, Who};
+use super::ended;
+use super::kept::{self, Place};
+use super::read::Fields;
+use crate::doors::proof::Proof;
+use crate::member::{self, Who, local_path};
 use crate::pages::{self, Extra};
 use crate::web::Web;
 
@@ -31,12 +33,16 @@ pub struct Form {
     pub web: Web,
     /// The request's headers.
     pub headers: HeaderMap,
+    /// The path that it was sent to.
+    pub path: String,
     /// The form's fields.
     pub fields: Fields,
     /// Where it comes from.
     pub address: IpAddr,
     /// Who sent it, if signed in.
     pub who: Option<Principal>,
+    /// What they came with.
+    pub proof: Proof,
     params: HashMap<String, String>,
 }
 
@@ -48,36 +54,18 @@ pub struct MemberForm {
     pub who: Principal,
 }
 
-/// Why a form is refused.
-#[derive(Debug)]
-pub enum Rejection {
-    /// Fields are wrong.
-    Fields(Vec<(&'static str, String)>),
-    /// The controller says no.
-    Operation(Error),
-}
-
-impl<E: Into<Error>> From<E> for Rejection {
-    fn from(error: E) -> Self {
-        Self::Operation(error.into())
-    }
-}
-
-/// What became of a form: the path to go to, or why not.
-pub type Done = Result<String, Rejection>;
-
 impl FromRequest<Web> for Form {
     type Rejection = Response;
 
     async fn from_request(mut request: Request, web: &Web) -> Result<Self, Response> {
-        let headers = request.headers().clone();
+        let (headers, path) = (request.headers().clone(), request.uri().path().to_owned());
         let address = member::address(&web.settings, request.extensions(), &headers);
-        let who = Who::of(request.extensions());
+        let (who, proof) = (Who::of(request.extensions()), Proof::of(request.extensions()));
         let params = request.extract_parts::<Path<HashMap<String, String>>>().await;
         let params = params.map(|Path(params)| params).unwrap_or_default();
         let body = timeout(BODY_WITHIN, Bytes::from_request(request, web)).await.map_err(|_| too_slow())?;
         let fields = Fields::parse(&body.map_err(IntoResponse::into_response)?);
-        Ok(Self { web: web.clone(), headers, fields, address, who, params })
+        Ok(Self { web: web.clone(), headers, path, fields, address, who, proof, params })
     }
 }
 
@@ -88,7 +76,7 @@ impl FromRequest<Web> for MemberForm {
         let posted = Form::from_request(request, web).await?;
         match posted.who.clone() {
             Some(who) => Ok(Self { posted, who }),
-            None => Err(Redirect::to("/login").into_response()),
+            None => Err(ended::sign_in_first(&posted).await),
         }
     }
 }
@@ -97,6 +85,26 @@ impl Form {
     /// The values of the path.
     pub fn path_values(&self) -> impl Iterator<Item = (String, String)> + '_ {
         self.params.iter().map(|(name, value)| (name.clone(), value.clone()))
+    }
+
+    /// The page that shows the form: as the form says, else as the browser does.
+    pub fn page(&self) -> Option<String> {
+        let said = self.fields.text("_page").map(|page| kept::split(local_path(page)).0);
+        said.or_else(|| self.sent_from().map(|(page, _)| page))
+    }
+
+    /// Which form of the page it is. One that says no page is told apart by where it is sent.
+    pub fn name(&self) -> &str {
+        if self.fields.text("_page").is_some() { self.fields.raw("_form") } else { &self.path }
+    }
+
+    /// The page of ours that it was sent from, as the browser says, and which form was shown again there.
+    fn sent_from(&self) -> Option<(String, Option<Uuid>)> {
+        let from = Url::parse(self.headers.get(header::REFERER)?.to_str().ok()?).ok()?;
+        let host = self.headers.get(header::HOST).and_then(|host| host.to_str().ok());
+        let is_ours = from.origin() == self.web.settings.public_url.origin() || host == Some(from.authority());
+        let page = from.query().map_or_else(|| from.path().to_owned(), |query| format!("{}?{query}", from.path()));
+        is_ours.then(|| kept::split(local_path(&page)))
     }
 
     /// Shows a page with the form in the given state.
@@ -117,62 +125,29 @@ impl Form {
 }
 
 impl MemberForm {
-    /// An id in the path; what is no id is not found.
-    pub fn id<T: FromStr>(&self, name: &str) -> Result<T, Rejection> {
-        let given = self.posted.params.get(name).and_then(|text| text.parse().ok());
-        given.ok_or_else(|| Rejection::from(Denied::NotFound))
-    }
-
     /// The text of a part of the path, for building the path of a page.
     pub fn param(&self, name: &str) -> &str {
         self.posted.params.get(name).map_or("", String::as_str)
     }
 
-    /// The fields, to be read.
-    pub const fn read(&self) -> Reading<'_> {
-        Reading::of(&self.posted.fields)
-    }
-
-    /// Reads the only field of a form.
-    pub fn only<T: FromStr<Err: std::fmt::Display>>(&self, name: &'static str) -> Result<T, Rejection> {
-        let mut reading = self.read();
-        let value = reading.required(name);
-        reading.finish()?;
-        value.ok_or_else(|| Rejection::from(Denied::NotFound))
-    }
-
-    /// Checks that the name of what is about to go was typed in the field `confirm`.
-    pub fn confirmed(&self, name: &str) -> Result<(), Rejection> {
-        if self.posted.fields.text("confirm").is_some_and(|typed| typed.eq_ignore_ascii_case(name)) {
-            return Ok(());
-        }
-        Err(Rejection::Fields(vec![("confirm", format!("Type {name} to confirm."))]))
-    }
-
-    /// Answers: 303 when done, else the page of the form again with what is wrong.
-    pub async fn answer(&self, page: &str, form: &str, done: Done) -> Response {
-        match done {
-            Ok(path) => see_other(&path),
-            Err(fault) => self.refuse(page, form, fault).await,
+    /// Shows the form again, at an address of its own: Back leads there, and a reload sends nothing.
+    pub async fn show(&self, page: &str, state: FormState) -> Response {
+        match kept::keep(&self.posted.web, self.who.id, &self.place(page), &state).await {
+            Some(address) => see_other(&address),
+            None => self.posted.show(page, state).await,
         }
     }
 
-    /// The page of the form again with what is wrong; a failure page for what may not be seen or done.
-    pub async fn refuse(&self, page: &str, form: &str, fault: Rejection) -> Response {
-        let state = self.posted.state(form);
-        match fault {
-            Rejection::Fields(errors) => {
-                let add = |state: FormState, (field, message): (&str, String)| state.error(field, message);
-                self.posted.show(page, errors.into_iter().fold(state, add)).await
-            }
-            Rejection::Operation(error @ Error::Denied(_)) => {
-                self.posted.render(page, Extra::failure(Failure::from(&error))).await
-            }
-            Rejection::Operation(error) => {
-                pages::log_failure(&error);
-                self.posted.show(page, state.with_error(&error)).await
-            }
+    /// What it was before it went through is shown to nobody again.
+    pub async fn went_through(&self) {
+        if let Some(page) = self.posted.page() {
+            kept::forget(&self.posted.web, self.who.id, &self.place(&page)).await;
         }
+    }
+
+    fn place(&self, page: &str) -> Place {
+        let again = self.posted.sent_from().and_then(|(_, again)| again);
+        Place { page: page.to_owned(), form: self.posted.name().to_owned(), again }
     }
 }
 

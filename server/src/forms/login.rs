@@ -6,13 +6,13 @@ use axum::response::Response;
 use secrecy::SecretString;
 use tower_sessions::Session;
 
-use super::Form;
 use super::form::see_other;
+use super::{Form, ended};
 use crate::login::{Person, Realm, Refusal};
-use crate::member::local_path;
 use crate::sessions;
 
-/// Signs a member in: 303 to where they were going, or the login page with why not.
+/// Signs a member in: 303 to where they were going, to the form that they sent when their session had ended, or
+/// the login page with why not.
 pub async fn sign_in(session: Session, posted: Form) -> Response {
     let login = posted.fields.raw("login").trim();
     let password = posted.fields.secret("password");
@@ -52,7 +52,11 @@ async fn enter(session: &Session, posted: &Form, person: Person, password: &Secr
         tracing::error!(%error, "a session could not be kept");
         return posted.show("/login", posted.state("").message("The database does not answer.").status(503)).await;
     }
-    see_other(local_path(posted.fields.raw("next")))
+    let mut response = ended::go_on(posted, (id, epoch)).await;
+    if let Some(entered) = sessions::Entered::new(&posted.web.settings, id) {
+        response.extensions_mut().insert(entered);
+    }
+    response
 }
 
 async fn incomplete(posted: &Form) -> Response {

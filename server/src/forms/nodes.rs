@@ -21,10 +21,10 @@ const SECOND_STEP_FIELDS: [&str; 2] = ["step", "password"];
 /// Reads the key of a host that is to be linked; `step` is `probe`, or `back` from the second.
 pub async fn probe(sent: MemberForm) -> Response {
     if sent.posted.fields.raw("step") == "back" {
-        return sent.posted.show(LINK, without_key(&sent.posted, "")).await;
+        return sent.show(LINK, without_key(&sent.posted, "")).await;
     }
     match probed(&sent).await {
-        Ok(seen) => sent.posted.show(LINK, with_key(&sent.posted, "", seen)).await,
+        Ok(seen) => sent.show(LINK, with_key(&sent.posted, "", seen)).await,
         Err(problem) => refuse(&sent, LINK, "", &problem).await,
     }
 }
@@ -54,7 +54,7 @@ async fn probed(sent: &MemberForm) -> Result<HostKey, Problem> {
 pub async fn probe_again(sent: MemberForm) -> Response {
     let page = format!("/nodes/{}", sent.param("node"));
     match probed_again(&sent).await {
-        Ok(seen) => sent.posted.show(&page, with_key(&sent.posted, "host-key", seen)).await,
+        Ok(seen) => sent.show(&page, with_key(&sent.posted, "host-key", seen)).await,
         Err(problem) => refuse(&sent, &page, "host-key", &problem).await,
     }
 }
@@ -71,7 +71,7 @@ async fn refuse(sent: &MemberForm, page: &str, form: &str, problem: &Problem) ->
     if matches!(problem.status, 403 | 404) {
         return sent.posted.render(page, Extra::failure(Failure::from(problem))).await;
     }
-    sent.posted.show(page, sent.posted.state(form).with_problem(problem)).await
+    sent.show(page, sent.posted.state(form).with_problem(problem)).await
 }
 
 /// The form with the key that the host showed.

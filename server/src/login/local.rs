@@ -8,7 +8,7 @@ use std::sync::{Arc, LazyLock};
 use argon2::password_hash::{PasswordHasher, PasswordVerifier};
 use argon2::{Argon2, PasswordHash};
 use corpus_controller::store::{self, Db};
-use corpus_domain::UserName;
+use corpus_domain::{Door, UserName};
 use rand::RngExt;
 use rand::distr::Alphanumeric;
 use secrecy::{ExposeSecret, SecretString};
@@ -91,8 +91,10 @@ impl Accounts {
             None => 0,
         };
         let detail = serde_json::json!({ "sessions": ended });
-        let entry = store::audit::Entry { action: "password.reset", subject: ADMIN, subject_id: id, detail };
-        store::audit::write_as(&mut tx, None, "command line", entry).await?;
+        let entry = store::audit::Entry::new("password.reset", ADMIN).detail(detail);
+        let entry = id.into_iter().fold(entry, store::audit::Entry::id);
+        let author = store::audit::Author::new(None, "command line", Door::CommandLine);
+        store::audit::write(&mut tx, author, entry).await?;
         tx.commit().await?;
         Ok(password)
     }

@@ -48,6 +48,12 @@ async fn strangers_are_answered_as_described(pool: PgPool) {
     ask(&pool, "stranger").await;
 }
 
+#[sqlx::test(migrations = "../migrations")]
+#[ignore = "needs schemathesis"]
+async fn robots_are_answered_as_described(pool: PgPool) {
+    ask(&pool, "robot").await;
+}
+
 fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
 }
@@ -90,15 +96,24 @@ async fn ask(pool: &PgPool, role: &str) {
     server.stop().await;
 }
 
-/// A token that may do all that its member may.
+/// A token that may do all that its member may; or that of a robot which a maintainer made.
 async fn token(server: &Running, pool: &PgPool, role: &str) -> String {
-    let member = member(pool, role).await;
+    let member = member(pool, if role == "robot" { "maintainer" } else { role }).await;
     let (cookie, _) = crate::crowd::sessions(pool, &[(member, role == "ops")]).await.remove(0);
-    let url = format!("{}/api/v1/tokens", server.url);
-    let wanted = json!({ "name": "contract", "scope": "all", "days": 1 });
-    let request = server.client.post(url).header("cookie", cookie).header("origin", &server.url);
-    let made: Value = request.json(&wanted).send().await.unwrap().json().await.unwrap();
-    made.get("token").and_then(Value::as_str).unwrap_or_else(|| panic!("{made}")).to_owned()
+    let make = async |path: &str, wanted: Value| -> Value {
+        let url = format!("{}/api/v1{path}", server.url);
+        let request = server.client.post(url).header("cookie", &cookie).header("origin", &server.url);
+        request.json(&wanted).send().await.unwrap().json().await.unwrap()
+    };
+    let answer = if role == "robot" {
+        let robot = json!({ "robot": "ci", "role": "maintainer", "environments": ["dev", "staging"] });
+        make("/projects/atlas/robots", robot).await;
+        let wanted = json!({ "name": "contract", "scope": "operate", "days": 1 });
+        make("/projects/atlas/robots/ci/tokens", wanted).await
+    } else {
+        make("/tokens", json!({ "name": "contract", "scope": "all", "days": 1 })).await
+    };
+    answer.get("token").and_then(Value::as_str).unwrap_or_else(|| panic!("{answer}")).to_owned()
 }
 
 /// A member with this role in one project, and none in others.

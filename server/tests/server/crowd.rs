@@ -58,9 +58,13 @@ pub async fn seed(db: &PgPool) -> Place {
         "/jobs".into(),
         format!("/jobs/{job}"),
         "/keys".into(),
+        "/notices".into(),
         "/mail".into(),
+        "/audit".into(),
+        "/docs?q=guest".into(),
+        "/docs/operating".into(),
     ];
-    let of_ops = ["/nodes/link".to_owned(), "/projects/new".into(), format!("/nodes/{node}/unlink"), "/audit".into()];
+    let of_ops = ["/nodes/link".to_owned(), "/projects/new".into(), format!("/nodes/{node}/unlink")];
     let paths = pages.into_iter().map(|path| (path, false)).chain(of_ops.into_iter().map(|path| (path, true)));
     Place { members: members.fetch_all(db).await.unwrap(), paths: paths.collect(), job: job.parse().unwrap() }
 }

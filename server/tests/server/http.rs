@@ -13,8 +13,29 @@ async fn who_is_not_signed_in_is_sent_to_the_login_page(pool: PgPool) {
     let stream = server.get("/jobs/01890000-0000-7000-8000-000000000000/events", "").await;
     assert_eq!(stream.status().as_u16(), 401);
     let posted = server.post("/keys", "", &[("line", "x")]).await;
-    assert_eq!((posted.status().as_u16(), header(&posted, "location")), (303, "/login"));
+    assert_eq!(posted.status().as_u16(), 401);
+    assert!(posted.text().await.unwrap().contains("Sign in"));
     assert_eq!(server.get("/login", "").await.status().as_u16(), 200);
+    server.stop().await;
+}
+
+#[sqlx::test(migrations = "../migrations")]
+async fn the_documentation_is_for_who_is_signed_in(pool: PgPool) {
+    let server = Running::start(&pool, "").await;
+    let answer = server.get("/docs/operating", "").await;
+    assert_eq!((answer.status().as_u16(), header(&answer, "location")), (303, "/login?next=%2Fdocs%2Foperating"));
+    let cookie = server.as_admin().await;
+    for (path, expected) in [("/docs", "Operating Corpus"), ("/docs/operating", "<h2 id=\"drift-and-repair\">")] {
+        let page = server.get(path, &cookie).await;
+        assert_eq!(page.status().as_u16(), 200, "{path}");
+        assert!(header(&page, "content-security-policy").contains("style-src 'self';"), "{path}");
+        assert!(page.text().await.unwrap().contains(expected), "{path}");
+    }
+    let found = server.get("/docs?q=seal+key", &cookie).await.text().await.unwrap();
+    assert!(found.contains("<mark>seal") && found.contains("/docs/operating#passwords-and-keys"), "{found}");
+    for nothing in ["/docs/operating.md", "/docs/openapi.json", "/docs/..%2FREADME", "/docs/api/tokens"] {
+        assert_eq!(server.get(nothing, &cookie).await.status().as_u16(), 404, "{nothing}");
+    }
     server.stop().await;
 }
 
@@ -162,6 +183,69 @@ async fn a_form_of_another_site_is_refused(pool: PgPool) {
 }
 
 #[sqlx::test(migrations = "../migrations")]
+async fn only_a_page_without_words_of_others_is_compressed(pool: PgPool) {
+    let server = Running::start(&pool, "").await;
+    let cookie = server.as_admin().await;
+    let asked = |request: reqwest::RequestBuilder| request.header(COOKIE, &cookie).header("accept-encoding", "gzip");
+    sqlx::query("insert into projects (id, name) values (gen_random_uuid(), 'atlas')").execute(&pool).await.unwrap();
+    let of_links = ["/tokens/words/delete", "/keys/words/delete", "/notices/words/read", "/names/words/delete"]
+        .into_iter()
+        .chain(["/projects/atlas/members/words", "//guests", "/guests/", "/guests?q=a", "/api/v1/guests"]);
+    let own = ["/", "/guests", "/docs", "/docs/operating", "/tokens", "/projects/atlas"].map(|path| (path, true, 200));
+    let nowhere = ["/words", "/projects/words", "/docs/no-words", "/api/words"].map(|path| (path, false, 404));
+    for (path, compressed, status) in own.into_iter().chain(of_links.map(|path| (path, false, 200))).chain(nowhere) {
+        let answer = asked(server.client.get(format!("{}{path}", server.url))).send().await.unwrap();
+        assert_eq!(answer.status().as_u16(), status, "{path}");
+        assert_eq!(header(&answer, "content-encoding") == "gzip", compressed, "{path}");
+        assert_eq!(header(&answer, "vary").contains("accept-encoding"), compressed, "{path}");
+    }
+    let form = asked(server.client.post(format!("{}/tokens", server.url))).header(ORIGIN, &server.url);
+    let shown = form
+        .header("content-type", "application/x-www-form-urlencoded")
+        .body("name=ci&scope=read&days=1&_page=/tokens");
+    let shown = shown.send().await.unwrap();
+    assert_eq!(header(&shown, "content-encoding"), "", "what may show a secret is sent as it is");
+    assert!(shown.text().await.unwrap().contains("corpus_"), "the token is in it");
+    server.stop().await;
+}
+
+#[sqlx::test(migrations = "../migrations")]
+async fn a_notice_is_read_by_looking_at_its_job(pool: PgPool) {
+    let server = Running::start(&pool, "").await;
+    let cookie = server.as_admin().await;
+    let job = "insert into jobs (id, kind, title, params, dag, state, created_by, ended_at)
+        select gen_random_uuid(), 'node_repair', 'Repair node', '{}', '{}', 'done', id, now() from users returning id";
+    let job: uuid::Uuid = sqlx::query_scalar(job).fetch_one(&pool).await.unwrap();
+    let news = json!({ "type": "job", "job": job, "kind": "node_repair", "title": "Repair node", "state": "done", "reason": null });
+    let notice = "insert into notices (id, user_id, event, news, for_ops)
+        select gen_random_uuid(), id, $1, $2, true from users";
+    let notice = sqlx::query(notice).bind(format!("job:{job}:done:0")).bind(news);
+    notice.execute(&pool).await.unwrap();
+    let read = async || {
+        let read = sqlx::query_scalar::<_, bool>("select read_at is not null from notices");
+        read.fetch_one(&pool).await.unwrap()
+    };
+    // What a browser fetches for later, or for a window that nobody sees, is looked at by nobody.
+    for (name, value) in [("sec-purpose", "prefetch"), ("corpus-unseen", "1")] {
+        let asked = server.client.get(format!("{}/jobs/{job}", server.url)).header(COOKIE, &cookie).header(name, value);
+        assert_eq!(asked.send().await.unwrap().status().as_u16(), 200);
+        tokio::time::sleep(std::time::Duration::from_millis(800)).await;
+        assert!(!read().await, "{name}");
+    }
+    let page = server.get("/jobs", &cookie).await.text().await.unwrap();
+    assert!(page.contains("Notices, 1 unread"), "{page}");
+    assert_eq!(server.get(&format!("/jobs/{job}"), &cookie).await.status().as_u16(), 200);
+    for _ in 0..50 {
+        if read().await {
+            break;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    }
+    assert!(read().await);
+    server.stop().await;
+}
+
+#[sqlx::test(migrations = "../migrations")]
 async fn every_answer_has_the_security_headers(pool: PgPool) {
     let server = Running::start(&pool, "").await;
     for path in ["/login", "/healthz", "/pkg/corpus.css", "/pkg/none.js", "/nodes"] {
@@ -221,12 +305,12 @@ async fn a_refused_form_comes_back_with_its_values(pool: PgPool) {
     let server = Running::start(&pool, "").await;
     let cookie = server.as_admin().await;
     let form = [("step", "probe"), ("address", "a;b"), ("port", "70000"), ("password", "hush-hush")];
-    let answer = server.post("/nodes/link", &cookie, &form).await;
+    let answer = server.submit("/nodes/link", &cookie, &form).await;
     assert_eq!(answer.status().as_u16(), 422);
     let page = answer.text().await.unwrap();
     assert!(page.contains("a;b") && page.contains("70000") && !page.contains("hush-hush"), "{page}");
     let key = "-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXktdjEAAAAA";
-    let answer = server.post("/keys", &cookie, &[("line", key)]).await;
+    let answer = server.submit("/keys", &cookie, &[("line", key)]).await;
     assert_eq!(answer.status().as_u16(), 422);
     assert!(!answer.text().await.unwrap().contains("b3BlbnNzaC1rZXktdjEAAAAA"), "a private key is never shown again");
     server.stop().await;
@@ -307,5 +391,18 @@ async fn islands_ask_what_the_api_answers(pool: PgPool) {
     let (status, _) =
         ask(&server, &cookie, "https://evil.example", "create_project", json!({ "name": "borealis" })).await;
     assert_eq!(status, 403);
+    server.stop().await;
+}
+
+/// Who is to trust the root of the authority has no account here; its key is nowhere.
+#[sqlx::test(migrations = "../migrations")]
+async fn the_root_of_certificates_is_for_everybody(pool: PgPool) {
+    let server = Running::start(&pool, "").await;
+    let answer = server.get("/certificates/root.pem", "").await;
+    assert_eq!(answer.status().as_u16(), 200);
+    assert_eq!(answer.headers()["cache-control"], "public, max-age=3600");
+    assert!(answer.headers()["content-disposition"].to_str().unwrap().contains("corpus-root.pem"));
+    let root = answer.text().await.unwrap();
+    assert!(root.starts_with("-----BEGIN CERTIFICATE-----") && !root.contains("PRIVATE"), "{root}");
     server.stop().await;
 }

@@ -11,14 +11,19 @@
 )]
 
 mod api;
+mod audit;
 mod connections;
 mod contract;
 #[allow(dead_code, reason = "what measures needs more of it")]
 mod crowd;
 mod directory;
+mod ending;
+mod finding;
 mod front_door;
 mod http;
+mod kept_forms;
 mod one_connection;
+mod reports;
 mod strangers;
 mod support;
 mod tokens;

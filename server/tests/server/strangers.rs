@@ -6,7 +6,7 @@
 //! `atlas` may stand in any answer. The routes are the router's own, so that a new one can't be
 //! forgotten.
 
-mod tenant;
+pub mod tenant;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -21,28 +21,40 @@ use crate::support::Running;
 use tenant::{NODE, Tenant};
 
 /// What no page of the router's list is: pages that take no form.
-const PAGES: [&str; 21] = [
+const PAGES: [&str; 33] = [
     "/",
     "/nodes",
     "/nodes/link",
     "/nodes/{id}",
     "/nodes/{id}/unlink",
+    "/nodes/{id}/firewall",
     "/guests",
     "/guests/new",
     "/guests/{id}",
     "/guests/{id}/destroy",
+    "/networks",
     "/projects",
     "/projects/new",
     "/projects/{project}",
+    "/projects/{project}/robots",
+    "/projects/{project}/robots/{robot}",
     "/projects/{project}/{environment}",
+    "/projects/{project}/{environment}/firewall",
     "/deployments",
     "/dns",
+    "/name-claims/{id}",
+    "/names/{name_id}",
+    "/certificates",
     "/jobs",
     "/jobs?state=open",
     "/jobs/{id}",
     "/keys",
     "/mail",
+    "/quotas",
+    "/requests",
+    "/requests/rules",
     "/audit",
+    "/docs",
 ];
 
 /// The routes of the router, and the pages.
@@ -96,6 +108,27 @@ fn form(of: &Tenant) -> Vec<(&'static str, String)> {
         ("line", "no key".to_owned()),
         ("fingerprint", "SHA256:0123456789012345678901234567890123456789012".to_owned()),
         ("signature", "no signature".to_owned()),
+        ("robot", "new".to_owned()),
+        ("environments", "staging".to_owned()),
+        ("scope", "read".to_owned()),
+        ("days", "1".to_owned()),
+        ("url", "https://192.0.2.1/".to_owned()),
+        ("events", "guest_ready".to_owned()),
+        ("xml", "<testsuite/>".to_owned()),
+        ("preview", "login".to_owned()),
+        ("from", "198.51.100.0/24".to_owned()),
+        ("protocol", "tcp".to_owned()),
+        ("ports", "5432".to_owned()),
+        ("port", "80".to_owned()),
+        ("node_port", "30100".to_owned()),
+        ("networks", "198.51.100.0/24".to_owned()),
+        ("policy", "round_robin".to_owned()),
+        ("stickiness", "none".to_owned()),
+        ("commit", "1".repeat(40)),
+        ("most", "1".to_owned()),
+        ("domain", "preview.example.net".to_owned()),
+        ("chain", "no chain".to_owned()),
+        ("private_key", "no key".to_owned()),
     ]
 }
 
@@ -107,9 +140,9 @@ async fn answer(response: reqwest::Response, of: &Tenant) -> (u16, String) {
     (status, of.without_itself(&location) + &of.without_itself(&body))
 }
 
-/// What is said of nodes and zones as a whole, the same for everybody who is no operator.
+/// What is said of nodes, zones and rules as a whole, the same for everybody who is no operator.
 fn is_of_ops(path: &str) -> bool {
-    path.starts_with("/nodes") || path.starts_with("/dns") || path == "/audit"
+    ["/nodes", "/dns", "/request-rules", "/networks"].iter().any(|begin| path.starts_with(begin))
 }
 
 #[sqlx::test(migrations = "../migrations")]
@@ -128,8 +161,18 @@ async fn what_is_of_another_project_is_as_if_it_were_not_there(pool: PgPool) {
         let not_there = answer(server.get(&nobody.path(&route), &dave).await, &nobody).await;
         assert_eq!(there, not_there, "GET {route}");
         // What is only posted to shows its page, and everybody has pages of their own keys, tokens and names, and the one that asks for a code.
-        let shows_own =
-            ["/keys", "/tokens", "/names", "/zones", "/device-logins"].iter().any(|list| route.starts_with(list));
+        let shows_own = [
+            "/keys",
+            "/tokens",
+            "/names",
+            "/notices",
+            "/zones",
+            "/device-logins",
+            "/firewall-rules",
+            "/published-ports",
+        ]
+        .iter()
+        .any(|list| route.starts_with(list));
         if !is_of_ops(&route) && !shows_own {
             assert_eq!(there.0, 404, "GET {route}");
         }

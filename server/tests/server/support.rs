@@ -5,7 +5,7 @@ use std::path::Path;
 
 use corpus_server::config::Settings;
 use corpus_server::serve::Server;
-use reqwest::header::{COOKIE, ORIGIN, SET_COOKIE};
+use reqwest::header::{COOKIE, ORIGIN, REFERER, SET_COOKIE};
 use reqwest::{Client, Response, redirect};
 use secrecy::ExposeSecret;
 use sqlx::PgPool;
@@ -79,16 +79,27 @@ impl Running {
     }
 
     pub async fn post(&self, path: &str, cookie: &str, form: &[(&str, &str)]) -> Response {
+        self.send(path, cookie, form, None).await
+    }
+
+    /// Posts as a browser does from one of our pages.
+    pub async fn post_from(&self, page: &str, path: &str, cookie: &str, form: &[(&str, &str)]) -> Response {
+        self.send(path, cookie, form, Some(&format!("{}{page}", self.url))).await
+    }
+
+    /// Posts, and goes to the form if that is shown again, as a browser does.
+    pub async fn submit(&self, path: &str, cookie: &str, form: &[(&str, &str)]) -> Response {
+        let answer = self.post(path, cookie, form).await;
+        let again = header(&answer, "location");
+        if again.contains("kept=") { self.get(again, cookie).await } else { answer }
+    }
+
+    pub async fn send(&self, path: &str, cookie: &str, form: &[(&str, &str)], referer: Option<&str>) -> Response {
         let body = url::form_urlencoded::Serializer::new(String::new()).extend_pairs(form).finish();
-        self.client
-            .post(format!("{}{path}", self.url))
-            .header(COOKIE, cookie)
-            .header(ORIGIN, &self.url)
-            .header("content-type", "application/x-www-form-urlencoded")
-            .body(body)
-            .send()
-            .await
-            .unwrap()
+        let request = self.client.post(format!("{}{path}", self.url)).header(COOKIE, cookie).header(ORIGIN, &self.url);
+        let request = request.header("content-type", "application/x-www-form-urlencoded").body(body);
+        let request = referer.into_iter().fold(request, |request, page| request.header(REFERER, page));
+        request.send().await.unwrap()
     }
 
     pub async fn sign_in(&self, cookie: &str, login: &str, password: &str) -> Response {

@@ -26,7 +26,7 @@ use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use corpus_domain::{Backing, GuestName, GuestState, ImageName, Limits, SizeProfile};
+use corpus_domain::{Backing, Bytes, GuestName, GuestState, ImageName, Limits, SizeProfile};
 use corpus_protocol::{AuthorizedKeys, GuestPlan, GuestPort, GuestReading, GuestSetup};
 
 use self::config::Made;
@@ -131,6 +131,10 @@ impl Driver for Lxc {
         let removed = folder::remove(task, name)?;
         state::sweep(name);
         Ok(removed)
+    }
+
+    fn promised(&self, host: &Host) -> Bytes {
+        disk::promised(host)
     }
 
     fn readings(&self, host: &Host) -> Vec<GuestReading> {

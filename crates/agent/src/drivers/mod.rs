@@ -10,7 +10,7 @@ pub use self::lxc::{PREPARE, ensure_tools, prepare, remove_tools};
 
 use std::time::Duration;
 
-use corpus_domain::{Driver as Kind, GuestName, Limits, SizeProfile};
+use corpus_domain::{Bytes, Driver as Kind, GuestName, Limits, SizeProfile};
 use corpus_protocol::{AuthorizedKeys, GuestPlan, GuestReading, GuestSetup};
 
 use crate::failure::Failure;
@@ -38,6 +38,8 @@ pub trait Driver {
     fn ensure_absent(&self, task: &Task<'_>, name: &GuestName) -> Result<bool, Failure>;
     /// The guests of ours, without starting a process.
     fn readings(&self, host: &Host) -> Vec<GuestReading>;
+    /// What the disks of guests may still grow into.
+    fn promised(&self, host: &Host) -> Bytes;
     /// The host's ends of the cables of guests that run.
     fn cables(&self, host: &Host) -> Vec<String>;
     /// The names of containers that are not ours.
@@ -65,6 +67,11 @@ pub fn of(kind: Kind) -> Result<&'static dyn Driver, Failure> {
 /// Every driver of this agent.
 pub fn all() -> [&'static dyn Driver; 1] {
     [&lxc::Lxc]
+}
+
+/// What the disks of guests may still grow into, of every driver.
+pub fn promised(host: &Host) -> Bytes {
+    Bytes(all().iter().map(|driver| driver.promised(host).0).fold(0, u64::saturating_add))
 }
 
 /// The host's ends of the cables of guests that run, of every driver.

@@ -38,5 +38,5 @@ fn obstacle(host: &Host, no_dpkg: bool) -> Option<String> {
     if !rustix::process::geteuid().is_root() {
         return Some("the agent does not run as root".to_owned());
     }
-    None
+    super::foreign::in_the_way(host)
 }

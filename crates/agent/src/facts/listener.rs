@@ -1,8 +1,9 @@
-//! Who listens on the ports that the proxy needs.
+//! Who listens on the ports that the proxy needs, and on those that are to be published.
 
 use std::collections::BTreeSet;
 use std::fs;
 
+use corpus_domain::Transport;
 use corpus_protocol::Listener;
 
 use crate::host::Host;
@@ -33,6 +34,30 @@ fn listening(line: &str) -> Option<(u16, u64)> {
     (*fields.get(3)? == "0A" && PORTS.contains(&port)).then_some((port, fields.get(9)?.parse().ok()?))
 }
 
+/// Whether something on the host takes what comes from outside to this port.
+pub fn is_taken(host: &Host, protocol: Transport, port: u16) -> bool {
+    // A socket of UDP that is bound has the state 07.
+    let (files, state) = match protocol {
+        Transport::Tcp => (["/proc/net/tcp", "/proc/net/tcp6"], "0A"),
+        Transport::Udp => (["/proc/net/udp", "/proc/net/udp6"], "07"),
+    };
+    let takes = |line: &str| {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        let (address, at) = fields.get(1)?.rsplit_once(':')?;
+        let is_it = u16::from_str_radix(at, 16).ok()? == port && *fields.get(3)? == state;
+        Some(is_it && !is_loopback(address))
+    };
+    files.iter().any(|path| {
+        let table = fs::read_to_string(host.path(path)).unwrap_or_default();
+        table.lines().any(|line| takes(line).unwrap_or(false))
+    })
+}
+
+/// Whether an address of /proc/net is the host's own: `127.0.0.0/8`, or `::1`, as words of the machine's order.
+fn is_loopback(address: &str) -> bool {
+    address == "00000000000000000000000001000000" || (address.len() == 8 && address.ends_with("7F"))
+}
+
 fn proxy_sockets(host: &Host) -> BTreeSet<u64> {
     let procs = PROXY_GROUPS.iter().find_map(|group| {
         let path = format!("/sys/fs/cgroup/{group}/corpus-proxy.service/cgroup.procs");
@@ -58,5 +83,21 @@ mod tests {
         assert_eq!(listening(line), Some((80, 4711)));
         assert_eq!(listening(&line.replace(" 0A ", " 01 ")), None);
         assert_eq!(listening("  sl  local_address rem_address   st"), None);
+    }
+
+    #[test]
+    fn ports_that_are_taken() {
+        let folder = tempfile::tempdir().unwrap();
+        let host = Host::below(folder.path());
+        let line =
+            |address: &str, port: &str, state: &str| format!("   0: {address}:{port} 00000000:0000 {state} 0:0\n");
+        let tcp = line("0100007F", "7530", "0A") + &line("0B004D0A", "7531", "0A") + &line("00000000", "7532", "01");
+        crate::files::write(&host.path("/proc/net/tcp"), &tcp, 0o644).unwrap();
+        let six = line("00000000000000000000000000000000", "7533", "0A");
+        crate::files::write(&host.path("/proc/net/tcp6"), &six, 0o644).unwrap();
+        crate::files::write(&host.path("/proc/net/udp"), &line("00000000", "7534", "07"), 0o644).unwrap();
+        let taken = |port: u16| is_taken(&host, Transport::Tcp, port);
+        assert_eq!([30_000, 30_001, 30_002, 30_003, 30_004].map(taken), [false, true, false, true, false]);
+        assert!(is_taken(&host, Transport::Udp, 30_004) && !is_taken(&host, Transport::Udp, 30_001));
     }
 }

@@ -1,6 +1,7 @@
 //! What the host is, and how it is now; read from files, without starting a process.
 
 mod driver;
+mod foreign;
 mod listener;
 mod parse;
 
@@ -13,9 +14,10 @@ use corpus_protocol::{Facts, Reading, Storage};
 
 use crate::failure::{At, Failure};
 use crate::host::Host;
-use crate::{confinement, drivers};
+use crate::{confinement, drivers, node};
 
-pub use self::listener::listeners;
+pub use self::foreign::require_none as require_no_other_firewall;
+pub use self::listener::{is_taken, listeners};
 pub use self::parse::package_versions;
 
 /// What the host is.
@@ -48,6 +50,7 @@ pub fn reading(host: &Host) -> Result<Reading, Failure> {
         memory_used,
         storage: storage(host)?,
         guests: drivers::readings(host),
+        members: node::members(host),
     })
 }
 
@@ -72,19 +75,30 @@ fn memory(host: &Host) -> Result<(Bytes, Bytes), Failure> {
     Ok(parse::memory(&text(host, "/proc/meminfo")?))
 }
 
-fn storage(host: &Host) -> Result<Storage, Failure> {
+/// The file system that guests live on.
+pub fn storage(host: &Host) -> Result<Storage, Failure> {
     let folder = ["/var/lib/lxc", "/var/lib"].map(|path| host.path(path)).into_iter().find(|path| path.is_dir());
     let folder = folder.unwrap_or_else(|| Path::new("/").to_owned());
     let disk = rustix::fs::statvfs(&folder).at("look at", &folder)?;
-    Ok(Storage {
-        total: Bytes(disk.f_blocks * disk.f_frsize),
-        used: Bytes(disk.f_blocks.saturating_sub(disk.f_bfree) * disk.f_frsize),
-    })
+    let promised = drivers::promised(host);
+    Ok(Storage { promised, ..of_disk(disk.f_blocks, disk.f_bavail, disk.f_frsize) })
+}
+
+/// What is kept for root, or lies beyond what the host was given, is not free: a job that needs room counts so too.
+const fn of_disk(blocks: u64, available: u64, block: u64) -> Storage {
+    let used = Bytes(blocks.saturating_sub(available) * block);
+    Storage { total: Bytes(blocks * block), used, promised: Bytes(0) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_nobody_can_have_is_not_free() {
+        let storage = of_disk(270, 64, 1_000);
+        assert_eq!((storage.total, storage.used), (Bytes(270_000), Bytes(206_000)));
+    }
 
     #[test]
     fn this_host_has_facts() {

@@ -1,6 +1,5 @@
 //! An image from an archive that was uploaded: checked by its hash, then unpacked.
 
-use std::fmt::Write;
 use std::fs::{self, File};
 use std::io::Read;
 use std::path::{Component, Path, PathBuf};
@@ -10,6 +9,7 @@ use corpus_domain::{Bytes, ImageName};
 use sha2::{Digest, Sha256};
 
 use super::{is_settled, replace};
+use crate::digest::hexadecimal;
 use crate::failure::{At, Failure};
 use crate::files;
 use crate::host::Host;
@@ -72,13 +72,6 @@ pub(crate) fn hash(task: &Task<'_>, path: &Path) -> Result<String, Failure> {
             task.progress(done, total);
         }
     }
-}
-
-fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }
 
 fn unpack(task: &Task<'_>, archive: &Path, root: &Path) -> Result<(), Failure> {

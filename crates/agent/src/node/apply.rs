@@ -8,8 +8,8 @@ use corpus_protocol::NodePlan;
 use super::check::{learns_unseen, map_difference, network, port_differences};
 use super::live::{self, inactive_units};
 use super::plan::require_sound;
-use super::{Part, Rendered, applied_path, certificate, mark, render, seen_rules, units};
-use super::{ports, resolver};
+use super::{Part, Rendered, applied_path, balance, certificate, certificates, mark, render, seen_rules, units};
+use super::{counts, firewalld, own_line, ports, resolver};
 use crate::drivers;
 use crate::failure::{At, Failure};
 use crate::files;
@@ -19,6 +19,19 @@ use crate::runner::Argv;
 use crate::task::Task;
 
 const NETWORK: &str = "corpus-network.service";
+/// What a configuration that is checked reads besides; there may be none yet.
+const READ_BY_OTHERS: [&str; 10] = [
+    "hosts.map",
+    "wildcards.map",
+    "ports.map",
+    "redirects.map",
+    "hsts.map",
+    "challenges.map",
+    "pools.map",
+    "members.map",
+    "servers.state",
+    "ports.nft",
+];
 
 /// A file that is not as planned, and what it was.
 struct Change {
@@ -31,14 +44,14 @@ pub fn apply(task: &Task<'_>, plan: &NodePlan) -> Result<bool, Failure> {
     require_sound(plan)?;
     let applied = applied(task.host)?;
     require_successor(task.host, applied.as_ref(), plan)?;
+    own_line::require(task.host, applied.as_ref(), plan)?;
     ensure_certificate(task)?;
     drivers::ensure_tools(task.host)?;
     let changes = changes(task.host, plan)?;
     let inactive = inactive_units(task)?;
     let interrupted = mark(task.host).exists();
     let in_force = !interrupted && inactive.is_empty() && applied.is_some();
-    let undermined =
-        in_force && !(rules_are_there(task, plan, &changes)? && routes_are_there(task.host, plan, &changes));
+    let undermined = in_force && !(rules_are_there(task, plan, &changes)? && proxy_has_all(task.host, plan, &changes));
     let all = interrupted || !inactive.is_empty() || undermined;
     let swapped = !changes.is_empty() || all;
     let network_runs = applied.is_some() && !inactive.contains(&NETWORK);
@@ -48,10 +61,11 @@ pub fn apply(task: &Task<'_>, plan: &NodePlan) -> Result<bool, Failure> {
         swap(task, plan, &changes, &inactive, all)?;
     }
     let mended = applied.is_some() && mend_bridge(task, plan, remade)?;
+    let forgotten = certificates::forget(task.host, plan, applied.as_ref())?;
     if swapped || mended || applied.as_ref() != Some(plan) {
         remember(task.host, plan)?;
     }
-    Ok(swapped || mended)
+    Ok(swapped || mended || forgotten)
 }
 
 /// The same where a plan is in force; a node that was given back stays so.
@@ -145,12 +159,19 @@ fn is_elsewhere(host: &Host, plan: &NodePlan) -> bool {
     !there || !crate::facts::addresses(host).contains(&plan.network.gateway().into())
 }
 
-/// Not looked at when the maps are replaced anyway.
-fn routes_are_there(host: &Host, plan: &NodePlan, changes: &[Change]) -> bool {
-    let kept = render(host, plan)
-        .into_iter()
-        .filter(|file| file.part == Part::Maps && !changes.iter().any(|change| change.file.path == file.path));
-    kept.into_iter().all(|file| map_difference(host, &file).is_none())
+/// Whether the running proxy routes and serves what it should; what is replaced anyway is not looked at.
+fn proxy_has_all(host: &Host, plan: &NodePlan, changes: &[Change]) -> bool {
+    let rendered = render(host, plan).into_iter();
+    let mut kept = rendered.filter(|file| !changes.iter().any(|change| change.file.path == file.path));
+    kept.all(|file| match file.part {
+        Part::Maps => map_difference(host, &file).is_none(),
+        Part::Certificates => certificates::is_served(host, &file.text),
+        // With other members the configuration is another one, and is read anyway.
+        Part::Members if !changes.iter().any(|change| change.file.part == Part::Proxy) => {
+            balance::differences(host, plan).is_empty()
+        }
+        _ => true,
+    })
 }
 
 /// Something else on the host may have flushed the kernel's rules; not looked at when they are loaded anyway.
@@ -167,20 +188,36 @@ fn rules_are_there(task: &Task<'_>, plan: &NodePlan, changes: &[Change]) -> Resu
 
 /// Asks haproxy and nft what they think of the changed files, beside the old ones.
 fn check(task: &Task<'_>, changes: &[Change]) -> Result<(), Failure> {
-    for name in ["hosts.map", "ports.map", "ports.nft"].map(|name| task.host.configuration().join(name)) {
+    for name in READ_BY_OTHERS.map(|name| task.host.configuration().join(name)) {
         if !name.exists() {
             files::write(&name, "", 0o644)?;
         }
     }
+    let list = changes.iter().map(|change| &change.file).find(|file| file.part == Part::Certificates);
+    let checked = check_each(task, changes, list);
+    if let Some(list) = list {
+        files::remove(&list.path.with_extension("check"))?;
+    }
+    checked
+}
+
+fn check_each(task: &Task<'_>, changes: &[Change], list: Option<&Rendered>) -> Result<(), Failure> {
     for Change { file, .. } in changes {
         let argv = match file.part {
             Part::Proxy => Argv::new("haproxy").args(["-c", "-q", "-f"]),
             Part::Firewall => Argv::new("nft").args(["-c", "-f"]),
             Part::Resolver => Argv::new("unbound-checkconf"),
-            Part::Unit | Part::Ports | Part::Maps => continue,
+            Part::Unit | Part::Ports | Part::Maps | Part::Members | Part::Certificates | Part::Firewalld => continue,
         };
         let beside = file.path.with_extension("check");
-        files::write(&beside, &file.text, 0o600)?;
+        let mut text = file.text.clone();
+        // With the new list of certificates: the old one may name what is gone.
+        if let Some(list) = list.filter(|_| file.part == Part::Proxy) {
+            let other = list.path.with_extension("check");
+            files::write(&other, &list.text, 0o600)?;
+            text = text.replace(&list.path.display().to_string(), &other.display().to_string());
+        }
+        files::write(&beside, &text, 0o600)?;
         let checked = argv.arg(&beside).run(task);
         files::remove(&beside)?;
         checked.map_err(|failure| refused(file.part, failure))?;
@@ -191,6 +228,7 @@ fn check(task: &Task<'_>, changes: &[Change]) -> Result<(), Failure> {
 fn refused(part: Part, failure: Failure) -> Failure {
     let file = match part {
         Part::Proxy => "haproxy.cfg",
+        Part::Certificates => "certificates.list",
         Part::Resolver => "the resolver's corpus.conf",
         _ => "firewall.nft",
     };
@@ -210,7 +248,16 @@ fn swap(
     files::write(&mark(task.host), "", 0o644)?;
     let mut parts: HashSet<Part> = changes.iter().map(|change| change.file.part).collect();
     if all {
-        parts.extend([Part::Unit, Part::Firewall, Part::Ports, Part::Proxy, Part::Maps, Part::Resolver]);
+        parts.extend([
+            Part::Unit,
+            Part::Firewall,
+            Part::Ports,
+            Part::Proxy,
+            Part::Maps,
+            Part::Members,
+            Part::Certificates,
+            Part::Resolver,
+        ]);
     }
     let swapped = changes
         .iter()
@@ -218,7 +265,7 @@ fn swap(
         .and_then(|()| bring_into_force(task, plan, &parts, changes, inactive));
     if let Err(failure) = swapped {
         task.note("that failed; the previous configuration comes back");
-        go_back(task, plan, changes, &parts);
+        go_back(task, plan, changes, parts);
         return Err(failure);
     }
     files::remove(&mark(task.host)).map(|_| ())
@@ -243,10 +290,14 @@ fn bring_into_force(
     }
     if parts.contains(&Part::Firewall) {
         let folder = task.host.configuration();
+        counts::keep(task, plan)?;
         Argv::new("nft").arg("-f").arg(folder.join("firewall.nft")).run(task)?;
         files::write(&seen_rules(&folder), &live::filter(task)?.rules, 0o600)?;
     } else if parts.contains(&Part::Ports) {
         ports::load(task)?;
+    }
+    if parts.contains(&Part::Firewalld) {
+        firewalld::reload(task)?;
     }
     if !runs("corpus-proxy.service") {
         require_free_ports(task.host)?;
@@ -263,7 +314,26 @@ fn bring_into_force(
     if !runs("corpus-proxy.service") {
         return Ok(());
     }
-    if parts.contains(&Part::Proxy) { live::reload_proxy(task) } else { replace_maps(task, parts, changes) }
+    if parts.contains(&Part::Proxy) {
+        return live::reload_proxy(task);
+    }
+    change_certificates(task, changes)?;
+    replace_maps(task, parts, changes)?;
+    if parts.contains(&Part::Members) { balance::set(task, plan) } else { Ok(()) }
+}
+
+/// In the running process; when it does not take one of them, it begins anew with what is on disk, as far as that is good.
+fn change_certificates(task: &Task<'_>, changes: &[Change]) -> Result<(), Failure> {
+    let list = changes.iter().find(|change| change.file.part == Part::Certificates);
+    let Some(list) = list.filter(|_| certificate(task.host).exists()) else { return Ok(()) };
+    let old = certificates::list::read(list.old.as_deref().unwrap_or_default());
+    let new = certificates::list::read(&list.file.text);
+    let Err(failure) = certificates::running::change(task.host, &list.file.path, &old, &new) else { return Ok(()) };
+    task.note(format!("the running proxy is replaced, since it does not take a certificate: {failure}"));
+    let configuration = task.host.configuration().join("haproxy.cfg");
+    let checked = Argv::new("haproxy").args(["-c", "-q", "-f"]).arg(configuration).run(task);
+    checked.map_err(|failure| refused(Part::Certificates, failure))?;
+    live::reload_proxy(task)
 }
 
 fn replace_maps(task: &Task<'_>, parts: &HashSet<Part>, changes: &[Change]) -> Result<(), Failure> {
@@ -276,7 +346,7 @@ fn replace_maps(task: &Task<'_>, parts: &HashSet<Part>, changes: &[Change]) -> R
 
 /// Puts the old files back and brings them into force as far as that goes. What fails here is
 /// done again by the next request, for the mark stays.
-fn go_back(task: &Task<'_>, plan: &NodePlan, changes: &[Change], parts: &HashSet<Part>) {
+fn go_back(task: &Task<'_>, plan: &NodePlan, changes: &[Change], mut parts: HashSet<Part>) {
     // A cancelled request can start no command any more; going back is not part of it.
     let task = &Task { host: task.host, cancel: &crate::task::Cancel::default(), events: task.events };
     let mut old = Vec::new();
@@ -291,9 +361,14 @@ fn go_back(task: &Task<'_>, plan: &NodePlan, changes: &[Change], parts: &HashSet
             }
         }
     }
+    // Which members were in the balance says the old file only, which a process reads that starts. And it may have taken
+    // some of the certificates: it begins anew with those of the old list.
+    if parts.remove(&Part::Members) || parts.contains(&Part::Certificates) {
+        parts.insert(Part::Proxy);
+    }
     if applied_path(task.host).exists() {
         let inactive = inactive_units(task).unwrap_or_default();
-        if bring_into_force(task, plan, parts, &old, &inactive).is_ok() {
+        if bring_into_force(task, plan, &parts, &old, &inactive).is_ok() {
             let _ = files::remove(&mark(task.host));
         }
     }

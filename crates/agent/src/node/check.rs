@@ -8,7 +8,7 @@ use corpus_protocol::{Difference, NodePlan};
 
 use super::live::{self, Filter, inactive_units};
 use super::plan::require_sound;
-use super::{Part, Rendered, identity, ports, render, resolver, seen_rules};
+use super::{Part, Rendered, balance, certificates, identity, ports, render, resolver, seen_rules};
 use crate::facts::addresses;
 use crate::failure::Failure;
 use crate::files;
@@ -20,9 +20,13 @@ pub fn check(task: &Task<'_>, plan: &NodePlan) -> Result<Vec<Difference>, Failur
     require_sound(plan)?;
     let rendered = render(task.host, plan);
     let mut differences = Vec::new();
-    for file in &rendered {
+    let files = certificates::file_differences(task.host, plan)?;
+    // A list that lacks what has no file is as it should be.
+    let is_listed = |file: &Rendered| file.part == Part::Certificates && files.is_empty();
+    for file in rendered.iter().filter(|file| file.part != Part::Certificates || is_listed(file)) {
         differences.extend(file_difference(file)?);
     }
+    differences.extend(files.iter().map(|text| found(DriftKind::File, text)));
     let inactive = inactive_units(task)?.into_iter();
     differences.extend(inactive.map(|unit| found(DriftKind::Unit, format!("{unit} is not active"))));
     if !resolver::is_installed(task.host) {
@@ -33,6 +37,10 @@ pub fn check(task: &Task<'_>, plan: &NodePlan) -> Result<Vec<Difference>, Failur
     differences.extend(rules(task, plan)?);
     let maps = rendered.iter().filter(|file| file.part == Part::Maps);
     differences.extend(maps.filter_map(|file| map_difference(task.host, file)));
+    let list = rendered.iter().find(|file| is_listed(file));
+    differences.extend(list.and_then(|file| served_difference(task.host, file)));
+    let members = balance::differences(task.host, plan).into_iter();
+    differences.extend(members.map(|text| found(DriftKind::Route, text)));
     Ok(differences)
 }
 
@@ -103,21 +111,37 @@ pub(super) fn map_difference(host: &Host, file: &Rendered) -> Option<Difference>
     Some(found(DriftKind::Route, text))
 }
 
+fn served_difference(host: &Host, list: &Rendered) -> Option<Difference> {
+    let difference = certificates::running_difference(host, &list.text);
+    difference.unwrap_or_else(|failure| Some(failure.to_string())).map(|text| found(DriftKind::Route, text))
+}
+
 /// Names the routes that differ, the first few of them.
 fn routes(path: &str, planned: &str, running: &BTreeSet<String>) -> Option<String> {
-    const NAMED: usize = 3;
     let planned: BTreeSet<String> = planned.lines().map(str::to_owned).collect();
-    let named = |lines: Vec<&String>, what: &str| {
-        let more = lines.len().saturating_sub(NAMED);
-        let first: Vec<&str> = lines.iter().take(NAMED).map(|line| line.as_str()).collect();
-        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        (!first.is_empty()).then(|| format!("{what} {}{more}", first.join(", ")))
+    let difference = lines_differ(&planned, running)?;
+    Some(format!("the running proxy does not route as {path} says: it {difference}"))
+}
+
+/// What is lacking and what is there besides, the first few of each: `lacks A, and it has besides B`.
+pub(super) fn lines_differ(planned: &BTreeSet<String>, running: &BTreeSet<String>) -> Option<String> {
+    let named = |lines: Vec<&str>, what: &str| (!lines.is_empty()).then(|| format!("{what} {}", some(&lines)));
+    let lines = |of: &BTreeSet<String>, without: &BTreeSet<String>, what: &str| {
+        named(of.difference(without).map(String::as_str).collect(), what)
     };
-    let missing = named(planned.difference(running).collect(), "lacks");
-    let foreign = named(running.difference(&planned).collect(), "has besides");
-    let said: Vec<String> = [missing, foreign].into_iter().flatten().collect();
-    (!said.is_empty())
-        .then(|| format!("the running proxy does not route as {path} says: it {}", said.join(", and it ")))
+    let said = [lines(planned, running, "lacks"), lines(running, planned, "has besides")];
+    let said: Vec<String> = said.into_iter().flatten().collect();
+    (!said.is_empty()).then(|| said.join(", and it "))
+}
+
+/// The first few, and how many more there are.
+pub(super) fn some(texts: &[&str]) -> String {
+    const NAMED: usize = 3;
+    let first = texts.get(..NAMED).unwrap_or(texts).join(", ");
+    match texts.len().saturating_sub(NAMED) {
+        0 => first,
+        more => format!("{first} and {more} more"),
+    }
 }
 
 #[cfg(test)]

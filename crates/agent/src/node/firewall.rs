@@ -1,19 +1,19 @@
 //! The firewall of the guests, in tables of its own that are replaced in one transaction.
 //!
-//! Towards guests everything is dropped but replies and what the plan lets through; the proxy's
-//! connections come from the node itself and don't pass here. From guests the internet may be
+//! Towards guests everything is dropped but replies and what the plan lets through (see `rules`); the
+//! proxy's connections come from the node itself and don't pass here. From guests the internet may be
 //! reached, behind the node's address (see `egress`); of the node itself, whichever of its
 //! addresses is asked, only ping, the resolver, and what the world may ask of the proxy: a guest
 //! checks its own site on the way that the world takes. Guests don't reach each other, neither on
-//! the bridge (see `identity`) nor by way of the node.
+//! the bridge (see `identity`) nor by way of the node, but where a rule says so.
 //!
 //! Only our tables are touched: the host's own rules stay as they are.
 
 use std::path::Path;
 
-use corpus_protocol::{FirewallRule, NodePlan};
+use corpus_protocol::NodePlan;
 
-use super::{egress, identity};
+use super::{egress, identity, rules};
 
 /// Questions of one guest to the resolver a second, and at once.
 const QUESTIONS: (u32, u32) = (200, 1000);
@@ -25,20 +25,18 @@ pub fn rules(folder: &Path, plan: &NodePlan) -> String {
     let bridge = &plan.bridge;
     let gateway = plan.network.gateway();
     let network = format!("{}/{}", plan.network.network(), plan.network.prefix());
-    let mut rules: Vec<&FirewallRule> = plan.firewall.iter().collect();
-    rules.sort_by_key(|rule| (rule.to, rule.from, rule.port));
-    rules.dedup();
-    let (near, far): (Vec<&FirewallRule>, Vec<&FirewallRule>) =
-        rules.into_iter().partition(|rule| plan.network.takes(rule.from));
-    let to_guests: String = far.iter().map(|rule| let_in(rule)).collect();
+    let (near, far) = rules::near_and_far(plan);
     let (rate, burst) = QUESTIONS;
     format!(
         "\
 # Written by corpus-agent; changes are overwritten.
 table inet corpus
 delete table inet corpus
+table bridge corpus
+delete table bridge corpus
+include \"{folder}/counters*.nft\"
 table inet corpus {{
-	set questions {{
+{counters}	set questions {{
 		type ipv4_addr
 		size 65535
 		flags dynamic,timeout
@@ -49,7 +47,7 @@ table inet corpus {{
 		size 65535
 		flags dynamic
 	}}
-{bounds}	chain untracked {{
+{drops}{bounds}	chain untracked {{
 		type filter hook prerouting priority raw; policy accept;
 		iifname \"{bridge}\" ip daddr {gateway} udp dport 53 notrack
 	}}
@@ -59,7 +57,7 @@ table inet corpus {{
 	}}
 	chain forward {{
 		type filter hook forward priority filter; policy accept;
-		iifname \"{bridge}\" oifname \"{bridge}\" drop
+{near}		iifname \"{bridge}\" oifname \"{bridge}\" drop
 		iifname \"{bridge}\" jump leaving
 		oifname \"{bridge}\" jump to_guests
 	}}
@@ -69,14 +67,26 @@ table inet corpus {{
 		ct state established,related ct direction reply accept
 {leaving}	}}
 	chain to_guests {{
-		ct state established,related accept
-{to_guests}		drop
+		ct state established,related ct direction reply accept
+		ct state related accept
+{to_guests}		goto refused
 	}}
-	chain input {{
+	chain refused {{
+{refuse}	}}
+	chain published {{
+		type nat hook prerouting priority dstnat; policy accept;
+		iifname != \"{bridge}\" fib daddr type local jump leads
+	}}
+	chain leads {{
+{leads}	}}
+{between}	chain input {{
 		type filter hook input priority filter; policy accept;
 		iifname \"{bridge}\" jump from_guests
-		iifname != {{ \"{bridge}\", \"lo\" }} ip daddr {gateway} meta l4proto {{ tcp, udp }} th dport 53 drop
+		iifname != {{ \"{bridge}\", \"lo\" }} jump from_outside
 	}}
+	chain from_outside {{
+		ip daddr {gateway} meta l4proto {{ tcp, udp }} th dport 53 drop
+{to_node}	}}
 	chain from_guests {{
 		ip daddr {gateway} udp dport 53 update @questions {{ ip saddr limit rate {rate}/second burst {burst} packets }} accept
 		ct state established,related accept
@@ -92,15 +102,33 @@ table inet corpus {{
 }}
 {identity}include \"{folder}/ports.nft\"
 ",
+        counters = rules::routed_counters(plan, &far),
+        drops = rules::sets(),
         bounds = egress::bounds(bridge),
+        near = if near.is_empty() {
+            String::new()
+        } else {
+            format!("\t\tiifname \"{bridge}\" oifname \"{bridge}\" jump between_guests\n")
+        },
         leaving = egress::leaving(&plan.egress),
+        to_guests = rules::to_guests(plan, &far),
+        refuse = rules::refuse(),
+        leads = rules::leads(plan),
+        between = between(&near),
+        to_node = rules::to_node(plan),
         identity = identity::table(&near),
         folder = folder.display(),
     )
 }
 
-fn let_in(rule: &FirewallRule) -> String {
-    format!("\t\tip saddr {} ip daddr {} tcp dport {} accept\n", rule.from, rule.to, rule.port)
+/// Where the kernel shows frames of a bridge to these rules too (`br_netfilter`), what the table of the bridge lets
+/// through must pass here again.
+fn between(near: &[rules::Part<'_>]) -> String {
+    if near.is_empty() {
+        return String::new();
+    }
+    let let_in = rules::between(near);
+    format!("\tchain between_guests {{\n\t\tct state established,related ct direction reply accept\n{let_in}\t}}\n")
 }
 
 /// The unit that loads the rules at boot, after a host's own nftables.service, which flushes all.

@@ -15,7 +15,9 @@ use crate::host::Host;
 use crate::runner::Argv;
 use crate::task::Task;
 
-const RELOAD_TIMEOUT: Duration = Duration::from_secs(5);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
+/// A thousand certificates are read in a second or two, and nobody waits meanwhile: the old process serves.
+const RELOAD_TIMEOUT: Duration = Duration::from_secs(20);
 /// How often the kernel's rules are read again that could not be read.
 const TRIES: u32 = 5;
 const PAUSE: Duration = Duration::from_millis(50);
@@ -130,18 +132,95 @@ pub fn map(host: &Host, path: &Path) -> Result<BTreeSet<String>, Failure> {
     Ok(answer.lines().filter_map(|line| line.split_once(' ')).map(|(_, entry)| entry.to_owned()).collect())
 }
 
+/// A server of the running proxy.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Server {
+    /// Its backend.
+    pub pool: String,
+    /// Its name.
+    pub guest: String,
+    /// Requests under way, and those that wait for it.
+    pub requests: u32,
+    status: String,
+    check: String,
+    code: String,
+}
+
+impl Server {
+    /// Whether it is given no requests by our word.
+    pub fn is_out(&self) -> bool {
+        self.status.starts_with("MAINT")
+    }
+
+    /// Whether it is given requests.
+    pub fn takes(&self) -> bool {
+        self.status.starts_with("UP") || self.status == "no check"
+    }
+
+    /// What its last check saw, for people.
+    pub fn seen(&self) -> String {
+        // While a check is made, an asterisk stands before what the last one saw.
+        let check = self.check.trim_start_matches("* ");
+        match check {
+            _ if self.is_out() => "it is out of the balance".to_owned(),
+            "L7OK" | "L7STS" => format!("its check answers {}", self.code),
+            "L4OK" => "it takes connections".to_owned(),
+            "L4CON" | "SOCKERR" => "it takes no connections".to_owned(),
+            "L4TOUT" | "L7TOUT" => "it does not answer in time".to_owned(),
+            "L7RSP" => "its answer is no HTTP".to_owned(),
+            "" | "INI" => "it was not checked yet".to_owned(),
+            other => format!("its check says {other}"),
+        }
+    }
+}
+
+/// The servers of the running proxy.
+pub fn servers(host: &Host) -> Result<Vec<Server>, Failure> {
+    // Of all backends (-1), servers only (4), all of them (-1).
+    Ok(servers_of(&ask(host, "show stat -1 4 -1\n")?))
+}
+
+/// From a table with commas. A guest's own words are in the last columns only, which are not read.
+fn servers_of(table: &str) -> Vec<Server> {
+    let mut lines = table.lines();
+    let columns: Vec<&str> = lines.next().unwrap_or_default().trim_start_matches("# ").split(',').collect();
+    let server = |line: &str| {
+        let fields: Vec<&str> = line.split(',').collect();
+        let field = |name: &str| {
+            let at = columns.iter().position(|column| *column == name)?;
+            fields.get(at).copied()
+        };
+        let number = |name: &str| field(name).and_then(|text| text.parse::<u32>().ok()).unwrap_or_default();
+        Some(Server {
+            pool: field("pxname")?.to_owned(),
+            guest: field("svname")?.to_owned(),
+            requests: number("scur").saturating_add(number("qcur")),
+            status: field("status")?.to_owned(),
+            check: field("check_status")?.to_owned(),
+            code: field("check_code")?.to_owned(),
+        })
+    };
+    lines.filter(|line| !line.is_empty()).filter_map(server).collect()
+}
+
+/// A server is given requests, or none from now on; those under way go on.
+pub fn set_server(host: &Host, backend: &str, server: &str, active: bool) -> Result<(), Failure> {
+    let state = if active { "ready" } else { "maint" };
+    expect_silence(&ask(host, &format!("set server {backend}/{server} state {state}\n"))?)
+}
+
 fn proxy_pid(host: &Host) -> Result<String, Failure> {
     let answer = ask(host, "show info\n")?;
     let pid = answer.lines().find_map(|line| line.strip_prefix("Pid: "));
     pid.map(str::to_owned).ok_or_else(|| refused(&answer))
 }
 
-fn ask(host: &Host, command: &str) -> Result<String, Failure> {
+pub(super) fn ask(host: &Host, command: &str) -> Result<String, Failure> {
     let path = host.path(SOCKET);
     let talk = || {
         let mut socket = UnixStream::connect(&path)?;
-        socket.set_read_timeout(Some(RELOAD_TIMEOUT))?;
-        socket.set_write_timeout(Some(RELOAD_TIMEOUT))?;
+        socket.set_read_timeout(Some(ANSWER_TIMEOUT))?;
+        socket.set_write_timeout(Some(ANSWER_TIMEOUT))?;
         socket.write_all(command.as_bytes())?;
         let mut answer = String::new();
         socket.read_to_string(&mut answer).map(|_| answer)
@@ -153,7 +232,7 @@ fn expect_silence(answer: &str) -> Result<(), Failure> {
     if answer.trim().is_empty() { Ok(()) } else { Err(refused(answer)) }
 }
 
-fn refused(answer: &str) -> Failure {
+pub(super) fn refused(answer: &str) -> Failure {
     Failure::Command {
         program: "haproxy",
         status: "a refusal".into(),
@@ -190,6 +269,27 @@ mod tests {
         assert_eq!(filter.ports, ["\"a\" . b . c", "\"d\" . e . f"].map(str::to_owned).into());
         assert!(!filter.rules.contains("limit") && filter.rules.contains("udp sport { 67, 68 } drop\n}\n}\n"));
         assert_eq!(Filter::read(""), Filter::default());
+    }
+
+    #[test]
+    fn servers_are_read_from_the_table() {
+        let table = "# pxname,svname,qcur,qmax,scur,smax,slim,stot,status,weight,check_status,check_code,last_chk,\n\
+                     http_guest,guest,0,0,7,9,100,2,no check,1,,,,\n\
+                     pool-x,a.example.org,1,0,2,1,100,2,UP,1,* L7OK,200,\"OK, all\",\n\
+                     pool-x,b.example.org,0,0,0,1,100,2,MAINT,1,L7OK,200,,\n\
+                     pool-x,c.example.org,0,0,0,1,100,2,DOWN 1/2,1,L7STS,503,,\n\n";
+        let servers = servers_of(table);
+        let told: Vec<_> = servers.iter().map(|one| (one.takes(), one.is_out(), one.requests, one.seen())).collect();
+        assert_eq!(
+            told,
+            [
+                (true, false, 7, "it was not checked yet".to_owned()),
+                (true, false, 3, "its check answers 200".to_owned()),
+                (false, true, 0, "it is out of the balance".to_owned()),
+                (false, false, 0, "its check answers 503".to_owned()),
+            ]
+        );
+        assert_eq!(servers_of("Unknown command\n"), []);
     }
 
     proptest! {

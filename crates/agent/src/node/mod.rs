@@ -6,24 +6,36 @@
 //! it again. Nothing changed means nothing is started but a look at what runs.
 
 mod apply;
+mod balance;
+mod certificates;
 mod check;
+mod counts;
 mod egress;
 mod firewall;
+mod firewalld;
 mod identity;
 mod live;
 mod network;
+mod own_line;
 mod places;
 mod plan;
+mod pools;
 mod ports;
 mod proxy;
 mod remove;
 mod resolver;
+mod rules;
+mod sites;
 
 pub use self::apply::{apply, refresh};
+pub use self::balance::{await_idle, members};
+pub use self::certificates::{missing as missing_certificates, put as put_certificates};
 pub use self::check::check;
+pub use self::counts::read as read_firewall;
 pub use self::plan::require_interface_name;
 pub use self::ports::{admit, retract};
 pub use self::remove::remove;
+pub use self::sites::{MOST as MOST_SITES, probe as probe_sites};
 
 use std::path::{Path, PathBuf};
 
@@ -55,8 +67,14 @@ enum Part {
     Proxy,
     /// What haproxy looks names and ports up in.
     Maps,
+    /// Which members of pools haproxy gives requests.
+    Members,
+    /// Which certificates haproxy serves.
+    Certificates,
     /// What unbound reads when it starts.
     Resolver,
+    /// What firewalld reads, where a host has it.
+    Firewalld,
 }
 
 /// A file of the node.
@@ -83,9 +101,24 @@ fn render(host: &Host, plan: &NodePlan) -> Vec<Rendered> {
         file(Part::Ports, "neighbours", identity::neighbours(plan)),
         file(Part::Firewall, "firewall.nft", firewall::rules(&folder, plan)),
         file(Part::Maps, "hosts.map", proxy::hosts(plan)),
+        file(Part::Maps, "wildcards.map", proxy::wildcards(plan)),
         file(Part::Maps, "ports.map", proxy::ports(plan)),
+        file(Part::Maps, "redirects.map", proxy::redirects(plan)),
+        file(Part::Maps, "hsts.map", proxy::hsts(plan)),
+        file(Part::Maps, "challenges.map", proxy::challenges(plan)),
+        Rendered {
+            part: Part::Certificates,
+            path: certificates::list_path(host),
+            text: certificates::list(host, plan),
+        },
+        file(Part::Maps, "pools.map", pools::names(plan)),
+        file(Part::Maps, "members.map", pools::members(plan)),
+        file(Part::Members, "servers.state", pools::states(plan)),
         file(Part::Proxy, "haproxy.cfg", proxy::configuration(&folder, plan, offers)),
     ];
+    if firewalld::is_active(host) {
+        files.extend(firewalld::files(host, plan));
+    }
     if resolver::is_installed(host) {
         let text = resolver::configuration(plan, &resolver::upstreams(host));
         files.push(unit(resolver::UNIT, resolver::unit(host)));
@@ -120,14 +153,19 @@ fn seen_rules(folder: &Path) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::files;
 
     #[test]
     fn the_files_of_a_node() {
         let folder = tempfile::tempdir().unwrap();
         let host = Host::below(folder.path());
-        crate::files::write(&host.path("/usr/sbin/unbound"), "", 0o755).unwrap();
-        crate::files::write(&host.path("/etc/resolv.conf"), "nameserver 192.0.2.1\n", 0o644).unwrap();
-        let text = render(&host, &plan::tests::plan())
+        files::write(&host.path("/usr/sbin/unbound"), "", 0o755).unwrap();
+        files::write(&host.path("/etc/resolv.conf"), "nameserver 192.0.2.1\n", 0o644).unwrap();
+        files::write(&certificate(&host), "", 0o600).unwrap();
+        let plan = plan::tests::balanced();
+        let file = host.configuration().join(format!("certificates/{}.pem", plan.certificates[0].id));
+        files::write(&file, &certificates::pem::tests::file(1), 0o600).unwrap();
+        let text = render(&host, &plan)
             .iter()
             .fold(String::new(), |text, file| text + &format!("==> {}\n{}\n", file.path.display(), file.text));
         insta::assert_snapshot!(text.replace(&folder.path().display().to_string(), ""));

@@ -6,6 +6,13 @@
 //! a long SSH session to end. Ports are bound a hundred at a time; on one that has no guest the
 //! connection is closed.
 //!
+//! Who comes to a name by HTTP may be sent to HTTPS; that too, and how long browsers are told to remember it, is looked up.
+//! What an authority asks before it gives a certificate is answered first of all, whatever the name leads to. The node's
+//! own question, what a site answers, comes by a socket that only root can open: there nobody is sent to HTTPS.
+//!
+//! A name that several guests share is looked up in two more maps (see `pools`). Where none of them can take a request it
+//! goes where a name of a single guest goes: to the guest that `hosts.map` gives.
+//!
 //! Places are shared: see `places`. A guest is counted by its address, once the name or the port
 //! has told which it is; a source from its first packet, so that connections which ask for nothing
 //! are bounded too. What a guest answers, or does not, costs its own visitors only.
@@ -17,11 +24,16 @@ use std::path::Path;
 use corpus_protocol::NodePlan;
 
 use super::places::Places;
+use super::pools;
 
 /// How many ports are bound together.
 const BLOCK: u16 = 100;
 /// Where the running proxy takes commands.
 pub const SOCKET: &str = "/run/corpus-proxy/admin.sock";
+/// Where it takes the node's own requests for sites.
+pub const SITES: &str = "/run/corpus-proxy/sites.sock";
+/// What authorities ask for begins so (RFC 8555, 8.3).
+const CHALLENGE: &str = "/.well-known/acme-challenge/";
 
 /// New connections of one source in ten seconds: a handshake of TLS costs the host a fraction of a millisecond.
 const CONNECTIONS: u32 = 5000;
@@ -41,14 +53,41 @@ pub struct Offers {
 
 /// The lines of `hosts.map`: name, address.
 pub fn hosts(plan: &NodePlan) -> String {
-    let routes: BTreeMap<_, _> = plan.http_routes.iter().map(|route| (route.name.as_str(), route.ip)).collect();
-    lines(&routes)
+    names(plan, false)
+}
+
+/// The lines of `wildcards.map`: the name that others are right below, address.
+pub fn wildcards(plan: &NodePlan) -> String {
+    names(plan, true)
+}
+
+fn names(plan: &NodePlan, wildcard: bool) -> String {
+    let routes = plan.http_routes.iter().filter(|route| route.wildcard == wildcard);
+    lines(&routes.map(|route| (route.name.as_str(), route.ip)).collect::<BTreeMap<_, _>>())
 }
 
 /// The lines of `ports.map`: port, address.
 pub fn ports(plan: &NodePlan) -> String {
     let routes: BTreeMap<_, _> = plan.ssh_routes.iter().map(|route| (route.port.get(), route.ip)).collect();
     lines(&routes)
+}
+
+/// The lines of `redirects.map`: the names whose visitors are sent to HTTPS.
+pub fn redirects(plan: &NodePlan) -> String {
+    let redirected = plan.http_routes.iter().filter(|route| route.https.redirect);
+    lines(&redirected.map(|route| (route.name.as_str(), "https")).collect())
+}
+
+/// The lines of `hsts.map`: name, seconds.
+pub fn hsts(plan: &NodePlan) -> String {
+    let told = plan.http_routes.iter().filter_map(|route| Some((route.name.as_str(), route.https.hsts_s?)));
+    lines(&told.collect())
+}
+
+/// The lines of `challenges.map`: name and path, answer.
+pub fn challenges(plan: &NodePlan) -> String {
+    let asked = plan.challenges.iter();
+    lines(&asked.map(|one| (format!("{}{CHALLENGE}{}", one.name, one.token), one.answer.as_str())).collect())
 }
 
 fn lines<K: std::fmt::Display, V: std::fmt::Display>(routes: &BTreeMap<K, V>) -> String {
@@ -64,10 +103,10 @@ fn blocks(plan: &NodePlan) -> BTreeSet<u16> {
     used.chain([*corpus_domain::SSH_PORTS.start()]).map(|port| port - port % BLOCK).collect()
 }
 
-/// How many ports are bound, each a file: HTTP, HTTPS, and those of SSH.
+/// How many ports are bound, each a file: HTTP, HTTPS, the node's own, and those of SSH.
 pub fn listeners(plan: &NodePlan) -> u64 {
     let ports = blocks(plan).into_iter().map(|first| u64::from(last_of(first) - first) + 1);
-    ports.sum::<u64>() + 2
+    ports.sum::<u64>() + 3
 }
 
 fn last_of(block: u16) -> u16 {
@@ -78,7 +117,7 @@ fn last_of(block: u16) -> u16 {
 pub fn configuration(folder: &Path, plan: &NodePlan, host: Offers) -> String {
     let (any, dual) = if host.ipv6 { ("::", " v4v6") } else { ("", "") };
     let tls = if host.certificate {
-        format!("    bind {any}:443{dual} ssl crt {}/default.pem alpn h2,http/1.1\n", folder.display())
+        format!("    bind {any}:443{dual} {}\n", tls(&folder.join("certificates.list")))
     } else {
         String::new()
     };
@@ -86,11 +125,24 @@ pub fn configuration(folder: &Path, plan: &NodePlan, host: Offers) -> String {
         let _ = writeln!(text, "    bind {any}:{first}-{}{dual}", last_of(first));
         text
     });
-    let http_binds = format!("    bind {any}:80{dual}\n{tls}");
-    [global(host.places), tables(), http(folder, host.places, &http_binds), ssh(folder, host.places, &binds)].concat()
+    let http_binds = format!("    bind {any}:80{dual}\n{tls}    bind unix@{SITES} mode 600 name sites\n");
+    let places = host.places;
+    [
+        global(folder, places),
+        tables(),
+        http(folder, places, &http_binds),
+        pools::configuration(plan, places),
+        ssh(folder, places, &binds),
+    ]
+    .concat()
 }
 
-fn global(places: Places) -> String {
+/// How a port speaks TLS with the certificates of a list.
+pub fn tls(list: &Path) -> String {
+    format!("ssl crt-list {} ssl-min-ver TLSv1.2 alpn h2,http/1.1", list.display())
+}
+
+fn global(folder: &Path, places: Places) -> String {
     format!(
         "\
 # Written by corpus-agent; changes are overwritten.
@@ -101,6 +153,7 @@ global
     group haproxy
     chroot /var/lib/haproxy
     stats socket {SOCKET} mode 600 level admin expose-fd listeners
+    server-state-file {folder}/servers.state
     hard-stop-after 24h
 
 defaults
@@ -116,7 +169,8 @@ defaults
     timeout tunnel 1h
 
 ",
-        all = places.all
+        all = places.all,
+        folder = folder.display(),
     )
 }
 
@@ -161,12 +215,21 @@ frontend http
     mode http
     maxconn {http}
 {binds}{sources}    tcp-request connection reject if {{ sc0_conn_cur gt {of_source} }} || {{ sc0_conn_rate gt {CONNECTIONS} }}
-    http-request set-var(txn.guest) req.hdr(host),field(1,:),lower,rtrim(.),map_str_ip({folder}/hosts.map)
+    http-request set-var(txn.name) req.hdr(host),field(1,:),lower,rtrim(.)
+{challenge}{https}    http-request set-var(txn.guest) var(txn.name),map_str_ip({folder}/hosts.map)
+    http-request set-var(txn.guest) var(txn.name),field(2,.,0),map_str_ip({folder}/wildcards.map) unless {{ var(txn.guest) -m found }}
     http-request return status 404 content-type text/plain string \"No site of this name here.\\n\" unless {{ var(txn.guest) -m found }}
+    http-request set-var(txn.pool) var(txn.name),map_str({folder}/pools.map)
+    # A guest that asks for a name which it shares is answered by itself: so it is proven while it is given no visitors.
+    http-request set-var(txn.guest) src if {{ src,map_ip({folder}/members.map),strcmp(txn.pool) eq 0 }}
+    http-request unset-var(txn.pool) if {{ src,map_ip({folder}/members.map),strcmp(txn.pool) eq 0 }}
+    http-request unset-var(txn.pool) unless {{ var(txn.pool),nbsrv gt 0 }}
+    # Guests that share a name have the places of one for it.
     http-request track-sc1 var(txn.guest) table http_guests
-{full}{fast}{requests}{many}    http-request set-header X-Forwarded-Proto https if {{ ssl_fc }}
-    http-request set-header X-Forwarded-Proto http unless {{ ssl_fc }}
+{full}{fast}{requests}{many}    http-request set-header X-Forwarded-Proto https if {{ var(txn.https) -m found }}
+    http-request set-header X-Forwarded-Proto http unless {{ var(txn.https) -m found }}
     http-request del-header X-Forwarded-For
+    use_backend %[var(txn.pool)] if {{ var(txn.pool) -m found }}
     default_backend http_guest
 
 backend http_guest
@@ -181,11 +244,35 @@ backend http_guest
 
 ",
         sources = tracked("tcp-request connection", "sc0", "http_sources"),
+        challenge = challenge(folder),
+        https = https(folder),
         full = refuse(503, busy, format!("sc1_conn_cur gt {of_guest}")),
         fast = refuse(503, busy, format!("sc1_http_req_rate gt {REQUESTS}")),
         requests = tracked("http-request", "sc2", "http_requests"),
         many = refuse(429, often, format!("sc2_conn_cur gt {of_source}")),
         folder = folder.display(),
+    )
+}
+
+/// An answer is base64url and a dot; see `plan`.
+fn challenge(folder: &Path) -> String {
+    format!(
+        "    http-request set-var(txn.path) path\n    \
+         http-request set-var(txn.answer) var(txn.name),concat(,txn.path),map_str({}/challenges.map) if {{ path_beg {CHALLENGE} }}\n    \
+         http-request return status 200 content-type text/plain lf-string \"%[var(txn.answer)]\" if {{ var(txn.answer) -m found }}\n",
+        folder.display()
+    )
+}
+
+/// Who comes by HTTP, and should not, is sent on; whether a request counts as one by HTTPS is in `txn.https`.
+fn https(folder: &Path) -> String {
+    let folder = folder.display();
+    format!(
+        "    http-request set-var(txn.redirect) var(txn.name),map_str({folder}/redirects.map)\n    \
+         http-request set-var(txn.https) bool(true) if {{ ssl_fc }} || {{ so_name sites }} {{ var(txn.redirect) -m found }}\n    \
+         http-request redirect prefix https://%[var(txn.name)] code 308 if {{ var(txn.redirect) -m found }} !{{ var(txn.https) -m found }}\n    \
+         http-request set-var(txn.hsts) var(txn.name),map_str({folder}/hsts.map) if {{ ssl_fc }}\n    \
+         http-after-response set-header Strict-Transport-Security \"max-age=%[var(txn.hsts)]\" if {{ var(txn.hsts) -m found }}\n"
     )
 }
 
@@ -256,7 +343,22 @@ mod tests {
     #[test]
     fn maps_are_sorted_and_end_in_a_line() {
         assert_eq!(hosts(&plan()), "b.example.org 10.5.0.11\nwww.example.org 10.5.0.10\n");
+        let mut plan_with = plan();
+        plan_with.http_routes[0].wildcard = true;
+        assert_eq!(hosts(&plan_with), "b.example.org 10.5.0.11\n");
+        assert_eq!(wildcards(&plan_with), "www.example.org 10.5.0.10\n");
         assert_eq!(ports(&plan()), "40000 10.5.0.10\n40001 10.5.0.11\n");
+    }
+
+    #[test]
+    fn what_is_said_of_https_is_in_maps() {
+        let mut plan = plan();
+        plan.http_routes[0].https.redirect = true;
+        plan.http_routes[1].https.hsts_s = Some(300);
+        assert_eq!(redirects(&plan), "www.example.org https\n");
+        assert_eq!(hsts(&plan), "b.example.org 300\n");
+        let answer = "x.example.org/.well-known/acme-challenge/tok_-1 tok_-1.thumb\n";
+        assert_eq!(challenges(&plan), answer);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The rollback: code, pillar and data are as they were, and what is live answers as before.
 
 use corpus_domain::{Bytes, DeploymentState, Outcome, Phase};
-use corpus_protocol::{Fault, Moment};
+use corpus_protocol::{Fault, Moment, Turn};
 
 use crate::failure::Failure;
 use crate::files;
@@ -15,6 +15,9 @@ use crate::project::{leftovers, restore, saved};
 impl Run<'_> {
     /// Puts everything back; tells whether that went well.
     pub fn back(&mut self, fault: &Fault) -> Result<DeploymentState, Failure> {
+        if self.is_back() {
+            return Ok(DeploymentState::RolledBack);
+        }
         self.use_reserve();
         let _ = saved::write(&self.fault_path(), fault);
         leftovers::end_leftovers(&self.id().to_string());
@@ -24,6 +27,9 @@ impl Run<'_> {
         }
         // Nothing ends a rollback but its own limit.
         self.cancel = std::sync::Arc::default();
+        if self.may_be_visited() {
+            let _ = self.leave_balance(Turn::Back);
+        }
         let gone_back = self.phase(Phase::Rollback, Self::roll_back);
         Ok(match gone_back {
             Ok(()) => DeploymentState::RolledBack,
@@ -32,6 +38,13 @@ impl Run<'_> {
                 DeploymentState::Broken
             }
         })
+    }
+
+    /// Whether a runner before this one put everything back: the archive may be gone since.
+    fn is_back(&self) -> bool {
+        let journal = self.journal();
+        let rolled_back = journal.progress().phases.iter().find(|report| report.phase == Phase::Rollback);
+        rolled_back.is_some_and(|report| report.outcome == Outcome::Done)
     }
 
     fn roll_back(&mut self, span: &Span) -> Result<Outcome, Stop> {

@@ -141,13 +141,11 @@ fn act(words: &[&str], task: &Task<'_>) -> Result<bool, Failure> {
         }
         "rollback" => {
             words.knows(&["to"])?;
-            let newest = || archive::list(&layout).map(|archives| archives.first().map(|archive| archive.id));
-            let to = words.option("to").map(deployment).transpose()?;
-            let to = match to {
-                Some(id) => Some(id),
-                None => newest()?,
+            let none = || Failure::Missing("there is no archive of another release than the one that is live".into());
+            let archive = match words.option("to").map(deployment).transpose()? {
+                Some(id) => id,
+                None => archive::previous(&layout)?.ok_or_else(none)?.id,
             };
-            let archive = to.ok_or_else(|| Failure::Missing("there is no archive to go back to".into()))?;
             deploy(&layout, Source::Archive { archive }, Trigger::Restore, vec![], task)
         }
         phase => {
@@ -175,6 +173,7 @@ fn init(layout: &Layout, words: &Words, task: &Task<'_>) -> Result<(), Failure> 
         salt: None,
         role: Role::default(),
         storage_grows: false,
+        balanced: false,
     });
     if let Some(environment) = words.option("environment") {
         plan.environment = environment.parse()?;

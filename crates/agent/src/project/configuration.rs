@@ -253,6 +253,7 @@ mod tests {
             salt: None,
             role: Role::default(),
             storage_grows: false,
+            balanced: false,
         }
     }
 

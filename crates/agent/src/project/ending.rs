@@ -1,12 +1,13 @@
 //! The end of a deployment: everybody is told, the report is written, what is old goes.
 
-use corpus_domain::{DeploymentState, Outcome, Phase};
-use corpus_protocol::{DeploymentEvent, Fault, Report, Source};
+use corpus_domain::{DeploymentState, Outcome, Phase, Trigger};
+use corpus_protocol::{DeploymentEvent, Fault, Live, Report, Source};
 
 use crate::failure::Failure;
 use crate::files;
 use crate::project::archive::{self, Archive};
 use crate::project::recipe::Recipes;
+use crate::project::rotation::{FailedTree, Retention};
 use crate::project::run::Run;
 use crate::project::{git, order, saved};
 use crate::task::Cancel;
@@ -86,33 +87,41 @@ impl Run<'_> {
 
     /// Removes archives and records that need not be kept.
     fn clean_up(&self, state: DeploymentState) {
-        let id = self.id();
-        let kept = self.configuration.archives().unwrap_or(1);
-        let archive = Archive::of(self.layout, id);
-        let wanted = self.wants(Phase::Archive) && kept > 0;
         if state == DeploymentState::Superseded {
             return;
         }
-        if !wanted && state != DeploymentState::Broken {
-            let failed = archive.failed().exists();
-            let gone = if failed {
-                vec![archive.tree(), archive.pillar(), archive.data()]
-            } else {
-                vec![archive.folder().to_owned()]
-            };
-            let _ = files::remove(&archive.folder().join("meta.json"));
-            for path in &gone {
-                let _ = files::remove_folder(path);
-            }
+        if let Err(failure) = self.sweep_archives(state) {
+            self.journal().note(format!("old archives stay for now: {failure}"));
         }
-        if self.wants(Phase::Archive) {
-            let _ = archive::rotate(self.layout, kept, &[id]);
-        }
+        let id = self.id();
         let mut ids = archive::ids(&self.layout.deployments());
         ids.sort_unstable();
         let over = ids.len().saturating_sub(MAX_RECORDS);
         let mut old = ids.into_iter().take(over).filter(|old| *old != id && order::is_over(self.layout, *old));
         old.by_ref().for_each(|old| drop(files::remove_folder(&self.layout.deployment(old))));
+    }
+
+    /// Archives and failed trees that need not be kept go. Everything is decided by now, and on the disk: what this
+    /// deployment archived is not needed to put things back any more, unless that went wrong.
+    fn sweep_archives(&self, state: DeploymentState) -> Result<(), Failure> {
+        let (id, kept) = (self.id(), self.configuration.archives()?);
+        let own = Archive::of(self.layout, id);
+        let is_broken = state == DeploymentState::Broken;
+        let is_asked_for = state == DeploymentState::Live && !self.wants(Phase::ReleaseSync);
+        if is_broken || (is_asked_for && self.wants(Phase::Archive)) {
+            own.count_alone()?;
+        } else if !self.wants(Phase::Archive) {
+            own.forget()?;
+        }
+        if self.ordered.order.trigger == Trigger::Drill {
+            // What was broken on purpose tells nobody anything.
+            files::remove_folder(&own.failed())?;
+        }
+        let live: Option<Live> = saved::read(&self.layout.live())?;
+        let failed_tree = if kept == 0 { FailedTree::Of(id) } else { FailedTree::Newest };
+        let in_use = if is_broken { vec![id] } else { vec![] };
+        let rule = Retention { kept, live: live.as_ref(), in_use: &in_use, failed_tree: Some(failed_tree) };
+        archive::sweep(self.layout, &rule)
     }
 
     /// The report as far as it is known.

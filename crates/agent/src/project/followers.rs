@@ -65,7 +65,8 @@ fn path(layout: &Layout, id: DeploymentId) -> PathBuf {
     layout.deployment(id).join("decision.json")
 }
 
-fn there(layout: &Layout, id: DeploymentId) -> Result<(), Failure> {
+/// The deployment was ordered here.
+pub fn there(layout: &Layout, id: DeploymentId) -> Result<(), Failure> {
     let missing = || Failure::Missing(format!("there is no deployment {id} of {} here", layout.project()));
     layout.order(id).exists().then_some(()).ok_or_else(missing)
 }

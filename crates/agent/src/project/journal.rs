@@ -57,7 +57,8 @@ impl Progress {
         match &entry.event {
             DeploymentEvent::Waiting { .. }
             | DeploymentEvent::RecipeBegun { .. }
-            | DeploymentEvent::NeedsRoom { .. } => {}
+            | DeploymentEvent::NeedsRoom { .. }
+            | DeploymentEvent::LeavesBalance { .. } => {}
             DeploymentEvent::Begun { .. } => {
                 self.began_ms.get_or_insert(entry.at_ms);
                 self.begun.get_or_insert_with(|| entry.event.clone());

@@ -144,6 +144,7 @@ mod tests {
             salt: None,
             role: Role::Follower { leader: "web-1.example.org".parse().unwrap() },
             storage_grows: false,
+            balanced: false,
         };
         let mut wanted = DeployOrder {
             project: plan.project.clone(),

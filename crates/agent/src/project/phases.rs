@@ -5,7 +5,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use corpus_domain::{CommitId, Environment, Outcome, Phase, Trigger};
-use corpus_protocol::{DeploymentEvent, Fault, Live, Source};
+use corpus_protocol::{DeploymentEvent, Fault, Live, Source, Turn};
 
 use crate::failure::{At, Failure};
 use crate::files;
@@ -14,6 +14,7 @@ use crate::project::configuration::Configuration;
 use crate::project::permissions::{self, Rule};
 use crate::project::recipe::Recipes;
 use crate::project::release::Checkout;
+use crate::project::rotation::Retention;
 use crate::project::run::{Run, Target, boot};
 use crate::project::steps::{Span, Stop};
 use crate::project::{account, ensure, git, redact::Redactor, restore, saved};
@@ -118,6 +119,9 @@ impl Run<'_> {
             let made = self.with_task(&self.cancel, |task| self.way_back(task));
             made.map_err(|failure| self.fault(Phase::Archive, Stop::from(failure).message))?;
         }
+        if self.changes() {
+            self.leave_balance(Turn::Forward).map_err(|stop| self.fault(Phase::Archive, stop.message))?;
+        }
         if self.wants(Phase::Sync) {
             self.phase(Phase::Sync, |run, _| run.sync())?;
         }
@@ -174,7 +178,9 @@ impl Run<'_> {
     }
 
     fn archive(&mut self, span: &Span) -> Result<Outcome, Stop> {
-        let kept = self.configuration.archives()?;
+        let in_use = self.archives_in_use();
+        let (kept, live) = (self.configuration.archives()?, self.target.previous.as_ref());
+        let rule = Retention { kept, live, in_use: &in_use, failed_tree: None };
         if self.plan.storage_grows {
             self.wait_for_room(span);
             // No old archive goes for what is given up.
@@ -183,7 +189,7 @@ impl Run<'_> {
             }
         }
         self.with_task(&self.cancel, |task| {
-            archive::ensure_room(self.layout, kept, &self.archives_in_use(), task)?;
+            archive::ensure_room(self.layout, &rule, task)?;
             self.way_back(task)
         })?;
         self.recipes(span, &Recipes::find(&self.layout.tree())?, Phase::Archive)?;

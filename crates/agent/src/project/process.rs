@@ -1,9 +1,10 @@
-//! Runs a program of the project's: a recipe, or a check.
+//! Runs a program that is not ours: a recipe or a check of the project's, or an operator's hook.
 //!
 //! Nothing of it is left when [`Program::run`] returns: what left its process group, or its
 //! session, is found, ended and named ([`leftovers`]). No output fills memory or disk ([`output`]).
 
 use std::ffi::OsString;
+use std::fs::File;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::PathBuf;
 use std::process::{Child, ExitStatus, Stdio};
@@ -35,6 +36,8 @@ pub struct Program {
     pub env: Vec<(String, OsString)>,
     /// Where it runs.
     pub folder: PathBuf,
+    /// The file that is its standard input; nothing unless said.
+    pub stdin: Option<PathBuf>,
 }
 
 /// The bounds of a run.
@@ -92,8 +95,9 @@ impl Program {
         failed
     }
 
-    #[expect(clippy::disallowed_methods, reason = "the project's own programs are started here, and only here")]
+    #[expect(clippy::disallowed_methods, reason = "programs that are not ours are started here, and only here")]
     fn spawn(&self) -> std::io::Result<Child> {
+        let stdin = self.stdin.as_ref().map_or_else(|| Ok(Stdio::null()), |path| File::open(path).map(Stdio::from))?;
         std::process::Command::new(&self.path)
             .args(&self.args)
             .env_clear()
@@ -104,7 +108,7 @@ impl Program {
             .env("LOGNAME", "root")
             .envs(self.env.iter().map(|(name, value)| (name, value)))
             .current_dir(&self.folder)
-            .stdin(Stdio::null())
+            .stdin(stdin)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .process_group(0)
@@ -177,6 +181,7 @@ mod tests {
             args: vec!["-c".into(), script.into()],
             env: vec![(MARK.into(), mark.clone().into())],
             folder: "/".into(),
+            stdin: None,
         };
         let mut said = Vec::new();
         let cancel = Cancel::default();

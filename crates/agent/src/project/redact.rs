@@ -57,6 +57,7 @@ impl Redactor {
             DeploymentEvent::Begun { commits, .. } => commits.iter_mut().for_each(|commit| clean(&mut commit.subject)),
             DeploymentEvent::PhaseBegun { .. }
             | DeploymentEvent::NeedsRoom { .. }
+            | DeploymentEvent::LeavesBalance { .. }
             | DeploymentEvent::RecipeBegun { .. }
             | DeploymentEvent::PhaseEnded { .. } => {}
         }

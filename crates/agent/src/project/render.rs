@@ -45,6 +45,7 @@ impl Render {
             }
             DeploymentEvent::Proved { proof } => vec![proved(proof)],
             DeploymentEvent::NeedsRoom { bytes } => vec![format!("waiting for {} more storage", Bytes(*bytes).gib())],
+            DeploymentEvent::LeavesBalance { .. } => vec!["leaving the balance; its visitors go elsewhere".to_owned()],
             DeploymentEvent::PhaseEnded { phase, outcome, elapsed_ms } => {
                 vec![ended(*phase, None, *outcome, *elapsed_ms)]
             }

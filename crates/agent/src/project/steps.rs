@@ -205,13 +205,14 @@ impl Run<'_> {
             set("CORPUS_REPORT", self.notify_path().into());
         }
         set(MARK, id.to_string().into());
-        Ok(Program { path: PathBuf::new(), args: Vec::new(), env, folder: self.layout.tree() })
+        Ok(Program { path: PathBuf::new(), args: Vec::new(), env, folder: self.layout.tree(), stdin: None })
     }
 
     /// Makes checks at a moment.
     pub fn prover(&self, back: bool) -> Prover<'_> {
         let phase = if back { Phase::Rollback } else { Phase::Prove };
-        let nothing = || Program { path: PathBuf::new(), args: vec![], env: vec![], folder: self.layout.tree() };
+        let nothing =
+            || Program { path: PathBuf::new(), args: vec![], env: vec![], folder: self.layout.tree(), stdin: None };
         Prover {
             plan: &self.plan,
             command: self.program(phase).unwrap_or_else(|_| nothing()),

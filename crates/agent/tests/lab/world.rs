@@ -7,7 +7,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use corpus_domain::{Backing, Driver, GuestName, GuestNetwork, IdRange, ImageName, MacAddress, SizeProfile};
-use corpus_protocol::{Egress, GuestNet, GuestPlan, GuestPort, HttpRoute, NodePlan, SshRoute};
+use corpus_protocol::{Egress, GuestNet, GuestPlan, GuestPort, HttpRoute, Https, NodePlan, SshRoute};
 
 use crate::line::Line;
 
@@ -45,6 +45,11 @@ impl World {
         world.copy(Path::new(&agent), AGENT);
         world.must(&format!("chmod 755 {AGENT}"));
         Some(world)
+    }
+
+    /// A folder of this machine.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
     }
 
     pub fn line(&self) -> Line {
@@ -197,15 +202,27 @@ pub fn node(guests: &[&GuestPlan]) -> NodePlan {
             .collect(),
         http_routes: guests
             .iter()
-            .map(|guest| HttpRoute { name: guest.name.as_str().parse().unwrap(), guest: name(guest), ip: guest.net.ip })
+            .map(|guest| HttpRoute {
+                name: guest.name.as_str().parse().unwrap(),
+                wildcard: false,
+                guest: name(guest),
+                ip: guest.net.ip,
+                https: Https::default(),
+                pool: None,
+            })
             .collect(),
         firewall: vec![],
+        published: vec![],
+        blocks: vec![],
         ports: guests
             .iter()
             .map(|guest| GuestPort { guest: name(guest), ip: guest.net.ip, mac: guest.net.mac })
             .collect(),
         egress: Egress::default(),
         zones: vec![],
+        certificates: vec![],
+        challenges: vec![],
+        pools: vec![],
     }
 }
 

@@ -229,6 +229,30 @@ fn interrupted(guest: &Guest, phase: &str, recipe: &str, script: &str, happens: 
     }
 }
 
+/// Everything is back, and its archive has begun to go: that is not done once more.
+pub fn killed_once_all_is_back(guest: &Guest) {
+    println!("--- the agent is killed once everything is back");
+    guest.must(&format!("rm -f /run/here; echo good > {HOME}/data/rows"));
+    let notify = "#!/bin/bash\n[ \"$CORPUS_STATE\" = rolled_back ] || exit 0\n[ ! -e /run/here ] || exit 0\n\
+                  rm \"$CORPUS_ARCHIVE/../meta.json\"; touch /run/here; sleep 300\n";
+    guest.commit(&with(&[(".corpus/notify", notify)]));
+    guest.must("corpus-agent project deploy shop");
+    let before = guest.state();
+    guest.commit(&with(&[(".corpus/20_fails", "#!/bin/sh\necho bad > wreck; exit 9\n")]));
+    let id = guest.order(r#"{"type":"head"}"#, "hand");
+    guest.soon("test -e /run/here");
+    guest.must(KILL);
+    let report = guest.ended(&id);
+    rolled_back(guest, &before, &report);
+    assert_eq!(report["fault"]["recipe"], "20_fails", "{}", report["fault"]);
+    let begun = r#""type":"phase_begun","phase":"rollback""#;
+    assert_eq!(guest.journal(&id).matches(begun).count(), 1);
+    assert_eq!(
+        guest.must(&format!("ls {HOME}/archives/{id}; cat {HOME}/archives/{id}/*/wreck")),
+        "project.failed\nbad\n"
+    );
+}
+
 /// Where nobody else starts a killed runner again, whoever follows does.
 pub fn without_systemd(guest: &Guest) {
     println!("--- the agent is killed, and there is no systemd");

@@ -208,14 +208,66 @@ pub fn restore_and_drill(guest: &Guest) {
     assert!(report["fault"]["message"].as_str().unwrap().contains("there is no archive"), "{report}");
 }
 
+/// The archives that the guest tells, the newest first: of which deployment each is, and which commit it holds.
+fn archives(guest: &Guest) -> Vec<(String, String)> {
+    let project = guest.ask(r#"{"type":"read_project","project":"shop"}"#);
+    let told = project["result"]["Ok"]["archives"].as_array().unwrap().clone();
+    let word = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+    told.iter().map(|archive| (word(&archive["id"]), word(&archive["commit"]))).collect()
+}
+
+/// Three failures after good releases: each of these can be gone back to.
+pub fn failures_push_no_release_out(guest: &Guest) {
+    println!("--- failures push no release out");
+    guest.must("corpus-agent project set-configuration shop archives=3");
+    let release = |text: &str| {
+        let commit = guest.commit(&with(&[("index.html", text)]));
+        guest.must("corpus-agent project deploy shop");
+        (commit, guest.state())
+    };
+    let [first, second, third] = ["one\n", "two\n", "three\n"].map(release);
+    let kept = archives(guest);
+    assert_eq!((kept.len(), &kept[0].1, &kept[1].1), (3, &second.0, &first.0));
+    for number in 0..3 {
+        let fails = format!("#!/bin/sh\necho {number} > wreck; rm -rf lib; exit 1\n");
+        guest.commit(&with(&[(".corpus/20_fails", &fails)]));
+        let (said, report) = guest.deploy("");
+        assert!(!said.success && report["state"] == "rolled_back", "{}", said.text);
+        assert_eq!((archives(guest), guest.state()), (kept.clone(), third.1.clone()));
+        assert_eq!(report["archives"].as_array().unwrap().len(), 3);
+        let failed = report["failed_tree"].as_str().unwrap();
+        assert_eq!(guest.must(&format!("cat {HOME}/{failed}/wreck")), format!("{number}\n"));
+        assert_eq!(
+            guest.must(&format!("ls -d {HOME}/archives/*/project.failed | wc -l; ls {HOME}/archives | wc -l")),
+            "1\n4\n"
+        );
+    }
+    // Asked for, it stays beside them, though it holds what is live.
+    guest.must("corpus-agent project archive shop");
+    assert_eq!(archives(guest).len(), 3);
+    assert_eq!(archives(guest)[0], (guest.newest(), third.0));
+    let trees = |state: &str| state.split("{\n").next().unwrap().to_owned();
+    for (to, release) in [(String::new(), &second), (format!("--to {}", kept[1].0), &first)] {
+        let said = guest.must(&format!("corpus-agent project rollback shop {to}"));
+        assert_eq!(trees(&guest.state()), trees(&release.1), "{said}");
+    }
+}
+
 pub fn rotation(guest: &Guest) {
     println!("--- archives rotate");
     guest.must("corpus-agent project set-configuration shop archives=2");
+    for text in ["a\n", "b\n", "c\n"] {
+        guest.commit(&with(&[("index.html", text)]));
+        guest.must("corpus-agent project deploy shop");
+    }
+    let kept = archives(guest);
+    assert_eq!(kept.len(), 2);
+    // The same once more is no other release.
     for _ in 0..3 {
         guest.must("corpus-agent project deploy shop");
     }
-    assert_eq!(guest.report()["archives"].as_array().unwrap().len(), 2);
-    assert_eq!(guest.must(&format!("ls {HOME}/archives | wc -l")), "2\n");
+    assert_eq!(archives(guest), kept);
+    assert_eq!(guest.must(&format!("ls -d {HOME}/archives/*/meta.json | wc -l")), "2\n");
 }
 
 pub fn dev(guest: &Guest) {

@@ -173,6 +173,7 @@ impl Guest {
             salt: Some(SaltBundle { path: "/salt.tar.gz".into(), sha256 }),
             role: Role::default(),
             storage_grows: false,
+            balanced: false,
         }
     }
 

@@ -4,7 +4,7 @@ use corpus_domain::{CommitId, DeploymentId, Environment, JobId, Phase, ProjectNa
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::operation::{Meta, Operation, Reply, Role, Scope, Write, post};
+use crate::operation::{Grant, Meta, Operation, Reply, Role, Scope, Write, post};
 use crate::principal::to_deploy;
 
 /// Deploys what the deployed branch holds now, or a commit, or an archive; it goes live, proven, or everything is as before.
@@ -25,8 +25,10 @@ pub struct Deploy {
 impl Operation for Deploy {
     type Kind = Write;
     type Output = DeploymentAccepted;
-    const META: Meta<Write> =
-        post("deploy", "/projects/{project}/environments/{environment}/deployments").needs(Role::Developer);
+    const META: Meta<Write> = post("deploy", "/projects/{project}/environments/{environment}/deployments")
+        .needs(Role::Developer)
+        .token(Grant::Deploy)
+        .robots();
     const MORE: &'static [(&'static str, Role)] = &[("to prod", Role::Maintainer)];
     fn scope(&self) -> Scope {
         Scope::Environment(self.project.clone(), self.environment)
@@ -47,8 +49,10 @@ pub struct Drill {
 impl Operation for Drill {
     type Kind = Write;
     type Output = DeploymentAccepted;
-    const META: Meta<Write> =
-        post("drill", "/projects/{project}/environments/{environment}/drill").needs(Role::Developer);
+    const META: Meta<Write> = post("drill", "/projects/{project}/environments/{environment}/drill")
+        .needs(Role::Developer)
+        .token(Grant::Deploy)
+        .robots();
     fn scope(&self) -> Scope {
         Scope::Environment(self.project.clone(), self.environment)
     }

@@ -21,7 +21,7 @@ pub struct ReadDeploymentLog {
 impl Operation for ReadDeploymentLog {
     type Kind = Read;
     type Output = DeploymentLog;
-    const META: Meta<Read> = get("read_deployment_log", "/deployments/{deployment}/log").needs(Role::Viewer);
+    const META: Meta<Read> = get("read_deployment_log", "/deployments/{deployment}/log").needs(Role::Viewer).robots();
     fn scope(&self) -> Scope {
         Scope::Deployment(self.deployment)
     }
@@ -40,7 +40,8 @@ pub struct SearchDeploymentLog {
 impl Operation for SearchDeploymentLog {
     type Kind = Read;
     type Output = DeploymentLog;
-    const META: Meta<Read> = get("search_deployment_log", "/deployments/{deployment}/log/search").needs(Role::Viewer);
+    const META: Meta<Read> =
+        get("search_deployment_log", "/deployments/{deployment}/log/search").needs(Role::Viewer).robots();
     fn scope(&self) -> Scope {
         Scope::Deployment(self.deployment)
     }

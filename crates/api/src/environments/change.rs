@@ -46,6 +46,7 @@ impl Operation for SetEnvironmentSettings {
     const META: Meta<Write> =
         put("set_environment_settings", "/projects/{project}/environments/{environment}/settings")
             .needs(Role::Maintainer)
+            .robots()
             .if_match("version");
     fn scope(&self) -> Scope {
         Scope::Environment(self.project.clone(), self.environment)

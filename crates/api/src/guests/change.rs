@@ -58,15 +58,17 @@ pub struct RequestGuest {
     pub autostart: bool,
     /// Why its root is to be root on the node, if it is; only operators may ask for that.
     pub privileged: Option<Reason>,
+    /// The job that could not make it before: that it made nothing is dismissed.
+    pub instead_of: Option<JobId>,
 }
 impl Operation for RequestGuest {
     type Kind = Write;
     type Output = GuestRequested;
-    const META: Meta<Write> = post("request_guest", "/guests").needs(Role::Maintainer);
+    const META: Meta<Write> = post("request_guest", "/guests").needs(Role::Maintainer).robots();
     // Root in such a guest is root on its node.
     const MORE: &'static [(&'static str, Role)] = &[("privileged", Role::Ops)];
     fn scope(&self) -> Scope {
-        Scope::Project(self.project.clone())
+        Scope::Environment(self.project.clone(), self.environment)
     }
     fn needs(&self) -> Role {
         if self.privileged.is_some() { Role::Ops } else { Self::META.plain().needs }
@@ -95,6 +97,7 @@ impl RequestGuest {
             names: WantedNames::default(),
             autostart: false,
             privileged: None,
+            instead_of: None,
         }
     }
     /// What was chosen of its limits.
@@ -135,7 +138,7 @@ macro_rules! power {
         impl Operation for $name {
             type Kind = Write;
             type Output = JobAccepted;
-            const META: Meta<Write> = post($id, $path).needs(Role::Developer);
+            const META: Meta<Write> = post($id, $path).needs(Role::Developer).robots();
             fn scope(&self) -> Scope {
                 Scope::Guest(self.guest)
             }
@@ -167,7 +170,7 @@ pub struct EnlargeGuest {
 impl Operation for EnlargeGuest {
     type Kind = Write;
     type Output = JobAccepted;
-    const META: Meta<Write> = post("enlarge_guest", "/guests/{guest}/enlarge").needs(Role::Maintainer);
+    const META: Meta<Write> = post("enlarge_guest", "/guests/{guest}/enlarge").needs(Role::Maintainer).robots();
     fn scope(&self) -> Scope {
         Scope::Guest(self.guest)
     }
@@ -193,7 +196,7 @@ impl Operation for SetGuestLimits {
     type Kind = Write;
     type Output = JobAccepted;
     const META: Meta<Write> =
-        put("set_guest_limits", "/guests/{guest}/limits").needs(Role::Maintainer).if_match("version");
+        put("set_guest_limits", "/guests/{guest}/limits").needs(Role::Maintainer).robots().if_match("version");
     fn scope(&self) -> Scope {
         Scope::Guest(self.guest)
     }
@@ -241,7 +244,7 @@ pub struct DestroyGuest {
 impl Operation for DestroyGuest {
     type Kind = Write;
     type Output = JobAccepted;
-    const META: Meta<Write> = delete("destroy_guest", "/guests/{guest}").needs(Role::Maintainer);
+    const META: Meta<Write> = delete("destroy_guest", "/guests/{guest}").needs(Role::Maintainer).robots();
     fn scope(&self) -> Scope {
         Scope::Guest(self.guest)
     }

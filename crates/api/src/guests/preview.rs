@@ -10,6 +10,7 @@ use utoipa::ToSchema;
 use super::RequestGuest;
 use crate::operation::{Meta, Operation, Read, Reply, Role, Scope, get};
 use crate::problem::Wrong;
+use crate::quotas::ProjectQuota;
 
 /// Says which node a guest would get and why, and whether its name is free, as things are now.
 ///
@@ -40,9 +41,9 @@ pub struct PreviewGuest {
 impl Operation for PreviewGuest {
     type Kind = Read;
     type Output = GuestPreview;
-    const META: Meta<Read> = get("preview_guest", "/guest-preview").needs(Role::Maintainer);
+    const META: Meta<Read> = get("preview_guest", "/guest-preview").needs(Role::Maintainer).robots();
     fn scope(&self) -> Scope {
-        Scope::Project(self.project.clone())
+        Scope::Environment(self.project.clone(), self.environment)
     }
 }
 impl PreviewGuest {
@@ -78,6 +79,8 @@ pub struct GuestPreview {
     pub cpu_millis: u64,
     /// Storage that is promised to it.
     pub storage: Bytes,
+    /// What its project has taken of its quota, without it.
+    pub quota: ProjectQuota,
 }
 impl Reply for GuestPreview {}
 

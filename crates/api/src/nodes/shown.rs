@@ -5,8 +5,8 @@
 
 use chrono::{DateTime, Utc};
 use corpus_domain::{
-    Bytes, DriftKind, Driver, Environment, GuestId, GuestName, GuestNetwork, JobId, NodeAddress, NodeId, NodeState,
-    Overcommit, Reachability, Room, Safeguard, UnixUser,
+    Bytes, DnsName, DriftKind, Driver, Environment, GuestId, GuestName, GuestNetwork, JobId, NodeAddress, NodeId,
+    NodeName, NodeState, Overcommit, Reachability, Room, Safeguard, UnixUser,
 };
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -18,7 +18,9 @@ use crate::operation::Reply;
 pub struct NodeLine {
     /// Its id.
     pub id: NodeId,
-    /// Where it answers SSH; also its name.
+    /// What people call it, if it was given a name.
+    pub name: Option<NodeName>,
+    /// Where it answers SSH.
     pub address: NodeAddress,
     /// What it is good for.
     pub state: NodeState,
@@ -51,6 +53,11 @@ pub struct NodeLine {
 }
 
 impl NodeLine {
+    /// What it is called: its name, else its address.
+    pub fn title(&self) -> String {
+        self.name.as_ref().map_or_else(|| self.address.to_string(), ToString::to_string)
+    }
+
     /// How many more guests of size `small` fit; none unless it is ready.
     pub fn free_slots(&self) -> u32 {
         if self.state == NodeState::Ready { self.slots.saturating_sub(self.guests) } else { 0 }
@@ -81,8 +88,22 @@ pub struct NodeUse {
     pub memory_used: Bytes,
     /// The file system that guests live on.
     pub storage_total: Bytes,
-    /// What is used of it.
+    /// What of it is not free to guests.
     pub storage_used: Bytes,
+    /// What of the rest is promised to the disks of guests, which may still grow into it.
+    #[serde(default)]
+    pub storage_promised: Bytes,
+}
+impl NodeUse {
+    /// The storage that new guests can have.
+    pub const fn storage_free(&self) -> Bytes {
+        Bytes(self.storage_total.0.saturating_sub(self.storage_used.0).saturating_sub(self.storage_promised.0))
+    }
+
+    /// How much of the storage new guests can't have, in per cent.
+    pub fn storage_taken(&self) -> u8 {
+        Bytes(self.storage_total.0.saturating_sub(self.storage_free().0)).percent_of(self.storage_total)
+    }
 }
 
 /// A node with all that is known of it.
@@ -90,6 +111,8 @@ pub struct NodeUse {
 pub struct Node {
     /// What lists show of it.
     pub line: NodeLine,
+    /// Its own DNS name, if it has one.
+    pub dns_name: Option<DnsName>,
     /// Its SSH port.
     pub ssh_port: u16,
     /// The account that Corpus uses.

@@ -5,18 +5,27 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use crate::store::{counts, device_logins};
+use crate::store::{audit, counts, device_logins, kept_forms, notices, requests, undoes, webhook_deliveries};
 use crate::{Controller, Result};
 
+/// As many rows of the audit are removed in one transaction.
+const AUDIT_BATCH: i32 = 10_000;
+/// As many times at once: what is left then waits for the next round.
+const AUDIT_BATCHES: usize = 100;
 /// How often it is looked for: however often a member starts and stops a guest meanwhile, there are few rows to sum up.
 const INTERVAL: Duration = Duration::from_mins(5);
 
 impl Controller {
     /// Forgets until `stop`.
     pub async fn forget_what_is_over(self, stop: CancellationToken) {
+        tokio::spawn(self.clone().keep_what_was_seen(stop.clone()));
+        tokio::spawn(self.clone().end_previews(stop.clone()));
         loop {
             if let Err(error) = self.forget_once().await {
                 tracing::warn!(error = &error as &dyn std::error::Error, "what is over could not be forgotten");
+            }
+            if let Err(error) = self.forget_audit().await {
+                tracing::warn!(error = &error as &dyn std::error::Error, "the old audit could not be removed");
             }
             tokio::select! {
                 () = stop.cancelled() => return,
@@ -25,12 +34,62 @@ impl Controller {
         }
     }
 
-    /// Keys of requests that were sent long ago, and programs that nobody let in.
+    /// Keys of requests that were sent long ago, programs that nobody let in, forms that nobody came back to,
+    /// notices and deliveries of webhooks of a month ago, what can not be undone any more, and requests that nobody
+    /// decided in time.
     async fn forget_once(&self) -> Result<()> {
         let mut tx = self.services.begin().await?;
         corpus_gate::forget_old(&mut tx).await?;
         device_logins::forget_expired(&mut tx).await?;
+        kept_forms::forget_old(&mut tx).await?;
+        notices::forget_old(&mut tx).await?;
+        undoes::forget_expired(&mut tx).await?;
+        webhook_deliveries::forget_old(&mut tx).await?;
+        self.lapse_requests(&mut tx).await?;
+        requests::forget_old(&mut tx).await?;
         counts::fold(&mut tx).await?;
         Ok(tx.commit().await?)
+    }
+
+    /// Removes the audit of days that are over for as long as it is kept; that is for ever unless configured. Each
+    /// transaction is short, since nothing is to wait for it.
+    pub(crate) async fn forget_audit(&self) -> Result<()> {
+        let Some(days) = self.services.settings.audit_days else { return Ok(()) };
+        for _ in 0..AUDIT_BATCHES {
+            let mut tx = self.services.begin().await?;
+            let removed = audit::forget_old(&mut tx, i32::from(days), AUDIT_BATCH).await?;
+            tx.commit().await?;
+            if removed > 0 {
+                tracing::info!(rows = removed, "old rows of the audit were removed");
+            }
+            if removed < i64::from(AUDIT_BATCH) {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use sqlx::PgPool;
+
+    use crate::{KeptForm, Rules, SignIn};
+
+    #[sqlx::test(migrations = "../../migrations")]
+    async fn forms_that_nobody_came_back_to_are_forgotten(db: PgPool) {
+        let controller = crate::tests::world::controller(&db, None, None, Rules::default()).await;
+        let (login, display_name) = ("mia".parse().unwrap(), "Mia".to_owned());
+        let mia = SignIn { realm: "ldap", login, display_name, mail: None, ops: false, roles: Vec::new() };
+        let mia = controller.sign_in(mia, "127.0.0.1").await.unwrap();
+        let kept = KeptForm { page: "/keys", form: "", state: &json!({}) };
+        let [old, new] = [(); 2].map(|()| controller.keep_form(mia, None, kept));
+        let (old, new) = (old.await.unwrap(), new.await.unwrap());
+        let age = "update kept_forms set created_at = now() - interval '1 hour' where id = $1";
+        sqlx::query(age).bind(old).execute(&db).await.unwrap();
+        controller.forget_once().await.unwrap();
+        let left: Vec<uuid::Uuid> = sqlx::query_scalar("select id from kept_forms").fetch_all(&db).await.unwrap();
+        assert_eq!(left, [new]);
     }
 }

@@ -1,10 +1,17 @@
 //! What the server does by itself as long as it runs: each task ends when it is told to stop.
 
+mod certificates;
 mod drift;
+mod elsewhere;
+mod evidence;
+mod firewalls;
 mod forget;
 mod mail;
+mod previews;
+mod seen;
 mod surroundings;
 mod watch;
+mod webhooks;
 
 #[cfg(test)]
 pub(crate) use drift::Checked;

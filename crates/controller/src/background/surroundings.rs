@@ -78,7 +78,7 @@ impl Controller {
     /// Tells each node in service what it was not told yet.
     async fn tell_nodes(&self, told: &mut HashMap<NodeId, Notice>) -> Result<()> {
         let mut conn = self.services.db.acquire().await?;
-        let now = surroundings::read(&mut conn, &self.services.settings.surroundings).await?;
+        let now = surroundings::read(&mut conn, self.services.around()).await?;
         let mut waiting = infrastructure::nodes_in_service(&mut conn).await?;
         drop(conn);
         told.retain(|node, _| waiting.contains(node));
@@ -105,9 +105,20 @@ impl Controller {
     async fn tell(&self, id: NodeId) -> Result<()> {
         let mut tx = self.services.begin().await?;
         let Some(node) = nodes::get(&mut tx, id).await? else { return Ok(()) };
-        let plan = plan::next(&mut tx, id, &self.services.settings.surroundings).await?;
+        let plan = plan::next(&mut tx, id, self.services.around()).await?;
         tx.commit().await?;
         let Ok(endpoint) = node.endpoint() else { return Ok(()) };
+        // Without them everything else is told all the same.
+        let put = |request| async {
+            let call = Call::new(request, LIMIT).observing();
+            self.services.nodes.call(&endpoint, call, drop).await.map_err(|error| {
+                let message = format!("{} did not take certificates", endpoint.address);
+                Error::Unavailable { message, source: Box::new(error) }
+            })
+        };
+        if let Err(error) = self.services.bring_certificates(&plan.certificates, put).await {
+            tracing::warn!(node.id = %id, error = &error as &dyn std::error::Error, "certificates were not brought to a node");
+        }
         let call = Call::new(Request::RefreshNode { plan: Box::new(plan) }, LIMIT).observing();
         match self.services.nodes.call(&endpoint, call, drop).await {
             // A later plan was read later: it says all that this one does.

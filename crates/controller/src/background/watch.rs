@@ -38,7 +38,11 @@ impl Controller {
         let mut list = tokio::time::interval(LIST_EVERY);
         let (mut gathered, mut tried) = (Vec::with_capacity(BATCH), HashSet::new());
         tokio::spawn(self.clone().check_nodes(stop.clone()));
+        tokio::spawn(self.clone().look_at_sites(stop.clone()));
+        tokio::spawn(self.clone().look_names_up(stop.clone()));
+        tokio::spawn(self.clone().read_firewalls(stop.clone()));
         tokio::spawn(self.clone().follow_surroundings(stop.clone()));
+        tokio::spawn(self.clone().look_after_certificates(stop.clone()));
         loop {
             tokio::select! {
                 () = stop.cancelled() => return,

@@ -2,21 +2,24 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::pending;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use corpus_domain::{DeploymentId, GitService, Trigger};
+use corpus_domain::{DeploymentId, Environment, GitService, Repository, Trigger};
 use corpus_git_server::{
-    Access, Backend, BackendError, Member, Permitted, Refusal, RepositoryPath, Standing, Transfer,
+    Access, Backend, BackendError, Member, Permitted, RefChange, Refusal, RepositoryPath, Standing, Transfer,
 };
 use corpus_protocol::{Event, Request};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 use uuid::Uuid;
 
+use super::previews::PreviewPush;
 use super::{GitTarget, needed_role, permit_git};
 use crate::nodes::{Call, Credential, GitProgram, GitRequest, GuestEndpoint, NodeError, connect, serve_git};
 use crate::store::audit;
+use crate::store::deployments_shown::{self, Whereabouts};
 use crate::store::keys::KeyHolder;
 use crate::{Controller, Error};
 use corpus_api::{Denied, Principal};
@@ -41,6 +44,7 @@ impl Backend for Controller {
     ) -> Result<Permitted, Refusal> {
         let mut found = self.key_holders(&[fingerprint.to_owned()]).await.map_err(BackendError::new)?;
         let holder = found.remove(fingerprint).ok_or(Refusal::UnknownKey)?;
+        self.key_used(fingerprint).await.map_err(BackendError::new)?;
         let RepositoryPath { project, environment, repository } = path;
         let target = self.git_target(&holder.principal, project, *environment, (service, *repository)).await;
         let target = target.map_err(|error| refusal(error, service, path))?;
@@ -49,7 +53,9 @@ impl Backend for Controller {
             (Access { project: target.project_id, path: path.clone(), service }, target.guest.clone());
         let member = member(&holder);
         let request = request(&member, &access, deployment);
-        let transfer = Box::new(GitTransfer { controller: self.clone(), who: holder.principal, target, request });
+        let fingerprint = fingerprint.to_owned();
+        let (controller, who, preview) = (self.clone(), holder.principal, OnceLock::new());
+        let transfer = Box::new(GitTransfer { controller, who, fingerprint, target, request, preview });
         Ok(Permitted { member, access, guest, deployment, transfer })
     }
 
@@ -99,7 +105,9 @@ fn request(member: &Member, access: &Access, deployment: DeploymentId) -> GitReq
 fn refusal(error: Error, service: GitService, path: &RepositoryPath) -> Refusal {
     match error {
         Error::Denied(Denied::NotFound) => Refusal::NotFound,
-        Error::Denied(Denied::Forbidden) => Refusal::Reason(needed_role(service, path)),
+        Error::Denied(Denied::Forbidden) | Error::Forbidden(_) => Refusal::Reason(needed_role(service, path)),
+        Error::Denied(Denied::Token(_)) => Refusal::Reason("this key is good to fetch only, not to push".to_owned()),
+        Error::Denied(denied @ (Denied::Bounded(_) | Denied::Robot)) => Refusal::Reason(denied.to_string()),
         Error::Conflict(reason) | Error::Unavailable { message: reason, .. } => Refusal::Reason(reason),
         other => Refusal::Failed(BackendError::new(other)),
     }
@@ -109,8 +117,12 @@ fn refusal(error: Error, service: GitService, path: &RepositoryPath) -> Refusal 
 struct GitTransfer {
     controller: Controller,
     who: Principal,
+    /// Of the key that it was permitted to.
+    fingerprint: String,
     target: GitTarget,
     request: GitRequest,
+    /// The preview that its branch is for.
+    preview: OnceLock<PreviewPush>,
 }
 
 impl GitTransfer {
@@ -122,7 +134,7 @@ impl GitTransfer {
     async fn audit(&self, action: &'static str, detail: Value) -> Result<(), BackendError> {
         let GitTarget { project, environment, project_id, .. } = &self.target;
         let subject = format!("{project}/{environment}");
-        let entry = audit::Entry { action, subject: &subject, subject_id: Some(project_id.0), detail };
+        let entry = audit::Entry::new(action, &subject).id(project_id.0).of_project(*project_id).detail(detail);
         let mut conn = self.controller.services.db.acquire().await.map_err(BackendError::new)?;
         audit::write(&mut conn, &self.who, entry).await.map_err(BackendError::new)
     }
@@ -164,6 +176,29 @@ impl Transfer for GitTransfer {
         self.audit("git.push", detail).await
     }
 
+    async fn judge(&self, changes: &[RefChange]) -> Result<(), Refusal> {
+        let (target, path) = (&self.target, (self.target.environment, self.request.repository));
+        if path != (Environment::Dev, Repository::Project) {
+            return Ok(());
+        }
+        let Some(push) = PreviewPush::of(changes)? else { return Ok(()) };
+        self.controller.may_push_preview((target.project_id, &target.project), &push).await?;
+        drop(self.preview.set(push));
+        Ok(())
+    }
+
+    async fn ended(&self) -> Result<Vec<String>, BackendError> {
+        let Some(push) = self.preview.get() else { return Ok(Vec::new()) };
+        // A role counts at that moment: it may have been taken while the push came in.
+        let found = self.controller.key_holders(std::slice::from_ref(&self.fingerprint)).await;
+        let holder = found.map_err(BackendError::new)?.remove(&self.fingerprint);
+        let holder = holder.filter(|holder| holder.principal.id == self.who.id);
+        match holder {
+            Some(holder) => Ok(self.controller.preview_pushed(&holder.principal, &self.target.project, push).await),
+            None => Ok(vec!["your key is not a member's any more, so nothing came of the branch".to_owned()]),
+        }
+    }
+
     async fn begun(&self) {
         if let Err(error) = self.first_entry().await {
             tracing::debug!(deployment.id = %self.request.deployment, %error, "a push is not followed");
@@ -174,5 +209,19 @@ impl Transfer for GitTransfer {
     async fn follow(&self) -> Result<(), BackendError> {
         let (by, guest, id) = (Some(self.who.id), self.target.guest_id, self.request.deployment);
         self.controller.deployment_began(by, guest, id, Trigger::Push).await.map(drop).map_err(BackendError::new)
+    }
+
+    async fn whereabouts(&self) -> Result<Vec<String>, BackendError> {
+        let services = &self.controller.services;
+        let mut conn = services.db.acquire().await.map_err(BackendError::new)?;
+        let found = deployments_shown::whereabouts(&mut conn, self.request.deployment, self.target.guest_id).await;
+        let Whereabouts { number, sites } = found.map_err(BackendError::new)?;
+        let pages = &services.settings.public_url;
+        let page = match number {
+            Some(number) => format!("{pages}/projects/{}/deployments/{number}", self.target.project),
+            None => format!("{pages}/deployments/{}", self.request.deployment),
+        };
+        let sites = sites.iter().map(|site| format!("site http://{site}/"));
+        Ok(sites.chain([format!("deployment {page}")]).collect())
     }
 }

@@ -1,15 +1,17 @@
 //! Deployments that begin on their guest, by a push: nobody ordered them here.
 
-use corpus_domain::{DeploymentId, GuestId, JobId, Trigger, UserId};
+use corpus_domain::{DeploymentId, Door, GuestId, JobId, Trigger, UserId};
 use serde_json::json;
 use sqlx::PgTransaction;
 
+use crate::events;
 use crate::job_errors::jobs_error;
 use crate::jobs::{Jobs, NewJob};
 use crate::sagas::deploy;
+use crate::store::audit::{self, Author};
 use crate::store::deployments::NewDeployment;
 use crate::store::environments::Placement;
-use crate::store::{audit, deployments, environments, users};
+use crate::store::{deployments, environments, users};
 use crate::{Controller, Result};
 use corpus_api::Denied;
 
@@ -35,14 +37,14 @@ impl Controller {
         let new = NewDeployment { id, on: &placement, trigger, ordered: None, by_id: by, by: login, leader: None };
         if let Some(number) = deployments::insert(&mut tx, &new).await? {
             let detail = json!({ "environment": environment, "number": number, "trigger": trigger, "deployment": id });
-            let entry = audit::Entry {
-                action: "deployment.begin",
-                subject: placement.name.as_str(),
-                subject_id: Some(project.0),
-                detail,
+            let entry = audit::Entry::new("deployment.begin", placement.name.as_str()).id(project.0);
+            // What was found on a guest is its own word: no push of ours is known that began it.
+            let author = match &member {
+                Some(member) => Author::new(Some(member.id), login, Door::Git),
+                None => Author::new(by, placement.guest_name.as_str(), Door::Corpus),
             };
-            let actor = if login.is_empty() { placement.guest_name.as_str() } else { login };
-            audit::write_as(&mut tx, by.map(|id| id.0), actor, entry).await?;
+            audit::write(&mut tx, author, entry.of_project(project).detail(detail)).await?;
+            events::deployment_began(&mut tx, id).await?;
         } else if let Some(member) = &member {
             deployments::set_pusher(&mut tx, id, member.id, login).await?;
         }

@@ -4,6 +4,7 @@
 mod backend;
 mod began;
 mod discover;
+mod previews;
 mod target;
 
 #[cfg(test)]

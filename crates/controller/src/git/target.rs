@@ -1,7 +1,8 @@
 //! What the git server asks: who has this key, may they push there, and where is it.
 
 use corpus_domain::{
-    DeploymentId, Environment, GitService, GuestId, GuestName, NodeAddress, ProjectId, ProjectName, Repository, SshPort,
+    DeploymentId, Environment, GitService, Grant, GuestId, GuestName, NodeAddress, ProjectId, ProjectName, Repository,
+    SshPort,
 };
 use corpus_git_server::{Access, RepositoryPath};
 use corpus_protocol::{Answer, Request};
@@ -23,15 +24,25 @@ const MAX_HOST_KEY: usize = 8 << 10;
 const READ_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Whether the principal may; `open` is whether the project's developers may enter prod. Who
-/// may not enter it doesn't read its pillar either, which holds what prod runs with.
+/// may not enter it doesn't read its pillar either, which holds what prod runs with; a robot enters nothing, so it
+/// takes a maintainer among them. Its key may be good to fetch only.
 pub(crate) fn permit_git(who: &Principal, access: &Access, open: bool) -> std::result::Result<(), Denied> {
     let RepositoryPath { environment, repository, .. } = access.path;
+    let open = open && who.robot.is_none();
     let needed = match (access.service, repository, environment) {
         (GitService::ReceivePack, _, environment) => to_deploy(environment),
         (GitService::UploadPack, Repository::Pillar, Environment::Prod) if !open => Role::Maintainer,
         (GitService::UploadPack, _, _) => Role::Developer,
     };
-    who.judge(needed, Some(access.project))
+    let judged = who.judge(needed, Some(access.project));
+    if judged != Err(Denied::NotFound) && !who.is_within(environment) {
+        return Err(Denied::Bounded(environment));
+    }
+    judged?;
+    who.is_granted(match access.service {
+        GitService::ReceivePack => Grant::Deploy,
+        GitService::UploadPack => Grant::Read,
+    })
 }
 
 /// What a member hears to whom [`permit_git`] says no.
@@ -108,8 +119,15 @@ impl Controller {
         let open = *open.get(&id).ok_or(Denied::NotFound)?;
         let path = RepositoryPath { project: project.clone(), environment, repository };
         permit_git(principal, &Access { project: id, path, service }, open)?;
+        if service == GitService::ReceivePack
+            && let Some(leaving) = corpus_gate::leaving(&mut conn, id).await?
+        {
+            return Err(Error::Conflict(leaving.sentence()));
+        }
         let placement = environments::get(&mut conn, id, environment).await?.ok_or_else(|| {
-            Error::Conflict(format!("{project} has no {environment}; a maintainer sets it up on the project's page."))
+            Error::Conflict(format!(
+                "project {project} has no {environment}; a maintainer sets it up on the project's page."
+            ))
         })?;
         is_ready(&placement)?;
         runs(&placement)?;
@@ -123,6 +141,12 @@ impl Controller {
     pub async fn key_holders(&self, fingerprints: &[String]) -> Result<BTreeMap<String, KeyHolder>> {
         let mut conn = self.services.db.acquire().await?;
         Ok(keys::holders(&mut conn, fingerprints).await?)
+    }
+
+    /// Notes that git is used with a key.
+    pub(crate) async fn key_used(&self, fingerprint: &str) -> Result<()> {
+        let mut conn = self.services.db.acquire().await?;
+        Ok(keys::note_use(&mut conn, fingerprint).await?)
     }
 
     /// Those of the projects that are there, and whether their developers may enter prod.

@@ -1,12 +1,14 @@
-//! Deployments: to list and read them. [`order`] is what is deployed by hand.
+//! Deployments: to list and read them. [`order`] is what is deployed by hand, [`test_cases`] what tests came to.
 
 mod order;
+mod test_cases;
 
 use std::time::Duration;
 
 use corpus_api::deployments::log::{DeploymentLog, ReadDeploymentLog, SearchDeploymentLog};
 use corpus_api::deployments::{
-    Deployment, DeploymentLine, DeploymentPage, DeploymentPart, GetDeployment, GetDeploymentByNumber, ListDeployments,
+    Deployment, DeploymentLine, DeploymentOrder, DeploymentPage, DeploymentPart, GetDeployment, GetDeploymentByNumber,
+    ListDeployments,
 };
 use corpus_api::principal::to_deploy;
 use corpus_api::words::{After, LineLimit};
@@ -19,21 +21,29 @@ use uuid::Uuid;
 use super::{after, lines, page};
 use crate::Controller;
 use crate::job_errors::jobs_error;
-use crate::store::{deployment_log, deployments_shown};
+use crate::store::{Seen, deployment_log, deployments_shown};
 
 /// The list, for its cursors.
-const LIST: &str = "deployments, the newest first";
+const fn list(order: DeploymentOrder) -> &'static str {
+    match order {
+        DeploymentOrder::Newest => "deployments, the newest first",
+        DeploymentOrder::Oldest => "deployments, the oldest first",
+        DeploymentOrder::Longest => "deployments, the longest first",
+    }
+}
 /// Log lines that are answered unless said.
 const LOG_LINES: i64 = 200;
 
 impl Handle<ListDeployments> for Controller {
     async fn handle(&self, permit: Permit<ListDeployments>) -> Result<DeploymentPage> {
         let (limit, rows) = lines(permit.limit);
-        let before = after(permit.cursor.as_ref(), LIST)?;
-        let visible = permit.visible();
+        let list = list(permit.sort.unwrap_or_default());
+        let beyond = after(permit.cursor.as_ref(), list)?;
+        let (projects, environments) = (permit.visible(), permit.environments());
+        let seen = Seen { projects: projects.as_deref(), environments: environments.as_deref() };
         let mut conn = permit.connection().await?;
-        let found = deployments_shown::page(&mut conn, &permit, visible.as_deref(), before, rows).await?;
-        let (found, next) = page(found, limit, |row| Cursor::after(LIST, row));
+        let found = deployments_shown::page(&mut conn, &permit, seen, beyond, rows).await?;
+        let (found, next) = page(found, limit, |row| Cursor::after(list, row));
         let ids: Vec<Uuid> = found.into_iter().map(|row| row.id).collect();
         Ok(DeploymentPage { items: deployments_shown::lines(&mut conn, &ids).await?, next })
     }

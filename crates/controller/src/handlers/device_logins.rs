@@ -11,7 +11,7 @@ use corpus_api::device_logins::{
 use corpus_api::tokens::{CreateToken, NewToken, TokenBytes};
 use corpus_api::words::Label;
 use corpus_api::{Denied, Problem};
-use corpus_domain::Grant;
+use corpus_domain::{Door, Grant};
 use corpus_gate::audit::Entry;
 use corpus_gate::{Change, Committed, Handle, Permit, Result};
 use rand::RngExt;
@@ -69,7 +69,7 @@ impl Controller {
         let Some(who) = self.principal(user).await? else { return Ok(Standing::Refused) };
         let (name, scope) = (decided.client, decided.grant);
         let asked = CreateToken { name, scope, days: Some(days), until: None, replace: Some(true) };
-        self.call(&who, asked, None).await.map(Box::new).map(Standing::Approved)
+        self.call(&who.by(Door::Api), asked, None).await.map(Box::new).map(Standing::Approved)
     }
 
     async fn decided(&self, code: &TokenBytes) -> Result<Option<Decided>> {

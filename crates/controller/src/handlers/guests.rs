@@ -3,7 +3,7 @@
 mod limits;
 mod power;
 mod preview;
-mod request;
+pub(super) mod request;
 mod secrets;
 #[cfg(test)]
 mod tests;
@@ -17,10 +17,11 @@ use corpus_domain::{GuestId, GuestState};
 use corpus_gate::{Change, Error, Handle, Permit, Result};
 use sqlx::PgConnection;
 
+pub(super) use self::request::node_for;
 use super::{after, lines, page};
 use crate::Controller;
 use crate::store::guests::{self, GuestRow};
-use crate::store::{environments, names};
+use crate::store::{Seen, environments, names, project_end};
 
 /// The lists, for their cursors.
 const BY_NAME: &str = "guests by name";
@@ -31,18 +32,19 @@ const NAMES: i64 = 200;
 impl Handle<ListGuests> for Controller {
     async fn handle(&self, permit: Permit<ListGuests>) -> Result<GuestPage> {
         let (limit, rows) = lines(permit.limit);
-        let visible = permit.visible();
+        let (projects, environments) = (permit.visible(), permit.environments());
+        let seen = Seen { projects: projects.as_deref(), environments: environments.as_deref() };
         let (cursor, order) = (permit.cursor.as_ref(), permit.sort.unwrap_or_default());
         let mut conn = permit.connection().await?;
         let (found, next) = match order {
             GuestOrder::Name => {
                 let after: Option<String> = after(cursor, BY_NAME)?;
-                let found = guests::by_name(&mut conn, &permit, visible.as_deref(), after.as_deref(), rows).await?;
+                let found = guests::by_name(&mut conn, &permit, seen, after.as_deref(), rows).await?;
                 page(found, limit, |guest| Cursor::after(BY_NAME, &guest.name))
             }
             GuestOrder::Newest => {
                 let before = after(cursor, NEWEST)?;
-                let found = guests::newest(&mut conn, &permit, visible.as_deref(), before, rows).await?;
+                let found = guests::newest(&mut conn, &permit, seen, before, rows).await?;
                 page(found, limit, |guest| Cursor::after(NEWEST, &guest.id))
             }
         };
@@ -58,9 +60,14 @@ impl Handle<GetGuest> for Controller {
         let guest = guests::whole(&mut conn, id).await?.ok_or(Denied::NotFound)?;
         let of_guest = ListNames { guest: Some(id), ..ListNames::default() };
         let names = names::list(&mut conn, &of_guest, None, None, NAMES).await?;
+        self.services.looked_at.note_names(names.iter().map(|name| name.id));
+        self.services.looked_at.note_nodes([guest.line.node]);
         let placement = environments::on_guest(&mut conn, id).await?;
         let deployed_to = placement.map(|on| GuestEnvironment { state: on.state, is_leader: on.is_leader() });
-        let (may_operate, may_change) = (who.can::<StopGuest>(project), who.can::<AttachName>(project));
+        // Of a project that is being destroyed nothing is changed.
+        let stays = project_end::leaving(&mut conn, permit.project()?).await?.is_none();
+        let may_operate = stays && who.can::<StopGuest>(project);
+        let may_change = stays && who.can::<AttachName>(project);
         Ok(Guest { names, deployed_to, may_operate, may_change, ..guest })
     }
 }

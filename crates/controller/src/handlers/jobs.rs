@@ -4,14 +4,15 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use corpus_api::jobs::{
-    AbandonJob, CancelJob, FollowJob, GetJob, Job, JobAccepted, JobChange, JobEvent, JobLog, JobPage, ListJobs,
-    ReadJobLog, RetryJob,
+    AbandonJob, CancelJob, FollowJob, GetJob, Job, JobAccepted, JobChange, JobDismissed, JobEvent, JobLog, JobOrder,
+    JobPage, ListJobs, ReadJobLog, RetryJob,
 };
+use corpus_api::not_created::{Creation, DismissJob, ListNotCreated, NotCreatedPage};
 use corpus_api::words::After;
 use corpus_api::{Cursor, Operation, Principal, Write};
-use corpus_domain::{JobId, JobState};
+use corpus_domain::{JobId, JobKind, JobState};
 use corpus_gate::audit::Entry;
-use corpus_gate::{Change, Committed, Handle, HandleStream, Permit, Result};
+use corpus_gate::{Change, Committed, Error, Handle, HandleStream, Permit, Result};
 use futures::stream::{Stream, StreamExt};
 use serde_json::json;
 
@@ -19,21 +20,39 @@ use super::{after, lines, page};
 use crate::Controller;
 use crate::job_errors::jobs_error;
 use crate::jobs::{self, JobUpdate};
-use crate::store::{deployments, environments, jobs as store};
+use crate::store::{Seen, deployments, environments, guests, jobs as store, not_created, project_end};
+
+/// The list of those that made nothing, for its cursors.
+const NOT_CREATED: &str = "jobs that made nothing, the newest first";
 
 /// The list, for its cursors.
-const LIST: &str = "jobs, the newest first";
+const fn list(order: JobOrder) -> &'static str {
+    match order {
+        JobOrder::Newest => "jobs, the newest first",
+        JobOrder::Oldest => "jobs, the oldest first",
+        JobOrder::Longest => "jobs, the longest first",
+    }
+}
 /// The most lines of a log that are answered at once.
 const LOG_LINES: i64 = 5_000;
 
 impl Handle<ListJobs> for Controller {
     async fn handle(&self, permit: Permit<ListJobs>) -> Result<JobPage> {
         let (limit, rows) = lines(permit.limit);
-        let before = after(permit.cursor.as_ref(), LIST)?;
-        let visible = permit.visible();
+        let (cursor, order) = (permit.cursor.as_ref(), permit.sort.unwrap_or_default());
+        let list = list(order);
+        let beyond: Option<store::Position> = match order {
+            JobOrder::Longest => after(cursor, list)?,
+            JobOrder::Newest | JobOrder::Oldest => after(cursor, list)?.map(|number| (None, number)),
+        };
+        let (projects, environments) = (permit.visible(), permit.environments());
+        let seen = Seen { projects: projects.as_deref(), environments: environments.as_deref() };
         let mut conn = permit.connection().await?;
-        let found = store::list(&mut conn, &permit, visible.as_deref(), before, rows).await?;
-        let (found, next) = page(found, limit, |row| Cursor::after(LIST, &row.order));
+        let found = store::list(&mut conn, &permit, seen, beyond, rows).await?;
+        let (found, next) = page(found, limit, |row| match order {
+            JobOrder::Longest => Cursor::after(list, &(row.took(), row.order)),
+            JobOrder::Newest | JobOrder::Oldest => Cursor::after(list, &row.order),
+        });
         Ok(JobPage { items: found.into_iter().map(|row| row.line_for(&permit.who())).collect(), next })
     }
 }
@@ -51,7 +70,8 @@ impl Handle<GetJob> for Controller {
             JobState::Waiting => Some(jobs::Jobs::position_on(&mut conn, id).await.map_err(jobs_error)?),
             _ => None,
         };
-        Ok(row.detail_for(&who, steps, position))
+        let past_cancel = row.row.state() == JobState::Running && self.jobs.is_past_cancel(row.row.kind(), &steps);
+        Ok(Job { past_cancel, ..row.detail_for(&who, steps, position) })
     }
 }
 
@@ -109,8 +129,44 @@ impl Handle<CancelJob> for Controller {
         if was == JobState::Waiting {
             deployments::give_up_of_job(tx, job, "it was cancelled before it began").await?;
             environments::left_by(tx, job).await?;
+            guests::left_by(tx, job).await?;
+            project_end::left_by(tx, job).await?;
+        } else if project_end::is_for_good(tx, job).await? {
+            return Err(Error::Conflict(
+                "It has begun to destroy the project's guests: there is no way back, and it can't be cancelled."
+                    .to_owned(),
+            ));
         }
         change.commit(Entry::new("job.cancel", &title).id(job.0), JobAccepted { job }).await
+    }
+}
+
+impl Handle<ListNotCreated> for Controller {
+    async fn handle(&self, permit: Permit<ListNotCreated>) -> Result<NotCreatedPage> {
+        let (limit, rows) = lines(permit.limit);
+        let before = after(permit.cursor.as_ref(), NOT_CREATED)?;
+        let kind = permit.of.map(|of| match of {
+            Creation::Guest => JobKind::GuestCreate,
+            Creation::Node => JobKind::NodeLink,
+            Creation::Environment => JobKind::EnvironmentSetUp,
+            Creation::Name => JobKind::NameAttach,
+        });
+        let (visible, of) = (permit.visible(), (kind, permit.project.as_ref()));
+        let mut conn = permit.connection().await?;
+        let found = store::not_created(&mut conn, of, visible.as_deref(), before, rows).await?;
+        let (found, next) = page(found, limit, |row| Cursor::after(NOT_CREATED, &row.order));
+        Ok(NotCreatedPage { items: found.into_iter().map(|row| row.not_created_for(&permit.who())).collect(), next })
+    }
+}
+
+impl Handle<DismissJob> for Controller {
+    async fn handle(&self, mut change: Change<DismissJob>) -> Result<Committed<DismissJob>> {
+        let (job, by) = (change.job, change.who().id);
+        let title = title(&mut change, job).await?;
+        if !not_created::dismiss(change.transaction().await?, job, by, None).await? {
+            return Err(Error::Conflict("Only a job that was undone can be dismissed.".to_owned()));
+        }
+        change.commit(Entry::new("job.dismiss", &title).id(job.0), JobDismissed { job }).await
     }
 }
 

@@ -15,11 +15,10 @@ use rand::RngExt;
 use rand::distr::Alphanumeric;
 use serde_json::json;
 
-use crate::Controller;
-use crate::mail::{KeyLetter, Letter};
 use crate::ssh_keys::{KeyRefused, MemberKey, NAMESPACE, proof_text, verify_proof};
 use crate::store::key_claims::{self, Claim};
-use crate::store::{keys, mail, users};
+use crate::store::{keys, users};
+use crate::{Controller, events};
 
 /// Claims that a member may have at once.
 const MAX_CLAIMS: i64 = 10;
@@ -61,6 +60,7 @@ impl Controller {
         }
         let nonce: String = rand::rng().sample_iter(Alphanumeric).take(NONCE_LENGTH).map(char::from).collect();
         let claim = key_claims::put(tx, who, key, &nonce).await?;
+        events::key_claimed(tx, who, claim, key).await?;
         let entry = Entry::new("key.claim_begin", key.fingerprint()).id(claim.0);
         change.commit(entry, KeyAdded::Claim { claim }).await
     }
@@ -79,26 +79,23 @@ impl Controller {
             Error::taken(error, "signature", "This key was added again meanwhile; add it once more.")
         })?;
         let mut nodes = keys::guests_of_user(tx, who).await?;
-        let mut from = None;
         if let Some(former) = former {
             nodes.append(&mut keys::guests_of_user(tx, former).await?);
-            from = users::login(tx, former).await?;
             tell_former(&mut change, former, &key).await?;
         }
         let nodes: BTreeSet<NodeId> = nodes.into_iter().map(|(node, _)| node).collect();
         self.queue_keys_sync(change.transaction().await?, nodes, Some(who)).await?;
-        let entry = Entry::new("key.claim", key.fingerprint()).id(id.0).detail(json!({ "from": from }));
-        change.commit(entry, KeyProved { key: id }).await
+        change.commit(Entry::new("key.claim", key.fingerprint()).id(id.0), KeyProved { key: id }).await
     }
 }
 
-/// Who held the key until now gets a letter, and a row of the audit under their own name.
+/// Who held the key until now is told, and has a row of the audit under their own name. Neither of the two is told
+/// who the other is: that row is for operators.
 async fn tell_former(change: &mut Change<ProveKey>, former: UserId, key: &MemberKey) -> Result<()> {
     let (claim, to) = (change.claim, change.who().login.clone());
-    let letter = KeyLetter { fingerprint: key.fingerprint().to_owned(), algorithm: key.algorithm().to_string() };
     let tx = change.transaction().await?;
-    mail::enqueue(tx, &format!("key:{claim}"), &[former], &Letter::KeyMoved(letter)).await?;
+    events::key_moved(tx, former, claim, key).await?;
     let Some(login) = users::login(tx, former).await? else { return Ok(()) };
     let detail = json!({ "fingerprint": key.fingerprint(), "to": to });
-    change.note(Entry::new("key.moved_away", login.as_str()).id(former.0).detail(detail)).await
+    change.note(Entry::new("key.moved_away", login.as_str()).id(former.0).ops_only().detail(detail)).await
 }

@@ -15,7 +15,9 @@ use crate::job_errors::jobs_error;
 use crate::jobs::NewJob;
 use crate::sagas::keys_sync;
 use crate::ssh_keys::{KeyRefused, MemberKey};
-use crate::store::{keys, nodes};
+use crate::store::keys::RemovedKey;
+use crate::store::undoes::{About, NewUndo, Reverse};
+use crate::store::{keys, nodes, undoes};
 
 /// The list, for its cursors.
 const LIST: &str = "own keys, the oldest first";
@@ -47,15 +49,25 @@ impl Handle<AddKey> for Controller {
 impl Handle<RemoveKey> for Controller {
     async fn handle(&self, mut change: Change<RemoveKey>) -> Result<Committed<RemoveKey>> {
         let (key, who) = (change.key, change.who().id);
-        let removed = keys::delete(change.transaction().await?, who, key).await?;
-        let fingerprint = removed.ok_or(Denied::NotFound)?;
+        let tx = change.transaction().await?;
+        let removed = keys::delete(tx, who, key).await?.ok_or(Denied::NotFound)?;
+        let RemovedKey { line, fingerprint, comment } = removed;
+        let named = if comment.is_empty() { &fingerprint } else { &comment };
+        let undo = NewUndo {
+            about: About::default(),
+            subject: &fingerprint,
+            said: format!("The key {named} was removed."),
+            reverse: Reverse::Key { line },
+            path: "/keys".to_owned(),
+        };
+        undoes::keep(tx, who, &undo).await?;
         self.key_changed(&mut change).await?;
         change.commit(Entry::new("key.remove", &fingerprint).id(key.0), KeyRemoved { key }).await
     }
 }
 
 impl Controller {
-    async fn keep_key(&self, mut change: Change<AddKey>, key: &MemberKey) -> Result<Committed<AddKey>> {
+    pub(super) async fn keep_key(&self, mut change: Change<AddKey>, key: &MemberKey) -> Result<Committed<AddKey>> {
         let who = change.who().id;
         let inserted = keys::insert(change.transaction().await?, who, key).await;
         let again = "This key was added by somebody at the same moment; try again.";

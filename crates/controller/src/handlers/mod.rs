@@ -4,26 +4,43 @@
 //! database only by that. What takes longer than a query it queues as a job.
 
 mod audit;
+mod certificates;
+mod claims;
 mod deployments;
 pub mod device_logins;
 mod environments;
+mod firewall;
+mod first_steps;
 mod guests;
+mod hooks;
 mod jobs;
 mod key_claims;
 mod keys;
 mod logins;
+mod mail;
 mod me;
 mod name_rules;
+mod name_switch;
 mod names;
+mod node_names;
 mod nodes;
+mod notices;
 mod overview;
+mod previews;
 mod projects;
+mod quotas;
+mod requests;
+mod robots;
 mod search;
+mod sizes;
 mod tokens;
+mod undoes;
+mod views;
+mod webhooks;
 mod zones;
 
 use corpus_api::stream::Stream;
-use corpus_api::{Operation, Principal, Problem};
+use corpus_api::{Operation, Principal, Problem, Role, Scope};
 use corpus_domain::JobId;
 use corpus_gate::{Ask, Change, Error, Handle, HandleStream, Key, Result};
 
@@ -43,6 +60,11 @@ impl Controller {
         Self: Handle<O>,
     {
         self.gate.call(self, who, operation, key).await
+    }
+
+    /// Whether `who` has a role about something; if not, it is said who has it.
+    pub async fn may(&self, who: &Principal, needs: Role, about: &Scope) -> std::result::Result<(), Problem> {
+        self.gate.may(who, needs, about).await
     }
 
     /// Begins to follow something in the name of `who`.

@@ -12,31 +12,42 @@ use corpus_gate::{Change, Error, Result};
 use sqlx::PgConnection;
 
 use crate::Controller;
-use crate::dns::DnsError;
+use crate::dns::{DnsError, Owner};
 use crate::rules::made_by_others;
 use crate::store::names::Near;
 use crate::store::zones::Holding;
-use crate::store::{names, zones};
+use crate::store::{names, node_dns_names, zones};
 
 impl Controller {
-    /// The zone in which the project's guest gets the name. Until the caller's transaction ends
-    /// nobody else gets a name.
+    /// The zone in which the project's guest gets the name; whether operators approved it counts where it asks first.
+    /// Until the caller's transaction ends nobody else gets a name.
     pub(super) async fn zone_for(
         &self,
         conn: &mut PgConnection,
-        principal: &Principal,
+        (principal, is_approved): (&Principal, bool),
         project: ProjectId,
         name: &DnsName,
     ) -> Result<Holding> {
         let zone = zones::holding(conn, name, project).await?;
+        // Whether there is a zone that is for others is nothing for strangers to know of.
         let Some(zone) = zone.filter(|zone| zone.takes) else {
             let message = format!(
-                "No zone takes {name} for this project. Ask an operator to make its zone under DNS, or to open it to the project."
+                "No zone takes {name} for this project. If it is of a zone that others hold, claim it under DNS; else ask an operator to make its zone, or to open it to the project."
             );
             return Err(Error::field("name", message));
         };
+        if !self.services.dns.is_empty() {
+            self.provider(&zone.provider)?;
+        }
+        if node_dns_names::is_of_node(conn, name).await? {
+            return Err(Error::field("name", not_free(name)));
+        }
         if principal.ops {
             return Ok(zone);
+        }
+        if zone.asks && !is_approved {
+            let why = format!("A name in {} is for operators to approve: ask them for {name}.", zone.name);
+            return Err(Error::field("name", why));
         }
         if let Some(why) = self.services.settings.rules.reserved(name, &zone.name) {
             return Err(Error::field("name", why));
@@ -54,13 +65,17 @@ impl Controller {
         &self,
         change: &mut Change<O>,
         project: ProjectId,
-        name: &DnsName,
+        (name, wildcard): (&DnsName, bool),
     ) -> Result<()> {
         let who = change.who();
-        let Some(dns) = self.services.dns.as_ref().filter(|_| !who.ops) else { return Ok(()) };
-        let zone = self.zone_for(change.transaction().await?, &who, project, name).await?;
+        if who.ops || self.services.dns.is_empty() {
+            return Ok(());
+        }
+        let is_approved = change.approval().is_some();
+        let zone = self.zone_for(change.transaction().await?, (&who, is_approved), project, name).await?;
         change.start_over().await?;
-        match dns.made_by_others(&zone.name, name).await {
+        let dns = &self.provider(&zone.provider)?.dns;
+        match dns.made_by_others(&zone.name, &Owner::new(name.clone(), wildcard)).await {
             Ok(Some(record)) => Err(Error::field("name", made_by_others(name, &record))),
             Err(error) if !error.is_transient() && !matches!(error, DnsError::ZoneMissing(_)) => {
                 Err(Error::field("name", error.to_string()))

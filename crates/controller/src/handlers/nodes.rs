@@ -5,20 +5,21 @@ mod shown;
 
 use corpus_api::jobs::JobAccepted;
 use corpus_api::nodes::{
-    GetNode, GetOvercommit, InitializeNode, ListNodes, Node, NodeOvercommit, NodePage, NodeSort, RepairNode,
-    SetOvercommit, UnlinkNode,
+    GetNode, GetNodeName, GetOvercommit, InitializeNode, ListNodes, NameNode, Node, NodeNamed, NodeOvercommit,
+    NodePage, NodeSort, RepairNode, SetOvercommit, UnlinkNode,
 };
 use corpus_api::{Cursor, Denied, Operation, Write};
 use corpus_domain::{NodeId, NodeState, Overcommit};
 use corpus_gate::audit::Entry;
 use corpus_gate::{Change, Committed, Error, Handle, Permit, Result};
-use serde_json::json;
+use serde_json::{Value, json};
 use sqlx::PgTransaction;
 
 use super::{after, lines, page};
-use crate::Controller;
+use crate::changed::read;
 use crate::sagas::{node_initialize, node_repair, node_unlink};
-use crate::store::{drift, nodes};
+use crate::store::{drift, node_dns_names, nodes};
+use crate::{Controller, changed};
 
 /// The lists, for their cursors.
 const fn list(sort: Option<NodeSort>) -> &'static str {
@@ -51,7 +52,8 @@ impl Handle<GetNode> for Controller {
             shown::tell_less(&mut row);
         }
         let guests = drift::guests_named(&mut conn, id, &row.drift).await?;
-        Ok(shown::whole(line, row, &guests))
+        let dns_name = node_dns_names::get(&mut conn, id).await?.map(|(name, _)| name);
+        Ok(Node { dns_name, ..shown::whole(line, row, &guests) })
     }
 }
 
@@ -68,7 +70,8 @@ impl Handle<SetOvercommit> for Controller {
         let to = Overcommit { memory: asked.memory, cpu: asked.cpu, storage: asked.storage };
         let node = held(&mut change, asked.node).await?;
         if NodeOvercommit::of(node.overcommit).version != asked.version {
-            return Err(Error::Changed);
+            let tx = change.transaction().await?;
+            return Err(changed::by_others(tx, "node.overcommit", node.id.0, overcommitted).await);
         }
         nodes::set_overcommit(change.transaction().await?, node.id, to).await?;
         let detail = json!({ "from": node.overcommit, "to": to });
@@ -116,6 +119,10 @@ impl Handle<UnlinkNode> for Controller {
             let (address, guests) = (&node.address, node.guests);
             return Err(Error::Conflict(format!("{address} still has {guests} guests; destroy them first.")));
         }
+        let own = node_dns_names::get(change.transaction().await?, node.id).await?.filter(|_| !asked.force);
+        if let Some((name, _)) = own {
+            return Err(Error::Conflict(format!("{} has the DNS name {name}; take it away first.", node.address)));
+        }
         let from = [NodeState::Linked, NodeState::Ready, NodeState::Draining, NodeState::Failed];
         move_node(change.transaction().await?, &node, &from, NodeState::Unlinking).await?;
         let job = self.queue(&mut change, node_unlink::job(&node, asked.force)).await?;
@@ -123,6 +130,45 @@ impl Handle<UnlinkNode> for Controller {
         let entry = Entry::new("node.unlink", &subject).id(node.id.0).detail(json!({ "force": asked.force }));
         change.commit(entry, JobAccepted { job }).await
     }
+}
+
+/// What a change of the overcommit was.
+fn overcommitted(detail: &Value) -> Option<String> {
+    let (was, is): (Overcommit, Overcommit) = (read(detail, "from")?, read(detail, "to")?);
+    let parts = [("memory", was.memory, is.memory), ("CPU", was.cpu, is.cpu), ("storage", was.storage, is.storage)];
+    changed::parts(parts)
+}
+
+impl Handle<GetNodeName> for Controller {
+    async fn handle(&self, permit: Permit<GetNodeName>) -> Result<NodeNamed> {
+        let id = permit.node;
+        let name = nodes::name(&mut *permit.connection().await?, id).await?;
+        Ok(NodeNamed::of(id, name))
+    }
+}
+
+impl Handle<NameNode> for Controller {
+    async fn handle(&self, mut change: Change<NameNode>) -> Result<Committed<NameNode>> {
+        let asked = change.operation();
+        let node = held(&mut change, asked.node).await?;
+        let was = NodeNamed::of(node.id, nodes::name(change.transaction().await?, node.id).await?);
+        if was.version != asked.version {
+            let tx = change.transaction().await?;
+            return Err(changed::by_others(tx, "node.name", node.id.0, renamed).await);
+        }
+        let named = nodes::set_name(change.transaction().await?, node.id, asked.name.as_ref()).await;
+        named.map_err(|error| Error::taken(error, "name", "Another node is called so; take another name."))?;
+        let subject = node.address.to_string();
+        let entry =
+            Entry::new("node.name", &subject).id(node.id.0).detail(json!({ "from": was.name, "name": asked.name }));
+        change.commit(entry, NodeNamed::of(node.id, asked.name.clone())).await
+    }
+}
+
+/// What a change of a node's name was.
+fn renamed(detail: &Value) -> Option<String> {
+    let name = |of: &str| detail.get(of).and_then(Value::as_str).unwrap_or("none").to_owned();
+    changed::parts([("the name", name("from"), name("name"))])
 }
 
 /// The node, its row held until the change ends.

@@ -7,7 +7,7 @@ use corpus_gate::{Handle, Permit, Result};
 use sqlx::PgConnection;
 
 use crate::Controller;
-use crate::store::{counts, jobs};
+use crate::store::{Seen, counts, jobs};
 
 /// Jobs that are not over, or stuck.
 const OPEN: [JobState; 4] = [JobState::Waiting, JobState::Running, JobState::Undoing, JobState::Stuck];
@@ -20,7 +20,7 @@ const FAILED_SHOWN: i64 = 5;
 
 impl Handle<GetCounts> for Controller {
     async fn handle(&self, permit: Permit<GetCounts>) -> Result<Counts> {
-        Ok(counts::all(&mut *permit.connection().await?, permit.visible().as_deref()).await?)
+        Ok(counts::all(&mut *permit.connection().await?, permit.who().id, permit.visible().as_deref()).await?)
     }
 }
 
@@ -28,7 +28,7 @@ impl Handle<GetOverview> for Controller {
     async fn handle(&self, permit: Permit<GetOverview>) -> Result<Overview> {
         let visible = permit.visible();
         let mut conn = permit.connection().await?;
-        let counts = counts::all(&mut conn, visible.as_deref()).await?;
+        let counts = counts::all(&mut conn, permit.who().id, visible.as_deref()).await?;
         let (slots, slots_free) = counts::slots(&mut conn).await?;
         let failed = match counts.guests_failed {
             0 => Vec::new(),
@@ -48,6 +48,8 @@ async fn of(
     asked: &ListJobs,
     limit: i64,
 ) -> Result<Vec<JobLine>> {
-    let found = jobs::list(conn, asked, permit.visible().as_deref(), None, limit).await?;
+    let projects = permit.visible();
+    let seen = Seen { projects: projects.as_deref(), environments: None };
+    let found = jobs::list(conn, asked, seen, None, limit).await?;
     Ok(found.into_iter().map(|row| row.line_for(&permit.who())).collect())
 }

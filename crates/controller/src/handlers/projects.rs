@@ -1,23 +1,29 @@
-//! Projects: to see, make and destroy them. [`members`] is who is what in one, [`names`] which names they get.
+//! Projects: to see, make and destroy them. [`members`] is who is what in one, [`names`] which names they get,
+//! [`badges`] what is shown of one without login.
 
+mod badges;
 mod members;
 mod names;
 
+use corpus_api::jobs::JobAccepted;
+use corpus_api::projects::ending::{PreviewProjectDestroy, ProjectRemains};
+use corpus_api::projects::members::SetMember;
 use corpus_api::projects::{
     CreateProject, Delivery, DestroyProject, GetDelivery, GetProdEntry, GetProject, ListProjects, ProdEntry, Project,
-    ProjectCreated, ProjectDestroyed, ProjectOrder, ProjectPage, SetProdEntry,
+    ProjectCreated, ProjectOrder, ProjectPage, SetProdEntry,
 };
 use corpus_api::words::SearchText;
-use corpus_api::{Cursor, Denied, Principal, Role};
+use corpus_api::{Cursor, Denied, Principal};
 use corpus_domain::{ProjectCreators, ProjectId, ProjectRole};
 use corpus_gate::audit::Entry;
 use corpus_gate::{Change, Committed, Error, Handle, Permit, Result};
-use serde_json::json;
+use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::{after, environments, lines, page};
-use crate::Controller;
-use crate::store::{delivery, environments_shown, keys, projects, projects_shown};
+use crate::sagas::project_destroy;
+use crate::store::{delivery, environments_shown, keys, previews, project_end, projects, projects_shown};
+use crate::{Controller, changed};
 
 /// The lists, for their cursors.
 const BY_NAME: &str = "projects by name";
@@ -61,9 +67,16 @@ impl Handle<GetProject> for Controller {
         let git_url = self.services.settings.git_url.as_deref();
         let mut conn = permit.connection().await?;
         let line = projects_shown::summary(&mut conn, id).await?.ok_or(Denied::NotFound)?;
-        let mut shown = environments_shown::summaries(&mut conn, id, None, git_url).await?;
+        let leaving = project_end::leaving(&mut conn, id).await?;
+        let preview = previews::of(&mut conn, id).await?;
+        let shown = environments_shown::summaries(&mut conn, id, None, git_url).await?;
+        let mut shown: Vec<_> = shown.into_iter().map(|(one, _)| one).collect();
+        shown.retain(|one| who.is_within(one.environment));
+        let mut free_guests = environments_shown::free_guests(&mut conn, id).await?;
+        free_guests.retain(|one| who.is_within(one.environment));
         for one in &mut shown {
             environments::permitted(one, &who, id);
+            self.services.looked_at.note_nodes(environments::nodes(one));
         }
         Ok(Project {
             name: line.name,
@@ -71,8 +84,10 @@ impl Handle<GetProject> for Controller {
             members: line.members,
             created_at: line.created_at,
             environments: shown,
-            free_guests: environments_shown::free_guests(&mut conn, id).await?,
-            may_change: who.judge(Role::Maintainer, Some(id)).is_ok(),
+            free_guests,
+            may_change: leaving.is_none() && who.can::<SetMember>(Some(id)),
+            leaving,
+            preview,
         })
     }
 }
@@ -87,7 +102,7 @@ impl Handle<CreateProject> for Controller {
         projects::insert(tx, id, &name).await.map_err(|error| Error::taken(error, "name", message))?;
         projects::set_role(tx, id, who.id, Some(ProjectRole::Maintainer)).await?;
         let made = ProjectCreated { project: name.clone() };
-        change.commit(Entry::new("project.create", name.as_str()).id(id.0), made).await
+        change.commit(Entry::new("project.create", name.as_str()).id(id.0).of_project(id), made).await
     }
 }
 
@@ -95,17 +110,25 @@ impl Handle<DestroyProject> for Controller {
     async fn handle(&self, mut change: Change<DestroyProject>) -> Result<Committed<DestroyProject>> {
         let id = change.project()?;
         let tx = change.transaction().await?;
-        let name = projects::hold(tx, id).await?.ok_or(Denied::NotFound)?;
-        let guests = projects::guests(tx, id).await?;
-        if !guests.is_empty() {
-            let guests = guests.join(", ");
-            return Err(Error::Conflict(format!(
-                "{name} still has guests: {guests}. Remove its environments and destroy them first."
-            )));
+        let name = projects::hold_alone(tx, id).await?.ok_or(Denied::NotFound)?;
+        if let Some(leaving) = corpus_gate::leaving(tx, id).await?.filter(|leaving| !leaving.is_left) {
+            return Err(Error::Conflict(leaving.sentence()));
         }
-        projects::delete(tx, id).await?;
-        let gone = ProjectDestroyed { project: name.clone() };
-        change.commit(Entry::new("project.destroy", name.as_str()).id(id.0), gone).await
+        let (nodes, going) = (project_end::nodes(tx, id).await?, previews::staying(tx, id).await?);
+        for (preview, nodes) in going {
+            projects::hold_alone(change.transaction().await?, preview.id).await?;
+            let job = self.queue(&mut change, project_destroy::job(preview.id, &preview.name, &nodes)).await?;
+            project_end::leave(change.transaction().await?, preview.id, job).await?;
+        }
+        let job = self.queue(&mut change, project_destroy::job(id, &name, &nodes)).await?;
+        project_end::leave(change.transaction().await?, id, job).await?;
+        change.commit(Entry::new("project.destroy", name.as_str()).id(id.0), JobAccepted { job }).await
+    }
+}
+
+impl Handle<PreviewProjectDestroy> for Controller {
+    async fn handle(&self, permit: Permit<PreviewProjectDestroy>) -> Result<ProjectRemains> {
+        Ok(project_end::remains(&mut *permit.connection().await?, permit.project()?).await?)
     }
 }
 
@@ -128,7 +151,14 @@ impl Handle<SetProdEntry> for Controller {
         let name = projects::hold(tx, id).await?.ok_or(Denied::NotFound)?;
         let was = projects::is_entered_by_developers(tx, id).await?.ok_or(Denied::NotFound)?;
         if ProdEntry::of(was).version != version {
-            return Err(Error::Changed);
+            let now = |detail: &Value| {
+                let open = detail.get("developers")?.as_bool()?;
+                Some(
+                    if open { "developers may enter prod now" } else { "developers may not enter prod any more" }
+                        .to_owned(),
+                )
+            };
+            return Err(changed::by_others(tx, "project.prod_entry", id.0, now).await);
         }
         let now = ProdEntry::of(open);
         if !projects::set_entered_by_developers(tx, id, open).await? {

@@ -1,11 +1,13 @@
 //! Members' API tokens: made, listed, revoked, and recognised at the doors.
 
-use chrono::{DateTime, Days, NaiveTime, TimeDelta, Utc};
+use chrono::{DateTime, NaiveTime, TimeDelta, Utc};
+use corpus_api::principal::{CameBy, UsedToken};
 use corpus_api::tokens::{
     CreateToken, ListTokens, NewToken, RevokeToken, TokenBytes, TokenPage, TokenRevoked, TokenText,
 };
+use corpus_api::words::{Day, Days};
 use corpus_api::{Cursor, Denied, Principal};
-use corpus_domain::TokenId;
+use corpus_domain::{Door, TokenId};
 use corpus_gate::audit::Entry;
 use corpus_gate::{Change, Committed, Error, Handle, Permit, Result};
 use rand::RngExt;
@@ -24,12 +26,14 @@ const MAX_TOKENS: i64 = 50;
 const MAX_DAYS: i64 = 365;
 
 impl Controller {
-    /// The member of a token that is good now, who may do with it all that they may, and its id.
+    /// The member of a token that is good now, who may do with it all that they may, and the token.
     pub async fn holder_of(&self, text: &str) -> Result<Option<(Principal, TokenId)>> {
         let Some(bytes) = TokenText::bytes(text) else { return Ok(None) };
         let mut conn = self.services.db.acquire().await?;
         let Some(token) = tokens::good(&mut conn, &hash(&bytes)).await? else { return Ok(None) };
-        Ok(users::principal(&mut conn, token.user).await?.map(|who| (who, token.id)))
+        let found = users::principal(&mut conn, token.user).await?;
+        let came_by = by_token(token.id, token.name);
+        Ok(found.map(|who| (Principal { came_by, ..who }, token.id)))
     }
 
     /// The member of a token that is good now, with what it is good for; none for any other text. Roles are
@@ -42,8 +46,13 @@ impl Controller {
             tokens::note_use(&mut conn, token.id).await?;
         }
         let found = users::principal(&mut conn, token.user).await?;
-        Ok(found.map(|principal| Principal { token: Some(token.grant), ..principal }))
+        let (grant, came_by) = (Some(token.grant), by_token(token.id, token.name));
+        Ok(found.map(|principal| Principal { token: grant, came_by, ..principal }))
     }
+}
+
+const fn by_token(id: TokenId, name: String) -> CameBy {
+    CameBy { door: Door::Api, token: Some(UsedToken { id, name }) }
 }
 
 impl Handle<ListTokens> for Controller {
@@ -59,7 +68,7 @@ impl Handle<ListTokens> for Controller {
 impl Handle<CreateToken> for Controller {
     async fn handle(&self, mut change: Change<CreateToken>) -> Result<Committed<CreateToken>> {
         let (asked, user) = (change.operation(), change.who().id);
-        let expires_at = end(&asked, Utc::now())?;
+        let expires_at = end((asked.days, asked.until), Utc::now())?;
         let tx = change.transaction().await?;
         if asked.replace == Some(true) {
             tokens::revoke_named(tx, user, asked.name.as_str()).await?;
@@ -88,21 +97,27 @@ impl Handle<RevokeToken> for Controller {
     }
 }
 
-/// Until when it is to be good.
-fn end(asked: &CreateToken, now: DateTime<Utc>) -> Result<DateTime<Utc>> {
-    match (asked.days, asked.until) {
+/// Until when a token is to be good.
+pub(super) fn end(asked: (Option<Days>, Option<Day>), now: DateTime<Utc>) -> Result<DateTime<Utc>> {
+    match asked {
         (Some(days), None) => {
-            let end = now.checked_add_days(Days::new(days.get()));
+            let end = now.checked_add_days(chrono::Days::new(days.get()));
             end.ok_or_else(|| Error::field("days", "This is later than any day there is."))
         }
         (None, Some(day)) => {
-            let end = day.get().checked_add_days(Days::new(1)).map(|next| next.and_time(NaiveTime::MIN).and_utc());
-            let fits = |end: &DateTime<Utc>| *end > now && *end <= now + TimeDelta::days(MAX_DAYS + 1);
-            end.filter(fits).ok_or_else(|| Error::field("until", "Choose a day from today on, within a year."))
+            let fits = |end: &DateTime<Utc>| *end <= now + TimeDelta::days(MAX_DAYS + 1);
+            let end = end_of(day, now).filter(fits);
+            end.ok_or_else(|| Error::field("until", "Choose a day from today on, within a year."))
         }
         (None, None) => Err(Error::field("days", "Say for how many days it is good, or until which day.")),
         (Some(_), Some(_)) => Err(Error::field("until", "Say either for how many days, or until which day.")),
     }
+}
+
+/// The end of a day, by UTC, that is not over yet.
+pub(super) fn end_of(day: Day, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
+    let next = day.get().checked_add_days(chrono::Days::new(1))?;
+    Some(next.and_time(NaiveTime::MIN).and_utc()).filter(|end| *end > now)
 }
 
 pub(super) fn hash(bytes: &TokenBytes) -> tokens::Hash {
@@ -113,16 +128,15 @@ pub(super) fn hash(bytes: &TokenBytes) -> tokens::Hash {
 mod tests {
     use super::*;
 
-    fn asked(days: Option<&str>, until: Option<&str>) -> CreateToken {
-        let (days, until) = (days.map(|text| text.parse().unwrap()), until.map(|text| text.parse().unwrap()));
-        CreateToken { name: "Jenkins".parse().unwrap(), scope: corpus_domain::Grant::Read, days, until, replace: None }
+    fn asked(days: Option<&str>, until: Option<&str>) -> (Option<Days>, Option<Day>) {
+        (days.map(|text| text.parse().unwrap()), until.map(|text| text.parse().unwrap()))
     }
 
     #[test]
     fn the_end_is_after_so_many_days_or_with_a_day() {
         let now: DateTime<Utc> = "2027-03-01T12:00:00Z".parse().unwrap();
         let end = |days, until| {
-            end(&asked(days, until), now).map(|end| end.to_rfc3339()).map_err(|error| match error {
+            end(asked(days, until), now).map(|end| end.to_rfc3339()).map_err(|error| match error {
                 Error::Field { field, .. } => field,
                 other => panic!("{other:?}"),
             })

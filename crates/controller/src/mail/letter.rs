@@ -1,11 +1,14 @@
-//! What letters say.
+//! What letters are about. It is kept as data until it is sent: [`words`](super::words) makes text of it.
+//!
+//! A new kind of letter is a variant here, a kind of choice in [`MailKind`] (or none, if nobody may choose not to be
+//! told), its words, and a function in `events` that decides who is told.
 
-use corpus_domain::{CommitId, DeploymentState, Environment, GuestName, ProjectName};
+use chrono::{DateTime, Utc};
+use corpus_domain::{
+    CommitId, DeploymentState, DnsNameId, Environment, Grant, GuestId, GuestName, JobId, MailKind, NodeAddress, NodeId,
+    ProjectName, RequestId, RequestState,
+};
 use serde::{Deserialize, Serialize};
-use url::Url;
-
-/// The longest line of somebody else's text, in characters.
-const MAX_LINE: usize = 300;
 
 /// What a letter is about.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -19,6 +22,72 @@ pub enum Letter {
     Recovered(DeploymentLetter),
     /// Another account has proved to have a key that was the addressee's.
     KeyMoved(KeyLetter),
+    /// A guest can be entered.
+    GuestReady(GuestLetter),
+    /// A node takes guests.
+    NodeReady(NodeLetter),
+    /// A node does not answer, for a while now.
+    NodeAway(AwayLetter),
+    /// A node that did not answer does again, for a while now.
+    NodeBack(AwayLetter),
+    /// A job was undone since it failed.
+    JobFailed(JobLetter),
+    /// A job goes on no more.
+    JobStuck(JobLetter),
+    /// A token is near its end.
+    TokenEnds(TokenLetter),
+    /// A certificate is near its end, and no other has taken its place.
+    CertificateEnds(CertificateLetter),
+    /// A certificate can't be had, for a day now.
+    CertificateFails(CertificateLetter),
+    /// Somebody asks the operators for something.
+    RequestMade(RequestLetter),
+    /// What was asked of the operators is decided.
+    RequestDecided(RequestLetter),
+}
+
+impl Letter {
+    /// The choice that it falls under; none: it is told always.
+    pub const fn kind(&self) -> Option<MailKind> {
+        Some(match self {
+            Self::KeyMoved(_) => return None,
+            Self::PlatformReady(_) => MailKind::EnvironmentReady,
+            Self::Failed(_) | Self::Recovered(_) => MailKind::Deployment,
+            Self::GuestReady(_) => MailKind::GuestReady,
+            Self::NodeReady(_) => MailKind::NodeReady,
+            Self::NodeAway(_) | Self::NodeBack(_) => MailKind::NodeUnreachable,
+            Self::JobFailed(_) => MailKind::JobFailed,
+            Self::JobStuck(_) => MailKind::JobStuck,
+            Self::TokenEnds(_) | Self::CertificateEnds(_) | Self::CertificateFails(_) => MailKind::Expiry,
+            Self::RequestMade(_) | Self::RequestDecided(_) => MailKind::Request,
+        })
+    }
+
+    /// Whether it waits for nothing else: somebody must look now.
+    pub fn is_urgent(&self) -> bool {
+        match self {
+            Self::KeyMoved(_) => true,
+            Self::Failed(letter) => letter.state == DeploymentState::Broken,
+            Self::JobStuck(letter) => letter.stalled.is_none(),
+            Self::NodeAway(letter) => letter.is_host_key,
+            _ => false,
+        }
+    }
+}
+
+/// A request to the operators.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RequestLetter {
+    /// Its id.
+    pub request: RequestId,
+    /// What is asked for, for people.
+    pub title: String,
+    /// Who asked, by login name.
+    pub asker: String,
+    /// How far it is.
+    pub state: RequestState,
+    /// Why it was asked, or why it was decided so.
+    pub reason: Option<String>,
 }
 
 /// A key that is another account's now.
@@ -83,173 +152,107 @@ pub struct DeploymentLetter {
     pub failed_before: Option<i64>,
 }
 
-/// A letter as it is sent.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Mail {
-    /// Its subject: one line.
-    pub subject: String,
-    /// Its text.
-    pub text: String,
+/// A guest that is ready. Which names lead there and what stands on it is read when the letter is written, since
+/// that follows a moment later.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GuestLetter {
+    /// Its id.
+    pub guest: GuestId,
+    /// Its name.
+    pub name: GuestName,
+    /// Its project.
+    pub project: ProjectName,
+    /// Its environment.
+    pub environment: Environment,
+    /// The command that enters it.
+    pub ssh: Option<String>,
+    /// What URLs of repositories begin with, if there are any.
+    pub git: Option<String>,
+    /// The names that lead there.
+    #[serde(default)]
+    pub hosts: Vec<String>,
+    /// Whether code can be pushed to it.
+    #[serde(default)]
+    pub pushed_to: bool,
 }
 
-impl Letter {
-    /// The letter for people, with links to the pages at `pages`.
-    pub fn mail(&self, pages: &Url) -> Mail {
-        match self {
-            Self::PlatformReady(letter) => platform_ready(letter, pages),
-            Self::Failed(letter) => failed(letter, pages),
-            Self::Recovered(letter) => recovered(letter, pages),
-            Self::KeyMoved(letter) => key_moved(letter, pages),
-        }
-    }
-}
-
-fn platform_ready(letter: &PlatformLetter, pages: &Url) -> Mail {
-    let PlatformLetter { project, environment, .. } = letter;
-    let mut text = Text::default();
-    text.line(&format!("{project} {environment} is ready on {}.", letter.guest));
-    text.gap();
-    for host in &letter.hosts {
-        text.line(&format!("Web:     http://{host}"));
-        text.line(&format!("         https://{host}"));
-    }
-    if let Some(ssh) = &letter.ssh {
-        text.line(&format!("SSH:     {ssh}"));
-    }
-    if let (Some(code), Some(pillar)) = (&letter.git_url, &letter.pillar_url) {
-        text.line(&format!("Code:    {code}"));
-        text.line(&format!("Pillar:  {pillar}"));
-        text.gap();
-        text.line("To deploy what you have committed to main:");
-        text.gap();
-        text.line(&format!("  git remote add {environment} {code}"));
-        text.line(&format!("  git push {environment} main"));
-    }
-    text.gap();
-    text.line("You are known by the key that you added at Corpus. The root password is on the guest's page,");
-    text.line("for who may see it.");
-    text.gap();
-    if let Some(by) = &letter.by {
-        text.line(&format!("Asked for by {by}."));
-    }
-    text.line(&page(pages, &format!("projects/{project}")));
-    text.mail(&format!("[{project} {environment}] ready to be pushed to"), pages)
-}
-
-fn failed(letter: &DeploymentLetter, pages: &Url) -> Mail {
-    let DeploymentLetter { project, environment, number, by, .. } = letter;
-    let broken = letter.state == DeploymentState::Broken;
-    let mut text = Text::default();
-    let (mut on, mut query) = (String::new(), String::new());
-    if let Some(guest) = &letter.guest {
-        (on, query) = (format!(" on {guest}"), format!("?guest={guest}"));
-    }
-    text.line(&format!("Deployment #{number} of {project} to {environment} by {by} has failed{on}."));
-    text.line(match (broken, &letter.guest) {
-        (true, None) => "PUTTING BACK WHAT WAS LIVE FAILED TOO: somebody must look at it now.",
-        (true, Some(_)) => "It is live on the leader, and NOT HERE: somebody must look at it now.",
-        (false, None) => "Everything was put back as it was before.",
-        (false, Some(_)) => "It is live on the leader. Here everything was put back: deploy again.",
-    });
-    text.gap();
-    text.commit(letter);
-    if let Some(place) = &letter.place {
-        text.line(&format!("In:      {place}"));
-    }
-    if let Some(fault) = &letter.fault {
-        text.line(&format!("Why:     {fault}"));
-    }
-    if let Some(line) = &letter.line {
-        text.line(&format!("Line:    {line}"));
-    }
-    text.live(letter);
-    text.gap();
-    text.line(&page(pages, &format!("projects/{project}/deployments/{number}{query}")));
-    let what = if broken { "is broken" } else { "failed and was put back" };
-    text.mail(&format!("[{project} {environment}] #{number} {what}{on}"), pages)
-}
-
-fn recovered(letter: &DeploymentLetter, pages: &Url) -> Mail {
-    let DeploymentLetter { project, environment, number, by, .. } = letter;
-    let mut text = Text::default();
-    text.line(&format!("Deployment #{number} of {project} to {environment} by {by} is live, and its checks passed."));
-    if let Some(before) = letter.failed_before {
-        text.line(&format!("It is the first after #{before}, which failed."));
-    }
-    text.gap();
-    text.commit(letter);
-    text.gap();
-    text.line(&page(pages, &format!("projects/{project}/deployments/{number}")));
-    text.mail(&format!("[{project} {environment}] #{number} is live: it works again"), pages)
-}
-
-fn key_moved(letter: &KeyLetter, pages: &Url) -> Mail {
-    let mut text = Text::default();
-    text.line("An SSH key that was yours at Corpus is another account's now:");
-    text.gap();
-    text.line(&format!("  {} {}", letter.algorithm, letter.fingerprint));
-    text.gap();
-    text.line("Whoever has that account proved to have the private key, by a signature. If that is you, with an");
-    text.line("account of another name, all is well. If not, somebody else has your private key: make a new one,");
-    text.line("take the old one from every place that knows it, and tell the operators; the audit says who it was.");
-    text.line("The old key does not let you in any more, neither at Corpus nor at your guests.");
-    text.gap();
-    text.line(&page(pages, "keys"));
-    text.mail("An SSH key of yours is another account's now", pages)
-}
-
-fn page(pages: &Url, path: &str) -> String {
-    format!("{pages}{path}")
-}
-
-/// Lines; what others wrote can't make one of its own.
-#[derive(Default)]
-struct Text(String);
-
-impl Text {
-    fn line(&mut self, text: &str) {
-        self.0.push_str(&one_line(text));
-        self.0.push('\n');
-    }
-
-    fn gap(&mut self) {
-        if !self.0.ends_with("\n\n") {
-            self.0.push('\n');
-        }
-    }
-
-    fn commit(&mut self, letter: &DeploymentLetter) {
-        let Some(commit) = &letter.commit else { return };
-        let subject = letter.subject.as_deref().unwrap_or_default();
-        self.line(format!("Commit:  {} {subject}", commit.short()).trim_end());
-    }
-
-    fn live(&mut self, letter: &DeploymentLetter) {
-        let Some((commit, number)) = &letter.live else { return self.line("Live:    nothing yet") };
-        let commit = commit.as_ref().map_or("no commit", CommitId::short);
-        match number {
-            Some(number) => self.line(&format!("Live:    {commit}, by #{number}")),
-            None => self.line(&format!("Live:    {commit}")),
-        }
-    }
-
-    fn mail(mut self, subject: &str, pages: &Url) -> Mail {
-        self.gap();
-        self.line("-- ");
-        self.line(&format!("Corpus sends this. Which mail you get is set at {}", page(pages, "mail")));
-        Mail { subject: one_line(subject), text: self.0 }
+impl GuestLetter {
+    /// Where code is pushed to.
+    pub fn git_url(&self) -> Option<String> {
+        let begin = self.git.as_ref().filter(|_| self.pushed_to)?;
+        Some(format!("{begin}/{}/{}", self.project, self.environment))
     }
 }
 
-/// The text as one line of a bounded length: every control character is a space.
-fn one_line(text: &str) -> String {
-    let mut line: String = text.chars().take(MAX_LINE).map(|c| if is_break(c) { ' ' } else { c }).collect();
-    if text.chars().nth(MAX_LINE).is_some() {
-        line.push('…');
-    }
-    line
+/// A node that is ready.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NodeLetter {
+    /// Its id.
+    pub node: NodeId,
+    /// Where it is.
+    pub address: NodeAddress,
+    /// The environments that it takes guests of.
+    pub environments: Vec<Environment>,
+    /// How many more guests of size `small` fit.
+    pub slots: u32,
+    /// What may be promised still, for people.
+    pub room: Option<String>,
 }
 
-fn is_break(c: char) -> bool {
-    c.is_control() || matches!(c, '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+/// A node that went, or came back.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AwayLetter {
+    /// Its id.
+    pub node: NodeId,
+    /// Where it is.
+    pub address: NodeAddress,
+    /// Since when it is so.
+    pub since: DateTime<Utc>,
+    /// Why it does not answer.
+    pub reason: Option<String>,
+    /// Whether it answers, with another host key.
+    pub is_host_key: bool,
+    /// How many guests are on it.
+    pub guests: u32,
+}
+
+/// A job that failed, or is stuck.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JobLetter {
+    /// Which.
+    pub job: JobId,
+    /// What it does, for people.
+    pub title: String,
+    /// Why, or what it waits for.
+    pub reason: Option<String>,
+    /// Since when nothing was heard of it, if it waits or runs still.
+    pub stalled: Option<DateTime<Utc>>,
+}
+
+/// A certificate of a name that needs somebody.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CertificateLetter {
+    /// The name's id.
+    pub id: DnsNameId,
+    /// The name: `shop.example.org`, `*.shop.example.org`.
+    pub name: String,
+    /// When the one that is served ends; none: there is none.
+    pub ends_at: Option<DateTime<Utc>>,
+    /// Whether somebody brought it, so that nobody renews it by itself.
+    pub is_brought: bool,
+    /// Why there is no other.
+    pub problem: Option<String>,
+}
+
+/// A token that is near its end.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TokenLetter {
+    /// What its owner calls it.
+    pub name: String,
+    /// What it is good for.
+    pub scope: Grant,
+    /// When it ends.
+    pub ends_at: DateTime<Utc>,
+    /// When it was last used.
+    pub used_at: Option<DateTime<Utc>>,
 }

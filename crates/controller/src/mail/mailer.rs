@@ -1,47 +1,21 @@
 //! The relay that letters are given to.
 
-use std::error::Error as _;
 use std::time::Duration;
 
 use lettre::message::header::{ContentType, Header, HeaderName, HeaderValue};
 use lettre::transport::smtp::AsyncSmtpTransport;
 use lettre::{Address, AsyncTransport, Message, Tokio1Executor};
-use secrecy::{ExposeSecret, SecretString};
-use thiserror::Error;
 use url::Url;
 use uuid::Uuid;
 
-use super::letter::Letter;
+use super::errors::MailError;
+use super::relay::Relay;
+use super::words::Mail;
 
 /// How long the relay may take for one letter's step.
-const LIMIT: Duration = Duration::from_secs(20);
-
-/// A letter can't be sent.
-#[derive(Debug, Error)]
-pub enum MailError {
-    /// The relay's URL is of no use. It may hold a password, so it is not shown.
-    #[error("mail.relay is no smtp:// or smtps:// URL that can be used")]
-    Relay,
-    /// An address is none.
-    #[error("{address:?} is no mail address")]
-    Address {
-        /// Which.
-        address: String,
-        /// Why not.
-        #[source]
-        source: lettre::address::AddressError,
-    },
-    /// The letter can't be put together.
-    #[error("the letter could not be put together")]
-    Message(#[from] lettre::error::Error),
-    /// The relay did not take it.
-    #[error("the relay did not take it: {}", cause(.0))]
-    Smtp(#[from] lettre::transport::smtp::Error),
-}
-
-fn cause(error: &lettre::transport::smtp::Error) -> String {
-    error.source().map_or_else(|| error.to_string(), |source| format!("{error}: {source}"))
-}
+const STEP: Duration = Duration::from_secs(20);
+/// How long it may take for a letter. A letter that was taken on is nobody else's for longer than that.
+const WHOLE: Duration = Duration::from_mins(1);
 
 /// Whether the text is a mail address.
 pub fn is_address(text: &str) -> bool {
@@ -68,37 +42,41 @@ impl Header for AutoSubmitted {
 
 /// Gives letters to the relay.
 pub struct Mailer {
-    relay: AsyncSmtpTransport<Tokio1Executor>,
+    transport: AsyncSmtpTransport<Tokio1Executor>,
     from: Address,
     pages: Url,
 }
 
 impl Mailer {
-    /// A mailer to a relay (`smtp://HOST`, `smtps://USER:PASSWORD@HOST`), from this address;
-    /// letters link to the pages at `pages`.
-    pub fn new(relay: &SecretString, from: &str, pages: &Url) -> Result<Self, MailError> {
-        let relay = AsyncSmtpTransport::<Tokio1Executor>::from_url(relay.expose_secret());
-        let relay = relay.map_err(|_| MailError::Relay)?.timeout(Some(LIMIT)).build();
-        Ok(Self { relay, from: address(from)?, pages: pages.clone() })
+    /// A mailer to a relay, from this address; letters link to the pages at `pages`.
+    pub fn new(relay: &Relay, from: &str, pages: &Url) -> Result<Self, MailError> {
+        let transport = relay.transport()?.timeout(Some(STEP)).build();
+        Ok(Self { transport, from: address(from)?, pages: pages.clone() })
+    }
+
+    /// Where the pages are.
+    pub(super) const fn pages(&self) -> &Url {
+        &self.pages
     }
 
     /// Sends a letter; its id makes the `Message-ID`, so that a letter sent twice is known as one.
-    pub async fn send(&self, id: Uuid, to: &str, letter: &Letter) -> Result<(), MailError> {
-        let message = self.message(id, to, letter)?;
-        self.relay.send(message).await?;
-        Ok(())
+    pub async fn send(&self, id: Uuid, to: &str, mail: &Mail) -> Result<(), MailError> {
+        let message = self.message(id, to, mail)?;
+        match tokio::time::timeout(WHOLE, self.transport.send(message)).await {
+            Ok(sent) => Ok(sent.map(drop)?),
+            Err(_) => Err(MailError::Unreachable(format!("it took longer than {} s", WHOLE.as_secs()))),
+        }
     }
 
-    pub(super) fn message(&self, id: Uuid, to: &str, letter: &Letter) -> Result<Message, MailError> {
-        let mail = letter.mail(&self.pages);
+    pub(super) fn message(&self, id: Uuid, to: &str, mail: &Mail) -> Result<Message, MailError> {
         let message = Message::builder()
             .message_id(Some(format!("<{id}@{}>", self.from.domain())))
             .from(lettre::message::Mailbox::new(Some("Corpus".to_owned()), self.from.clone()))
             .to(address(to)?.into())
-            .subject(mail.subject)
+            .subject(mail.subject.clone())
             .header(AutoSubmitted)
             .header(ContentType::TEXT_PLAIN)
-            .body(mail.text)?;
+            .body(mail.text.clone())?;
         Ok(message)
     }
 }

@@ -1,23 +1,36 @@
-//! Mail: of a platform that is ready, of a deployment that failed, of what works again, of a key that moved.
+//! Mail: what a member or an operator waits for, or must look at.
 //!
-//! A letter is enqueued in the transaction of the event that it is about, so that it is sent if
-//! and only if the event happened, and once: its key names event and addressee. It is sent by
-//! any server that has a relay, tried again with growing pauses, and given up after a day, which
-//! the log says. A server that dies between the relay's word and its own note sends a letter
-//! again; both bear one `Message-ID`.
+//! Who is told what is decided in `events`. What happened is queued in the transaction in which it happened, so that
+//! it is told if and only if it happened, and once: its key names event and addressee. What comes within a short time
+//! for one member becomes one letter ([`bundle`]); what is urgent does not wait, what the member wants once a day
+//! waits for that, and no member gets more than so many letters in an hour. When a letter is written it is asked
+//! again who may see what, and wants it.
+//!
+//! A letter is sent by any server that has a relay, by one at a time, tried again with growing pauses, and given up
+//! after a day, which the log says and the operators' notices. A server that dies between the relay's word and its
+//! own note sends a letter again; both bear one `Message-ID`.
 //!
 //! Nothing that a person wrote gets into a header but by the mail library, encoded; what gets
 //! into a line is one line there. No letter holds a secret.
 
-mod events;
+mod bundle;
+mod errors;
 mod letter;
 mod mailer;
+mod relay;
 mod sending;
+mod words;
 
 #[cfg(test)]
 mod tests;
 
-pub use events::{deployment_ended, platform_ready};
-pub use letter::{DeploymentLetter, KeyLetter, Letter, Mail, PlatformLetter};
-pub use mailer::{MailError, Mailer, is_address};
+pub use bundle::{Group, LISTED};
+pub use errors::MailError;
+pub use letter::{
+    AwayLetter, CertificateLetter, DeploymentLetter, GuestLetter, JobLetter, KeyLetter, Letter, NodeLetter,
+    PlatformLetter, RequestLetter, TokenLetter,
+};
+pub use mailer::{Mailer, is_address};
+pub use relay::Relay;
 pub(crate) use sending::send_due;
+pub use words::{Line, Mail};

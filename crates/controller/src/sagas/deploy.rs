@@ -4,7 +4,8 @@
 //! The guest decides: it runs the whole pipeline, proves it or puts everything back, whether or
 //! not anybody watches. So nothing is lost when this job is cut anywhere; it goes on at the byte
 //! of the guest's journal where it was. A job whose deployment did not go live fails at `follow`
-//! with the reason; its undo has nothing to do then, since the guest has put everything back.
+//! with the reason; its undo has nothing to do then, since the guest has put everything back. A drill that
+//! was put back did what it is for: its job is done.
 //! Only of a job that is cancelled (or fails) before that the undo ends the deployment.
 //!
 //! Where the environment has followers, this is a two-phase commit: the leader waits when it is
@@ -13,20 +14,22 @@
 mod belief;
 mod follow;
 mod journal;
+mod preview;
 mod room;
 mod two_phase;
 
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use corpus_domain::{DeploymentId, DeploymentState, JobKind};
+use corpus_domain::{DeploymentId, DeploymentState, JobKind, Trigger};
 use corpus_protocol::{Answer, DeployOrder, ErrorKind, Request, RequestError};
 use serde::{Deserialize, Serialize};
 
 use self::follow::{Ending, Patience, Until, follow};
+use super::balance;
 use super::guest_calls::{On, SHORT, ask, ask_patiently, find_placement, placement, read};
+use crate::events;
 use crate::jobs::{Job, JobParams, Lock, NewJob, Retry, Step, StepContext, StepError};
-use crate::mail;
 use crate::nodes::NodeError;
 use crate::services::Services;
 use crate::store::beside;
@@ -73,7 +76,10 @@ pub fn steps() -> Job<Services, Part> {
     Job::new()
         .step(
             Step::new("row", "Note the deployment", row)
-                .undo(|ctx: Ctx| async move { settle(&ctx, ctx.params()).await })
+                .undo(|ctx: Ctx| async move {
+                    settle(&ctx, ctx.params()).await?;
+                    balance::come_back_from_job(&ctx).await
+                })
                 .undo_limit(ROLLBACK_LIMIT + ROLLBACK_LIMIT),
         )
         .step(
@@ -115,6 +121,8 @@ async fn order(ctx: &Ctx, part: &Part) -> Result<(), StepError> {
     let Some(ordered) = known.ordered.clone().filter(|_| !known.is_final) else { return Ok(()) };
     if known.leader.is_some() {
         Box::pin(two_phase::bring(ctx, part, &ordered)).await?;
+    } else {
+        Box::pin(preview::bring(ctx, part, &ordered)).await?;
     }
     let order = DeployOrder {
         project: part.on.name.clone(),
@@ -131,8 +139,18 @@ async fn order(ctx: &Ctx, part: &Part) -> Result<(), StepError> {
 async fn until_prepared(ctx: Ctx) -> Result<(), StepError> {
     match follow(&ctx, ctx.params(), Until::Prepared, Patience::Long).await? {
         Ending::Prepared | Ending::Live => Ok(()),
+        Ending::NotLive(why) if has_drilled(&ctx).await? => {
+            ctx.log(why);
+            read(&ctx, &ctx.params().on).await
+        }
         Ending::NotLive(why) => not_live(&ctx, why).await,
     }
+}
+
+/// Whether it was a drill that did what it is for: it was broken on purpose, and everything is back.
+async fn has_drilled(ctx: &Ctx) -> Result<bool, StepError> {
+    let known = progress(ctx, ctx.params().deployment).await?;
+    Ok((known.trigger, known.state) == (Trigger::Drill, DeploymentState::RolledBack))
 }
 
 /// The job ends with the reason.
@@ -145,7 +163,10 @@ async fn not_live(ctx: &Ctx, why: String) -> Result<(), StepError> {
 }
 
 async fn record(ctx: Ctx) -> Result<(), StepError> {
-    read(&ctx, &ctx.params().on).await
+    let on = &ctx.params().on;
+    read(&ctx, on).await?;
+    balance::come_back_from_job(&ctx).await?;
+    balance::follow_up(&ctx, on).await
 }
 
 /// A deployment that is not over is ended, and followed until the guest has put everything back.
@@ -190,6 +211,6 @@ async fn never_began(ctx: &Ctx, part: &Part) -> Result<(), StepError> {
 async fn give_up(ctx: &Ctx, id: DeploymentId, state: DeploymentState, why: &str) -> Result<(), StepError> {
     let mut tx = ctx.begin().await?;
     deployments::give_up(&mut tx, id, state, why).await?;
-    mail::deployment_ended(&mut tx, id).await?;
+    events::deployment_ended(&mut tx, id).await?;
     Ok(tx.commit().await?)
 }

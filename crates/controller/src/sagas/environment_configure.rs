@@ -6,6 +6,7 @@
 use corpus_domain::{EnvironmentState, GuestState, JobKind};
 use serde::{Deserialize, Serialize};
 
+use super::balance;
 use super::guest_calls::{LAYOUT, On, bring_plan, bring_salt, find_placement, read};
 use crate::jobs::{Job, JobParams, NewJob, Retry, Step, StepContext, StepError};
 use crate::services::Services;
@@ -41,9 +42,10 @@ async fn plan(ctx: StepContext<Services, Params>) -> Result<(), StepError> {
     };
     if placement.guest_state != GuestState::Running {
         ctx.log(format!("{} is {}; it is told when it is started", placement.guest_name, placement.guest_state));
-        return Ok(());
+        return balance::follow_up(&ctx, on).await;
     }
     let salt = bring_salt(&ctx, on).await?;
     bring_plan(&ctx, on, salt).await?;
-    read(&ctx, on).await
+    read(&ctx, on).await?;
+    balance::follow_up(&ctx, on).await
 }

@@ -7,9 +7,12 @@ use corpus_domain::{EnvironmentState, GuestState, JobKind};
 use corpus_protocol::Request;
 use serde::{Deserialize, Serialize};
 
+use super::balance;
 use super::guest_calls::{LAYOUT, On, ask, find_placement};
+use super::node_calls::apply;
 use crate::jobs::{Job, JobParams, NewJob, Retry, Step, StepContext, StepError};
 use crate::services::Services;
+use crate::store::balance as shared;
 use crate::store::environments::{self, Placement};
 
 /// What the job is about.
@@ -66,6 +69,7 @@ async fn absent(ctx: Ctx) -> Result<(), StepError> {
         ctx.log(format!("{} is gone, and the project with it", placement.guest_name));
         return Ok(());
     }
+    balance::go(&ctx, on.guest, "it leaves the environment").await?;
     let request = Request::EnsureProjectAbsent { project: on.name.clone(), data: ctx.params().with_data };
     ask(&ctx, on, request, LAYOUT).await.map(drop)
 }
@@ -73,8 +77,10 @@ async fn absent(ctx: Ctx) -> Result<(), StepError> {
 async fn forget(ctx: Ctx) -> Result<(), StepError> {
     let on = &ctx.params().on;
     let mut tx = ctx.begin().await?;
+    let is_shared = shared::is_shared(&mut tx, on.guest).await?;
     environments::delete(&mut tx, on.guest).await?;
     tx.commit().await?;
     ctx.services().guests.forget(on.guest);
-    Ok(())
+    // Its visitors went elsewhere before; where this was cut in between, a repair of the node does the rest.
+    if is_shared { apply(&ctx, on.node).await } else { Ok(()) }
 }

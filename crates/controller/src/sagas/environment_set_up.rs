@@ -1,13 +1,16 @@
 //! Setting an environment up on a guest: the leader is pushed to, a follower deploys what it does.
 
+use corpus_api::environments::SetUpEnvironment;
 use corpus_domain::{EnvironmentState, JobKind};
 use corpus_protocol::{Request, SaltBundle};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
+use super::balance;
 use super::guest_calls::{LAYOUT, On, ask, bring_plan, bring_salt, find_placement, placement, read};
 use super::node_calls::apply;
+use crate::events;
 use crate::jobs::{Job, JobParams, NewJob, Retry, Step, StepContext, StepError};
-use crate::mail;
 use crate::services::Services;
 use crate::store::environments::{self, Placement};
 
@@ -15,6 +18,9 @@ use crate::store::environments::{self, Placement};
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Params {
     on: On,
+    /// What was asked for, to ask again when it can't be made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    asked: Option<Value>,
 }
 
 impl JobParams for Params {
@@ -27,7 +33,9 @@ type Ctx = StepContext<Services, Params>;
 pub fn job(placement: &Placement) -> NewJob<Params> {
     let on = On::from(placement);
     let title = format!("Set up {} of {} on {}", placement.environment, placement.name, placement.guest_name);
-    NewJob::new(title, Params { on: on.clone() }).guest(on.guest).project(on.project).node(on.node).locks(on.alone())
+    let asked = SetUpEnvironment { project: on.name.clone(), environment: Some(on.environment), guest: on.guest };
+    let params = Params { on: on.clone(), asked: serde_json::to_value(asked).ok() };
+    NewJob::new(title, params).guest(on.guest).project(on.project).node(on.node).locks(on.alone())
 }
 
 /// The steps.
@@ -91,9 +99,10 @@ async fn ready(ctx: Ctx) -> Result<(), StepError> {
     if environments::set_state(&mut tx, on.guest, &from, EnvironmentState::Ready, None).await? {
         if is_leader {
             let git_url = ctx.services().settings.git_url.as_deref();
-            mail::platform_ready(&mut tx, on.project, on.environment, git_url).await?;
+            events::platform_ready(&mut tx, on.project, on.environment, git_url).await?;
         }
-        return Ok(tx.commit().await?);
+        tx.commit().await?;
+        return balance::follow_up(&ctx, on).await;
     }
     Err(StepError::permanent("the environment is in another state than it was left in"))
 }

@@ -9,11 +9,11 @@ use serde::{Deserialize, Serialize};
 use sqlx::PgConnection;
 
 use super::node_calls::{Asked, call, failed_at, patiently};
-use crate::jobs::{JobParams, Lock, StepContext, StepError};
+use crate::jobs::{Lock, StepContext, StepError};
 use crate::nodes::{GuestEndpoint, NodeError, UploadName};
 use crate::services::Services;
 use crate::store::environments::{self, Placement, ProjectReading};
-use crate::store::{guests, names};
+use crate::store::{balance, guests, names};
 
 /// How long a guest may take for what is normally done in a blink.
 pub const SHORT: Duration = Duration::from_secs(30);
@@ -65,7 +65,7 @@ impl On {
 }
 
 /// The environment, if it still stands where it did.
-pub async fn find_placement<P: JobParams>(
+pub async fn find_placement<P: Send + Sync>(
     ctx: &StepContext<Services, P>,
     on: &On,
 ) -> Result<Option<Placement>, StepError> {
@@ -75,7 +75,7 @@ pub async fn find_placement<P: JobParams>(
 }
 
 /// The same; its absence is a failure.
-pub async fn placement<P: JobParams>(ctx: &StepContext<Services, P>, on: &On) -> Result<Placement, StepError> {
+pub async fn placement<P: Send + Sync>(ctx: &StepContext<Services, P>, on: &On) -> Result<Placement, StepError> {
     find_placement(ctx, on).await?.ok_or_else(|| StepError::permanent("the environment is not on that guest any more"))
 }
 
@@ -86,7 +86,7 @@ pub fn endpoint(placement: &Placement) -> Result<GuestEndpoint, StepError> {
 
 /// Asks the guest for something in the name of the job; its log lines go to the job's log. A
 /// guest that can't be reached is waited for; a cancel goes on to the guest.
-pub async fn ask<P: JobParams>(
+pub async fn ask<P: Send + Sync>(
     ctx: &StepContext<Services, P>,
     on: &On,
     request: Request,
@@ -97,7 +97,7 @@ pub async fn ask<P: JobParams>(
 }
 
 /// The same with the guest's own failures apart.
-pub async fn ask_patiently<P: JobParams>(
+pub async fn ask_patiently<P: Send + Sync>(
     ctx: &StepContext<Services, P>,
     on: &On,
     request: Request,
@@ -116,25 +116,35 @@ pub fn failed(placement: &Placement, error: NodeError) -> StepError {
     failed_at(awaited(placement), error)
 }
 
-fn awaited(placement: &Placement) -> String {
+pub fn awaited(placement: &Placement) -> String {
     format!("guest {} to answer", placement.guest_name)
 }
 
 /// Brings the bundle of Salt to the guest, unless it is there; none when none is configured.
-pub async fn bring_salt<P: JobParams>(
+pub async fn bring_salt<P: Send + Sync>(
     ctx: &StepContext<Services, P>,
     on: &On,
 ) -> Result<Option<SaltBundle>, StepError> {
-    let Some(local) = &ctx.services().settings.salt_bundle else {
+    if ctx.services().settings.salt_bundle.is_none() {
         ctx.log("no bundle of Salt is configured (salt_bundle): the guest runs no .salt recipes");
         return Ok(None);
-    };
+    }
+    let placement = placement(ctx, on).await?;
+    bring_salt_to(ctx, &endpoint(&placement)?, &awaited(&placement)).await
+}
+
+/// The same to a guest that is entered so; `awaited` is what is waited for meanwhile.
+pub async fn bring_salt_to<P: Send + Sync>(
+    ctx: &StepContext<Services, P>,
+    endpoint: &GuestEndpoint,
+    awaited: &str,
+) -> Result<Option<SaltBundle>, StepError> {
+    let Some(local) = &ctx.services().settings.salt_bundle else { return Ok(None) };
     let name: UploadName =
         "salt.tar.gz".parse().map_err(|error| StepError::permanent("no upload name").caused_by(error))?;
-    let placement = placement(ctx, on).await?;
-    let endpoint = endpoint(&placement)?;
-    let upload = ctx.services().guests.upload(&endpoint, local, &name, |done, total| ctx.progress(done, total));
-    let uploaded = ctx.or_cancelled(async { upload.await.map_err(|error| failed(&placement, error)) }).await?;
+    let upload = ctx.services().guests.upload(endpoint, local, &name, |done, total| ctx.progress(done, total));
+    let failed = |error| failed_at(awaited.to_owned(), error);
+    let uploaded = ctx.or_cancelled(async { upload.await.map_err(failed) }).await?;
     if uploaded.sent {
         ctx.log(format!("Salt was copied: {} MiB", uploaded.size >> 20));
     }
@@ -142,7 +152,7 @@ pub async fn bring_salt<P: JobParams>(
 }
 
 /// Tells the guest what its project should know, as the rows say now.
-pub async fn bring_plan<P: JobParams>(
+pub async fn bring_plan<P: Send + Sync>(
     ctx: &StepContext<Services, P>,
     on: &On,
     salt: Option<SaltBundle>,
@@ -152,6 +162,7 @@ pub async fn bring_plan<P: JobParams>(
     let hosts = names::hosts(&mut conn, &[on.project]).await?;
     let role = role(&mut conn, &placement).await?;
     let guest = guests::get(&mut conn, on.guest).await?;
+    let balanced = balance::is_shared(&mut conn, on.guest).await?;
     drop(conn);
     let plan = ProjectPlan {
         project: placement.name,
@@ -162,6 +173,7 @@ pub async fn bring_plan<P: JobParams>(
         salt,
         role,
         storage_grows: guest.is_some_and(|guest| guest.backing.has_size()),
+        balanced,
     };
     ask(ctx, on, Request::EnsureProject { plan: Box::new(plan) }, LAYOUT).await.map(drop)
 }
@@ -179,7 +191,7 @@ async fn role(conn: &mut PgConnection, placement: &Placement) -> Result<Role, St
 }
 
 /// Takes over what the guest tells of its project now.
-pub async fn read<P: JobParams>(ctx: &StepContext<Services, P>, on: &On) -> Result<(), StepError> {
+pub async fn read<P: Send + Sync>(ctx: &StepContext<Services, P>, on: &On) -> Result<(), StepError> {
     let answer = ask(ctx, on, Request::ReadProject { project: on.name.clone() }, SHORT).await?;
     let Answer::Project { mut live, mut archives, configuration, .. } = answer else {
         return Err(StepError::permanent("the guest told something else than its project"));

@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
+use corpus_api::guests::RequestGuest;
 use corpus_domain::{GuestId, GuestName, GuestState, JobKind, NodeId, SshPort};
 use corpus_protocol::{Account, GuestFile, GuestNet, GuestPlan, GuestSetup, Request, SshHostKey};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::node_calls::{self, SHORT, apply, ask, bring_keys, resolv_conf};
 use crate::jobs::{Job, JobParams, Lock, NewJob, Retry, Step, StepContext, StepError};
@@ -24,6 +26,9 @@ pub struct Params {
     guest: GuestId,
     name: GuestName,
     node: NodeId,
+    /// What was asked for, without secrets, to ask again when it can't be made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    asked: Option<Value>,
 }
 
 impl JobParams for Params {
@@ -32,9 +37,10 @@ impl JobParams for Params {
 
 type Ctx = StepContext<Services, Params>;
 
-/// The job for a guest whose row is there.
-pub fn job(guest: &GuestRow) -> NewJob<Params> {
-    let params = Params { guest: guest.id, name: guest.name.clone(), node: guest.node_id };
+/// The job for a guest whose row is there, and what was asked for.
+pub fn job(guest: &GuestRow, asked: &RequestGuest) -> NewJob<Params> {
+    let asked = serde_json::to_value(RequestGuest { password: None, instead_of: None, ..asked.clone() }).ok();
+    let params = Params { guest: guest.id, name: guest.name.clone(), node: guest.node_id, asked };
     NewJob::new(format!("Create guest {} on {}", guest.name, guest.node_address), params)
         .guest(guest.id)
         .project(guest.project_id)
@@ -72,6 +78,8 @@ async fn ids(ctx: Ctx) -> Result<(), StepError> {
 async fn forget(ctx: Ctx) -> Result<(), StepError> {
     let mut tx = ctx.begin().await?;
     crate::store::names::delete_of_guest(&mut tx, ctx.params().guest).await?;
+    // That of a preview, which waits for its guest.
+    crate::store::environments::delete(&mut tx, ctx.params().guest).await?;
     guests::delete(&mut tx, ctx.params().guest).await?;
     Ok(tx.commit().await?)
 }

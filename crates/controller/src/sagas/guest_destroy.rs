@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::name_detach::remove_record;
 use super::node_calls::{apply, ask};
+use crate::dns::Owner;
 use crate::jobs::{Job, JobParams, Lock, NewJob, Retry, Step, StepContext, StepError};
 use crate::services::Services;
 use crate::store::guests::GuestRow;
@@ -77,7 +78,7 @@ async fn remove_names(ctx: Ctx) -> Result<(), StepError> {
     let all = names::of_guest(&mut conn, ctx.params().guest).await?;
     drop(conn);
     for name in all {
-        remove_record(&ctx, &name.zone, &name.name).await?;
+        remove_record(&ctx, name.held.as_ref(), &Owner::new(name.name, name.wildcard)).await?;
         let mut tx = ctx.begin().await?;
         names::delete(&mut tx, name.id).await?;
         tx.commit().await?;

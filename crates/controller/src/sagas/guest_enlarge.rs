@@ -2,7 +2,8 @@
 //!
 //! The row follows the node in the same step: storage does not shrink, so there is no way back, and
 //! an interrupted job leaves at most a row that says less than there is. It goes on beside a
-//! deployment, which may itself be what needs the room.
+//! deployment, which may itself be what needs the room. While the job is under way the row promises what the guest
+//! will have, so that nobody else is promised it, by the node or by the project's quota.
 
 use std::time::Duration;
 
@@ -44,7 +45,7 @@ pub fn job(guest: &GuestRow, size: SizeProfile) -> NewJob<Params> {
 
 /// The steps.
 pub fn steps() -> Job<Services, Params> {
-    Job::new().step(Step::new("enlarge", "Enlarge its storage", enlarge).limit(LIMIT * 2))
+    Job::new().step(Step::new("enlarge", "Enlarge its storage", enlarge).limit(LIMIT * 2).undo(settle))
 }
 
 async fn enlarge(ctx: StepContext<Services, Params>) -> Result<(), StepError> {
@@ -52,5 +53,13 @@ async fn enlarge(ctx: StepContext<Services, Params>) -> Result<(), StepError> {
     ask(&ctx, node, Request::EnsureSize { name, size }, LIMIT).await?;
     let mut tx = ctx.begin().await?;
     guests::set_size(&mut tx, guest, size).await?;
+    guests::settle_storage(&mut tx, guest).await?;
+    Ok(tx.commit().await?)
+}
+
+/// What it did not get it is not promised any more.
+async fn settle(ctx: StepContext<Services, Params>) -> Result<(), StepError> {
+    let mut tx = ctx.begin().await?;
+    guests::settle_storage(&mut tx, ctx.params().guest).await?;
     Ok(tx.commit().await?)
 }

@@ -6,6 +6,7 @@ use corpus_domain::{GuestId, GuestName, GuestState, JobKind, NodeId, SshPort};
 use corpus_protocol::Request;
 use serde::{Deserialize, Serialize};
 
+use super::balance;
 use super::guest_create::log_in;
 use super::node_calls::{SHORT, ask, ask_once, bring_keys};
 use crate::jobs::{Job, JobParams, Lock, NewJob, Step, StepContext, StepError};
@@ -69,7 +70,7 @@ pub fn start_steps() -> Job<Services, Start> {
 
 /// Stops.
 pub fn stop_steps() -> Job<Services, Stop> {
-    Job::new().step(Step::new("stop", "Shut down", halt).undo(settle).limit(Duration::from_mins(1))).step(Step::new(
+    Job::new().step(Step::new("stop", "Shut down", halt).undo(settle).limit(Duration::from_mins(2))).step(Step::new(
         "stopped",
         "Mark as stopped",
         mark_stopped,
@@ -79,7 +80,7 @@ pub fn stop_steps() -> Job<Services, Stop> {
 /// Stops and starts.
 pub fn restart_steps() -> Job<Services, Restart> {
     Job::new()
-        .step(Step::new("stop", "Shut down", halt).undo(settle).limit(Duration::from_mins(1)))
+        .step(Step::new("stop", "Shut down", halt).undo(settle).limit(Duration::from_mins(2)))
         .step(Step::new("start", "Start", run))
         .step(Step::new("sshkeys", "Bring SSH keys", keys))
         .step(Step::new("ping", "Log in over SSH", ping))
@@ -102,6 +103,8 @@ async fn run<P: JobParams + AsRef<Guest>>(ctx: Ctx<P>) -> Result<(), StepError> 
 
 async fn halt<P: JobParams + AsRef<Guest>>(ctx: Ctx<P>) -> Result<(), StepError> {
     let guest = ctx.params().as_ref().clone();
+    let reason = if P::KIND == JobKind::GuestRestart { "it is restarted" } else { "it was stopped" };
+    balance::go(&ctx, guest.id, reason).await?;
     let request = Request::EnsureStopped { name: guest.name, grace_s: GRACE_S };
     ask(&ctx, guest.node, request, Duration::from_mins(1)).await.map(drop)
 }
@@ -118,7 +121,8 @@ async fn ping<P: JobParams + AsRef<Guest>>(ctx: Ctx<P>) -> Result<(), StepError>
 }
 
 async fn mark_running<P: JobParams + AsRef<Guest>>(ctx: Ctx<P>) -> Result<(), StepError> {
-    mark(&ctx, GuestState::Running).await
+    mark(&ctx, GuestState::Running).await?;
+    balance::come_back(&ctx, ctx.params().as_ref().id).await
 }
 
 async fn mark_stopped<P: JobParams + AsRef<Guest>>(ctx: Ctx<P>) -> Result<(), StepError> {
@@ -136,7 +140,9 @@ async fn settle<P: JobParams + AsRef<Guest>>(ctx: Ctx<P>) -> Result<(), StepErro
         _ => None,
     };
     let before = if P::KIND == JobKind::GuestStart { GuestState::Stopped } else { GuestState::Running };
-    mark(&ctx, found.unwrap_or(before)).await
+    let state = found.unwrap_or(before);
+    mark(&ctx, state).await?;
+    if state == GuestState::Running { balance::come_back(&ctx, guest.id).await } else { Ok(()) }
 }
 
 async fn mark<P: JobParams + AsRef<Guest>>(ctx: &Ctx<P>, state: GuestState) -> Result<(), StepError> {

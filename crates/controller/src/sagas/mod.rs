@@ -1,13 +1,17 @@
 //! The jobs of Corpus, one file each: parameters, steps in order, and beside each step what
 //! takes it back. The words of kinds and steps are stored and stay the same across releases.
 
+mod balance;
 mod guest_calls;
+mod hooks;
 mod node_calls;
 
+pub mod certificate_issue;
 pub mod deploy;
 pub mod environment_configure;
 pub mod environment_remove;
 pub mod environment_set_up;
+pub mod firewall_apply;
 pub mod guest_create;
 pub mod guest_destroy;
 pub mod guest_enlarge;
@@ -15,11 +19,14 @@ pub mod guest_limit;
 pub mod guest_power;
 pub mod keys_sync;
 pub mod name_attach;
+pub mod name_configure;
 pub mod name_detach;
+pub mod name_switch;
 pub mod node_initialize;
 pub mod node_link;
 pub mod node_repair;
 pub mod node_unlink;
+pub mod project_destroy;
 
 use crate::jobs::Registry;
 use crate::services::Services;
@@ -40,11 +47,17 @@ pub fn registry() -> Registry<Services> {
         .with(guest_destroy::steps())
         .with(name_attach::steps())
         .with(name_detach::steps())
+        .with(name_switch::steps())
+        .with(firewall_apply::steps())
+        .with(name_configure::steps())
+        .with(certificate_issue::steps())
         .with(keys_sync::steps())
         .with(environment_set_up::steps())
         .with(environment_configure::steps())
         .with(environment_remove::steps())
         .with(deploy::steps())
+        .with(project_destroy::steps())
+        .around(hooks::Hooks)
 }
 
 #[cfg(test)]

@@ -1,38 +1,45 @@
 //! Attaching a DNS name: the record, the answer of the authoritative server, the node's route.
+//!
+//! A name of a zone that others hold gets no record from us: the world is asked instead.
 
 use std::net::IpAddr;
-use std::sync::Arc;
 use std::time::Duration;
 
-use corpus_domain::{DnsName, DnsNameId, JobKind, NameState, NodeId};
+use corpus_api::names::AttachName;
+use corpus_domain::{DnsName, DnsNameId, Environment, JobKind, NameState, NodeId, ProviderName};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::name_detach::remove_record;
 use super::node_calls::{apply, node};
-use crate::dns::authority::{AuthorityError, wait_until_answered};
-use crate::dns::{AddressRecord, DnsError, DnsProvider};
+use crate::certificates::{Issuer, certified};
+use crate::dns::authority::{AuthorityError, wait_until_all_answered};
+use crate::dns::{Content, DnsError, Owner, Provider, Record};
 use crate::jobs::{Job, JobParams, Lock, NewJob, Retry, Step, StepContext, StepError};
 use crate::rules::made_by_others;
 use crate::services::Services;
 use crate::store::guests::GuestRow;
-use crate::store::names;
 use crate::store::names::NameRow;
+use crate::store::{certificates, claims, names};
 
 /// How long a name server may take to answer a record that it took.
-const PROPAGATION: Duration = Duration::from_mins(2);
-
-/// How long resolvers may keep the answer: short, since guests move.
-const TTL_S: u32 = 60;
+pub(super) const PROPAGATION: Duration = Duration::from_mins(2);
 
 /// What the job is about.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Params {
     id: DnsNameId,
     name: DnsName,
+    /// Whether it is all names below it.
+    #[serde(default)]
+    wildcard: bool,
     node: NodeId,
     /// Whether what others' records are about is refused: not for operators.
     #[serde(default)]
     only_free: bool,
+    /// What was asked for, to ask again when it can't be made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    asked: Option<Value>,
 }
 
 impl JobParams for Params {
@@ -41,14 +48,26 @@ impl JobParams for Params {
 
 type Ctx = StepContext<Services, Params>;
 
-/// The job for a name whose row is there.
-pub fn job(id: DnsNameId, name: &DnsName, guest: &GuestRow, only_free: bool) -> NewJob<Params> {
-    let params = Params { id, name: name.clone(), node: guest.node_id, only_free };
-    NewJob::new(format!("Attach {name} to {}", guest.name), params)
-        .guest(guest.id)
-        .project(guest.project_id)
-        .node(guest.node_id)
-        .locks([Lock::guest(guest.id), Lock::node_shared(guest.node_id), Lock::exclusive("name", id)])
+/// The job for a name whose row is there, of a guest, or of the environment that it leads.
+pub fn job(
+    id: DnsNameId,
+    (name, wildcard): (&DnsName, bool),
+    (guest, environment): (&GuestRow, Option<Environment>),
+    only_free: bool,
+) -> NewJob<Params> {
+    let asked = AttachName { guest: guest.id, name: name.clone(), wildcard };
+    let asked = if environment.is_none() { serde_json::to_value(asked).ok() } else { None };
+    let params = Params { id, name: name.clone(), wildcard, node: guest.node_id, only_free, asked };
+    let name = Owner::new(name.clone(), wildcard);
+    let title = match environment {
+        Some(environment) => format!("Attach {name} to {environment} of {}", guest.project),
+        None => format!("Attach {name} to {}", guest.name),
+    };
+    NewJob::new(title, params).guest(guest.id).project(guest.project_id).node(guest.node_id).locks([
+        Lock::guest(guest.id),
+        Lock::node_shared(guest.node_id),
+        Lock::exclusive("name", id),
+    ])
 }
 
 /// The steps.
@@ -83,18 +102,21 @@ async fn forget(ctx: Ctx) -> Result<(), StepError> {
 }
 
 async fn record(ctx: Ctx) -> Result<(), StepError> {
-    let address = target(&ctx).await?;
-    let zone = row(&ctx).await?.zone;
-    let record = AddressRecord { zone, name: ctx.params().name.clone(), address, ttl_s: TTL_S };
+    let addresses = targets(&ctx, ctx.params().node).await?;
+    let Some(held) = row(&ctx).await?.held else { return Ok(()) };
+    let Params { name, wildcard, .. } = ctx.params();
+    let said = addresses.iter().map(IpAddr::to_string).collect::<Vec<_>>().join(" and ");
+    let (owner, content) = (Owner::new(name.clone(), *wildcard), Content::Addresses(addresses));
+    let record = Record { zone: held.zone, owner, content, ttl_s: held.ttl_s };
     ctx.still_ours().await?;
-    let provider = provider(ctx.services())?;
+    let dns = &provider(ctx.services(), &held.provider)?.dns;
     if ctx.params().only_free
-        && let Some(other) = provider.made_by_others(&record.zone, &record.name).await.map_err(dns_failed)?
+        && let Some(other) = dns.made_by_others(&record.zone, &record.owner).await.map_err(dns_failed)?
     {
-        return Err(StepError::permanent(made_by_others(&record.name, &other)));
+        return Err(StepError::permanent(made_by_others(name, &other)));
     }
-    provider.ensure_record(&record).await.map_err(dns_failed)?;
-    ctx.log(format!("{} is {address}", ctx.params().name));
+    dns.ensure_record(&record).await.map_err(dns_failed)?;
+    ctx.log(format!("{} is {said}", record.owner));
     Ok(())
 }
 
@@ -103,53 +125,98 @@ async fn unrecord(ctx: Ctx) -> Result<(), StepError> {
     let found = names::get(&mut conn, ctx.params().id).await?;
     drop(conn);
     match found {
-        Some(name) => remove_record(&ctx, &name.zone, &name.name).await,
+        Some(name) => remove_record(&ctx, name.held.as_ref(), &Owner::new(name.name, name.wildcard)).await,
         None => Ok(()),
     }
 }
 
 async fn answered(ctx: Ctx) -> Result<(), StepError> {
-    let target = target(&ctx).await?;
-    let waited = wait_until_answered(ctx.services().settings.authority, &ctx.params().name, target, PROPAGATION);
-    let unanswered = |error: AuthorityError| {
-        StepError::transient(error.to_string()).while_waiting_for("the authoritative server to answer").caused_by(error)
-    };
-    ctx.or_cancelled(async { waited.await.map_err(unanswered) }).await?;
+    let (wanted, name) = (targets(&ctx, ctx.params().node).await?, &ctx.params().name);
+    match row(&ctx).await?.held {
+        Some(held) => {
+            let authority = provider(ctx.services(), &held.provider)?.authority;
+            let owner = Owner::new(name.clone(), ctx.params().wildcard);
+            let all_answered = wait_until_all_answered(authority, owner, &wanted, PROPAGATION);
+            let unanswered = |error: AuthorityError| {
+                let awaited = "the authoritative server to answer";
+                StepError::transient(error.to_string()).while_waiting_for(awaited).caused_by(error)
+            };
+            ctx.or_cancelled(async { all_answered.await.map_err(unanswered) }).await?;
+        }
+        None => ctx.or_cancelled(world_answers(&ctx, name, &wanted)).await?,
+    }
     let mut tx = ctx.begin().await?;
     names::answered(&mut tx, ctx.params().id).await?;
     Ok(tx.commit().await?)
 }
 
+/// With the internal authority the name is served by HTTPS from the first request on. Others take their time: the job of
+/// the certificate does not keep this one.
 async fn route(ctx: Ctx) -> Result<(), StepError> {
-    set_routed(&ctx, true).await
+    let Params { id, name, wildcard, node, .. } = ctx.params();
+    let services = ctx.services();
+    let mut tx = ctx.begin().await?;
+    names::set_routed(&mut tx, *id, true).await?;
+    let is_without = certificates::hold(&mut tx, *id).await?.is_some_and(|held| held.served.is_none());
+    if is_without && services.settings.certificates.issuer == Issuer::Internal {
+        let signed = async { services.sign_certificate(&mut tx, *id, certified(name, *wildcard)?).await };
+        signed.await.map_err(|error| StepError::permanent(error.to_string()).caused_by(error))?;
+    }
+    tx.commit().await?;
+    apply(&ctx, *node).await
 }
 
 async fn unroute(ctx: Ctx) -> Result<(), StepError> {
-    set_routed(&ctx, false).await
-}
-
-async fn set_routed(ctx: &Ctx, routed: bool) -> Result<(), StepError> {
     let mut tx = ctx.begin().await?;
-    names::set_routed(&mut tx, ctx.params().id, routed).await?;
+    names::set_routed(&mut tx, ctx.params().id, false).await?;
     tx.commit().await?;
-    apply(ctx, ctx.params().node).await
+    apply(&ctx, ctx.params().node).await
 }
 
 async fn attached(ctx: Ctx) -> Result<(), StepError> {
     let mut tx = ctx.begin().await?;
     names::set_state(&mut tx, ctx.params().id, NameState::Attached, None).await?;
+    if let Some(name) = names::get(&mut tx, ctx.params().id).await? {
+        claims::delete_attached(&mut tx, &name.name, name.guest_id).await?;
+    }
     Ok(tx.commit().await?)
 }
 
-/// Where names of the node's guests point to.
-async fn target(ctx: &Ctx) -> Result<IpAddr, StepError> {
-    let found = node(ctx, ctx.params().node).await?.public_ip.and_then(|ip| ip.parse().ok());
-    found.ok_or_else(|| StepError::permanent("the node's public address is not known; initialize it again"))
+/// Asks the world once more: what made the name ours may be gone since it was seen.
+async fn world_answers(ctx: &Ctx, name: &DnsName, wanted: &[IpAddr]) -> Result<(), StepError> {
+    let awaited = "the world to answer";
+    let seen = ctx.services().world.addresses(name).await.map_err(|error| {
+        StepError::transient(format!("{name} is not answered: {error}")).while_waiting_for(awaited).caused_by(error)
+    })?;
+    if leads_to(&seen, wanted) {
+        return Ok(());
+    }
+    Err(StepError::transient(format!("{name} does not lead to the node any more")).while_waiting_for(awaited))
 }
 
-/// The configured DNS server.
-pub(super) fn provider(services: &Services) -> Result<Arc<dyn DnsProvider>, StepError> {
-    services.dns.clone().ok_or_else(|| StepError::permanent("no DNS server is configured"))
+/// Whether a name leads to a node and nowhere else: an address of another host would get some of its visitors.
+pub(crate) fn leads_to(seen: &[IpAddr], node: &[IpAddr]) -> bool {
+    !seen.is_empty() && seen.iter().all(|address| node.contains(address))
+}
+
+/// Where names of a node's guests point to: one address of each family, as far as the node has them.
+pub(super) async fn targets<P: Send + Sync>(
+    ctx: &StepContext<Services, P>,
+    id: NodeId,
+) -> Result<Vec<IpAddr>, StepError> {
+    let node = node(ctx, id).await?;
+    let mut found: Vec<IpAddr> = node.public_ip.into_iter().filter_map(|ip| ip.parse().ok()).collect();
+    if found.is_empty() {
+        return Err(StepError::permanent("the node's public address is not known; initialize it again"));
+    }
+    let v6: Option<IpAddr> = node.public_ipv6.and_then(|ip| ip.parse().ok());
+    found.extend(v6.filter(|_| found.iter().all(IpAddr::is_ipv4)));
+    Ok(found)
+}
+
+/// The DNS server that holds a zone.
+pub(super) fn provider<'a>(services: &'a Services, name: &ProviderName) -> Result<&'a Provider, StepError> {
+    services.provider(name).map_err(StepError::permanent)
 }
 
 /// A failure of the DNS server as a failure of a step.

@@ -1,23 +1,31 @@
 //! Detaching a DNS name: the node's route, the record, the row.
 
-use corpus_domain::{DnsName, DnsNameId, JobKind, NameState, NodeId};
+use corpus_domain::{DnsName, DnsNameId, JobKind, NameState, NodeId, ProviderName};
 use serde::{Deserialize, Serialize};
 
 use super::name_attach::{dns_failed, provider};
 use super::node_calls::apply;
-use crate::dns::Removal;
+use crate::dns::{Owner, Removal};
 use crate::jobs::{Job, JobParams, Lock, NewJob, Retry, Step, StepContext, StepError};
 use crate::services::Services;
 use crate::store::guests::GuestRow;
 use crate::store::names;
-use crate::store::names::NameRow;
+use crate::store::names::{Held, NameRow};
 
 /// What the job is about.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Params {
     id: DnsNameId,
     name: DnsName,
-    zone: DnsName,
+    /// Whether it is all names below it.
+    #[serde(default)]
+    wildcard: bool,
+    /// None where it is not ours.
+    #[serde(default)]
+    zone: Option<DnsName>,
+    /// Jobs of earlier releases knew one DNS server.
+    #[serde(default = "ProviderName::first")]
+    provider: ProviderName,
     node: NodeId,
 }
 
@@ -30,8 +38,10 @@ type Ctx = StepContext<Services, Params>;
 /// The job for a name whose state was set to detaching.
 pub fn job(name: &NameRow, guest: &GuestRow) -> NewJob<Params> {
     let node = guest.node_id;
-    let params = Params { id: name.id, name: name.name.clone(), zone: name.zone.clone(), node };
-    NewJob::new(format!("Detach {} from {}", name.name, name.guest), params)
+    let zone = name.held.as_ref().map(|held| held.zone.clone());
+    let provider = name.held.as_ref().map_or_else(ProviderName::first, |held| held.provider.clone());
+    let params = Params { id: name.id, name: name.name.clone(), wildcard: name.wildcard, zone, provider, node };
+    NewJob::new(format!("Detach {} from {}", Owner::new(name.name.clone(), name.wildcard), name.guest), params)
         .guest(guest.id)
         .project(guest.project_id)
         .node(node)
@@ -62,7 +72,11 @@ async fn set_state(ctx: &Ctx, state: NameState, reason: Option<&str>) -> Result<
 }
 
 async fn unrecord(ctx: Ctx) -> Result<(), StepError> {
-    remove_record(&ctx, &ctx.params().zone, &ctx.params().name).await
+    let Params { zone, provider, name, wildcard, .. } = ctx.params();
+    match zone {
+        Some(zone) => remove(&ctx, provider, zone, &Owner::new(name.clone(), *wildcard)).await,
+        None => Ok(()),
+    }
 }
 
 async fn unroute(ctx: Ctx) -> Result<(), StepError> {
@@ -78,14 +92,27 @@ async fn forget(ctx: Ctx) -> Result<(), StepError> {
     Ok(tx.commit().await?)
 }
 
-/// Removes a record of ours; one that is gone or was never ours is left as it is.
+/// Removes a record of ours; one that is gone or was never ours is left as it is. In a zone that others hold there is
+/// none of ours.
 pub(super) async fn remove_record<P: JobParams>(
     ctx: &StepContext<Services, P>,
+    held: Option<&Held>,
+    name: &Owner,
+) -> Result<(), StepError> {
+    match held {
+        Some(held) => remove(ctx, &held.provider, &held.zone, name).await,
+        None => Ok(()),
+    }
+}
+
+async fn remove<P: JobParams>(
+    ctx: &StepContext<Services, P>,
+    of: &ProviderName,
     zone: &DnsName,
-    name: &DnsName,
+    name: &Owner,
 ) -> Result<(), StepError> {
     ctx.still_ours().await?;
-    let removal = provider(ctx.services())?.remove_record(zone, name).await.map_err(dns_failed)?;
+    let removal = provider(ctx.services(), of)?.dns.remove_record(zone, name).await.map_err(dns_failed)?;
     if removal == Removal::NotOurs {
         ctx.log(format!("the record of {name} is not ours any more; it was left"));
     }

@@ -4,11 +4,11 @@ use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use corpus_domain::{GuestId, GuestName, NodeId};
-use corpus_protocol::{Answer, AuthorizedKeys, ErrorKind, GuestFile, Request, RequestError};
+use corpus_protocol::{Answer, AuthorizedKeys, ErrorKind, Event, GuestFile, Request, RequestError};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::jobs::{JobParams, StepContext, StepError};
+use crate::jobs::{StepContext, StepError};
 use crate::nodes::{Call, Endpoint, HostId, NodeEndpoint, NodeError, Pool};
 use crate::services::Services;
 use crate::store::nodes::Node;
@@ -23,13 +23,13 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(45);
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
 
 /// The node's row.
-pub async fn node<P: JobParams>(ctx: &StepContext<Services, P>, id: NodeId) -> Result<Node, StepError> {
+pub async fn node<P: Send + Sync>(ctx: &StepContext<Services, P>, id: NodeId) -> Result<Node, StepError> {
     let mut conn = ctx.services().db.acquire().await?;
     nodes::get(&mut conn, id).await?.ok_or_else(|| StepError::permanent("the node is not linked any more"))
 }
 
 /// Where the node answers and by what it is recognised.
-pub async fn endpoint<P: JobParams>(ctx: &StepContext<Services, P>, id: NodeId) -> Result<NodeEndpoint, StepError> {
+pub async fn endpoint<P: Send + Sync>(ctx: &StepContext<Services, P>, id: NodeId) -> Result<NodeEndpoint, StepError> {
     node(ctx, id)
         .await?
         .endpoint()
@@ -38,7 +38,7 @@ pub async fn endpoint<P: JobParams>(ctx: &StepContext<Services, P>, id: NodeId) 
 
 /// Asks the node for something in the name of the job; its log lines go to the job's log. A
 /// cancel goes on to the node, and what it ran there has ended when this returns.
-pub async fn ask<P: JobParams>(
+pub async fn ask<P: Send + Sync>(
     ctx: &StepContext<Services, P>,
     id: NodeId,
     request: Request,
@@ -49,7 +49,7 @@ pub async fn ask<P: JobParams>(
 }
 
 /// The same without waiting for a node that can't be reached.
-pub async fn ask_once<P: JobParams>(
+pub async fn ask_once<P: Send + Sync>(
     ctx: &StepContext<Services, P>,
     id: NodeId,
     request: Request,
@@ -68,7 +68,7 @@ pub struct Asked {
 }
 
 /// Asks again for a while as long as the host `is_away`, and the job says so meanwhile.
-pub async fn patiently<P: JobParams, F: Future<Output = Result<Asked, StepError>>>(
+pub async fn patiently<P: Send + Sync, F: Future<Output = Result<Asked, StepError>>>(
     ctx: &StepContext<Services, P>,
     is_away: impl Fn(&NodeError) -> bool,
     ask: impl Fn() -> F,
@@ -95,11 +95,11 @@ pub async fn patiently<P: JobParams, F: Future<Output = Result<Asked, StepError>
 }
 
 /// Nothing was sent: there was no way to the host.
-const fn is_away(error: &NodeError) -> bool {
+pub const fn is_away(error: &NodeError) -> bool {
     matches!(error, NodeError::Refused { .. } | NodeError::Unreachable { .. } | NodeError::NoAnswer { .. })
 }
 
-async fn ask_node<P: JobParams>(
+async fn ask_node<P: Send + Sync>(
     ctx: &StepContext<Services, P>,
     id: NodeId,
     request: Request,
@@ -111,21 +111,35 @@ async fn ask_node<P: JobParams>(
 }
 
 /// One request in the name of the job, to the agent on a node or on a guest.
-pub async fn call<P: JobParams, Id: HostId>(
+pub async fn call<P: Send + Sync, Id: HostId>(
     ctx: &StepContext<Services, P>,
     pool: &Pool<Id>,
     to: &Endpoint<Id>,
     request: Request,
     limit: Duration,
 ) -> Result<Answer, NodeError> {
+    call_hearing(ctx, pool, to, (request, limit), |event| ctx.report(&event)).await
+}
+
+/// The same; `hear` is told what happens meanwhile.
+pub async fn call_hearing<P: Send + Sync, Id: HostId>(
+    ctx: &StepContext<Services, P>,
+    pool: &Pool<Id>,
+    to: &Endpoint<Id>,
+    (request, limit): (Request, Duration),
+    hear: impl FnMut(Event) + Send,
+) -> Result<Answer, NodeError> {
     // What only reads leaves no record on the host.
-    let changes = !matches!(request, Request::Facts | Request::Read | Request::ReadProject { .. });
+    let changes = !matches!(
+        request,
+        Request::Facts | Request::Read | Request::ReadProject { .. } | Request::MissingCertificates { .. }
+    );
     let cancel = CancellationToken::new();
     let mut call = Call::new(request, ctx.paced(limit)).cancelled_by(cancel.clone());
     if changes {
         call = call.of_job(ctx.next_request());
     }
-    let answer = pool.call(to, call, |event| ctx.report(&event));
+    let answer = pool.call(to, call, hear);
     tokio::pin!(answer);
     tokio::select! {
         answered = &mut answer => answered,
@@ -141,7 +155,7 @@ pub fn failed(endpoint: &NodeEndpoint, error: NodeError) -> StepError {
     failed_at(awaited(endpoint), error)
 }
 
-fn awaited(endpoint: &NodeEndpoint) -> String {
+pub fn awaited(endpoint: &NodeEndpoint) -> String {
     format!("node {} to answer", endpoint.address)
 }
 
@@ -160,10 +174,11 @@ pub fn failed_at(awaited: String, error: NodeError) -> StepError {
 
 /// Brings the node to the plan that the rows say now, the caller's included. When a later plan
 /// is in force already, that one was read after the caller's rows were committed: it is done.
-pub async fn apply<P: JobParams>(ctx: &StepContext<Services, P>, id: NodeId) -> Result<(), StepError> {
+pub async fn apply<P: Send + Sync>(ctx: &StepContext<Services, P>, id: NodeId) -> Result<(), StepError> {
     let mut tx = ctx.begin().await?;
-    let plan = plan::next(&mut tx, id, &ctx.services().settings.surroundings).await?;
+    let plan = plan::next(&mut tx, id, ctx.services().around()).await?;
     tx.commit().await?;
+    ctx.services().bring_certificates(&plan.certificates, |request| ask(ctx, id, request, SHORT)).await?;
     let request = Request::ApplyNode { plan: Box::new(plan) };
     let Asked { awaited, answer } = patiently(ctx, is_away, || ask_node(ctx, id, request.clone(), SHORT)).await?;
     match answer {
@@ -180,7 +195,7 @@ pub fn resolv_conf(gateway: Ipv4Addr, yields: bool) -> GuestFile {
 }
 
 /// Brings to a guest exactly the keys of the members who may enter it; root is the controller's.
-pub async fn bring_keys<P: JobParams>(
+pub async fn bring_keys<P: Send + Sync>(
     ctx: &StepContext<Services, P>,
     node: NodeId,
     guest: GuestId,

@@ -152,5 +152,8 @@ async fn ready(ctx: Ctx) -> Result<(), StepError> {
     let mut tx = ctx.begin().await?;
     let from = [NodeState::Initializing, NodeState::Ready];
     nodes::set_state(&mut tx, ctx.params().node, &from, NodeState::Ready, None).await?;
-    Ok(tx.commit().await?)
+    tx.commit().await?;
+    // The others learn now that it is there, and it is told once more before it has a guest.
+    ctx.services().surroundings_changed.notify_one();
+    Ok(())
 }

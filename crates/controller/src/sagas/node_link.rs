@@ -3,9 +3,11 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
+use corpus_api::nodes::LinkNode;
 use corpus_domain::{JobKind, NodeAddress, NodeId, NodeState, Reachability};
 use corpus_protocol::{Answer, Request};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::node_calls::{SHORT, ask, endpoint, failed};
 use crate::jobs::{Job, JobParams, Lock, NewJob, Retry, Step, StepContext, StepError, StepErrorKind};
@@ -23,6 +25,9 @@ pub struct Params {
     address: NodeAddress,
     /// Whether the request installed the control key, so that the undo takes it away.
     key_installed: bool,
+    /// What was asked for, without secrets, to ask again when it can't be linked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    asked: Option<Value>,
 }
 
 impl JobParams for Params {
@@ -31,10 +36,16 @@ impl JobParams for Params {
 
 type Ctx = StepContext<Services, Params>;
 
-/// The job for a node whose row is there.
-pub fn job(node: NodeId, address: &NodeAddress, key_installed: bool) -> NewJob<Params> {
-    let params = Params { node, address: address.clone(), key_installed };
+/// The job for a node whose row is there, and what was asked for.
+pub fn job(node: NodeId, asked: &LinkNode, key_installed: bool) -> NewJob<Params> {
+    let address = &asked.address;
+    let params = Params { node, address: address.clone(), key_installed, asked: again(asked) };
     NewJob::new(format!("Link node {address}"), params).node(node).locks([Lock::node(node)])
+}
+
+/// What was asked for, as it is asked again: the host's key is read and compared anew.
+fn again(asked: &LinkNode) -> Option<Value> {
+    serde_json::to_value(LinkNode { password: None, instead_of: None, ..asked.clone() }).ok()
 }
 
 /// The steps.

@@ -151,7 +151,7 @@ impl FromStr for MemberKey {
 
 /// Whether the text is or holds a private key: PEM of any kind, or `PuTTY`'s `.ppk`. Whatever its
 /// length, and even if the line breaks were lost on the way.
-pub(super) fn is_private(given: &str) -> bool {
+pub fn is_private(given: &str) -> bool {
     let text = given.to_ascii_uppercase();
     text.contains("PRIVATE KEY")
         || text.contains("PUTTY-USER-KEY-FILE")

@@ -4,7 +4,7 @@
 //! the account that it is to come to and this Corpus, and holds a nonce: a signature of it is worth
 //! nothing anywhere else, and who is asked to sign it for somebody reads what for.
 
-use corpus_domain::UserName;
+use corpus_domain::ActorName;
 use russh::keys::ssh_key::{Error as KeyError, SshSig};
 use russh::keys::{Algorithm, PublicKey};
 use thiserror::Error;
@@ -54,7 +54,7 @@ pub enum ProofRefused {
 }
 
 /// The text to be signed: one line that a shell takes in single quotes.
-pub fn text(nonce: &str, fingerprint: &str, login: &UserName, corpus: &str) -> String {
+pub fn text(nonce: &str, fingerprint: &str, login: &ActorName, corpus: &str) -> String {
     let plain = |c: &char| c.is_ascii_graphic() && !matches!(c, '\'' | '\\');
     let corpus: String = corpus.chars().filter(plain).collect();
     format!("I move my SSH key {fingerprint} to the account {login} of Corpus at {corpus}: {nonce}")

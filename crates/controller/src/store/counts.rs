@@ -2,7 +2,7 @@
 //! database keeps (`project_tallies`, `node_tallies`).
 
 use corpus_api::overview::{Counts, FailedGuest};
-use corpus_domain::{Backing, GuestId, ProjectId, Room, SizeProfile};
+use corpus_domain::{Backing, GuestId, ProjectId, Room, SizeProfile, UserId};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
@@ -16,7 +16,7 @@ fn ids(projects: Option<&[ProjectId]>) -> Option<Vec<Uuid>> {
 /// written for each way to ask, not with a parameter that may be absent: PostgreSQL would plan that one anew each
 /// time, which takes longer than counting.
 macro_rules! counted {
-    ($of:literal, $projects:literal $(, $given:expr)?) => {
+    ($of:literal, $projects:literal, $notices:literal, $requests:literal, $($given:expr),+) => {
         sqlx::query_as!(
             Row,
             r#"
@@ -25,9 +25,14 @@ macro_rules! counted {
                 coalesce(t.names, 0) as "names!", coalesce(t.attached, 0) as "attached!",
                 j.jobs as "jobs!", j.stuck as "stuck!",
                 (select count(*) from nodes) as "nodes!",
-                (select count(*) from projects where "# + $projects + r#") as "projects!",
+                (select count(*) from projects where parent_id is null and "# + $projects + r#") as "projects!",
                 (select count(*) from deployments
-                    where ended_at is null and leader_id is null and "# + $of + r#") as "deployments!"
+                    where ended_at is null and leader_id is null and "# + $of + r#") as "deployments!",
+                (select count(*) from notices n
+                    where n.user_id = $1 and n.read_at is null and "# + $notices + r#"
+                        and (n.claim_id is null or exists (
+                            select 1 from key_claims c where c.id = n.claim_id and c.expires_at > now()))) as "unread!",
+                (select count(*) from requests where state = 'open' and "# + $requests + r#") as "requests!"
             from (
                 select sum(guests) as guests, sum(running) as running, sum(failed) as failed, sum(stopped) as stopped,
                     sum(names) as names, sum(attached) as attached
@@ -37,7 +42,7 @@ macro_rules! counted {
                 from jobs where state in ('waiting', 'running', 'undoing', 'stuck') and "# + $of + r#"
             ) j
             "#
-            $(, $given)?
+            , $($given),+
         )
     };
 }
@@ -54,13 +59,26 @@ struct Row {
     nodes: i64,
     projects: i64,
     deployments: i64,
+    unread: i64,
+    requests: i64,
 }
 
-/// What there is of what members of these projects may see. Jobs of nodes are for who sees all.
-pub async fn all(conn: &mut PgConnection, projects: Option<&[ProjectId]>) -> sqlx::Result<Counts> {
+/// What there is of what members of these projects may see, and the member's own unread notices. Jobs of nodes
+/// are for who sees all.
+pub async fn all(conn: &mut PgConnection, who: UserId, projects: Option<&[ProjectId]>) -> sqlx::Result<Counts> {
     let row = match ids(projects) {
-        Some(projects) => counted!("project_id = any($1)", "id = any($1)", &projects).fetch_one(conn).await?,
-        None => counted!("true", "true").fetch_one(conn).await?,
+        Some(projects) => {
+            let own = counted!(
+                "project_id = any($2)",
+                "id = any($2)",
+                "not n.for_ops and (n.project_id is null or n.project_id = any($2))",
+                "asker_id = $1",
+                who.0,
+                &projects
+            );
+            own.fetch_one(conn).await?
+        }
+        None => counted!("true", "true", "true", "true", who.0).fetch_one(conn).await?,
     };
     Ok(Counts {
         guests: number(row.guests)?,
@@ -74,6 +92,8 @@ pub async fn all(conn: &mut PgConnection, projects: Option<&[ProjectId]>) -> sql
         deployments_running: number(row.deployments)?,
         jobs: number(row.jobs)?,
         jobs_stuck: number(row.stuck)?,
+        requests: number(row.requests)?,
+        unread: number(row.unread)?,
     })
 }
 

@@ -46,9 +46,10 @@ pub struct NewDeployment<'a> {
 /// Keeps a deployment under the next number of its project; tells the number, or none when the
 /// deployment is known already. The project's row is locked until the transaction ends.
 pub async fn insert(conn: &mut PgConnection, new: &NewDeployment<'_>) -> sqlx::Result<Option<i64>> {
-    let last = sqlx::query_scalar!("select last_deployment from projects where id = $1 for update", new.on.project.0)
-        .fetch_one(&mut *conn)
-        .await?;
+    let last =
+        sqlx::query_scalar!("select last_deployment from projects where id = $1 for no key update", new.on.project.0)
+            .fetch_one(&mut *conn)
+            .await?;
     let number = new.leader.map_or(last + 1, |(_, number)| number);
     let ordered = new.ordered.map(serde_json::to_value).transpose().map_err(|e| sqlx::Error::Encode(Box::new(e)))?;
     let inserted = sqlx::query!(

@@ -3,7 +3,7 @@
 
 use chrono::{DateTime, Utc};
 use corpus_api::deployments::report::DeploymentReport;
-use corpus_api::deployments::{DeploymentLine, DeploymentPart, ListDeployments};
+use corpus_api::deployments::{DeploymentLine, DeploymentOrder, DeploymentPart, ListDeployments};
 use corpus_api::environments::LiveRelease;
 use corpus_api::words::SearchText;
 use corpus_domain::{DeploymentId, DeploymentState, Environment, GuestId, GuestName, JobId, ProjectId};
@@ -12,7 +12,7 @@ use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::environments_shown::release;
-use super::{json_opt, number, reports, word, word_opt};
+use super::{Seen, evidence, json_opt, number, reports, word, word_opt};
 
 /// Where a deployment is in a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -21,118 +21,209 @@ pub struct Position {
     pub ordered_at: DateTime<Utc>,
     /// Its id.
     pub id: Uuid,
+    /// Milliseconds that it took.
+    pub elapsed_ms: Option<i64>,
 }
 
-/// The places of the deployments that match, the newest first, those before a place.
+/// A statement in each order: what is beyond a place of it, the order, and what of the place comes before the id.
+/// Statements are checked when they are compiled, so each order is a statement of its own.
+macro_rules! in_order {
+    ($asked:ident, $after:ident, $statement:ident) => {
+        match $asked.sort.unwrap_or_default() {
+            DeploymentOrder::Newest => $statement!(
+                "($4::timestamptz is null or (ordered_at, id) < ($4, $5))",
+                "ordered_at desc, id desc",
+                $after.map(|after| after.ordered_at)
+            ),
+            DeploymentOrder::Oldest => $statement!(
+                "($4::timestamptz is null or (ordered_at, id) > ($4, $5))",
+                "ordered_at, id",
+                $after.map(|after| after.ordered_at)
+            ),
+            DeploymentOrder::Longest => $statement!(
+                "elapsed_ms is not null and ($4::bigint is null or (elapsed_ms, id) < ($4, $5))",
+                "elapsed_ms desc, id desc",
+                $after.and_then(|after| after.elapsed_ms)
+            ),
+        }
+    };
+}
+
+/// The places of the deployments that match, in the order that is asked, those beyond a place.
 pub async fn page(
     conn: &mut PgConnection,
     asked: &ListDeployments,
-    visible: Option<&[ProjectId]>,
-    before: Option<Position>,
+    seen: Seen<'_>,
+    after: Option<Position>,
     limit: i64,
 ) -> sqlx::Result<Vec<Position>> {
-    let mut projects: Option<Vec<Uuid>> = visible.map(|visible| visible.iter().map(|project| project.0).collect());
+    let within = seen.environments;
+    let mut projects: Option<Vec<Uuid>> =
+        seen.projects.map(|visible| visible.iter().map(|project| project.0).collect());
     if let Some(name) = &asked.project {
         let project = super::projects::by_name(conn, name).await?.map(|project| project.0);
-        let seen = |one: &Uuid| projects.as_ref().is_none_or(|visible| visible.contains(one));
-        projects = Some(project.into_iter().filter(seen).collect());
+        let is_seen = |one: &Uuid| projects.as_ref().is_none_or(|visible| visible.contains(one));
+        projects = Some(project.into_iter().filter(is_seen).collect());
     }
     match (asked.guest, projects) {
-        (Some(guest), projects) => on_guest(conn, asked, guest, projects.as_deref(), before, limit).await,
-        (None, Some(projects)) if asked.by.is_none() => of_projects(conn, asked, &projects, before, limit).await,
-        (None, projects) => of_all(conn, asked, projects.as_deref(), before, limit).await,
+        (Some(guest), projects) => on_guest(conn, asked, (guest, within), projects.as_deref(), after, limit).await,
+        (None, Some(projects)) if asked.by.is_none() => {
+            of_projects(conn, asked, (&projects, within), after, limit).await
+        }
+        (None, projects) => of_all(conn, asked, (projects.as_deref(), within), after, limit).await,
     }
+}
+
+/// The beginning of a commit, if that may be what is looked for: words and the beginnings of commits both have an
+/// index.
+fn commit(asked: &ListDeployments) -> Option<String> {
+    let text = asked.q.as_ref()?.as_str().trim().to_lowercase();
+    (text.len() >= 4 && text.bytes().all(|byte| byte.is_ascii_hexdigit())).then_some(text)
 }
 
 /// By the time at which they were ordered, or by who ordered them, which both have an index.
 async fn of_all(
     conn: &mut PgConnection,
     asked: &ListDeployments,
-    projects: Option<&[Uuid]>,
-    before: Option<Position>,
+    (projects, within): (Option<&[Uuid]>, Option<&[String]>),
+    after: Option<Position>,
     limit: i64,
 ) -> sqlx::Result<Vec<Position>> {
-    let rows = sqlx::query_as!(
-        Position,
-        "select ordered_at, id from deployments
-         where leader_id is null and ($1::text is null or environment = $1) and ($2::text is null or state = $2)
-           and ($3::text is null or by = $3) and ($4::timestamptz is null or (ordered_at, id) < ($4, $5))
-           and ($7::uuid[] is null or project_id = any($7))
-         order by ordered_at desc, id desc limit $6",
-        asked.environment.map(Environment::as_str),
-        asked.state.map(DeploymentState::as_str),
-        asked.by.as_ref().map(SearchText::as_str),
-        before.map(|before| before.ordered_at),
-        before.map(|before| before.id),
-        limit,
-        projects,
-    );
-    rows.fetch_all(conn).await
+    macro_rules! statement {
+        ($beyond:tt, $order:tt, $place:expr) => {
+            sqlx::query_as!(
+                Position,
+                "select ordered_at, id, elapsed_ms from deployments
+                 where leader_id is null and ($1::text is null or environment = $1) and ($2::text is null or state = $2)
+                   and ($3::text is null or by = $3) and " + $beyond + "
+                   and ($7::uuid[] is null or project_id = any($7)) and ($10::text[] is null or environment = any($10))
+                   and ($8::text is null or words_of(subject) @@ words_asked($8)
+                        or (commit collate \"C\" >= $9 and commit collate \"C\" < $9 || 'g'))
+                 order by " + $order + " limit $6",
+                asked.environment.map(Environment::as_str),
+                asked.state.map(DeploymentState::as_str),
+                asked.by.as_ref().map(SearchText::as_str),
+                $place,
+                after.map(|after| after.id),
+                limit,
+                projects,
+                asked.q.as_ref().map(SearchText::as_str),
+                commit(asked),
+                within,
+            )
+            .fetch_all(conn)
+            .await
+        };
+    }
+    in_order!(asked, after, statement)
 }
 
 /// A page of each project is read, and the page of all is made from these: what others deploy is not gone through.
 async fn of_projects(
     conn: &mut PgConnection,
     asked: &ListDeployments,
-    projects: &[Uuid],
-    before: Option<Position>,
+    (projects, within): (&[Uuid], Option<&[String]>),
+    after: Option<Position>,
     limit: i64,
 ) -> sqlx::Result<Vec<Position>> {
-    let rows = sqlx::query_as!(
-        Position,
-        "select d.ordered_at, d.id from unnest($7::uuid[]) p (id) cross join lateral (
-             select ordered_at, id from deployments
-             where project_id = p.id and leader_id is null
-               and ($1::text is null or environment = $1) and ($2::text is null or state = $2)
-               and ($3::text is null or by = $3) and ($4::timestamptz is null or (ordered_at, id) < ($4, $5))
-             order by ordered_at desc, id desc limit $6
-         ) d
-         order by d.ordered_at desc, d.id desc limit $6",
-        asked.environment.map(Environment::as_str),
-        asked.state.map(DeploymentState::as_str),
-        asked.by.as_ref().map(SearchText::as_str),
-        before.map(|before| before.ordered_at),
-        before.map(|before| before.id),
-        limit,
-        projects,
-    );
-    rows.fetch_all(conn).await
+    macro_rules! statement {
+        ($beyond:tt, $order:tt, $place:expr) => {
+            sqlx::query_as!(
+                Position,
+                "select d.ordered_at, d.id, d.elapsed_ms from unnest($7::uuid[]) p (id) cross join lateral (
+                     select ordered_at, id, elapsed_ms from deployments
+                     where project_id = p.id and leader_id is null
+                       and ($1::text is null or environment = $1) and ($2::text is null or state = $2)
+                       and ($10::text[] is null or environment = any($10))
+                       and ($3::text is null or by = $3) and "
+                    + $beyond
+                    + "
+                       and ($8::text is null or words_of(subject) @@ words_asked($8)
+                            or (commit collate \"C\" >= $9 and commit collate \"C\" < $9 || 'g'))
+                     order by "
+                    + $order
+                    + " limit $6
+                 ) d
+                 order by "
+                    + $order
+                    + " limit $6",
+                asked.environment.map(Environment::as_str),
+                asked.state.map(DeploymentState::as_str),
+                asked.by.as_ref().map(SearchText::as_str),
+                $place,
+                after.map(|after| after.id),
+                limit,
+                projects,
+                asked.q.as_ref().map(SearchText::as_str),
+                commit(asked),
+                within,
+            )
+            .fetch_all(conn)
+            .await
+        };
+    }
+    in_order!(asked, after, statement)
 }
 
 async fn on_guest(
     conn: &mut PgConnection,
     asked: &ListDeployments,
-    guest: GuestId,
+    (guest, within): (GuestId, Option<&[String]>),
     projects: Option<&[Uuid]>,
-    before: Option<Position>,
+    after: Option<Position>,
     limit: i64,
 ) -> sqlx::Result<Vec<Position>> {
-    let rows = sqlx::query_as!(
-        Position,
-        "select ordered_at, id from deployments
-         where guest_id = $7 and ($8::uuid[] is null or project_id = any($8))
-           and ($1::text is null or environment = $1) and ($2::text is null or state = $2)
-           and ($3::text is null or by = $3) and ($4::timestamptz is null or (ordered_at, id) < ($4, $5))
-         order by ordered_at desc, id desc limit $6",
-        asked.environment.map(Environment::as_str),
-        asked.state.map(DeploymentState::as_str),
-        asked.by.as_ref().map(SearchText::as_str),
-        before.map(|before| before.ordered_at),
-        before.map(|before| before.id),
-        limit,
-        guest.0,
-        projects,
-    );
-    rows.fetch_all(conn).await
+    macro_rules! statement {
+        ($beyond:tt, $order:tt, $place:expr) => {
+            sqlx::query_as!(
+                Position,
+                "select ordered_at, id, elapsed_ms from deployments
+                 where guest_id = $7 and ($8::uuid[] is null or project_id = any($8))
+                   and ($11::text[] is null or environment = any($11))
+                   and ($1::text is null or environment = $1) and ($2::text is null or state = $2)
+                   and ($3::text is null or by = $3) and "
+                    + $beyond
+                    + "
+                   and ($9::text is null or words_of(subject) @@ words_asked($9)
+                        or (commit collate \"C\" >= $10 and commit collate \"C\" < $10 || 'g'))
+                 order by "
+                    + $order
+                    + " limit $6",
+                asked.environment.map(Environment::as_str),
+                asked.state.map(DeploymentState::as_str),
+                asked.by.as_ref().map(SearchText::as_str),
+                $place,
+                after.map(|after| after.id),
+                limit,
+                guest.0,
+                projects,
+                asked.q.as_ref().map(SearchText::as_str),
+                commit(asked),
+                within,
+            )
+            .fetch_all(conn)
+            .await
+        };
+    }
+    in_order!(asked, after, statement)
 }
 
-/// The lines of these deployments, the newest first.
+/// The lines of these deployments, in this order. One that has just gone live is so before its job has written
+/// it down with its environment.
 pub async fn lines(conn: &mut PgConnection, ids: &[Uuid]) -> sqlx::Result<Vec<DeploymentLine>> {
     let rows = sqlx::query!(
         "select d.id, d.number, p.name as project, d.environment, d.state, d.trigger, d.by, d.commit, d.subject, d.fault,
-                d.ordered_at, d.ended_at, d.elapsed_ms, d.job_id, d.guest_id, d.guest, d.leader_id
+                d.ordered_at, d.ended_at, d.elapsed_ms, d.job_id, d.guest_id, d.guest, d.leader_id,
+                l.is_live as \"is_live!\", case when l.is_live then seen_guests(
+                    eg.project_id, eg.environment, case when d.leader_id is not null then d.guest_id end) end as seen
          from deployments d join projects p on p.id = d.project_id
-         where d.id = any($1) order by d.ordered_at desc, d.id desc",
+         left join environment_guests eg on eg.guest_id = d.guest_id
+         left join jobs j on j.id = d.job_id
+         cross join lateral (
+             select coalesce((eg.live ->> 'deployment')::uuid = d.id, false)
+                    or d.state = 'live' and coalesce(j.state in ('waiting', 'running'), false) as is_live
+         ) l
+         where d.id = any($1) order by array_position($1, d.id)",
         ids,
     );
     let rows = rows.fetch_all(conn).await?;
@@ -155,6 +246,8 @@ pub async fn lines(conn: &mut PgConnection, ids: &[Uuid]) -> sqlx::Result<Vec<De
             guest: GuestId(row.guest_id),
             guest_name: word(&row.guest)?,
             leader: row.leader_id.map(DeploymentId),
+            is_live: row.is_live,
+            seen: evidence::seen(row.seen)?,
         })
     });
     shown.collect()
@@ -246,4 +339,27 @@ pub async fn ready_followers(
         environment.as_str(),
     );
     names.fetch_all(conn).await?.iter().map(|name| word(name)).collect()
+}
+
+/// Where one looks at what came of a push.
+#[derive(Debug)]
+pub struct Whereabouts {
+    /// The number of its deployment, once it has one.
+    pub number: Option<i64>,
+    /// A few of the names that lead to where it is live.
+    pub sites: Vec<String>,
+}
+
+/// The same, of a deployment on this guest.
+pub async fn whereabouts(conn: &mut PgConnection, id: DeploymentId, guest: GuestId) -> sqlx::Result<Whereabouts> {
+    sqlx::query_as!(
+        Whereabouts,
+        r#"select (select number from deployments where id = $1) as number,
+            array(select name from dns_names where guest_id = $2 and state = 'attached' order by name limit 3) as "sites!"
+        "#,
+        id.0,
+        guest.0,
+    )
+    .fetch_one(conn)
+    .await
 }

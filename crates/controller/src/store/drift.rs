@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use sqlx::PgConnection;
 
 use super::{guests, json_opt, keys, plan, word};
-use crate::surroundings::Surroundings;
+use crate::surroundings::Around;
 
 /// Something of a node that is not as it should be.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -121,12 +121,8 @@ pub async fn wanted(conn: &mut PgConnection, node: NodeId) -> sqlx::Result<Vec<W
 }
 
 /// The node's plan as it is, without a new revision; none when the node is not linked.
-pub async fn plan(
-    conn: &mut PgConnection,
-    node: NodeId,
-    surroundings: &Surroundings,
-) -> sqlx::Result<Option<NodePlan>> {
-    plan::current(conn, node, surroundings).await
+pub async fn plan(conn: &mut PgConnection, node: NodeId, around: Around<'_>) -> sqlx::Result<Option<NodePlan>> {
+    plan::current(conn, node, around).await
 }
 
 /// What was last found to differ.

@@ -267,8 +267,8 @@ pub async fn own_only(
     live: &mut Option<Live>,
     archives: &mut Vec<ArchiveEntry>,
 ) -> sqlx::Result<Vec<String>> {
-    let named = live.iter().map(|live| live.deployment).chain(archives.iter().map(|archive| archive.id));
-    let named: Vec<_> = named.map(|id| id.0).collect();
+    let kept = archives.iter().flat_map(|archive| [Some(archive.id), archive.release].into_iter().flatten());
+    let named: Vec<_> = live.iter().map(|live| live.deployment).chain(kept).map(|id| id.0).collect();
     let foreign = sqlx::query_scalar!(
         "select d.id from deployments d join guests g on g.id = $2
          where d.id = any($1) and d.project_id is distinct from g.project_id",
@@ -279,6 +279,9 @@ pub async fn own_only(
     .await?;
     live.take_if(|live| foreign.contains(&live.deployment.0));
     archives.retain(|archive| !foreign.contains(&archive.id.0));
+    for archive in archives {
+        archive.release.take_if(|release| foreign.contains(&release.0));
+    }
     let refused = |id| format!("the guest told of deployment {id}, which is another project's: that is not believed");
     Ok(foreign.into_iter().map(refused).collect())
 }

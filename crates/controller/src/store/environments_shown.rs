@@ -5,12 +5,13 @@ use std::collections::HashMap;
 use corpus_api::environments::{
     Archive, ConfigurationValue, EnvironmentGuest, EnvironmentSettings, EnvironmentSummary, LiveRelease,
 };
+use corpus_api::names::SiteAnswer;
 use corpus_api::projects::FreeGuest;
-use corpus_domain::{DnsName, Environment, GuestId, GuestRole, JobId, JobKind, ProjectId, ProjectName};
-use corpus_protocol::{ArchiveEntry, ConfigurationEntry, Mapping};
+use corpus_domain::{DnsName, Environment, GuestId, GuestRole, JobId, JobKind, NodeId, ProjectId, ProjectName};
+use corpus_protocol::{ConfigurationEntry, Mapping};
 use sqlx::PgConnection;
 
-use super::{json, json_opt, number, reports, word};
+use super::{archives_shown, evidence, json_opt, reports, word};
 
 /// The jobs that are on an environment rather than on its guest.
 const KINDS: [JobKind; 4] =
@@ -18,46 +19,57 @@ const KINDS: [JobKind; 4] =
 /// Free guests that are told at most.
 const FREE: i64 = 50;
 
-/// The environments of a project, or one of them, in their order; what who asks may is not known here.
+/// The environments of a project, or one of them, in their order, each with the archives that its leader keeps; what
+/// who asks may is not known here.
 pub async fn summaries(
     conn: &mut PgConnection,
     project: ProjectId,
     only: Option<Environment>,
     git_url: Option<&str>,
-) -> sqlx::Result<Vec<EnvironmentSummary>> {
+) -> sqlx::Result<Vec<(EnvironmentSummary, Vec<Archive>)>> {
     let places = places(conn, project, only).await?;
     let guests: Vec<_> = places.iter().map(|place| place.guest.guest.0).collect();
     let (mut hosts, jobs) = (hosts(conn, &guests).await?, jobs(conn, &guests).await?);
-    let mut all: Vec<EnvironmentSummary> = Vec::new();
-    for Place { role, project, environment, archives, mut guest } in places {
-        guest.hosts = hosts.remove(&guest.guest).unwrap_or_default();
+    let leaders = places.iter().filter(|place| place.role == GuestRole::Leader).map(|place| place.guest.guest.0);
+    let mut kept = archives_shown::of_guests(conn, &leaders.collect::<Vec<_>>()).await?;
+    let mut all: Vec<(EnvironmentSummary, Vec<Archive>)> = Vec::new();
+    for Place { role, project, environment, mut guest } in places {
+        let named = hosts.remove(&guest.guest).unwrap_or_default();
+        guest.site = named.first().and_then(|main| main.site.clone());
+        guest.hosts = named.into_iter().map(|host| host.name).collect();
         guest.job = jobs.get(&guest.guest).copied();
-        match all.last_mut().filter(|_| role == GuestRole::Follower) {
-            Some(environment) => environment.followers.push(guest),
-            None => all.push(led_by(guest, project, environment, archives, git_url)),
+        if let Some((environment, _)) = all.last_mut().filter(|_| role == GuestRole::Follower) {
+            environment.followers.push(guest);
+            continue;
         }
+        let archives = kept.remove(&guest.guest).unwrap_or_default();
+        all.push((led_by(guest, project, environment, &archives, git_url), archives));
     }
-    Ok(all)
+    Ok(all.into_iter().map(|(environment, archives)| (environment.judged(), archives)).collect())
 }
 
 fn led_by(
     leader: EnvironmentGuest,
     project: ProjectName,
     environment: Environment,
-    archives: u32,
+    archives: &[Archive],
     git_url: Option<&str>,
 ) -> EnvironmentSummary {
     let git_url = git_url.map(|begin| format!("{begin}/{project}/{environment}"));
     let pillar_url = git_url.as_ref().map(|address| format!("{address}/pillar"));
     let (followers, may_deploy, may_change) = (Vec::new(), false, false);
+    let previous = archives_shown::previous(archives, leader.live.as_ref()).cloned();
+    let archives = u32::try_from(archives.len()).unwrap_or(u32::MAX);
     EnvironmentSummary {
         project,
         environment,
         leader,
         followers,
+        seen: None,
         git_url,
         pillar_url,
         archives,
+        previous,
         may_deploy,
         may_change,
     }
@@ -68,7 +80,6 @@ struct Place {
     role: GuestRole,
     project: ProjectName,
     environment: Environment,
-    archives: u32,
     guest: EnvironmentGuest,
 }
 
@@ -77,10 +88,10 @@ async fn places(conn: &mut PgConnection, project: ProjectId, only: Option<Enviro
     let rows = sqlx::query!(
         r#"
         select p.name as project, eg.environment, eg.role, eg.state, eg.state_reason, eg.guest_id, g.name as guest,
-            g.state as guest_state, eg.live, d.number as "number?", jsonb_array_length(eg.archives) as "archives!",
-            eg.observed_at
+            g.state as guest_state, eg.live, d.number as "number?", eg.observed_at, g.node_id, n.reachability,
+            n.reading_at
         from environment_guests eg
-        join projects p on p.id = eg.project_id join guests g on g.id = eg.guest_id
+        join projects p on p.id = eg.project_id join guests g on g.id = eg.guest_id join nodes n on n.id = g.node_id
         left join deployments d on d.id = (eg.live ->> 'deployment')::uuid
         where eg.project_id = $1 and ($2::text is null or eg.environment = $2)
         order by array_position(array['dev', 'staging', 'prod'], eg.environment), eg.role = 'leader' desc, g.name
@@ -94,6 +105,10 @@ async fn places(conn: &mut PgConnection, project: ProjectId, only: Option<Enviro
             guest: GuestId(row.guest_id),
             name: word(&row.guest)?,
             guest_state: word(&row.guest_state)?,
+            node: NodeId(row.node_id),
+            node_reachability: word(&row.reachability)?,
+            guest_seen_at: row.reading_at,
+            site: None,
             state: word(&row.state)?,
             state_reason: row.state_reason,
             hosts: Vec::new(),
@@ -101,8 +116,8 @@ async fn places(conn: &mut PgConnection, project: ProjectId, only: Option<Enviro
             observed_at: row.observed_at,
             job: None,
         };
-        let (project, environment, archives) = (word(&row.project)?, word(&row.environment)?, number(row.archives)?);
-        Ok(Place { role: word(&row.role)?, project, environment, archives, guest })
+        let (project, environment) = (word(&row.project)?, word(&row.environment)?);
+        Ok(Place { role: word(&row.role)?, project, environment, guest })
     });
     places.collect()
 }
@@ -112,15 +127,26 @@ pub fn release(live: Option<serde_json::Value>, number: Option<i64>) -> sqlx::Re
     Ok(json_opt(live)?.map(|live| reports::live(live, number)))
 }
 
+/// A name that leads to a guest, with what its site answers.
+struct Host {
+    name: DnsName,
+    site: Option<SiteAnswer>,
+}
+
 /// The names that lead to guests, the main one first.
-async fn hosts(conn: &mut PgConnection, guests: &[uuid::Uuid]) -> sqlx::Result<HashMap<GuestId, Vec<DnsName>>> {
+async fn hosts(conn: &mut PgConnection, guests: &[uuid::Uuid]) -> sqlx::Result<HashMap<GuestId, Vec<Host>>> {
     let rows = sqlx::query!(
-        "select guest_id, name from dns_names where guest_id = any($1) and state = 'attached' order by created_at, name",
+        r#"select d.guest_id, d.name, d.site_status, d.site_problem, d.site_since,
+                coalesce(d.site_left_at, n.sites_at) as "site_checked_at?"
+         from dns_names d join guests g on g.id = d.guest_id join nodes n on n.id = g.node_id
+         where d.guest_id = any($1) and d.state = 'attached' order by d.created_at, d.name"#,
         guests,
     );
-    let mut all: HashMap<GuestId, Vec<DnsName>> = HashMap::new();
+    let mut all: HashMap<GuestId, Vec<Host>> = HashMap::new();
     for row in rows.fetch_all(conn).await? {
-        all.entry(GuestId(row.guest_id)).or_default().push(word(&row.name)?);
+        let site = evidence::site(row.site_status, row.site_problem, row.site_since, row.site_checked_at)?;
+        let host = Host { name: word(&row.name)?, site };
+        all.entry(GuestId(row.guest_id)).or_default().push(host);
     }
     Ok(all)
 }
@@ -140,23 +166,20 @@ async fn jobs(conn: &mut PgConnection, guests: &[uuid::Uuid]) -> sqlx::Result<Ha
     Ok(rows.fetch_all(conn).await?.into_iter().map(|row| (GuestId(row.guest), JobId(row.id))).collect())
 }
 
-/// The archives and the configuration of an environment, as its leader told them last.
-pub async fn told(
+/// The configuration of an environment, as its leader told it last.
+pub async fn configuration(
     conn: &mut PgConnection,
     project: ProjectId,
     environment: Environment,
-) -> sqlx::Result<(Vec<Archive>, Vec<ConfigurationValue>)> {
-    let row = sqlx::query!(
-        "select archives, configuration from environment_guests
+) -> sqlx::Result<Vec<ConfigurationValue>> {
+    let told = sqlx::query_scalar!(
+        "select configuration from environment_guests
          where project_id = $1 and environment = $2 and role = 'leader'",
         project.0,
         environment.as_str(),
     );
-    let Some(row) = row.fetch_optional(conn).await? else { return Ok(Default::default()) };
-    let (archives, configuration): (Vec<ArchiveEntry>, Vec<ConfigurationEntry>) =
-        (json(row.archives)?, json(row.configuration)?);
-    let configuration = configuration.into_iter().map(reports::configuration).collect();
-    Ok((archives.into_iter().map(reports::archive).collect(), configuration))
+    let told: Option<Vec<ConfigurationEntry>> = json_opt(told.fetch_optional(conn).await?)?;
+    Ok(told.unwrap_or_default().into_iter().map(reports::configuration).collect())
 }
 
 /// What was set for an environment here.

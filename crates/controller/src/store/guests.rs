@@ -1,11 +1,13 @@
 //! Guests: what was requested, what was allocated, and the state they are in.
 
+mod left;
 mod promised;
 mod secrets;
 mod shown;
 
+pub use self::left::left_by;
 pub(super) use self::promised::limits;
-pub use self::promised::{is_being_limited, set_limits, set_size};
+pub use self::promised::{is_being, promise_storage, set_limits, set_size, settle_storage};
 pub use self::secrets::{confirm_host_key, host_key, note_host_key, password, set_host_key, set_password};
 pub use self::shown::{Found, by_name, lines, newest, whole};
 
@@ -130,6 +132,8 @@ pub struct GuestRow {
     pub backing: Backing,
     /// How much storage it may fill.
     pub size: SizeProfile,
+    /// What it is promised of its node's storage: while it is being enlarged, what it will have.
+    pub storage: Bytes,
     /// What it may take of its node.
     pub limits: Limits,
     /// Its address, once allocated.
@@ -153,9 +157,14 @@ pub struct GuestRow {
 }
 
 impl GuestRow {
+    /// How much more it is promised with the storage of this size.
+    pub fn storage_more(&self, size: SizeProfile) -> Bytes {
+        Bytes(size.storage().0.saturating_sub(self.storage.0))
+    }
+
     /// Whether its node can promise it the storage of this size; the error says what there is.
     pub fn storage_free(&self, node: &Node, size: SizeProfile) -> Result<(), String> {
-        let more = Bytes(size.storage().0.saturating_sub(self.size.storage().0));
+        let more = self.storage_more(size);
         let Some(free) = node.free().filter(|free| free.storage < more) else { return Ok(()) };
         let (free, more) = (free.storage.gb(), more.gb());
         Err(format!("{} has {free} of storage free, and {more} more are needed", node.address))
@@ -176,7 +185,7 @@ async fn rows(conn: &mut PgConnection, id: Option<GuestId>, node: Option<NodeId>
     let rows = sqlx::query!(
         "select g.id, g.name, g.node_id, n.address, n.network, n.bridge, g.project_id, p.name as project,
                 g.environment, g.driver, g.image, g.backing, g.size, g.ip, g.mac, g.ssh_port, g.autostart, g.host_key,
-                g.privileged_reason, g.state, g.memory, g.cpu_millis, g.processes, g.io_weight
+                g.privileged_reason, g.state, g.memory, g.cpu_millis, g.processes, g.io_weight, g.storage
          from guests g join nodes n on n.id = g.node_id join projects p on p.id = g.project_id
          where g.id = $1 or g.node_id = $2 order by g.name",
         id.map(|id| id.0),
@@ -195,6 +204,7 @@ async fn rows(conn: &mut PgConnection, id: Option<GuestId>, node: Option<NodeId>
             image: word(&row.image)?,
             backing: word(&row.backing)?,
             size: word(&row.size)?,
+            storage: Bytes(number(row.storage)?),
             limits: limits(row.memory, row.cpu_millis, row.processes, row.io_weight)?,
             ip: word_opt(row.ip.as_deref())?,
             mac: word_opt(row.mac.as_deref())?,

@@ -3,13 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use corpus_api::keys::OwnKey;
-use corpus_domain::{GuestId, NodeId, ProjectId, SshKeyId, UserId};
+use corpus_domain::{Door, GuestId, NodeId, ProjectId, SshKeyId, UserId};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use super::{number, users, word};
+use super::{number, users, word, word_opt};
 use crate::ssh_keys::MemberKey;
 use corpus_api::Principal;
+use corpus_api::principal::CameBy;
 
 /// Who has a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,7 +29,7 @@ pub async fn of_user(
     limit: i64,
 ) -> sqlx::Result<Vec<OwnKey>> {
     let rows = sqlx::query!(
-        "select id, algorithm, bits, fingerprint, comment, created_at from ssh_keys
+        "select id, algorithm, bits, fingerprint, comment, created_at, last_used_at from ssh_keys
          where user_id = $1 and ($2::uuid is null or id > $2) order by id limit $3",
         user.0,
         after.map(|id| id.0),
@@ -38,7 +39,8 @@ pub async fn of_user(
     rows.map(|row| {
         let (id, bits) = (SshKeyId(row.id), number(row.bits)?);
         let (algorithm, fingerprint, comment) = (row.algorithm, row.fingerprint, row.comment);
-        Ok(OwnKey { id, algorithm, bits, fingerprint, comment, created_at: row.created_at })
+        let (created_at, last_used_at) = (row.created_at, row.last_used_at);
+        Ok(OwnKey { id, algorithm, bits, fingerprint, comment, created_at, last_used_at })
     })
     .collect()
 }
@@ -61,11 +63,26 @@ pub async fn insert(conn: &mut PgConnection, user: UserId, key: &MemberKey) -> s
     Ok(id)
 }
 
-/// Removes a member's own key; tells its fingerprint, or none when it was not the member's.
-pub async fn delete(conn: &mut PgConnection, user: UserId, id: SshKeyId) -> sqlx::Result<Option<String>> {
-    sqlx::query_scalar!("delete from ssh_keys where id = $1 and user_id = $2 returning fingerprint", id.0, user.0)
-        .fetch_optional(conn)
-        .await
+/// A key that was removed.
+#[derive(Debug)]
+pub struct RemovedKey {
+    /// The line by which it was added.
+    pub line: String,
+    /// Its fingerprint.
+    pub fingerprint: String,
+    /// Its comment.
+    pub comment: String,
+}
+
+/// Removes a member's own key; none when it was not the member's.
+pub async fn delete(conn: &mut PgConnection, user: UserId, id: SshKeyId) -> sqlx::Result<Option<RemovedKey>> {
+    let removed = sqlx::query_as!(
+        RemovedKey,
+        "delete from ssh_keys where id = $1 and user_id = $2 returning line, fingerprint, comment",
+        id.0,
+        user.0,
+    );
+    removed.fetch_optional(conn).await
 }
 
 /// The lines of all members who may enter a guest: ops, maintainers of its project, and developers
@@ -150,25 +167,44 @@ pub async fn has_any(conn: &mut PgConnection, user: UserId) -> sqlx::Result<bool
         .await
 }
 
-/// Who has the keys of these fingerprints and is not disabled, by fingerprint: in two queries for any number.
+/// Who has the keys of these fingerprints and is not disabled, by fingerprint: in two queries for any number. A robot's
+/// key is good for what it was made for, until its day or the robot's.
 pub async fn holders(conn: &mut PgConnection, fingerprints: &[String]) -> sqlx::Result<BTreeMap<String, KeyHolder>> {
     let rows = sqlx::query!(
-        "select k.fingerprint, u.id, u.login, u.display_name, u.ops, u.epoch
-         from ssh_keys k join users u on u.id = k.user_id and u.disabled_at is null where k.fingerprint = any($1)",
+        r#"select k.fingerprint, k.grant_, u.id, u.login, u.display_name, u.ops, u.epoch,
+                r.environments as "environments?"
+         from ssh_keys k join users u on u.id = k.user_id and u.disabled_at is null
+         left join robots r on r.user_id = u.id
+         where k.fingerprint = any($1) and (k.expires_at > now()) is not false
+           and (r.expires_at > now()) is not false"#,
         fingerprints,
     )
     .fetch_all(&mut *conn)
     .await?;
     let members: Vec<Uuid> = rows.iter().map(|row| row.id).collect();
     let roles = users::roles(conn, &members).await?;
-    let holder = |id, login: &str, display_name, ops, epoch| -> sqlx::Result<KeyHolder> {
-        let roles = roles.get(&UserId(id)).cloned().unwrap_or_default();
-        let principal = Principal { id: UserId(id), login: word(login)?, display_name, ops, roles, token: None };
-        Ok(KeyHolder { principal, epoch })
-    };
     rows.into_iter()
-        .map(|row| Ok((row.fingerprint, holder(row.id, &row.login, row.display_name, row.ops, row.epoch)?)))
+        .map(|row| {
+            let (id, roles) = (UserId(row.id), roles.get(&UserId(row.id)).cloned().unwrap_or_default());
+            let robot = row.environments.as_deref().map(users::bounds).transpose()?;
+            let (login, token) = (word(&row.login)?, word_opt(row.grant_.as_deref())?);
+            let (display_name, ops, came_by) = (row.display_name, row.ops, CameBy::door(Door::Git));
+            let principal = Principal { id, login, display_name, ops, roles, token, robot, came_by };
+            Ok((row.fingerprint, KeyHolder { principal, epoch: row.epoch }))
+        })
         .collect()
+}
+
+/// Notes that git is used with a key now, once a minute at most.
+pub async fn note_use(conn: &mut PgConnection, fingerprint: &str) -> sqlx::Result<()> {
+    sqlx::query!(
+        "update ssh_keys set last_used_at = now()
+         where fingerprint = $1 and (last_used_at is null or last_used_at < now() - interval '1 minute')",
+        fingerprint,
+    )
+    .execute(conn)
+    .await
+    .map(drop)
 }
 
 /// Whether a job waits that brings the keys of that moment to the guests of a node.

@@ -1,113 +1,95 @@
-//! Letters that are to be sent, and who wants which.
+//! What is queued to be told by letter, who wants which, and what of an event is needed to tell of it.
 
-use corpus_domain::{DeploymentId, Environment, MailPreference, ProjectId, UserId};
+use std::collections::BTreeMap;
+
+use corpus_api::mail::MailChoice;
+use corpus_domain::{DeploymentId, Environment, GuestId, MailDelivery, MailKind, MailPreference, ProjectId, UserId};
 use serde_json::Value;
 use sqlx::PgConnection;
 use uuid::Uuid;
 
+use super::notices::SeenBy;
 use super::word;
-use crate::mail::Letter;
+use crate::mail::{GuestLetter, Letter};
 
-/// A letter that is to be sent now.
-#[derive(Debug)]
-pub struct Due {
-    /// Its id.
-    pub id: Uuid,
-    /// What it is about and for whom.
-    pub key: String,
-    /// The addressee.
-    pub to: String,
-    /// What it says.
-    pub letter: Letter,
-    /// How often it was tried, this time included.
-    pub attempts: i32,
-}
-
-/// Enqueues a letter to each of these members who has an address, once for each event.
-pub async fn enqueue(conn: &mut PgConnection, event: &str, to: &[UserId], letter: &Letter) -> sqlx::Result<()> {
-    let letter = serde_json::to_value(letter).map_err(|error| sqlx::Error::Encode(Box::new(error)))?;
+/// Queues it for each of these members who has an address and wants to be told, once for each event: what is
+/// urgent for now, what they want once a day for the next morning, the rest for a minute later, with what comes
+/// until then.
+pub async fn enqueue(
+    conn: &mut PgConnection,
+    event: &str,
+    to: &[UserId],
+    letter: &Letter,
+    seen_by: SeenBy,
+) -> sqlx::Result<()> {
+    let kind = letter.kind();
+    let by_default = kind.map_or(MailDelivery::AtOnce, MailKind::default_delivery);
+    let (project, for_ops) = match seen_by {
+        SeenBy::Project(project) => (Some(project.0), false),
+        SeenBy::Ops => (None, true),
+        SeenBy::Each | SeenBy::Claim(_) => (None, false),
+    };
+    let about = serde_json::to_value(letter).map_err(|error| sqlx::Error::Encode(Box::new(error)))?;
     let users: Vec<Uuid> = to.iter().map(|id| id.0).collect();
     let ids: Vec<Uuid> = users.iter().map(|_| Uuid::now_v7()).collect();
     sqlx::query!(
-        "insert into mail_queue (id, key, user_id, letter)
-         select letter.id, $3 || ':' || u.id, u.id, $4
-         from unnest($1::uuid[], $2::uuid[]) as letter (id, user_id)
-         join users u on u.id = letter.user_id and u.disabled_at is null and u.mail <> ''
+        "insert into mail_queue (id, key, user_id, letter, kind, project_id, for_ops, urgent, digest, due_at)
+         select told.id, $3 || ':' || u.id, u.id, $4, $5, $6, $7, $8, wanted.delivery = 'digest',
+             case when wanted.delivery = 'digest' then
+                 (date_trunc('day', now() at time zone 'utc' - interval '6 h') + interval '30 h') at time zone 'utc'
+             when $8 then now() else now() + interval '1 minute' end
+         from unnest($1::uuid[], $2::uuid[]) as told (id, user_id)
+         join users u on u.id = told.user_id and u.disabled_at is null and u.mail <> ''
+         left join mail_preferences p on p.user_id = u.id
+         cross join lateral (
+             select case when $5::text is null then 'at_once' when p.wants = 'none' then 'never'
+                 else coalesce(p.kinds ->> $5, $9) end as delivery) wanted
+         where wanted.delivery <> 'never' and ($6::uuid is null or exists (select 1 from projects where id = $6))
+         order by u.id
          on conflict (key) do nothing",
         &ids,
         &users,
         event,
-        letter,
+        about,
+        kind.map(MailKind::as_str),
+        project,
+        for_ops,
+        letter.is_urgent(),
+        by_default.as_str(),
     )
     .execute(conn)
     .await
     .map(drop)
 }
 
-/// Takes letters that are due; they are due again after a while that grows, from half a minute
-/// to an hour, unless it is told that they were sent. No two servers take the same.
-pub async fn claim(conn: &mut PgConnection, limit: i64) -> sqlx::Result<Vec<Due>> {
-    let rows = sqlx::query!(
-        r#"update mail_queue m
-           set attempts = attempts + 1, next_try = now() + least(interval '30 s' * power(2, attempts), interval '1 h')
-           from users u
-           where u.id = m.user_id and m.id in (
-               select id from mail_queue where sent_at is null and given_up_at is null and next_try <= now()
-               order by next_try limit $1 for update skip locked)
-           returning m.id, m.key, m.letter, m.attempts, u.mail as "mail?""#,
-        limit,
-    )
-    .fetch_all(conn)
-    .await?;
-    rows.into_iter()
-        .map(|row| {
-            let letter = decoded(row.letter)?;
-            Ok(Due { id: row.id, key: row.key, to: row.mail.unwrap_or_default(), letter, attempts: row.attempts })
-        })
-        .collect()
-}
-
-fn decoded(letter: Value) -> sqlx::Result<Letter> {
-    serde_json::from_value(letter).map_err(|error| sqlx::Error::Decode(Box::new(error)))
-}
-
-/// The relay has taken it.
-pub async fn sent(conn: &mut PgConnection, id: Uuid) -> sqlx::Result<()> {
-    sqlx::query!("update mail_queue set sent_at = now(), error = null where id = $1", id).execute(conn).await.map(drop)
-}
-
-/// The relay has not taken it.
-pub async fn not_sent(conn: &mut PgConnection, id: Uuid, error: &str) -> sqlx::Result<()> {
-    sqlx::query!("update mail_queue set error = $2 where id = $1", id, error).execute(conn).await.map(drop)
-}
-
-/// Gives up what could not be sent for a day, and tells it with the last error; forgets what is
-/// over since a month.
-pub async fn give_up(conn: &mut PgConnection) -> sqlx::Result<Vec<(String, String)>> {
-    sqlx::query!("delete from mail_queue where created_at < now() - interval '30 days'").execute(&mut *conn).await?;
-    let rows = sqlx::query!(
-        "update mail_queue set given_up_at = now()
-         where sent_at is null and given_up_at is null and created_at < now() - interval '1 day'
-         returning key, error",
-    )
-    .fetch_all(conn)
-    .await?;
-    Ok(rows.into_iter().map(|row| (row.key, row.error.unwrap_or_else(|| "mail is not set up".to_owned()))).collect())
-}
-
 /// Which mail the member wants.
-pub async fn preference(conn: &mut PgConnection, user: UserId) -> sqlx::Result<MailPreference> {
-    let wants = sqlx::query_scalar!("select wants from mail_preferences where user_id = $1", user.0);
-    wants.fetch_optional(conn).await?.map_or(Ok(MailPreference::Own), |wants| word(&wants))
+pub async fn preference(conn: &mut PgConnection, user: UserId) -> sqlx::Result<MailChoice> {
+    let chosen = sqlx::query!("select wants, kinds from mail_preferences where user_id = $1", user.0);
+    let Some(row) = chosen.fetch_optional(conn).await? else { return Ok(MailChoice::of(MailPreference::Own)) };
+    Ok(MailChoice::new(word(&row.wants)?, &kinds(&row.kinds)))
 }
 
-/// Sets which mail the member wants.
-pub async fn set_preference(conn: &mut PgConnection, user: UserId, wants: MailPreference) -> sqlx::Result<()> {
+/// What this release knows of it.
+fn kinds(kept: &Value) -> BTreeMap<MailKind, MailDelivery> {
+    let all = kept.as_object().into_iter().flatten();
+    all.filter_map(|(kind, delivery)| Some((kind.parse().ok()?, delivery.as_str()?.parse().ok()?))).collect()
+}
+
+/// Sets which mail the member wants; kinds that are not among those chosen stay as they are.
+pub async fn set_preference(
+    conn: &mut PgConnection,
+    user: UserId,
+    wants: MailPreference,
+    chosen: &BTreeMap<MailKind, MailDelivery>,
+) -> sqlx::Result<()> {
+    let chosen = chosen.iter().map(|(kind, delivery)| (kind.to_string(), Value::from(delivery.as_str())));
     sqlx::query!(
-        "insert into mail_preferences (user_id, wants) values ($1, $2)
-         on conflict (user_id) do update set wants = excluded.wants",
+        "insert into mail_preferences (user_id, wants, kinds) values ($1, $2, $3)
+         on conflict (user_id) do update
+             set wants = excluded.wants, kinds = mail_preferences.kinds || excluded.kinds",
         user.0,
         wants.as_str(),
+        Value::Object(chosen.collect()),
     )
     .execute(conn)
     .await
@@ -259,4 +241,25 @@ pub async fn platform(
     )
     .fetch_optional(conn)
     .await
+}
+
+/// A guest, as far as a letter needs it.
+pub async fn guest(conn: &mut PgConnection, guest: GuestId) -> sqlx::Result<Option<(ProjectId, GuestLetter)>> {
+    let row = sqlx::query!(
+        "select g.name, g.environment, g.ssh_port, g.project_id, p.name as project, n.address
+         from guests g join projects p on p.id = g.project_id join nodes n on n.id = g.node_id where g.id = $1",
+        guest.0,
+    );
+    let Some(row) = row.fetch_optional(conn).await? else { return Ok(None) };
+    let letter = GuestLetter {
+        guest,
+        name: word(&row.name)?,
+        project: word(&row.project)?,
+        environment: word(&row.environment)?,
+        ssh: row.ssh_port.map(|port| format!("ssh -p {port} sysadmin@{}", row.address)),
+        git: None,
+        hosts: Vec::new(),
+        pushed_to: false,
+    };
+    Ok(Some((ProjectId(row.project_id), letter)))
 }

@@ -4,7 +4,15 @@
 //! transaction of the caller's. What comes out is typed: a word in a column that the
 //! domain does not know is a decoding error, never a guess.
 
+pub mod acme_accounts;
+pub mod archives_shown;
 pub mod audit;
+pub mod badges;
+pub mod balance;
+pub mod certificate_authority;
+pub mod certificate_orders;
+pub mod certificates;
+pub mod claims;
 pub mod control_key;
 pub mod counts;
 pub mod delivery;
@@ -15,33 +23,66 @@ pub mod device_logins;
 pub mod drift;
 pub mod environments;
 pub mod environments_shown;
+pub mod evidence;
+pub mod firewall;
+pub mod first_steps;
 pub mod followers;
 pub mod git_host_key;
 pub mod guests;
+pub mod hook_runs;
+pub mod http_challenges;
 pub mod infrastructure;
 pub mod jobs;
+pub mod kept_forms;
 pub mod key_claims;
 pub mod keys;
 pub mod leases;
 pub mod logins;
 pub mod mail;
+pub mod mail_lasting;
+pub mod mail_letters;
 pub mod names;
+pub mod node_dns_names;
 pub mod nodes;
+pub mod not_created;
+pub mod notices;
 pub mod observer;
 pub mod plan;
+pub mod previews;
+pub mod project_end;
 pub mod projects;
 pub mod projects_shown;
+pub mod quotas;
 pub mod reports;
+pub mod request_rules;
+pub mod requests;
+pub mod robots;
 pub mod room;
 pub mod search;
 pub mod surroundings;
+pub mod test_cases;
 pub mod tokens;
+pub mod undoes;
 pub mod users;
+pub mod views;
+pub mod webhook_deliveries;
+pub mod webhooks;
 pub mod zones;
 
 use std::str::FromStr;
 
+use corpus_domain::ProjectId;
+
 pub use corpus_database::{Conn, Db, Transaction, as_server, as_shipped, beside};
+
+/// Whose things a list shows; `None` means all. A robot sees those of its environments only.
+#[derive(Debug, Clone, Copy)]
+pub struct Seen<'a> {
+    /// Of which projects.
+    pub projects: Option<&'a [ProjectId]>,
+    /// Of which environments.
+    pub environments: Option<&'a [String]>,
+}
 
 /// Turns a stored word into its domain type.
 pub(crate) fn word<T>(text: &str) -> Result<T, sqlx::Error>

@@ -2,11 +2,14 @@
 
 use corpus_api::names::{ListNames, NameLine};
 use corpus_api::words::SearchText;
-use corpus_domain::{DnsName, DnsNameId, GuestId, GuestName, JobId, NameState, ProjectId, ProjectName, UserId, ZoneId};
+use corpus_domain::{
+    DnsName, DnsNameId, Environment, GuestId, GuestName, JobId, NameState, ProjectId, ProjectName, ProviderName,
+    UserId, ZoneId,
+};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use super::word;
+use super::{evidence, number, word, word_opt};
 
 /// A name as jobs and changes work with it.
 #[derive(Debug, Clone)]
@@ -15,14 +18,37 @@ pub struct NameRow {
     pub id: DnsNameId,
     /// The name.
     pub name: DnsName,
-    /// The zone that holds it.
-    pub zone: DnsName,
+    /// Whether it is all names below it.
+    pub wildcard: bool,
+    /// Who holds it; none: a zone that is not ours.
+    pub held: Option<Held>,
     /// The guest it leads to.
     pub guest_id: GuestId,
     /// That guest's name.
     pub guest: GuestName,
+    /// The environment that it belongs to, whose leader that guest is; none when it is the guest's.
+    pub environment: Option<Environment>,
     /// Its state.
     pub state: NameState,
+}
+
+/// The zone of ours that holds a name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Held {
+    /// The zone.
+    pub zone: DnsName,
+    /// The DNS server that holds it.
+    pub provider: ProviderName,
+    /// For how long resolvers may keep an answer, in seconds.
+    pub ttl_s: u32,
+}
+
+impl Held {
+    /// From the columns of a row, which are there together.
+    pub(super) fn of(zone: Option<&str>, provider: Option<&str>, ttl_s: Option<i32>) -> sqlx::Result<Option<Self>> {
+        let (Some(zone), Some(provider), Some(ttl_s)) = (zone, provider, ttl_s) else { return Ok(None) };
+        Ok(Some(Self { zone: word(zone)?, provider: word(provider)?, ttl_s: number(ttl_s)? }))
+    }
 }
 
 /// The one name.
@@ -37,8 +63,9 @@ pub async fn of_guest(conn: &mut PgConnection, guest: GuestId) -> sqlx::Result<V
 
 async fn rows(conn: &mut PgConnection, id: Option<DnsNameId>, guest: Option<GuestId>) -> sqlx::Result<Vec<NameRow>> {
     let rows = sqlx::query!(
-        "select n.id, n.name, z.name as zone, n.guest_id, g.name as guest, n.state
-         from dns_names n join zones z on z.id = n.zone_id join guests g on g.id = n.guest_id
+        "select n.id, n.name, n.wildcard, z.name as \"zone?\", z.provider as \"provider?\", z.ttl_s as \"ttl_s?\", n.guest_id,
+             g.name as guest, n.environment, n.state
+         from dns_names n left join zones z on z.id = n.zone_id join guests g on g.id = n.guest_id
          where n.id = $1 or n.guest_id = $2 order by n.name",
         id.map(|id| id.0),
         guest.map(|id| id.0),
@@ -47,9 +74,11 @@ async fn rows(conn: &mut PgConnection, id: Option<DnsNameId>, guest: Option<Gues
         Ok(NameRow {
             id: DnsNameId(row.id),
             name: word(&row.name)?,
-            zone: word(&row.zone)?,
+            wildcard: row.wildcard,
+            held: Held::of(row.zone.as_deref(), row.provider.as_deref(), row.ttl_s)?,
             guest_id: GuestId(row.guest_id),
             guest: word(&row.guest)?,
+            environment: word_opt(row.environment.as_deref())?,
             state: word(&row.state)?,
         })
     });
@@ -61,7 +90,7 @@ pub async fn list(
     conn: &mut PgConnection,
     asked: &ListNames,
     visible: Option<&[ProjectId]>,
-    after: Option<&str>,
+    after: Option<(&str, bool)>,
     limit: i64,
 ) -> sqlx::Result<Vec<NameLine>> {
     let visible: Option<Vec<Uuid>> = visible.map(|projects| projects.iter().map(|project| project.0).collect());
@@ -71,15 +100,46 @@ pub async fn list(
            and ($2::text is null or n.project_id = (select id from projects where name = $2))
            and ($3::uuid is null or n.zone_id = $3) and ($4::text is null or n.state = $4)
            and ($5::uuid is null or n.guest_id = $5)
-           and ($6::text is null or position(lower($6) in n.name) > 0) and ($7::text is null or n.name > $7)
-         order by n.name limit $8",
+           and ($6::text is null or position(lower($6) in n.name) > 0) and ($7::text is null or (n.name, n.wildcard) > ($7, $9::boolean))
+         order by n.name, n.wildcard limit $8",
         visible.as_deref(),
         asked.project.as_ref().map(ProjectName::as_str),
         asked.zone.map(|id| id.0),
         asked.state.map(NameState::as_str),
         asked.guest.map(|id| id.0),
         asked.q.as_ref().map(SearchText::as_str),
-        after,
+        after.map(|(name, _)| name),
+        limit,
+        after.is_some_and(|(_, wildcard)| wildcard),
+    );
+    let ids = ids.fetch_all(&mut *conn).await?;
+    lines(conn, &ids).await
+}
+
+/// The names that match, the newest first, those before one.
+pub async fn newest(
+    conn: &mut PgConnection,
+    asked: &ListNames,
+    visible: Option<&[ProjectId]>,
+    before: Option<DnsNameId>,
+    limit: i64,
+) -> sqlx::Result<Vec<NameLine>> {
+    let visible: Option<Vec<Uuid>> = visible.map(|projects| projects.iter().map(|project| project.0).collect());
+    let ids = sqlx::query_scalar!(
+        "select n.id from dns_names n
+         where ($1::uuid[] is null or n.project_id = any($1))
+           and ($2::text is null or n.project_id = (select id from projects where name = $2))
+           and ($3::uuid is null or n.zone_id = $3) and ($4::text is null or n.state = $4)
+           and ($5::uuid is null or n.guest_id = $5)
+           and ($6::text is null or position(lower($6) in n.name) > 0) and ($7::uuid is null or n.id < $7)
+         order by n.id desc limit $8",
+        visible.as_deref(),
+        asked.project.as_ref().map(ProjectName::as_str),
+        asked.zone.map(|id| id.0),
+        asked.state.map(NameState::as_str),
+        asked.guest.map(|id| id.0),
+        asked.q.as_ref().map(SearchText::as_str),
+        before.map(|id| id.0),
         limit,
     );
     let ids = ids.fetch_all(&mut *conn).await?;
@@ -91,54 +151,71 @@ pub async fn line(conn: &mut PgConnection, id: DnsNameId) -> sqlx::Result<Option
     Ok(lines(conn, &[id.0]).await?.pop())
 }
 
-/// These names as they are shown, by name; a job is told of while the name is not settled.
+/// These names as they are shown, in this order; a job is told of while the name is not settled.
 async fn lines(conn: &mut PgConnection, ids: &[Uuid]) -> sqlx::Result<Vec<NameLine>> {
     let rows = sqlx::query!(
-        r#"select n.id, n.name, n.zone_id, z.name as zone, n.guest_id, g.name as guest, n.state, n.state_reason,
-                n.answered_at, c.public_ip,
+        r#"select n.id, n.name, n.wildcard, n.zone_id, z.name as "zone?", n.guest_id, g.name as guest, n.environment,
+                n.state, n.state_reason,
+                case when n.unanswered_since is null then greatest(n.answered_at, z.answers_at)
+                    else n.answered_at end as answered_at,
+                coalesce(n.unanswered_since, z.silent_since) as unanswered_since,
+                coalesce(n.unanswered_reason, z.silent_reason) as unanswered_reason,
+                n.site_status, n.site_problem, n.site_since,
+                coalesce(h.not_after > now(), false) as "https!",
+                coalesce(n.site_left_at, c.sites_at) as "site_checked_at?", c.public_ip, c.public_ipv6,
                 (select j.id from jobs j
                  where n.state in ('wanted', 'detaching') and j.guest_id = n.guest_id
                    and j.state in ('waiting', 'running', 'undoing', 'stuck') and j.params ->> 'id' = n.id::text
                  order by j.queue_order desc limit 1) as "job?"
-         from dns_names n join zones z on z.id = n.zone_id join guests g on g.id = n.guest_id
-         join nodes c on c.id = g.node_id
-         where n.id = any($1) order by n.name"#,
+         from dns_names n left join zones z on z.id = n.zone_id join guests g on g.id = n.guest_id
+         join nodes c on c.id = g.node_id left join certificates h on h.id = n.certificate_id and n.routed
+         where n.id = any($1) order by array_position($1, n.id)"#,
         ids,
     );
     let rows = rows.fetch_all(conn).await?.into_iter().map(|row| {
         Ok(NameLine {
             id: DnsNameId(row.id),
             name: word(&row.name)?,
-            zone: ZoneId(row.zone_id),
-            zone_name: word(&row.zone)?,
+            wildcard: row.wildcard,
+            zone: row.zone_id.map(ZoneId),
+            zone_name: word_opt(row.zone.as_deref())?,
             guest: GuestId(row.guest_id),
             guest_name: word(&row.guest)?,
+            environment: word_opt(row.environment.as_deref())?,
             state: word(&row.state)?,
             state_reason: row.state_reason,
             answered_at: row.answered_at,
+            unanswered_since: row.unanswered_since,
+            unanswered_reason: row.unanswered_reason,
+            site: evidence::site(row.site_status, row.site_problem, row.site_since, row.site_checked_at)?,
             target: row.public_ip,
+            target_ipv6: row.public_ipv6,
             job: row.job.map(JobId),
+            https: row.https,
         })
     });
     rows.collect()
 }
 
-/// Keeps a wanted name; a name that is there already breaks the unique rule.
+/// Keeps a wanted name, of a guest, or of the environment that it leads; a name that is there already breaks the unique rule.
 pub async fn insert(
     conn: &mut PgConnection,
-    name: &DnsName,
-    zone: ZoneId,
-    guest: GuestId,
+    (name, wildcard): (&DnsName, bool),
+    zone: Option<ZoneId>,
+    (guest, environment): (GuestId, Option<Environment>),
     by: UserId,
 ) -> sqlx::Result<DnsNameId> {
     let id = DnsNameId(Uuid::now_v7());
     sqlx::query!(
-        "insert into dns_names (id, name, zone_id, guest_id, state, created_by) values ($1, $2, $3, $4, 'wanted', $5)",
+        "insert into dns_names (id, name, zone_id, guest_id, environment, state, created_by, wildcard)
+         values ($1, $2, $3, $4, $5, 'wanted', $6, $7)",
         id.0,
         name.as_str(),
-        zone.0,
+        zone.map(|id| id.0),
         guest.0,
+        environment.map(Environment::as_str),
         by.0,
+        wildcard,
     )
     .execute(conn)
     .await?;
@@ -158,12 +235,14 @@ pub async fn hold_all(conn: &mut PgConnection) -> sqlx::Result<()> {
 pub enum Near<'a> {
     /// Only the same one.
     Same,
+    /// The same, of whom the world proved that it is theirs: that a guest is called so counts for nothing.
+    Proven,
     /// Also those above it and below it, up to the zone that holds it: they share cookies.
     Around(&'a DnsName),
 }
 
 /// Whether another project has the name, one near it, or had it a week ago, or has a guest that is
-/// called so.
+/// called so. A project and its previews are one.
 pub async fn is_of_others(
     conn: &mut PgConnection,
     name: &DnsName,
@@ -171,24 +250,29 @@ pub async fn is_of_others(
     near: Near<'_>,
 ) -> sqlx::Result<bool> {
     let zone = match near {
-        Near::Same => None,
+        Near::Same | Near::Proven => None,
         Near::Around(zone) => Some(zone.as_str()),
     };
     sqlx::query_scalar!(
-        "select exists (
+        "with own as (select coalesce((select parent_id from projects where id = $2), $2) as id)
+         select exists (
              select from (
-                 select n.name, g.project_id from dns_names n join guests g on g.id = n.guest_id
+                 select n.name, coalesce(p.parent_id, p.id) as project_id
+                 from dns_names n join projects p on p.id = n.project_id
                  union all
                  select name, project_id from freed_names where freed_at > now() - interval '7 days'
              ) taken
-             where project_id <> $2
+             where project_id <> (select id from own)
                and (name = $1
                     or ($3::text is not null and length(name) > length($3)
                         and (right($1, length(name) + 1) = '.' || name or right(name, length($1) + 1) = '.' || $1)))
-         ) or exists (select from guests where name = $1 and project_id <> $2) as \"of_others!\"",
+         ) or $4 and exists (
+             select from guests g join projects p on p.id = g.project_id
+             where g.name = $1 and coalesce(p.parent_id, p.id) <> (select id from own)) as \"of_others!\"",
         name.as_str(),
         project.0,
         zone,
+        near != Near::Proven,
     )
     .fetch_one(conn)
     .await
@@ -209,7 +293,13 @@ pub async fn set_state(
 
 /// Notes that the authoritative server answered the name just now.
 pub async fn answered(conn: &mut PgConnection, id: DnsNameId) -> sqlx::Result<()> {
-    sqlx::query!("update dns_names set answered_at = now() where id = $1", id.0).execute(conn).await.map(drop)
+    sqlx::query!(
+        "update dns_names set answered_at = now(), unanswered_since = null, unanswered_reason = null where id = $1",
+        id.0
+    )
+    .execute(conn)
+    .await
+    .map(drop)
 }
 
 /// Sets whether the node should route the name.
@@ -232,15 +322,46 @@ pub async fn delete_of_guest(conn: &mut PgConnection, guest: GuestId) -> sqlx::R
     sqlx::query!("delete from dns_names where guest_id = $1", guest.0).execute(conn).await.map(drop)
 }
 
-/// The names that lead to the guests of projects, the oldest of each guest first.
+/// The names that lead to the guests of projects, of each guest those of its environment first, and then the oldest.
+/// Those of an environment lead to all its guests on its leader's node.
 pub async fn hosts(conn: &mut PgConnection, projects: &[ProjectId]) -> sqlx::Result<Vec<(GuestId, DnsName)>> {
     let projects: Vec<_> = projects.iter().map(|id| id.0).collect();
     let rows = sqlx::query!(
-        "select guest_id, name from dns_names
-         where project_id = any($1) and state = 'attached' order by created_at, name",
+        r#"select coalesce(o.guest_id, n.guest_id) as "guest_id!", n.name
+           from dns_names n
+           left join lateral (
+               select eg.guest_id from environment_guests eg
+               join guests g on g.id = eg.guest_id join guests lg on lg.id = n.guest_id
+               where eg.project_id = n.project_id and eg.environment = n.environment and g.node_id = lg.node_id
+           ) o on true
+           where n.project_id = any($1) and n.state = 'attached' and not n.wildcard
+           order by n.environment is null, n.created_at, n.name"#,
         &projects,
     )
     .fetch_all(conn)
     .await?;
     rows.into_iter().map(|row| Ok((GuestId(row.guest_id), word(&row.name)?))).collect()
+}
+
+/// Has a name lead to another guest, or to the environment that it leads. It is routed where it was too, until
+/// [`settle_switch`]. Tells whether it led to `from` still.
+pub async fn switch(
+    conn: &mut PgConnection,
+    id: DnsNameId,
+    from: GuestId,
+    (guest, environment): (GuestId, Option<Environment>),
+) -> sqlx::Result<bool> {
+    let switched = sqlx::query!(
+        "update dns_names set guest_id = $3, environment = $4, former_guest_id = $2 where id = $1 and guest_id = $2",
+        id.0,
+        from.0,
+        guest.0,
+        environment.map(Environment::as_str),
+    );
+    Ok(switched.execute(conn).await?.rows_affected() == 1)
+}
+
+/// Nobody is sent any more to where the name led before.
+pub async fn settle_switch(conn: &mut PgConnection, id: DnsNameId) -> sqlx::Result<()> {
+    sqlx::query!("update dns_names set former_guest_id = null where id = $1", id.0).execute(conn).await.map(drop)
 }

@@ -2,9 +2,12 @@
 
 mod lines;
 
+use std::net::IpAddr;
+
 use chrono::{DateTime, Utc};
 use corpus_domain::{
-    Environment, Factor, GuestNetwork, NodeAddress, NodeId, NodeState, Overcommit, Reachability, Room, UnixUser, UserId,
+    Environment, Factor, GuestNetwork, NodeAddress, NodeId, NodeName, NodeState, Overcommit, Reachability, Room,
+    UnixUser, UserId,
 };
 use corpus_protocol::{Facts, Reading};
 use sqlx::PgConnection;
@@ -13,7 +16,7 @@ use uuid::Uuid;
 pub use lines::{Line, line, lines};
 
 use super::drift::Finding;
-use super::{fingerprint, json_opt, number, room, word};
+use super::{fingerprint, json_opt, number, room, word, word_opt};
 use crate::nodes::{InvalidHostKey, NodeEndpoint};
 
 /// A node with all that is known of it.
@@ -33,6 +36,8 @@ pub struct Node {
     pub fingerprint: String,
     /// Where its guests' names point to.
     pub public_ip: Option<String>,
+    /// The same by IPv6.
+    pub public_ipv6: Option<String>,
     /// The environments it takes guests of.
     pub environments: Vec<Environment>,
     /// What it is good for.
@@ -167,6 +172,7 @@ pub async fn list(conn: &mut PgConnection, only: Option<NodeId>) -> sqlx::Result
                 fingerprint: fingerprint(&row.host_key)?,
                 host_key: row.host_key,
                 public_ip: row.public_ip,
+                public_ipv6: row.public_ipv6,
                 environments: row.environments.iter().map(|text| word(text)).collect::<sqlx::Result<_>>()?,
                 state: word(&row.state)?,
                 state_reason: row.state_reason,
@@ -216,6 +222,18 @@ pub async fn overcommit(conn: &mut PgConnection, id: NodeId) -> sqlx::Result<Opt
     }))
 }
 
+/// Gives the node a name, which no other one has, or takes it away.
+pub async fn set_name(conn: &mut PgConnection, id: NodeId, name: Option<&NodeName>) -> sqlx::Result<()> {
+    let named = sqlx::query!("update nodes set name = $2 where id = $1", id.0, name.map(NodeName::as_str));
+    named.execute(conn).await.map(drop)
+}
+
+/// The name that people know it by.
+pub async fn name(conn: &mut PgConnection, id: NodeId) -> sqlx::Result<Option<NodeName>> {
+    let found = sqlx::query_scalar!("select name from nodes where id = $1", id.0).fetch_optional(conn).await?;
+    word_opt(found.flatten().as_deref())
+}
+
 /// Holds the node's row until the transaction ends, so that slots are counted by one at a time.
 pub async fn lock(conn: &mut PgConnection, id: NodeId) -> sqlx::Result<Option<Uuid>> {
     sqlx::query_scalar!("select id from nodes where id = $1 for update", id.0).fetch_optional(conn).await
@@ -245,14 +263,23 @@ pub async fn set_state(
 /// Keeps what the host is, and where names of its guests point to.
 pub async fn set_facts(conn: &mut PgConnection, id: NodeId, facts: &Facts, public_ip: &str) -> sqlx::Result<()> {
     sqlx::query!(
-        "update nodes set facts = $2, facts_at = now(), public_ip = $3 where id = $1",
+        "update nodes set facts = $2, facts_at = now(), public_ip = $3, public_ipv6 = $4 where id = $1",
         id.0,
         serde_json::to_value(facts).map_err(|error| sqlx::Error::Encode(Box::new(error)))?,
         public_ip,
+        public_v6(facts),
     )
     .execute(conn)
     .await
     .map(drop)
+}
+
+/// The first of its addresses that is reached from everywhere by IPv6 (RFC 4291, section 2.4: `2000::/3`).
+fn public_v6(facts: &Facts) -> Option<String> {
+    facts.addresses.iter().find_map(|address| match address {
+        IpAddr::V6(v6) if v6.segments().first().is_some_and(|first| first & 0xe000 == 0x2000) => Some(v6.to_string()),
+        _ => None,
+    })
 }
 
 /// Keeps a reading: the node answers.

@@ -1,17 +1,17 @@
 //! What a node should look like, from the rows: the one source of its bridge, firewall and routes.
 
-use corpus_domain::{GuestName, NodeId};
-use corpus_protocol::{GuestPort, HttpRoute, NodePlan, SshRoute};
+use corpus_domain::{Environment, GuestName, NodeId, PoolId, ProjectId};
+use corpus_protocol::{GuestPort, HttpRoute, Https, NodePlan, SshRoute};
 use sqlx::PgConnection;
 
-use super::{number, surroundings, word};
-use crate::surroundings::Surroundings;
+use super::{balance, certificates, firewall, number, surroundings, word, word_opt};
+use crate::surroundings::Around;
 
 /// Raises the node's revision and reads its plan, both in the caller's transaction: the row
 /// lock that the update takes puts concurrent plans of one node in order, so the plan with
 /// the highest revision holds what every earlier one held. Revisions follow the clock, so that
 /// they rise too on a host that was forgotten and is linked again.
-pub async fn next(conn: &mut PgConnection, node: NodeId, surroundings: &Surroundings) -> sqlx::Result<NodePlan> {
+pub async fn next(conn: &mut PgConnection, node: NodeId, around: Around<'_>) -> sqlx::Result<NodePlan> {
     let row = sqlx::query!(
         "update nodes set plan_revision =
              greatest(plan_revision + 1, (extract(epoch from clock_timestamp()) * 1000)::bigint)
@@ -20,20 +20,16 @@ pub async fn next(conn: &mut PgConnection, node: NodeId, surroundings: &Surround
     )
     .fetch_one(&mut *conn)
     .await?;
-    read(conn, node, (row.plan_revision, row.network, row.bridge), surroundings).await
+    read(conn, node, (row.plan_revision, row.network, row.bridge), around).await
 }
 
 /// The node's plan without a new revision, to compare the node with; none when it is not linked.
-pub async fn current(
-    conn: &mut PgConnection,
-    node: NodeId,
-    surroundings: &Surroundings,
-) -> sqlx::Result<Option<NodePlan>> {
+pub async fn current(conn: &mut PgConnection, node: NodeId, around: Around<'_>) -> sqlx::Result<Option<NodePlan>> {
     let row = sqlx::query!("select plan_revision, network, bridge from nodes where id = $1", node.0)
         .fetch_optional(&mut *conn)
         .await?;
     match row {
-        Some(row) => read(conn, node, (row.plan_revision, row.network, row.bridge), surroundings).await.map(Some),
+        Some(row) => read(conn, node, (row.plan_revision, row.network, row.bridge), around).await.map(Some),
         None => Ok(None),
     }
 }
@@ -42,7 +38,7 @@ async fn read(
     conn: &mut PgConnection,
     node: NodeId,
     (revision, network, bridge): (i64, String, String),
-    surroundings: &Surroundings,
+    around: Around<'_>,
 ) -> sqlx::Result<NodePlan> {
     let guests = sqlx::query!(
         "select name, ip as \"ip!\", mac as \"mac!\", ssh_port as \"ssh_port!\" from guests
@@ -52,13 +48,26 @@ async fn read(
     .fetch_all(&mut *conn)
     .await?;
     let names = sqlx::query!(
-        "select n.name, g.name as guest, g.ip as \"ip!\" from dns_names n join guests g on g.id = n.guest_id
-         where g.node_id = $1 and n.routed and g.ip is not null order by n.name",
+        r#"select n.name as "name!", n.wildcard as "wildcard!", n.project_id as "project_id!",
+             n.environment as "environment?", n.https_redirect and n.certificate_id is not null as "redirect!",
+             case when n.certificate_id is not null then n.hsts_s end as hsts_s, g.name as "guest!", g.ip as "ip!"
+         from dns_names n join guests g on g.id = n.guest_id
+         where g.node_id = $1 and n.routed and g.ip is not null
+         union all
+         select n.name, n.wildcard, n.project_id, null, n.https_redirect and n.certificate_id is not null,
+             case when n.certificate_id is not null then n.hsts_s end, g.name, g.ip
+         from dns_names n join guests f on f.id = n.guest_id join guests g on g.id = n.former_guest_id
+         where g.node_id = $1 and f.node_id <> $1 and n.routed and g.ip is not null order by 1, 2"#,
         node.0,
     )
     .fetch_all(&mut *conn)
     .await?;
-    let (egress, zones) = surroundings::read(conn, surroundings).await?;
+    let network = word(&network)?;
+    let rules = firewall::plan::read(conn, node, network).await?;
+    let pools = balance::pools(conn, node).await?;
+    let served = certificates::of_node(conn, node).await?;
+    let challenges = certificates::challenges_of_node(conn, node).await?;
+    let (egress, zones) = surroundings::read(conn, around).await?;
     // A guest that is being made has its port from whoever starts it, until it has a route.
     let (mut ssh_routes, mut ports) = (Vec::with_capacity(guests.len()), Vec::with_capacity(guests.len()));
     for guest in guests {
@@ -69,17 +78,28 @@ async fn read(
     }
     let mut http_routes = Vec::with_capacity(names.len());
     for name in names {
-        http_routes.push(HttpRoute { name: word(&name.name)?, guest: word(&name.guest)?, ip: word(&name.ip)? });
+        let environment: Option<Environment> = word_opt(name.environment.as_deref())?;
+        let pool = environment.map(|environment| PoolId::of(ProjectId(name.project_id), environment));
+        let pool = pool.filter(|id| pools.iter().any(|pool| pool.id == *id));
+        let (guest, ip) = (word(&name.guest)?, word(&name.ip)?);
+        // Who is sent to HTTPS finds a certificate there.
+        let https = Https { redirect: name.redirect, hsts_s: name.hsts_s.map(number).transpose()? };
+        http_routes.push(HttpRoute { name: word(&name.name)?, wildcard: name.wildcard, guest, ip, https, pool });
     }
     Ok(NodePlan {
         revision,
         bridge,
-        network: word(&network)?,
+        network,
         ssh_routes,
         http_routes,
-        firewall: Vec::new(),
+        firewall: rules.rules,
+        published: rules.published,
+        blocks: rules.blocks,
         ports,
         egress,
         zones,
+        certificates: served,
+        challenges,
+        pools,
     })
 }

@@ -14,16 +14,22 @@ pub async fn insert(conn: &mut PgConnection, id: ProjectId, name: &ProjectName) 
 }
 
 /// Forgets a project, its members, and its deployments; guests or environments of it break a
-/// foreign key.
+/// foreign key. Its end is in [`super::project_end`].
 pub async fn delete(conn: &mut PgConnection, id: ProjectId) -> sqlx::Result<()> {
     sqlx::query!("delete from projects where id = $1", id.0).execute(conn).await.map(drop)
 }
 
-/// The project's name, held until the transaction ends, so that what belongs to it stays as it is read.
+/// The project's name, held until the transaction ends, so that of changes that hold it one comes after the other. What
+/// refers to the project goes on meanwhile: each change about it does, and two of them may come to hold it.
 pub async fn hold(conn: &mut PgConnection, id: ProjectId) -> sqlx::Result<Option<ProjectName>> {
-    let name =
-        sqlx::query_scalar!("select name from projects where id = $1 for update", id.0).fetch_optional(conn).await?;
-    word_opt(name.as_deref())
+    let name = sqlx::query_scalar!("select name from projects where id = $1 for no key update", id.0);
+    word_opt(name.fetch_optional(conn).await?.as_deref())
+}
+
+/// The same alone: what is about the project is over, or begins when the transaction has ended.
+pub async fn hold_alone(conn: &mut PgConnection, id: ProjectId) -> sqlx::Result<Option<ProjectName>> {
+    let name = sqlx::query_scalar!("select name from projects where id = $1 for update", id.0);
+    word_opt(name.fetch_optional(conn).await?.as_deref())
 }
 
 /// The project of that name.
@@ -32,6 +38,12 @@ pub async fn by_name(conn: &mut PgConnection, name: &ProjectName) -> sqlx::Resul
         .fetch_optional(conn)
         .await
         .map(|found| found.map(ProjectId))
+}
+
+/// The project that a preview is of; any other project itself.
+pub async fn root(conn: &mut PgConnection, id: ProjectId) -> sqlx::Result<ProjectId> {
+    let parent = sqlx::query_scalar!("select parent_id from projects where id = $1", id.0);
+    Ok(parent.fetch_optional(conn).await?.flatten().map_or(id, ProjectId))
 }
 
 /// Whether a project of that name was destroyed.
@@ -45,11 +57,6 @@ pub async fn is_former(conn: &mut PgConnection, name: &ProjectName) -> sqlx::Res
 pub async fn name(conn: &mut PgConnection, id: ProjectId) -> sqlx::Result<Option<ProjectName>> {
     let name = sqlx::query_scalar!("select name from projects where id = $1", id.0).fetch_optional(conn).await?;
     word_opt(name.as_deref())
-}
-
-/// The names of its guests.
-pub async fn guests(conn: &mut PgConnection, id: ProjectId) -> sqlx::Result<Vec<String>> {
-    sqlx::query_scalar!("select name from guests where project_id = $1 order by name", id.0).fetch_all(conn).await
 }
 
 /// The member of that login name who is not disabled, held until the transaction ends: what else

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use super::{number, word, word_opt};
+use super::{evidence, number, word, word_opt};
 
 /// Where a project is in lists.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,7 +32,7 @@ pub struct Which<'a> {
     pub visible: Option<&'a [Uuid]>,
 }
 
-/// The places of projects by name, those after a name.
+/// The places of projects by name, those after a name. Previews stand with the project that they are of.
 pub async fn by_name(
     conn: &mut PgConnection,
     which: Which<'_>,
@@ -42,8 +42,8 @@ pub async fn by_name(
     let rows = sqlx::query_as!(
         Position,
         "select id, name, created_at from projects
-         where ($1::text is null or position(lower($1) in name) > 0) and ($2::uuid[] is null or id = any($2))
-           and ($3::text is null or name > $3)
+         where parent_id is null and ($1::text is null or position(lower($1) in name) > 0)
+           and ($2::uuid[] is null or id = any($2)) and ($3::text is null or name > $3)
          order by name limit $4",
         which.q,
         which.visible,
@@ -63,8 +63,8 @@ pub async fn newest(
     let rows = sqlx::query_as!(
         Position,
         "select id, name, created_at from projects
-         where ($1::text is null or position(lower($1) in name) > 0) and ($2::uuid[] is null or id = any($2))
-           and ($3::timestamptz is null or (created_at, id) < ($3, $4))
+         where parent_id is null and ($1::text is null or position(lower($1) in name) > 0)
+           and ($2::uuid[] is null or id = any($2)) and ($3::timestamptz is null or (created_at, id) < ($3, $4))
          order by created_at desc, id desc limit $5",
         which.q,
         which.visible,
@@ -90,7 +90,7 @@ pub struct Summary {
 pub async fn summary(conn: &mut PgConnection, id: ProjectId) -> sqlx::Result<Option<Summary>> {
     let row = sqlx::query!(
         "select name, created_at, (select count(distinct m.user_id) from memberships m join users u on u.id = m.user_id
-                                   where m.project_id = p.id and u.disabled_at is null) as \"members!\"
+                                   where m.project_id = coalesce(p.parent_id, p.id) and u.disabled_at is null) as \"members!\"
          from projects p where id = $1",
         id.0,
     );
@@ -107,9 +107,10 @@ pub async fn lines(
     let rows = sqlx::query!(
         r#"
         select p.id, p.name, p.created_at, d.id as "newest?", d.number as "number?", d.state as "state?",
+            d.trigger as "trigger?",
             d.ordered_at as "ordered_at?", d.ended_at,
             (select count(distinct m.user_id) from memberships m join users u on u.id = m.user_id
-             where m.project_id = p.id and u.disabled_at is null) as "members!"
+             where m.project_id = coalesce(p.parent_id, p.id) and u.disabled_at is null) as "members!"
         from projects p
         left join deployments d on d.project_id = p.id and d.number = p.last_deployment and d.leader_id is null
         where p.id = any($1)
@@ -119,11 +120,12 @@ pub async fn lines(
     let rows = rows.fetch_all(&mut *conn).await?;
     let mut environments = environment_lines(conn, ids).await?;
     let shown = rows.into_iter().map(|row| {
-        let newest = match (row.newest, row.number, row.state, row.ordered_at) {
-            (Some(id), Some(number), Some(state), Some(ordered_at)) => Some(NewestDeployment {
+        let newest = match (row.newest, row.number, row.state, row.trigger, row.ordered_at) {
+            (Some(id), Some(number), Some(state), Some(trigger), Some(ordered_at)) => Some(NewestDeployment {
                 id: DeploymentId(id),
                 number,
                 state: word(&state)?,
+                trigger: word(&trigger)?,
                 ordered_at,
                 ended_at: row.ended_at,
             }),
@@ -152,6 +154,7 @@ async fn environment_lines(conn: &mut PgConnection, ids: &[Uuid]) -> sqlx::Resul
                 and j.kind in ('environment_set_up', 'environment_configure', 'environment_remove', 'deploy')
         )
         select e.project_id, e.environment, e.state, e.live is not null as "is_live!", d.number as "number?",
+            case when e.live is not null then seen_guests(e.project_id, e.environment, null) end as seen,
             e.live ->> 'commit' as commit, m.id as "job?",
             m.id is not null or not exists (
                 select from environment_guests f
@@ -164,8 +167,7 @@ async fn environment_lines(conn: &mut PgConnection, ids: &[Uuid]) -> sqlx::Resul
                         when d.number is not null and b.number is not null then d.number <> b.number
                         else e.live ->> 'commit' is distinct from f.live ->> 'commit' end
             ) as "is_everywhere!"
-        from environment_guests e
-        left join deployments d on d.id = (e.live ->> 'deployment')::uuid
+        from environment_guests e left join deployments d on d.id = (e.live ->> 'deployment')::uuid
         left join lateral (
             select id from moves where moves.guest_id = e.guest_id order by queue_order desc limit 1
         ) m on true
@@ -180,6 +182,7 @@ async fn environment_lines(conn: &mut PgConnection, ids: &[Uuid]) -> sqlx::Resul
             environment: word(&row.environment)?,
             state: word(&row.state)?,
             is_live: row.is_live,
+            seen: evidence::seen(row.seen)?,
             number: row.number,
             commit: word_opt(row.commit.as_deref())?,
             is_everywhere: row.is_everywhere,

@@ -24,10 +24,11 @@ pub fn live(live: protocol::Live, number: Option<i64>) -> LiveRelease {
     LiveRelease { deployment, number, commit, pillar, since: moment(since_ms) }
 }
 
-/// A kept copy of the project tree.
+/// A kept copy of the project tree; what is known here of the release that it holds is not in what its guest told.
 pub fn archive(entry: protocol::ArchiveEntry) -> Archive {
-    let protocol::ArchiveEntry { id, commit, at_ms, bytes, has_failed_tree } = entry;
-    Archive { deployment: id, commit, at: moment(at_ms), bytes, has_failed_tree }
+    let protocol::ArchiveEntry { id, release, commit, pillar, at_ms, bytes, has_failed_tree } = entry;
+    let (number, subject, at) = (None, None, moment(at_ms));
+    Archive { deployment: id, release, number, commit, subject, pillar, at, bytes, has_failed_tree }
 }
 
 /// A value of the configuration: guests mask their secrets, and what looks like one is masked all the same.

@@ -3,10 +3,11 @@
 //! A guest is counted from its request on. Whoever adds to a node's promises holds the node's row
 //! and asks again under that lock, so two requests at once never take the same room.
 
+use corpus_api::sizes::SizeRoom;
 use corpus_domain::{Backing, Bytes, Environment, Factor, NodeId, Room, SizeProfile};
 use sqlx::PgConnection;
 
-use super::number;
+use super::{number, word};
 
 /// The node with room for the most guests like this one, or the one asked for if it has room;
 /// only one that takes guests of the environment now.
@@ -37,6 +38,53 @@ pub async fn pick(
         amount(needed.storage.0),
     );
     Ok(found.fetch_optional(conn).await?.map(NodeId))
+}
+
+/// For each of these amounts, how many nodes of each environment have room for one more guest that needs so much,
+/// of how many
+/// that take guests now, and a few of those that have it.
+pub async fn with_room(conn: &mut PgConnection, needed: &[Room]) -> sqlx::Result<Vec<Vec<SizeRoom>>> {
+    let memory: Vec<i64> = needed.iter().map(|room| amount(room.memory.0)).collect();
+    let cpu: Vec<i64> = needed.iter().map(|room| amount(room.cpu_millis)).collect();
+    let storage: Vec<i64> = needed.iter().map(|room| amount(room.storage.0)).collect();
+    let rows = sqlx::query!(
+        r#"with node as (
+             select n.*, coalesce(t.guests, 0) as guests, coalesce(t.promised_memory, 0) as promised_memory,
+                 coalesce(t.promised_cpu, 0) as promised_cpu, coalesce(t.promised_storage, 0) as promised_storage
+             from nodes n
+             left join (
+                 select node_id, sum(guests) as guests, sum(memory)::bigint as promised_memory,
+                     sum(cpu_millis)::bigint as promised_cpu, sum(storage)::bigint as promised_storage
+                 from node_tallies group by node_id) t on t.node_id = n.id
+             where n.state = 'ready' and n.reachability = 'reachable'
+         )
+         select asked.place as "place!", e.environment as "environment!", count(*) as "of!",
+             count(*) filter (where room.more > 0) as "nodes!",
+             coalesce((array_agg(coalesce(n.name, n.address) order by room.more desc, n.id)
+                 filter (where room.more > 0))[:3], '{}') as "on!"
+         from unnest($1::bigint[], $2::bigint[], $3::bigint[]) with ordinality as asked (memory, cpu, storage, place)
+         cross join node n cross join lateral unnest(n.environments) as e (environment)
+         cross join lateral (
+             select guests_that_fit(n.slots, n.memory, n.cpu_millis, n.storage, n.memory_overcommit, n.cpu_overcommit,
+                 n.storage_overcommit, n.guests, n.promised_memory, n.promised_cpu, n.promised_storage, asked.memory,
+                 asked.cpu, asked.storage) as more) room
+         group by asked.place, e.environment"#,
+        &memory,
+        &cpu,
+        &storage,
+    );
+    let mut found: Vec<Vec<SizeRoom>> = vec![Vec::new(); needed.len()];
+    for row in rows.fetch_all(conn).await? {
+        let (environment, nodes, of) = (word(&row.environment)?, number(row.nodes)?, number(row.of)?);
+        let place = usize::try_from(row.place).ok().and_then(|place| place.checked_sub(1));
+        if let Some(room) = place.and_then(|place| found.get_mut(place)) {
+            room.push(SizeRoom { environment, nodes, of, on: row.on });
+        }
+    }
+    for room in &mut found {
+        room.sort_unstable_by_key(|room| Environment::ALL.iter().position(|one| *one == room.environment));
+    }
+    Ok(found)
 }
 
 /// A number as the database takes it, to divide by.

@@ -56,8 +56,11 @@ pub async fn find(
               where position($1 in name) > 0 and ($2::uuid[] is null or id = any($2))
               order by position($1 in name), name limit 6)
              union all
-             (select 3, address, state, '/nodes/' || id from nodes
-              where position($1 in lower(address)) > 0 order by position($1 in lower(address)), address limit 6)
+             (select 3, coalesce(name, address), case when name is null then state else address || ', ' || state end,
+                  '/nodes/' || id
+              from nodes
+              where position($1 in lower(address)) > 0 or position($1 in lower(name)) > 0
+              order by position($1 in lower(coalesce(name, address))), address limit 6)
              union all
              (select 4, n.name, 'leads to ' || g.name, '/guests/' || g.id
               from dns_names n join guests g on g.id = n.guest_id

@@ -16,6 +16,8 @@ pub type Hash = [u8; 32];
 pub struct Good {
     /// Its id.
     pub id: TokenId,
+    /// What its member calls it.
+    pub name: String,
     /// Whose.
     pub user: UserId,
     /// What it is good for.
@@ -117,17 +119,18 @@ pub async fn revoke_all(conn: &mut PgConnection, user: UserId) -> sqlx::Result<(
         .map(drop)
 }
 
-/// The token of this hash, if it is good now and its member is not disabled.
+/// The token of this hash, if it is good now and its member is not disabled, nor its robot expired.
 pub async fn good(conn: &mut PgConnection, hash: &Hash) -> sqlx::Result<Option<Good>> {
     let row = sqlx::query!(
-        r#"select t.id, t.user_id, t.grant_, coalesce(t.last_used_at > now() - interval '1 minute', false) as "is_noted!"
-         from tokens t join users u on u.id = t.user_id
-         where t.hash = $1 and t.revoked_at is null and t.expires_at > now() and u.disabled_at is null"#,
+        r#"select t.id, t.name, t.user_id, t.grant_, coalesce(t.last_used_at > now() - interval '1 minute', false) as "is_noted!"
+         from tokens t join users u on u.id = t.user_id left join robots r on r.user_id = u.id
+         where t.hash = $1 and t.revoked_at is null and t.expires_at > now() and u.disabled_at is null
+           and (r.expires_at > now()) is not false"#,
         hash,
     );
     let Some(row) = row.fetch_optional(conn).await? else { return Ok(None) };
     let (id, user) = (TokenId(row.id), UserId(row.user_id));
-    Ok(Some(Good { id, user, grant: word(&row.grant_)?, is_noted: row.is_noted }))
+    Ok(Some(Good { id, name: row.name, user, grant: word(&row.grant_)?, is_noted: row.is_noted }))
 }
 
 /// Notes that a token was used now.

@@ -1,14 +1,16 @@
-//! Members, projects, and who is what in which project.
+//! Members and robots, projects, and who is what in which project. A robot's role is its own (`robots`), and counts
+//! until the robot expires.
 
 use std::collections::BTreeMap;
 
 use corpus_api::me::OwnRole;
-use corpus_domain::{ProjectId, ProjectName, ProjectRole, UserId, UserName};
+use corpus_domain::{ActorName, ProjectId, ProjectName, ProjectRole, UserId, UserName};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::{device_logins, tokens, word, word_opt};
 use corpus_api::Principal;
+use corpus_api::principal::{Bounds, CameBy};
 
 /// What a successful login tells of a member.
 #[derive(Debug, Clone)]
@@ -162,49 +164,60 @@ pub async fn end_sessions(conn: &mut PgConnection, id: UserId) -> sqlx::Result<u
 
 /// The project of that name; made when it is not there.
 pub async fn ensure_project(conn: &mut PgConnection, name: &ProjectName) -> sqlx::Result<ProjectId> {
-    sqlx::query_scalar!(
-        "insert into projects (id, name) values ($1, $2) on conflict (name) do update set name = excluded.name returning id",
+    // Apart, so that one that is there is not held: changes about it go on meanwhile.
+    let made = sqlx::query!(
+        "insert into projects (id, name) values ($1, $2) on conflict (name) do nothing",
         Uuid::now_v7(),
         name.as_str(),
-    )
-    .fetch_one(conn)
-    .await
-    .map(ProjectId)
+    );
+    made.execute(&mut *conn).await?;
+    let id = sqlx::query_scalar!("select id from projects where name = $1", name.as_str());
+    id.fetch_one(conn).await.map(ProjectId)
 }
 
-/// The member's login name.
-pub async fn login(conn: &mut PgConnection, id: UserId) -> sqlx::Result<Option<UserName>> {
+/// What the member or robot is called.
+pub async fn login(conn: &mut PgConnection, id: UserId) -> sqlx::Result<Option<ActorName>> {
     let login = sqlx::query_scalar!("select login from users where id = $1", id.0).fetch_optional(conn).await?;
     word_opt(login.as_deref())
 }
 
-/// The member as principal; none when unknown or disabled.
+/// The member or robot as principal; none when unknown or disabled, or expired.
 pub async fn principal(conn: &mut PgConnection, id: UserId) -> sqlx::Result<Option<Principal>> {
     Ok(principal_now(conn, id).await?.map(|(principal, _)| principal))
 }
 
 /// The same with the epoch: what the member began in an earlier one is over.
 pub async fn principal_now(conn: &mut PgConnection, id: UserId) -> sqlx::Result<Option<(Principal, i32)>> {
-    let Some(row) =
-        sqlx::query!("select login, display_name, ops, epoch from users where id = $1 and disabled_at is null", id.0)
-            .fetch_optional(&mut *conn)
-            .await?
-    else {
-        return Ok(None);
-    };
+    let row = sqlx::query!(
+        r#"select u.login, u.display_name, u.ops, u.epoch, r.environments as "environments?"
+         from users u left join robots r on r.user_id = u.id
+         where u.id = $1 and u.disabled_at is null and (r.expires_at > now()) is not false"#,
+        id.0,
+    );
+    let Some(row) = row.fetch_optional(&mut *conn).await? else { return Ok(None) };
     let roles = roles(conn, &[id.0]).await?.remove(&id).unwrap_or_default();
-    let login: UserName = word(&row.login)?;
-    Ok(Some((Principal { id, login, display_name: row.display_name, ops: row.ops, roles, token: None }, row.epoch)))
+    let (login, robot) = (word(&row.login)?, row.environments.as_deref().map(bounds).transpose()?);
+    let (display_name, ops, came_by) = (row.display_name, row.ops, CameBy::default());
+    let principal = Principal { id, login, display_name, ops, roles, token: None, robot, came_by };
+    Ok(Some((principal, row.epoch)))
 }
 
-/// The one role that each of the members has in each project.
+/// What a robot is bounded to.
+pub fn bounds(environments: &[String]) -> sqlx::Result<Bounds> {
+    Ok(Bounds { environments: environments.iter().map(|one| word(one)).collect::<sqlx::Result<_>>()? })
+}
+
+/// The one role that each of the members has in each project, and so in the previews of it.
 pub async fn roles(
     conn: &mut PgConnection,
     members: &[Uuid],
 ) -> sqlx::Result<BTreeMap<UserId, BTreeMap<ProjectId, ProjectRole>>> {
     let memberships = sqlx::query!(
         r#"select user_id as "user_id!", project_id as "project_id!", role as "role!" from member_roles
-         where user_id = any($1)"#,
+         where user_id = any($1)
+         union all select user_id, project_id, role from robots where user_id = any($1)
+         union all select r.user_id, p.id, r.role from robots r join projects p on p.parent_id = r.project_id
+         where r.user_id = any($1)"#,
         members,
     )
     .fetch_all(conn)
@@ -219,8 +232,10 @@ pub async fn roles(
 /// The member's role in each project, by the project's name.
 pub async fn own_roles(conn: &mut PgConnection, id: UserId) -> sqlx::Result<Vec<OwnRole>> {
     let rows = sqlx::query!(
-        r#"select p.name, m.role as "role!" from member_roles m join projects p on p.id = m.project_id
-         where m.user_id = $1 order by p.name"#,
+        r#"select p.name as "name!", m.role as "role!"
+         from (select user_id, project_id, role from member_roles union all
+               select user_id, project_id, role from robots) m join projects p on p.id = m.project_id
+         where m.user_id = $1 and p.parent_id is null order by p.name"#,
         id.0,
     );
     let rows = rows.fetch_all(conn).await?.into_iter();

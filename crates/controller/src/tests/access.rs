@@ -3,13 +3,14 @@
 use corpus_api::guests::{DestroyGuest, StopGuest};
 use corpus_api::jobs::{AbandonJob, GetJob, ListJobs, ReadJobLog, RetryJob};
 use corpus_api::projects::members::{RemoveMember, SetMember};
-use corpus_api::projects::{GetProdEntry, SetProdEntry};
+use corpus_api::projects::{CreateProject, GetProdEntry, SetProdEntry};
 use corpus_domain::{Environment, GuestId, ProjectName, ProjectRole, UserName};
 use sqlx::{Executor, PgPool};
 
 use super::world::{KEY, World, forbidden, hidden, refusal};
+use crate::Rules;
 use crate::store::keys;
-use corpus_api::Principal;
+use corpus_api::{Principal, Role, Scope};
 
 const DEVELOPER: (&str, ProjectRole) = ("shop", ProjectRole::Developer);
 const MAINTAINER: (&str, ProjectRole) = ("shop", ProjectRole::Maintainer);
@@ -171,4 +172,35 @@ async fn an_upgrade_takes_developers_keys_from_prod(db: PgPool) {
     let open: i64 =
         sqlx::query_scalar("select count(*) from projects where developers_enter_prod").fetch_one(&db).await.unwrap();
     assert_eq!(open, 0);
+}
+
+#[sqlx::test(migrations = "../../migrations")]
+async fn who_may_not_is_told_who_may(db: PgPool) {
+    let world = World::with(db, None, None, Rules::default()).await;
+    let ops = world.ops().await;
+    world.ask(&ops, CreateProject { name: "shop".parse().unwrap() }).await.unwrap();
+    let [mia, _, vic, eve] = [
+        world.member("mia", &[MAINTAINER]).await,
+        world.member("max", &[MAINTAINER]).await,
+        world.member("vic", &[("shop", ProjectRole::Viewer)]).await,
+        world.member("eve", &[]).await,
+    ];
+    let may = async |who: &Principal, role, about| world.controller.may(who, role, &about).await;
+    let shop = || Scope::Project("shop".parse().unwrap());
+    may(&mia, Role::Maintainer, shop()).await.unwrap();
+    let text = may(&vic, Role::Maintainer, shop()).await.unwrap_err().text().to_owned();
+    let told = "This takes the role maintainer in shop, and you are viewer there. max, mia and ops have that role.";
+    assert_eq!(text, told);
+    hidden(may(&eve, Role::Viewer, shop()).await);
+    for (who, role, about) in [(&vic, Role::Ops, Scope::Site), (&eve, Role::Member, Scope::NewProject)] {
+        let text = may(who, role, about).await.unwrap_err().text().to_owned();
+        assert_eq!(text, "Only operators may do this. ops is an operator.");
+    }
+    for login in ["a", "b", "c", "d", "e"] {
+        world.sign_in(&format!("ops-{login}"), true, &[]).await;
+    }
+    world.run("update users set disabled_at = now() where login = 'ops-a'").await;
+    let text = may(&vic, Role::Ops, Scope::Site).await.unwrap_err().text().to_owned();
+    assert_eq!(text, "Only operators may do this. ops, ops-b, ops-c, ops-d and ops-e are operators.");
+    may(&ops, Role::Ops, Scope::Site).await.unwrap();
 }

@@ -1,7 +1,7 @@
 //! What the git server is told: whose a key is, and where a push may go.
 
 use corpus_api::keys::KeyAdded;
-use corpus_domain::{Environment, ProjectRole};
+use corpus_domain::{Door, Environment, ProjectRole};
 use sqlx::PgPool;
 
 use super::world::{KEY, World, conflict, forbidden, hidden};
@@ -54,7 +54,7 @@ async fn a_key_tells_whose_it_is(db: PgPool) {
     };
     let Ok(KeyAdded::Added { key: id }) = world.add_key(&mia, KEY).await else { panic!("not added") };
     let fingerprint = world.my_keys(&mia).await[0].fingerprint.clone();
-    assert_eq!(whose(&fingerprint).await, Some(mia.clone()), "with the roles");
+    assert_eq!(whose(&fingerprint).await, Some(mia.clone().by(Door::Git)), "with the roles");
     assert_eq!(whose("rubbish").await, None);
     world.remove_key(&mia, id).await;
     assert_eq!(whose(&fingerprint).await, None);

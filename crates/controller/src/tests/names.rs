@@ -2,13 +2,17 @@
 
 use std::sync::Arc;
 
+use corpus_api::jobs::{GetJob, ListJobs};
 use corpus_api::names::AttachName;
-use corpus_api::projects::{CreateProject, DestroyProject, ProjectCreated};
+use corpus_api::not_created::{Creation, ListNotCreated};
+use corpus_api::projects::{CreateProject, ProjectCreated};
+use corpus_api::requests::ApproveRequest;
+use corpus_api::requests::asking::AskForName;
 use corpus_api::zones::{
     CreateZone, GetZoneAccess, ListZones, SetZoneAccess, Zone, ZoneAccess, ZoneOpenness, ZoneProjects,
 };
 use corpus_api::{Principal, Problem};
-use corpus_domain::{DnsName, Environment, GuestId, ProjectName, ProjectRole};
+use corpus_domain::{DnsName, Environment, GuestId, JobKind, ProjectName, ProjectRole};
 use reqwest::Method;
 use serde_json::json;
 use sqlx::PgPool;
@@ -84,7 +88,7 @@ async fn the_name_of_a_destroyed_project_is_for_operators(db: PgPool) {
     let world = World::new(db).await;
     let mut mia = world.member("mia", &[]).await;
     world.project(&mut mia, "shop").await;
-    world.ask(&mia, DestroyProject { project: project("shop") }).await.unwrap();
+    world.run("delete from projects").await;
     let (bob, ops) = (world.member("bob", &[]).await, world.ops().await);
     at_field(make(&world, &bob, "shop").await, "name", "taken or reserved");
     make(&world, &ops, "shop").await.unwrap();
@@ -108,7 +112,11 @@ async fn two(db: PgPool) -> Two {
     let world = World::with(db, Some(Arc::new(server.provider())), None, rules).await;
     let ops = world.ops().await;
     let (name, access, projects) = (name(ZONE), ZoneAccess::All, ZoneProjects::default());
-    world.controller.call(&ops, CreateZone { name, access, projects }, None).await.unwrap();
+    world
+        .controller
+        .call(&ops, CreateZone { name, access, projects, provider: None, ttl_s: None }, None)
+        .await
+        .unwrap();
     let (mut mia, mut bob) = (world.member("mia", &[]).await, world.member("bob", &[]).await);
     let (atlas, borealis) = (world.project(&mut mia, "atlas").await, world.project(&mut bob, "borealis").await);
     let of_mia = world.guest(atlas, Environment::Dev).await;
@@ -118,7 +126,7 @@ async fn two(db: PgPool) -> Two {
 
 impl Two {
     async fn attach(&self, who: &Principal, guest: GuestId, of: &str) -> Result<(), Problem> {
-        self.world.controller.call(who, AttachName { guest, name: name(of) }, None).await.map(drop)
+        self.world.controller.call(who, AttachName { guest, name: name(of), wildcard: false }, None).await.map(drop)
     }
 
     async fn zones(&self, who: &Principal) -> Vec<Zone> {
@@ -166,6 +174,27 @@ async fn a_zone_takes_names_of_the_projects_it_is_for(db: PgPool) {
     assert_eq!(two.world.count(told).await, 1);
     two.open(&two.ops, None).await.unwrap();
     two.bob_takes("blog.example.org").await.unwrap();
+}
+
+#[sqlx::test(migrations = "../../migrations")]
+async fn in_a_zone_that_asks_first_a_name_takes_an_approval(db: PgPool) {
+    let two = two(db).await;
+    let zone = two.zones(&two.ops).await[0].id;
+    let version = two.world.ask(&two.ops, GetZoneAccess { zone }).await.unwrap().version;
+    let set = SetZoneAccess { zone, version, access: ZoneAccess::Ask, projects: ZoneProjects::default() };
+    assert_eq!(two.world.ask(&two.ops, set).await.unwrap().access, ZoneAccess::Ask);
+    assert_eq!(two.zones(&two.mia).await[0].access, ZoneAccess::Ask, "all projects know of it");
+    at_field(two.mia_takes("shop.example.org").await, "name", "ask them for shop.example.org");
+    let ask = |name: &str| AskForName { guest: two.of_mia, name: name.parse().unwrap(), comment: "x".parse().unwrap() };
+    let made = two.world.ask(&two.mia, ask("shop.example.org")).await.unwrap();
+    let reserved = two.world.ask(&two.mia, ask("corpus.example.org")).await.unwrap();
+    two.world.ask(&two.ops, ApproveRequest::new(made.request)).await.unwrap();
+    let given = "select count(*) from dns_names n join users u on u.id = n.created_by
+                 where n.name = 'shop.example.org' and u.login = 'mia'";
+    assert_eq!(two.world.count(given).await, 1);
+    at_field(two.world.ask(&two.ops, ApproveRequest::new(reserved.request)).await, "name", "an operator can attach it");
+    at_field(two.mia_takes("blog.example.org").await, "name", "ask them");
+    two.ops_gives_bob("blog.example.org").await.unwrap();
 }
 
 #[sqlx::test(migrations = "../../migrations")]
@@ -257,4 +286,47 @@ async fn roles_that_are_gone_bring_no_letters(db: PgPool) {
     assert_eq!(crate::store::mail::of_deployment(&mut conn, shop, &own).await.unwrap().len(), 2);
     world.member("bob", &[]).await;
     assert_eq!(crate::store::mail::of_deployment(&mut conn, shop, &own).await.unwrap(), [mia.id]);
+}
+
+#[sqlx::test(migrations = "../../migrations")]
+async fn a_name_that_could_not_be_attached_is_told_of_until_it_is_asked_for_again(db: PgPool) {
+    let two = two(db).await;
+    let list = async |who: &Principal| {
+        let asked = ListNotCreated { of: Some(Creation::Name), ..ListNotCreated::default() };
+        let found = two.world.ask(who, asked).await.unwrap().items;
+        found.into_iter().map(|one| one.job.title).collect::<Vec<_>>()
+    };
+    let undo = async || {
+        two.world.run("delete from dns_names").await;
+        two.world.run("delete from job_locks").await;
+        let undone = "update jobs set state = 'undone', started_at = now(), ended_at = now(), error = 'no answer'
+            where kind = 'name_attach' and state <> 'undone'";
+        two.world.run(undone).await;
+    };
+    two.mia_takes("shop.example.org").await.unwrap();
+    undo().await;
+    two.mia_takes("blog.example.org").await.unwrap();
+    undo().await;
+    let both = ["Attach blog.example.org to guest0.example.org", "Attach shop.example.org to guest0.example.org"];
+    assert_eq!(list(&two.mia).await, both);
+    assert!(list(&two.bob).await.is_empty());
+    let jobs = ListJobs { kind: Some(JobKind::NameAttach), ..ListJobs::default() };
+    let job = two.world.ask(&two.mia, jobs).await.unwrap().items[0].id;
+    let asked = two.world.ask(&two.mia, GetJob { job, wait: None }).await.unwrap().asked.unwrap();
+    assert_eq!(asked, json!({ "guest": two.of_mia, "name": "blog.example.org", "wildcard": false }));
+    two.mia_takes("shop.example.org").await.unwrap();
+    assert_eq!(list(&two.mia).await, both[..1]);
+}
+
+#[sqlx::test(migrations = "../../migrations")]
+async fn who_opens_a_zone_too_late_is_told_what_it_was_and_is(db: PgPool) {
+    let two = two(db).await;
+    let zone = two.zones(&two.ops).await[0].id;
+    let version = two.world.controller.call(&two.ops, GetZoneAccess { zone }, None).await.unwrap().version;
+    two.open(&two.ops, Some(&["atlas"])).await.unwrap();
+    let set = SetZoneAccess { zone, version, access: ZoneAccess::All, projects: ZoneProjects::default() };
+    let late = two.world.controller.call(&two.ops, set, None).await.unwrap_err();
+    assert_eq!(late.status, 412);
+    let told = "less than a minute ago: it was open to all projects and is only for atlas. ";
+    assert!(late.text().contains(told), "{}", late.text());
 }

@@ -3,7 +3,6 @@
 use corpus_api::environments::{GetEnvironmentSettings, RemoveEnvironment, SetEnvironmentSettings, SetUpEnvironment};
 use corpus_api::guests::{DestroyGuest, GetGuest};
 use corpus_api::jobs::JobAccepted;
-use corpus_api::projects::DestroyProject;
 use corpus_api::{Principal, Problem, Version};
 use corpus_domain::{Environment, GuestId, ProjectName, ProjectRole};
 use sqlx::PgPool;
@@ -103,8 +102,6 @@ async fn a_guest_with_an_environment_is_not_destroyed(db: PgPool) {
     let guest = world.environment(&mia, shop, Environment::Prod).await;
     conflict(world.controller.call(&mia, DestroyGuest { guest }, None).await, "shop's prod stands on");
     assert_eq!(world.controller.call(&mia, GetGuest { guest }, None).await.unwrap().line.state.to_string(), "running");
-    conflict(world.ask(&mia, DestroyProject { project: "shop".parse().unwrap() }).await, "Remove its environments");
-
     world.run("update guests set state = 'stopped'").await;
     conflict(remove(&world, &mia, Environment::Prod, false).await, "start it first");
     world.run("update guests set state = 'failed'").await;

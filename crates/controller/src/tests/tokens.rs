@@ -3,9 +3,10 @@
 use corpus_api::device_logins::ApproveDeviceLogin;
 use corpus_api::jobs::ListJobs;
 use corpus_api::me::GetMe;
+use corpus_api::principal::{CameBy, UsedToken};
 use corpus_api::tokens::{CreateToken, ListTokens, NewToken, RevokeToken};
 use corpus_api::{Principal, Problem};
-use corpus_domain::{Grant, ProjectRole};
+use corpus_domain::{Door, Grant, ProjectRole};
 use sqlx::PgPool;
 
 use crate::Standing;
@@ -28,7 +29,9 @@ async fn a_token_asks_in_the_name_of_its_member(db: PgPool) {
     let shop = world.project(&mut mia, "shop").await;
     let token = create(&world, &mia, "Jenkins", Grant::Read).await.unwrap();
     let who = bearer(&world, &token).await.unwrap();
-    assert_eq!(who, Principal { token: Some(Grant::Read), ..mia.clone() });
+    let used = UsedToken { id: token.id, name: "Jenkins".to_owned() };
+    let came_by = CameBy { door: Door::Api, token: Some(used) };
+    assert_eq!(who, Principal { token: Some(Grant::Read), came_by, ..mia.clone() });
     assert_eq!(world.controller.call(&who, GetMe {}, None).await.unwrap().token, Some(Grant::Read));
     // What it is not good for is told, even if its member may.
     let weak = create(&world, &who, "another", Grant::Read).await.unwrap_err();

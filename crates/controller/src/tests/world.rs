@@ -10,7 +10,9 @@ use corpus_domain::{DeploymentId, Environment, GuestId, IdRange, ProjectCreators
 use sqlx::PgPool;
 use uuid::Uuid;
 
-use crate::dns::DnsProvider;
+use crate::dns::powerdns_server::PowerDnsServer;
+use crate::dns::world::World as DnsWorld;
+use crate::dns::{DnsProvider, Providers};
 use crate::seal::SealKeys;
 use crate::{Ask, Controller, Handle, Parts, ProjectGroups, Rules, Settings, SignIn};
 use corpus_api::Principal;
@@ -30,6 +32,31 @@ pub async fn controller(
     groups: Option<Arc<dyn ProjectGroups>>,
     rules: Rules,
 ) -> Controller {
+    opened(db, (dns, groups), (crate::Surroundings::default(), rules)).await
+}
+
+type Others = (Option<Arc<dyn DnsProvider>>, Option<Arc<dyn ProjectGroups>>);
+
+async fn opened(db: &PgPool, others: Others, around: (crate::Surroundings, Rules)) -> Controller {
+    opened_in(db, others, around, DnsWorld::default()).await
+}
+
+async fn opened_in(
+    db: &PgPool,
+    (dns, groups): Others,
+    (surroundings, rules): (crate::Surroundings, Rules),
+    world: DnsWorld,
+) -> Controller {
+    opened_with(db, (dns, groups), (surroundings, rules), world, crate::CertificateSettings::default()).await
+}
+
+async fn opened_with(
+    db: &PgPool,
+    (dns, groups): Others,
+    (surroundings, rules): (crate::Surroundings, Rules),
+    world: DnsWorld,
+    certificates: crate::CertificateSettings,
+) -> Controller {
     let files = tempfile::tempdir().unwrap();
     std::fs::write(files.path().join("agent"), "no agent").unwrap();
     let settings = Settings {
@@ -38,14 +65,18 @@ pub async fn controller(
         bridge: "lxcbr1".to_owned(),
         agent_binary: files.path().join("agent"),
         image_folder: files.path().to_owned(),
-        authority: "127.0.0.1:53".parse().unwrap(),
         salt_bundle: None,
+        hooks_folder: "/nonexistent".into(),
         git_url: Some("ssh://git@corpus.test:2222".to_owned()),
-        surroundings: crate::Surroundings::default(),
+        public_url: "https://corpus.test".to_owned(),
+        surroundings,
         rules,
+        audit_days: Some(30),
+        certificates,
     };
     let seal = SealKeys::load_or_create(&files.path().join("seal.key")).unwrap();
-    Controller::open(Parts { db: db.clone().into(), settings, dns, groups, seal }).await.unwrap()
+    let dns = dns.map(|dns| Providers::one(dns, ([127, 0, 0, 1], 53).into(), None)).unwrap_or_default();
+    Controller::open(Parts { db: db.clone().into(), settings, dns, world, groups, seal }).await.unwrap()
 }
 
 impl World {
@@ -65,6 +96,31 @@ impl World {
         rules: Rules,
     ) -> Self {
         let controller = controller(&db, dns, groups, rules).await;
+        Self::of(db, controller).await
+    }
+
+    /// Where this server holds our zones, and answers as the world does too.
+    pub async fn asking(db: PgPool, dns: &PowerDnsServer, rules: Rules) -> Self {
+        let provider: Arc<dyn DnsProvider> = Arc::new(dns.provider());
+        let around = (crate::Surroundings::default(), rules);
+        let controller = opened_in(&db, (Some(provider), None), around, DnsWorld::new(vec![dns.dns])).await;
+        Self::of(db, controller).await
+    }
+
+    /// With these things around it.
+    pub async fn around(db: PgPool, surroundings: crate::Surroundings, rules: Rules) -> Self {
+        let controller = opened(&db, (None, None), (surroundings, rules)).await;
+        Self::of(db, controller).await
+    }
+
+    /// Where certificates are had like this.
+    pub async fn certified(db: PgPool, certificates: crate::CertificateSettings) -> Self {
+        let around = (crate::Surroundings::default(), Self::rules());
+        let controller = opened_with(&db, (None, None), around, DnsWorld::default(), certificates).await;
+        Self::of(db, controller).await
+    }
+
+    async fn of(db: PgPool, controller: Controller) -> Self {
         let node = Uuid::now_v7();
         sqlx::query(
             "insert into nodes (id, address, ssh_port, ssh_user, host_key, environments, state, network, bridge)

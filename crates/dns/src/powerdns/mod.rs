@@ -12,7 +12,8 @@ use corpus_domain::{DnsName, HostName};
 use secrecy::SecretString;
 use url::Url;
 
-use super::{AddressRecord, DnsError, DnsProvider, Removal, Zone};
+use super::record::above;
+use super::{Challenge, DnsError, DnsProvider, Owner, Record, Removal, Zone};
 use api::{Api, Found};
 use wire::{MARK, NewZone, Patch, RrSet};
 
@@ -74,12 +75,13 @@ impl DnsProvider for PowerDns {
         self.api.delete_zone(zone).await
     }
 
-    async fn made_by_others(&self, zone: &DnsName, name: &DnsName) -> Result<Option<String>, DnsError> {
-        let sets = self.api.name(zone, name.as_str()).await?.or_missing(zone)?;
+    async fn made_by_others(&self, zone: &DnsName, owner: &Owner) -> Result<Option<String>, DnsError> {
+        let name = owner.to_string();
+        let sets = self.api.name(zone, &name).await?.or_missing(zone)?;
         if let Some(set) = sets.iter().find(|set| set.is_foreign_in(zone)) {
             return Ok(Some(set.title()));
         }
-        for above in above(zone, name) {
+        for above in above(zone, &name) {
             let wildcard = format!("*.{above}");
             let sets = self.api.name(zone, &wildcard).await?.or_missing(zone)?;
             if let Some(set) = sets.iter().find(|set| !set.is_ours()) {
@@ -95,23 +97,20 @@ impl DnsProvider for PowerDns {
         Ok(None)
     }
 
-    async fn ensure_record(&self, record: &AddressRecord) -> Result<(), DnsError> {
-        let AddressRecord { zone, name, .. } = record;
-        if !name.is_in(zone) {
-            return Err(DnsError::OutsideZone { name: name.clone(), zone: zone.clone() });
+    async fn ensure_record(&self, record: &Record) -> Result<(), DnsError> {
+        let Record { zone, owner, .. } = record;
+        if !owner.name().is_in(zone) {
+            return Err(DnsError::OutsideZone { name: owner.clone(), zone: zone.clone() });
         }
-        let sets = self.api.name(zone, name.as_str()).await?.or_missing(zone)?;
-        if sets.iter().any(|set| !set.is_ours() && set.says(record)) {
-            return Ok(());
-        }
-        if let Some(set) = sets.iter().find(|set| set.leads_elsewhere() && !set.is_ours()) {
-            return Err(set.foreign(name));
+        let sets = self.api.name(zone, &owner.to_string()).await?.or_missing(zone)?;
+        if let Some(foreign) = sets.iter().find(|set| set.leads_elsewhere() && !set.is_ours()) {
+            return if wire::say(&sets, record) { Ok(()) } else { Err(foreign.foreign(owner)) };
         }
         self.api.patch(zone, &Patch::replace(record, &sets)).await?.or_missing(zone)
     }
 
-    async fn remove_record(&self, zone: &DnsName, name: &DnsName) -> Result<Removal, DnsError> {
-        let Found::Yes(sets) = self.api.name(zone, name.as_str()).await? else { return Ok(Removal::Absent) };
+    async fn remove_record(&self, zone: &DnsName, owner: &Owner) -> Result<Removal, DnsError> {
+        let Found::Yes(sets) = self.api.name(zone, &owner.to_string()).await? else { return Ok(Removal::Absent) };
         let patch = Patch::delete_ours(&sets);
         if patch.is_empty() {
             let taken = sets.iter().any(RrSet::leads_elsewhere);
@@ -122,12 +121,27 @@ impl DnsProvider for PowerDns {
             Found::No => Removal::Absent,
         })
     }
-}
 
-/// The names above a name, down from the next one to the zone itself.
-fn above<'a>(zone: &DnsName, name: &'a DnsName) -> Vec<&'a str> {
-    let parent = |name: &&'a str| name.split_once('.').map(|(_, parent)| parent);
-    std::iter::successors(parent(&name.as_str()), parent)
-        .take_while(|above| above.len() >= zone.as_str().len())
-        .collect()
+    async fn ensure_challenge(&self, challenge: &Challenge) -> Result<(), DnsError> {
+        let Challenge { zone, name, .. } = challenge;
+        if !name.is_in(zone) {
+            return Err(DnsError::OutsideZone { name: name.into(), zone: zone.clone() });
+        }
+        let sets = self.api.name(zone, &challenge.owner()).await?.or_missing(zone)?;
+        let patch = Patch::with_challenge(challenge, &sets);
+        if patch.is_empty() { Ok(()) } else { self.api.patch(zone, &patch).await?.or_missing(zone) }
+    }
+
+    async fn remove_challenge(&self, challenge: &Challenge) -> Result<Removal, DnsError> {
+        let zone = &challenge.zone;
+        let Found::Yes(sets) = self.api.name(zone, &challenge.owner()).await? else { return Ok(Removal::Absent) };
+        let patch = Patch::without_challenge(challenge, &sets);
+        if patch.is_empty() {
+            return Ok(Removal::Absent);
+        }
+        Ok(match self.api.patch(zone, &patch).await? {
+            Found::Yes(()) => Removal::Removed,
+            Found::No => Removal::Absent,
+        })
+    }
 }

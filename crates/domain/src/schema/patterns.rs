@@ -40,6 +40,11 @@ pub(crate) fn full_name() -> String {
     format!("^{}$", name("+"))
 }
 
+/// The same, or `*.` before it.
+pub(crate) fn certified_name() -> String {
+    format!(r"^(\*\.)?{}$", name("+"))
+}
+
 /// A host name or an IP address, one of IPv6 without brackets.
 pub(crate) fn address() -> String {
     format!("^({}|{}|{})$", name("*"), ipv4(), ipv6())
@@ -120,6 +125,19 @@ pub(crate) fn ipv4_network() -> String {
 /// An IPv4 network, and a port of it perhaps.
 pub(crate) fn egress_rule() -> String {
     format!("^{}(:{PORT}(/(tcp|udp))?)?$", network())
+}
+
+/// A port, or the first and the last of a range.
+pub(crate) fn port_range() -> String {
+    format!("^{PORT}(-{PORT})?$")
+}
+
+/// Who a rule of a firewall lets in: a guest by its name, an environment, a named network, addresses, or anybody.
+pub(crate) fn rule_source() -> String {
+    let guest = short_name();
+    let guest = guest.trim_start_matches('^').trim_end_matches('$');
+    let label = "[a-z]([a-z0-9-]{0,38}[a-z0-9])?";
+    format!("^(anywhere|{}|guest:{guest}|environment:(dev|staging|prod)|network:{label})$", network())
 }
 
 /// A private address and a prefix. That it is not the network's own address nor its broadcast is told

@@ -14,7 +14,7 @@ use utoipa::ToSchema;
 use crate::*;
 
 /// What is exported and is no value of a request or an answer.
-const WITHOUT: [&str; 3] = ["Invalid", "Plain", "Transport"];
+const WITHOUT: [&str; 3] = ["Invalid", "Plain", "Release"];
 
 /// With 21 digits or more, or a digit and more than 43 characters after it.
 const LONG_LAST_LABEL: &str = r"[0-9]{21}|(^|\.)[0-9][^.]{44,}$";
@@ -35,20 +35,24 @@ macro_rules! each_type {
 }
 
 each_type! {
-    texts by text::exact: CommitId, EgressRule, GuestName, ImageName, Ipv4Network, MacAddress, ProjectName, Reason,
-        UnixUser, UserName;
+    texts by text::exact: ActorName, CheckPath, CommitId, EgressRule, GuestName, HookName, HookStage, ImageName, Ipv4Network, MacAddress,
+        NetworkName, NodeName, PoolId, PortRange, PreviewName, ProjectName, ProviderName, Reason, RobotName, RuleSource, TestReportName,
+        UnixUser, UserName, WebhookUrl;
     stricter_texts by text::stricter:
+        CertifiedName except ("a.123456789012345678901a", LONG_LAST_LABEL),
         DnsName except ("a.123456789012345678901a", LONG_LAST_LABEL),
         GuestNetwork except ("10.5.1.0/16", r"\.(0|255)/|/2[5-7]$"),
         HostName except ("123456789012345678901a", LONG_LAST_LABEL),
         NodeAddress except ("123456789012345678901a", LONG_LAST_LABEL);
-    words by value::words: Backing, DeploymentState, DriftKind, Driver, Environment, EnvironmentState, GitService, Grant,
-        GuestRole, GuestState, Repository,
-        JobKind, JobState, MailPreference, Mode, NameState, NodeState, Origin, Outcome, Phase, ProjectCreators,
-        ProjectRole, Reachability, Safeguard, SizeProfile, StepState, Trigger;
-    ids by value::id: AuditId, DeploymentId, DnsNameId, GuestId, JobId, KeyClaimId, NodeId, ProjectId, SshKeyId,
-        TokenId, UserId, ZoneId;
-    numbers by value::number: Bytes, CpuLimit, Factor, IdRange, IoWeight, MemoryLimit, ProcessLimit, SshPort;
+    words by value::words: Backing, BalancePolicy, CertificateSource, CertificateState, DeliveryState, DeploymentState, Door, DriftKind, Driver, Environment, EnvironmentState, ExportFormat,
+        GitService, Grant, GuestRole, GuestState, HookFailure, HookHost, HookSide, HookState, HookUndo, Repository,
+        JobKind, JobState, MailDelivery, MailKind, MailPreference, Mode, NameState, NodeState, Origin, Outcome, Phase,
+        ProjectCreators, ProjectRole, QuotaOf, Reachability, RequestOf, RequestState, RuleAction, RuleState, Safeguard, SizeProfile, StepState, Stickiness, TestResult, Transport, Trigger, Verdict, ViewedList,
+        WebhookEvent;
+    ids by value::id: AuditId, CertificateId, DeploymentId, DnsNameId, FirewallRuleId, GuestId, JobId, KeyClaimId, NameClaimId, NamedNetworkId, NodeId, NoticeId, ProjectId,
+        RequestId, RequestRuleId, SshKeyId, TokenId, UndoId, UserId, ViewId, WebhookDeliveryId, WebhookId, ZoneId;
+    numbers by value::number: Bytes, CpuLimit, CpuQuota, Factor, GuestQuota, IdRange, IoWeight, MemoryLimit, MemoryQuota,
+        NameQuota, PortQuota, ProcessLimit, SshPort, StorageQuota;
     asked_objects by value::closed_object: ChosenLimits, Overcommit;
     answered_objects by value::object: Limits, Room;
 }

@@ -2,7 +2,8 @@
 
 use corpus_domain::{Bytes, plain_line};
 use corpus_protocol::{
-    Answer, ConfigurationEntry, Difference, Event, Facts, FromAgent, GuestReading, Reading, RequestError, Storage,
+    Answer, ConfigurationEntry, Difference, Event, Facts, FromAgent, GuestReading, MAX_CERTIFICATES, MemberReading,
+    Reading, RequestError, Site, Storage,
 };
 
 use super::report;
@@ -25,6 +26,13 @@ const MOST_FACTS: usize = 256;
 /// Differences that are kept and shown of a node: what has more must be looked at as a whole.
 const MOST_DIFFERENCES: usize = 500;
 const MOST_IMAGES: usize = 1_000;
+/// A node has no more guests.
+const MOST_MEMBERS: usize = 2_000;
+/// As many are asked for at once.
+const MOST_SITES: usize = 500;
+/// Rules of a firewall that are counted, and drops that are told of: the agent keeps no more.
+const MOST_COUNTS: usize = 20_000;
+const MOST_DROPS: usize = 4_096;
 /// Values of a configuration, and their size in all, in bytes: it is read and kept again and again.
 const MOST_ENTRIES: usize = 2_000;
 const CONFIGURATION: usize = 256 << 10;
@@ -60,6 +68,18 @@ fn of_answer(answer: &mut Answer) {
                 *text = plain_line(text, SENTENCE);
             }
         }
+        Answer::Sites { sites } => {
+            sites.truncate(MOST_SITES);
+            for Site { status, problem, .. } in sites {
+                *status = status.filter(|code| (100..=999).contains(code));
+                *problem = problem.take().map(|text| plain_line(&text, NAME));
+            }
+        }
+        Answer::MissingCertificates(ids) => ids.truncate(MAX_CERTIFICATES),
+        Answer::Firewall(reading) => {
+            reading.counts.truncate(MOST_COUNTS);
+            reading.drops.truncate(MOST_DROPS);
+        }
         Answer::Report(report) => report::whole(report),
         Answer::Project { deployments, archives, configuration, .. } => {
             deployments.truncate(MOST_DEPLOYMENTS);
@@ -93,7 +113,7 @@ fn of_facts(facts: &mut Facts) {
 }
 
 fn of_reading(reading: &mut Reading) {
-    let Reading { load, uptime_s, memory_total, memory_used, storage, guests, .. } = reading;
+    let Reading { load, uptime_s, memory_total, memory_used, storage, guests, members, .. } = reading;
     *load = if load.is_finite() { load.clamp(0.0, HIGHEST_LOAD) } else { HIGHEST_LOAD };
     *uptime_s = (*uptime_s).min(A_CENTURY_S);
     *memory_total = at_most(*memory_total, HUGE);
@@ -102,6 +122,10 @@ fn of_reading(reading: &mut Reading) {
     for GuestReading { uptime_s, memory_used, .. } in guests {
         *uptime_s = uptime_s.map(|seconds| seconds.min(A_CENTURY_S));
         *memory_used = memory_used.map(|used| at_most(used, memory_total.0));
+    }
+    members.truncate(MOST_MEMBERS);
+    for MemberReading { seen, .. } in members {
+        *seen = plain_line(seen, NAME);
     }
 }
 

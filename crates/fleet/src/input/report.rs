@@ -28,7 +28,9 @@ pub(super) fn entry(entry: &mut Entry) {
     match &mut entry.event {
         DeploymentEvent::Waiting { what } => *what = plain_line(what, SENTENCE),
         DeploymentEvent::Begun { commits, .. } => of_commits(commits),
-        DeploymentEvent::PhaseBegun { .. } | DeploymentEvent::NeedsRoom { .. } => {}
+        DeploymentEvent::PhaseBegun { .. }
+        | DeploymentEvent::NeedsRoom { .. }
+        | DeploymentEvent::LeavesBalance { .. } => {}
         DeploymentEvent::RecipeBegun { name, .. } => *name = plain_line(name, NAME),
         DeploymentEvent::Line { text, .. } => *text = plain_line(text, LINE),
         DeploymentEvent::RecipeEnded { recipe, .. } => of_recipe(recipe, &mut { MOST_STATES }),

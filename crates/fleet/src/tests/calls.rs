@@ -169,10 +169,12 @@ async fn a_wrong_hello_is_refused() {
     let sshd = start();
     sshd.let_in("root");
     let node = sshd.endpoint("root");
+    let version = corpus_protocol::VERSION;
+    let plain = format!("echo '{{\"type\":\"hello\",\"version\":{version},\"root\":false}}'; cat");
     for (said, expected) in [
         ("echo '{\"type\":\"hello\",\"version\":99,\"root\":true}'; cat", "version 99"),
         ("echo Hi; cat", "\"Hi\" instead of hello"),
-        ("echo '{\"type\":\"hello\",\"version\":7,\"root\":false}'; cat", "neither root"),
+        (plain.as_str(), "neither root"),
         ("echo 'no room' >&2; exit 7", "exit status 7; it said: no room"),
     ] {
         let path = sshd.dir.path().join("other");

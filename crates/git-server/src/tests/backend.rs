@@ -168,4 +168,8 @@ impl Transfer for TestTransfer {
         self.backend.followed.lock().unwrap().push(self.request.deployment);
         Ok(())
     }
+
+    async fn whereabouts(&self) -> Result<Vec<String>, BackendError> {
+        Ok(vec![format!("deployment https://corpus.test/deployments/{}", self.request.deployment)])
+    }
 }

@@ -70,7 +70,11 @@ async fn a_deployment_is_followed_while_its_push_runs() {
         _ = &mut push => panic!("the push has ended before"),
     }
     std::fs::write(go_on, "").unwrap();
-    assert!(push.await.status.success());
+    let push = push.await;
+    assert!(push.status.success());
+    let where_to =
+        format!("corpus: deployment https://corpus.test/deployments/{}", world.backend.pushed.lock().unwrap()[0].2);
+    assert!(said(&push).contains(&where_to), "{}", said(&push));
     let followed = world.backend.followed.lock().unwrap().clone();
     assert_eq!(followed, [world.backend.pushed.lock().unwrap()[0].2]);
 }

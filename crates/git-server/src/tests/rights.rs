@@ -11,12 +11,14 @@ use super::world::{World, limits, until};
 use crate::testing::client::{WAIT_LIMIT, ended, said};
 use crate::{Limits, QuotaLimits};
 
-/// Pushes to prod as `who` with a hook that takes long; `lose` is done once the push runs.
+/// Pushes to prod as `who` with a hook that takes long; `lose` is done once the hook runs: before that the guest
+/// might run another one that the test puts there afterwards.
 async fn while_pushing(world: &World, who: &str, lose: impl FnOnce()) -> Output {
-    world.guest.hook("pre-receive", "exec sleep 600");
+    let runs = world.dir.path().join("hook-runs");
+    world.guest.hook("pre-receive", &format!(": >'{}'; exec sleep 600", runs.display()));
     let copy = world.copy(&format!("copy-{who}"));
     let losing = async {
-        until("the push runs", || !world.backend.pushed.lock().unwrap().is_empty()).await;
+        until("the push runs", || !world.backend.pushed.lock().unwrap().is_empty() && runs.exists()).await;
         lose();
     };
     tokio::join!(world.push(who, &copy), losing).0

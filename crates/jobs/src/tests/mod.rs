@@ -1,7 +1,9 @@
 //! The engine against a real database, with a world of things that steps make and take away.
 
+mod around;
 mod cancel;
 mod crash;
+mod ends;
 mod fairness;
 mod faults;
 mod feed;

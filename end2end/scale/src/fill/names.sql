@@ -18,3 +18,9 @@ select pg_temp.id(6, n), 'n' || n || '.' || z.name, z.id,
 from size, generate_series(1, size.names) n
 join zones z on z.id = pg_temp.id(5, case when n % 2 = 0 then 1 else 1 + n / 2 % (select zones from size) end),
 lateral (select case n % 50 when 7 then 'wanted' when 17 then 'failed' when 27 then 'detaching' else 'attached' end as state) drawn_names;
+
+-- One name from elsewhere for each project that has a guest.
+insert into name_claims (id, name, guest_id, project_id, token)
+select distinct on (g.project_id) pg_temp.id(16, row_number() over (order by g.project_id)) as claim,
+    'www.' || g.name || '.example', g.id, g.project_id, repeat('0', 40)
+from guests g order by g.project_id, g.id;

@@ -14,7 +14,8 @@ use sqlx::PgConnection;
 use uuid::Uuid;
 
 const MEMORY: Bytes = Bytes(512 << 30);
-const STORAGE: Storage = Storage { total: Bytes(8_000_000_000_000), used: Bytes(1_700_000_000_000) };
+const STORAGE: Storage =
+    Storage { total: Bytes(8_000_000_000_000), used: Bytes(1_700_000_000_000), promised: Bytes(0) };
 /// A recipe's Salt states, and a configuration's entries: as many as a small site has.
 const STATES: u64 = 12;
 const ENTRIES: u64 = 40;
@@ -72,7 +73,15 @@ fn facts() -> Facts {
 
 fn reading() -> Reading {
     let memory_used = Bytes(96 << 30);
-    Reading { load: 0.0, uptime_s: 0, memory_total: MEMORY, memory_used, storage: STORAGE, guests: Vec::new() }
+    Reading {
+        load: 0.0,
+        uptime_s: 0,
+        memory_total: MEMORY,
+        memory_used,
+        storage: STORAGE,
+        guests: Vec::new(),
+        members: Vec::new(),
+    }
 }
 
 fn guest() -> anyhow::Result<GuestReading> {
@@ -106,8 +115,9 @@ fn live(commit: &CommitId) -> Live {
 }
 
 fn archive(commit: &CommitId) -> ArchiveEntry {
-    let commit = Some(commit.clone());
-    ArchiveEntry { id: DeploymentId(Uuid::nil()), commit, at_ms: 0, bytes: 48_000_000, has_failed_tree: false }
+    let (id, commit) = (DeploymentId(Uuid::nil()), Some(commit.clone()));
+    let pillar = commit.clone();
+    ArchiveEntry { id, release: Some(id), commit, pillar, at_ms: 0, bytes: 48_000_000, has_failed_tree: false }
 }
 
 fn report(commit: &CommitId, failed: bool) -> anyhow::Result<Report> {

@@ -9,7 +9,7 @@ create temp table size (nodes int, projects int, users int, guests int, follower
 create temp table shape (name text primary key, value jsonb);
 
 -- The id of a row by its number: of version 7, and in the order of the numbers.
--- Kinds: 1 user, 2 project, 3 node, 4 guest, 5 zone, 6 name, 7 deployment, 8 job, 9 audit, 10 key, 11 claim, 12 other.
+-- Kinds: 1 user, 2 project, 3 node, 4 guest, 5 zone, 6 name, 7 deployment, 8 job, 9 audit, 10 key, 11 claim, 12 other, 13 notice, 14 robot, 15 token, 16 key of a robot.
 create function pg_temp.id(kind int, n bigint) returns uuid language sql immutable as $$
     select ('0' || to_hex(((1735689600000 + n) << 16) | 28672 | kind) || to_hex((-9223372036854775808) | n))::uuid
 $$;

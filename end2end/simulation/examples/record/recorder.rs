@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use chrono::{DateTime, Utc};
+use corpus_api::certificates::{GetCertificate, SetNameHttps};
 use corpus_api::guests::{DestroyGuest, RestartGuest, StartGuest, StopGuest};
 use corpus_api::jobs::CancelJob;
 use corpus_api::names::{AttachName, DetachName, ListNames};
@@ -100,14 +101,18 @@ impl Recorder {
         fleet.change_keys().await.unwrap();
         self.keep(JobKind::KeysSync, None).await;
         let (access, projects) = (ZoneAccess::All, ZoneProjects::default());
-        let zone = CreateZone { name: "zone.test".parse().unwrap(), access, projects };
+        let zone = CreateZone { name: "zone.test".parse().unwrap(), access, projects, provider: None, ttl_s: None };
         fleet.controller.call(who, zone, None).await.unwrap();
-        let attach = || AttachName { guest, name: "recorded.zone.test".parse().unwrap() };
+        let attach = || AttachName { guest, name: "recorded.zone.test".parse().unwrap(), wildcard: false };
         let job = fleet.controller.call(who, attach(), None).await.unwrap().job;
         self.keep_cancelled(JobKind::NameAttach, job, "routes").await;
         let job = fleet.controller.call(who, attach(), None).await.unwrap().job;
         self.keep(JobKind::NameAttach, Some(job)).await;
         let name = fleet.controller.call(who, ListNames::default(), None).await.unwrap().items[0].id;
+        let version = fleet.controller.call(who, GetCertificate { name }, None).await.unwrap().version;
+        let https = SetNameHttps { name, version, redirect: true, hsts_s: None };
+        let job = fleet.controller.call(who, https, None).await.unwrap().job;
+        self.keep(JobKind::NameConfigure, Some(job)).await;
         let job = fleet.controller.call(who, DetachName { name }, None).await.unwrap().job;
         self.keep(JobKind::NameDetach, Some(job)).await;
         let job = fleet.controller.call(who, DestroyGuest { guest }, None).await.unwrap().job;

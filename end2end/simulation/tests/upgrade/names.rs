@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex};
 
 use chrono::{DateTime, Utc};
-use corpus_dns::{AddressRecord, DnsError, DnsProvider, Removal, Zone};
+use corpus_dns::{Challenge, Content, DnsError, DnsProvider, Owner, Record, Removal, Zone};
 use corpus_domain::DnsName;
 use tokio::net::UdpSocket;
 
@@ -100,16 +100,26 @@ impl DnsProvider for Names {
         Ok(Removal::Removed)
     }
 
-    async fn made_by_others(&self, _: &DnsName, _: &DnsName) -> Result<Option<String>, DnsError> {
+    async fn made_by_others(&self, _: &DnsName, _: &Owner) -> Result<Option<String>, DnsError> {
         Ok(None)
     }
 
-    async fn ensure_record(&self, record: &AddressRecord) -> Result<(), DnsError> {
-        self.set(&record.name, Some(record.address));
+    async fn ensure_record(&self, record: &Record) -> Result<(), DnsError> {
+        if let Content::Addresses(addresses) = &record.content {
+            self.set(record.owner.name(), addresses.first().copied());
+        }
         Ok(())
     }
 
-    async fn remove_record(&self, _: &DnsName, name: &DnsName) -> Result<Removal, DnsError> {
-        Ok(if self.set(name, None).is_some() { Removal::Removed } else { Removal::Absent })
+    async fn remove_record(&self, _: &DnsName, owner: &Owner) -> Result<Removal, DnsError> {
+        Ok(if self.set(owner.name(), None).is_some() { Removal::Removed } else { Removal::Absent })
+    }
+
+    async fn ensure_challenge(&self, _: &Challenge) -> Result<(), DnsError> {
+        Ok(())
+    }
+
+    async fn remove_challenge(&self, _: &Challenge) -> Result<Removal, DnsError> {
+        Ok(Removal::Absent)
     }
 }

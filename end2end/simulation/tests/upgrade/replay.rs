@@ -6,7 +6,7 @@ use std::time::Duration;
 use corpus_api::jobs::{GetJob, ReadJobLog};
 use corpus_controller::ssh_keys::generate_host_key;
 use corpus_domain::{GuestNetwork, JobId, JobState};
-use corpus_protocol::{Egress, HttpRoute, NodePlan, SshHostKey, SshRoute};
+use corpus_protocol::{Egress, HttpRoute, Https, NodePlan, SshHostKey, SshRoute};
 use corpus_simulation::{Fleet, FleetConfig, Guest, Pace, Place, Simulation, SimulationConfig};
 use serde_json::Value;
 use sqlx::PgPool;
@@ -165,9 +165,12 @@ impl World {
                     ip: ip.parse().unwrap(),
                 });
                 let http = moment.host.names.iter().map(|(name, guest, ip)| HttpRoute {
+                    wildcard: false,
                     name: own.text(name).parse().unwrap(),
                     guest: own.text(guest).parse().unwrap(),
                     ip: ip.parse().unwrap(),
+                    https: Https::default(),
+                    pool: None,
                 });
                 host.put_plan(NodePlan {
                     revision,
@@ -176,9 +179,14 @@ impl World {
                     ssh_routes: ssh.collect(),
                     http_routes: http.collect(),
                     firewall: Vec::new(),
+                    published: Vec::new(),
+                    blocks: Vec::new(),
                     ports: Vec::new(),
                     egress: Egress::default(),
                     zones: Vec::new(),
+                    certificates: Vec::new(),
+                    challenges: Vec::new(),
+                    pools: Vec::new(),
                 });
             }
         }

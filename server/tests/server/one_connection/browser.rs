@@ -19,6 +19,11 @@ impl Browser {
         Self { router, cookie: String::new(), asked: BTreeSet::new() }
     }
 
+    /// What it asks, for another one.
+    pub fn router(&self) -> Router {
+        self.router.clone()
+    }
+
     async fn send(&self, path: &str, form: Option<&[(&str, &str)]>) -> Response<Body> {
         let body = form.map(|form| url::form_urlencoded::Serializer::new(String::new()).extend_pairs(form).finish());
         let request = Request::builder()
@@ -50,9 +55,14 @@ impl Browser {
         place.unwrap()
     }
 
-    /// Sends a form that is refused with this status.
+    /// Sends a form that is refused with this status, by the answer or by the page that shows it again.
     pub async fn status(&self, path: &str, form: &[(&str, &str)], status: u16) {
         let answer = self.send(path, Some(form)).await;
+        let place = answer.headers().get(header::LOCATION).map(|place| place.to_str().unwrap().to_owned());
+        let answer = match place.filter(|place| place.contains("kept=")) {
+            Some(place) => self.get(&place).await,
+            None => answer,
+        };
         assert_eq!(answer.status().as_u16(), status, "{path}: {}", said(&text(answer).await));
     }
 

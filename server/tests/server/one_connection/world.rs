@@ -2,6 +2,8 @@
 
 #![expect(clippy::disallowed_methods, reason = "keys are made by the real program")]
 
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
@@ -13,7 +15,7 @@ use corpus_controller::seal::SealKeys;
 use corpus_controller::ssh_keys::NAMESPACE;
 use corpus_controller::{Controller, Parts, Rules, Settings, SignIn};
 use corpus_database::Db;
-use corpus_dns::{AddressRecord, DnsError, DnsProvider, Removal, Zone};
+use corpus_dns::{Challenge, DnsError, DnsProvider, Owner, Providers, Record, Removal, Zone};
 use corpus_domain::DnsName;
 use corpus_server::login::Accounts;
 use corpus_server::web::{self, Web};
@@ -45,13 +47,19 @@ impl DnsProvider for Willing {
     async fn remove_zone(&self, _: &DnsName) -> Result<Removal, DnsError> {
         Ok(Removal::Removed)
     }
-    async fn made_by_others(&self, _: &DnsName, _: &DnsName) -> Result<Option<String>, DnsError> {
+    async fn made_by_others(&self, _: &DnsName, _: &Owner) -> Result<Option<String>, DnsError> {
         Ok(None)
     }
-    async fn ensure_record(&self, _: &AddressRecord) -> Result<(), DnsError> {
+    async fn ensure_record(&self, _: &Record) -> Result<(), DnsError> {
         Ok(())
     }
-    async fn remove_record(&self, _: &DnsName, _: &DnsName) -> Result<Removal, DnsError> {
+    async fn remove_record(&self, _: &DnsName, _: &Owner) -> Result<Removal, DnsError> {
+        Ok(Removal::Removed)
+    }
+    async fn ensure_challenge(&self, _: &Challenge) -> Result<(), DnsError> {
+        Ok(())
+    }
+    async fn remove_challenge(&self, _: &Challenge) -> Result<Removal, DnsError> {
         Ok(Removal::Removed)
     }
 }
@@ -63,6 +71,19 @@ pub struct World {
     /// Another pool, for what no form does.
     beside: PgPool,
     folder: TempDir,
+}
+
+/// A folder of hooks with one in it.
+fn hook_in(folder: &Path) -> PathBuf {
+    let hooks = folder.join("hooks");
+    let stage = hooks.join("guest/guest.ping.after");
+    fs::create_dir_all(&stage).unwrap();
+    let file = stage.join("10-monitoring");
+    fs::write(&file, "#!/bin/sh\n").unwrap();
+    for path in [&file, &stage, &hooks.join("guest"), &hooks] {
+        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    hooks
 }
 
 impl World {
@@ -78,14 +99,22 @@ impl World {
             bridge: "lxcbr1".to_owned(),
             agent_binary: folder.path().join("agent"),
             image_folder: folder.path().to_owned(),
-            authority: "127.0.0.1:53".parse().unwrap(),
             salt_bundle: None,
+            hooks_folder: hook_in(folder.path()),
             git_url: Some("ssh://git@corpus.test:2222".to_owned()),
+            public_url: "https://corpus.test".to_owned(),
             rules: Rules::default(),
-            surroundings: corpus_controller::Surroundings::default(),
+            audit_days: None,
+            certificates: corpus_controller::CertificateSettings::default(),
+            surroundings: corpus_controller::Surroundings {
+                webhooks: vec!["192.0.2.0/24".parse().unwrap()],
+                ..corpus_controller::Surroundings::default()
+            },
         };
         let seal = SealKeys::load_or_create(&folder.path().join("seal.key")).unwrap();
-        let parts = Parts { db: db.clone(), settings: of_controller, dns: Some(Arc::new(Willing)), groups: None, seal };
+        let dns = Providers::one(Arc::new(Willing), ([127, 0, 0, 1], 53).into(), None);
+        let world = corpus_dns::world::World::default();
+        let parts = Parts { db: db.clone(), settings: of_controller, dns, world, groups: None, seal };
         let controller = Controller::open(parts).await.unwrap();
         let accounts = Accounts::new(db);
         let admin = accounts.ensure_admin().await.unwrap().unwrap().expose_secret().to_owned();

@@ -40,7 +40,7 @@ impl Tenant {
             Some("nodes") => NODE.to_owned(),
             Some("guests") => self.guest.to_string(),
             Some("jobs") => self.job.to_string(),
-            Some("keys") => self.key.to_string(),
+            Some("keys" | "name-claims") => self.key.to_string(),
             Some("dns") => self.zone.to_string(),
             _ => self.deployment.to_string(),
         };
@@ -54,7 +54,12 @@ impl Tenant {
         let path = path.replace("{job}", &self.job.to_string()).replace("{key}", &self.key.to_string());
         let path = path.replace("{claim}", &self.key.to_string()).replace("{token}", &self.key.to_string());
         let path = path.replace("{project}", &self.word).replace("{deployment}", &self.deployment.to_string());
+        let path = path.replace("{view}", &self.key.to_string()).replace("{robot}", "ci").replace("{report}", "unit");
+        let path = path.replace("{webhook}", &self.key.to_string()).replace("{delivery}", &self.deployment.to_string());
         path.replace("{archive}", &self.deployment.to_string())
+            .replace("{preview}", "login")
+            .replace("{rule}", &self.key.to_string())
+            .replace("{network}", &self.key.to_string())
     }
 
     /// A text without what is this project's, and without what differs each time.
@@ -132,7 +137,7 @@ macro_rules! of {
     };
 }
 
-const INSERTS: [&str; 12] = [
+const INSERTS: [&str; 17] = [
     of!(
         " insert into projects (id, name, last_deployment) select t.project, t.word, 1 from t"
     ),
@@ -141,6 +146,16 @@ const INSERTS: [&str; 12] = [
     ),
     of!(
         " insert into memberships (user_id, project_id, role, source) select t.member, t.project, 'maintainer', 'corpus' from t"
+    ),
+    of!(
+        ", account as (
+         insert into users (id, realm, login, display_name) select t.zone, 'robot', t.word || '/ci', 'ci' from t returning id
+     ), token as (
+         insert into tokens (id, user_id, name, grant_, hash, expires_at)
+         select t.key, t.zone, t.word || ' builds', 'deploy', sha256(t.word::bytea), now() + interval '1 day' from t
+     )
+     insert into robots (user_id, project_id, name, role, environments, created_by)
+     select account.id, t.project, 'ci', 'developer', '{staging}', t.member from t, account"
     ),
     of!(
         " insert into guests (id, name, node_id, project_id, environment, driver, image, backing, size, mode, ip, mac, ssh_port, id_range, host_key, state)
@@ -153,6 +168,9 @@ const INSERTS: [&str; 12] = [
     ),
     of!(
         " insert into zone_projects (zone_id, project_id) select t.zone, t.project from t"
+    ),
+    of!(
+        " insert into name_claims (id, name, guest_id, project_id, token) select t.key, 'claimed.' || t.word || '.test', t.guest, t.project, repeat('0', 40) from t"
     ),
     of!(
         " insert into dns_names (id, name, zone_id, guest_id, state, answered_at) select t.name, 'shop.' || t.word || '.example.net', t.zone, t.guest, 'attached', now() from t"
@@ -172,6 +190,11 @@ const INSERTS: [&str; 12] = [
      select t.job, 'guest_restart', 'Restart guest www.' || t.word || '.example.net', '{}', '{}', 'running', t.node, t.guest, t.project, t.member, now(), t.job, 1, now() + interval '1 day' from t"
     ),
     of!(
+        " insert into audit (id, actor_id, actor, door, action, subject, subject_id, project_id, project, detail)
+     select gen_random_uuid(), t.member, t.word || '-member', 'page', 'guest.restart', 'www.' || t.word || '.example.net', t.guest, t.project,
+            t.word, jsonb_build_object('job', t.job, 'of', t.word) from t"
+    ),
+    of!(
         ", node_job as (
          insert into jobs (id, kind, title, params, dag, state, node_id, created_by, started_at, ended_at)
          select t.key, 'keys_sync', 'Bring SSH keys to the guests', '{}', '{}', 'done', t.node, t.member, now(), now() from t returning id
@@ -186,6 +209,10 @@ const INSERTS: [&str; 12] = [
          reachability_reason = 'asked for www.' || t.word || '.example.net'
      from t where id = t.node"
     ),
+    of!("insert into webhooks (id, project_id, name, url, events, secret)
+         select key, project, word || ' chat', 'https://' || word || '.example.org/', '{guest_ready}', '' from t"),
+    of!("insert into webhook_deliveries (id, webhook_id, project_id, key, event, payload, state)
+         select deployment, key, project, word, 'guest_ready', jsonb_build_object('word', word), 'delivered' from t"),
 ];
 
 /// A node that all share, at an address at which nothing answers.

@@ -6,18 +6,19 @@
 //! request finds by its file. An image becomes a disk once ([`base`]); a guest's disk is a copy of
 //! it with an identity of its own, since the kernel mounts no two file systems of the same identity.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, Metadata, OpenOptions};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use corpus_domain::{Bytes, SizeProfile};
-use corpus_protocol::GuestPlan;
+use corpus_protocol::{GuestPlan, Storage};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
 use super::{loops, state};
+use crate::facts;
 use crate::failure::{At, Failure};
 use crate::files;
 use crate::guest_root::GuestRoot;
@@ -209,19 +210,24 @@ pub fn release(task: &Task<'_>, file: &Path) -> Result<(), Failure> {
 /// Fails unless this disk can be filled to `size`, and every other one to its own.
 fn require_room(host: &Host, disk: &Path, size: Bytes) -> Result<(), Failure> {
     let folder = host.lxc();
-    let stat = rustix::fs::statvfs(&folder).at("look at", &folder)?;
-    let free = stat.f_bavail.saturating_mul(stat.f_frsize).saturating_sub(promised(host, disk));
+    let storage = facts::storage(host)?;
+    let own = fs::metadata(disk).map_or(0, |stat| left(&stat));
+    let others = Bytes(storage.promised.0.saturating_sub(own));
+    let free = Storage { promised: others, ..storage }.free();
     let needed = Bytes(size.0.saturating_sub(fs::metadata(disk).map_or(0, |stat| stat.blocks() * BLOCK)));
-    let free = Bytes(free);
     if free < needed { Err(Failure::NoSpace { folder, free, needed }) } else { Ok(()) }
 }
 
-/// What the other disks have not taken of their sizes yet.
-fn promised(host: &Host, except: &Path) -> u64 {
+/// What the disks have not taken of their sizes yet.
+pub fn promised(host: &Host) -> Bytes {
     let folders = fs::read_dir(host.lxc()).into_iter().flatten().flatten();
-    let disks = folders.map(|folder| file(&folder.path())).filter(|disk| disk != except);
-    let stats = disks.filter_map(|disk| File::open(disk).and_then(|disk| disk.metadata()).ok());
-    stats.map(|stat| stat.len().saturating_sub(stat.blocks() * BLOCK)).fold(0, u64::saturating_add)
+    let stats = folders.filter_map(|folder| fs::metadata(file(&folder.path())).ok());
+    Bytes(stats.map(|stat| left(&stat)).fold(0, u64::saturating_add))
+}
+
+/// What a disk has not taken of its size yet.
+fn left(disk: &Metadata) -> u64 {
+    disk.len().saturating_sub(disk.blocks() * BLOCK)
 }
 
 #[cfg(test)]
@@ -240,5 +246,22 @@ mod tests {
         let error = require_room(&host, &two, Bytes(1 << 20)).unwrap_err();
         assert!(matches!(error, Failure::NoSpace { free: Bytes(0), .. }), "{error}");
         require_room(&host, &one, Bytes(1 << 20)).unwrap();
+    }
+
+    #[test]
+    fn a_job_refuses_by_the_number_that_the_node_tells() {
+        let folder = tempfile::tempdir().unwrap();
+        let host = Host::below(folder.path());
+        fs::create_dir_all(host.lxc().join("one.x")).unwrap();
+        File::create(file(&host.lxc().join("one.x"))).unwrap().set_len(64 << 20).unwrap();
+        let two = file(&host.lxc().join("two.x"));
+        // What others write meanwhile moves both.
+        let same = (0..100).any(|_| {
+            let told = facts::storage(&host).unwrap();
+            let error = require_room(&host, &two, Bytes(u64::MAX)).unwrap_err();
+            assert_eq!(told.promised, Bytes(64 << 20));
+            matches!(error, Failure::NoSpace { free, .. } if free == told.free() && free.0 > 0)
+        });
+        assert!(same, "the two never were the same");
     }
 }

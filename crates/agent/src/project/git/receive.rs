@@ -14,7 +14,7 @@ use uuid::Uuid;
 use super::Repository;
 use super::protocol::{Command, Push, Verdict, ask, report};
 use super::pushed::{self, Git, Pushed, short};
-use super::pusher::pusher;
+use super::pusher::{BY, pusher};
 use crate::failure::{At, Failure};
 use crate::project::configuration::Configuration;
 use crate::project::journal::MAX_TEXT;
@@ -25,6 +25,8 @@ use crate::task::Task;
 /// The id that a deployment gets if the push is one. Not the variable that the processes of a
 /// deployment carry: by that the runner ends what is left of them, and git is not one of them.
 pub(super) const DEPLOYMENT: &str = "CORPUS_PUSH_DEPLOYMENT";
+/// The branches of previews.
+const PREVIEWS: &str = "refs/heads/preview/";
 /// Deployed unless the configuration says otherwise.
 const DEFAULT: [&str; 2] = ["main", "master"];
 
@@ -97,6 +99,10 @@ impl Hook<'_> {
     fn store(&self, command: &Command) -> Verdict {
         let (name, deployed) = (short(&command.name), self.branches.join(" and "));
         let are = if self.branches.len() == 1 { "is" } else { "are" };
+        if command.name.starts_with(PREVIEWS) && self.repository == Repository::Project {
+            say(&preview_told(name, std::env::var_os(BY).is_some()));
+            return Verdict::Git;
+        }
         say(&match command.new {
             Some(_) => format!("{name}: stored, not deployed; {deployed} {are} deployed"),
             None => format!("{name}: deleted; nothing is deployed"),
@@ -170,6 +176,14 @@ impl Hook<'_> {
         pushed::settle(self.layout, &report, self.task)?;
         Ok(report)
     }
+}
+
+/// What the pusher is told of the branch of a preview: what becomes of it Corpus says, where it saw the push.
+fn preview_told(name: &str, through_corpus: bool) -> String {
+    if through_corpus {
+        return format!("{name}: stored");
+    }
+    format!("{name}: stored here; a preview is made of what is pushed to Corpus's own address")
 }
 
 /// What git tells the pusher of a deployment that is over.

@@ -205,10 +205,11 @@ async fn what_is_others_and_by_others(db: PgPool) {
     .await
     .unwrap();
     let live = json!({ "deployment": theirs, "commit": null, "pillar": null, "since_ms": 1 });
-    let archive = json!({ "id": theirs, "commit": null, "at_ms": 1, "bytes": 1, "has_failed_tree": false });
+    let archive = |id, release| json!({ "id": id, "release": release, "commit": null, "at_ms": 1, "bytes": 1, "has_failed_tree": false });
+    let (own, none) = (Uuid::now_v7(), None::<Uuid>);
     let lies = json!({
         "id": theirs, "project": "other", "environment": "dev", "trigger": "drill", "by": "alice", "live": live,
-        "archives": [archive],
+        "archives": [archive(theirs, none), archive(own, Some(theirs))],
     });
     liar.journal([(1, json!({ "type": "ended", "report": liar.report(&lies) }))]);
     liar.tells(&json!([]), &live);
@@ -222,7 +223,8 @@ async fn what_is_others_and_by_others(db: PgPool) {
     let report = liar.row().await.report.unwrap();
     assert_eq!((report.id, report.project.as_str(), report.environment.as_str()), (liar.id, "shop", "prod"));
     assert_eq!((report.by.as_str(), report.trigger), ("mia", Trigger::Push));
-    assert!(report.live.is_none() && report.archives.is_empty());
+    let kept: Vec<_> = report.archives.iter().map(|archive| (archive.id.0, archive.release)).collect();
+    assert_eq!((report.live, kept), (None, vec![(own, None)]));
     assert!(liar.one::<bool>("select live is null from environment_guests").await, "nor when it is read");
     assert_eq!(liar.one::<String>("select by from deployments where id <> project_id").await, "mia");
     assert_eq!(liar.one::<String>("select trigger from deployments where id <> project_id").await, "push");

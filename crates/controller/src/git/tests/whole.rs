@@ -5,7 +5,7 @@ use std::process::Output;
 use std::sync::Arc;
 
 use corpus_api::keys::AddKey;
-use corpus_domain::{Environment, ProjectRole, UserId};
+use corpus_domain::{Door, Environment, ProjectRole, UserId};
 use corpus_git_server::testing::client::{WAIT_LIMIT, ended, git_command, run_git, said};
 use corpus_git_server::testing::guest::Guest;
 use corpus_git_server::{GitServer, Limits};
@@ -16,9 +16,10 @@ use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
+use crate::dns::{DnsProvider, Providers};
 use crate::nodes::testing::sshd::{new_host_key, start_as_guest, write};
 use crate::seal::SealKeys;
-use crate::store::audit;
+use crate::store::audit::{self, Reader};
 use crate::{Controller, Parts, Rules, Settings, SignIn};
 
 pub(super) struct Whole {
@@ -30,7 +31,7 @@ pub(super) struct Whole {
     pub stop: CancellationToken,
 }
 
-async fn open(db: &PgPool, folder: &Path) -> Controller {
+async fn open(db: &PgPool, folder: &Path, dns: Option<Arc<dyn DnsProvider>>) -> Controller {
     std::fs::write(folder.join("agent"), "no agent").unwrap();
     let settings = Settings {
         name: "test".to_owned(),
@@ -38,14 +39,19 @@ async fn open(db: &PgPool, folder: &Path) -> Controller {
         bridge: "lxcbr1".to_owned(),
         agent_binary: folder.join("agent"),
         image_folder: folder.to_owned(),
-        authority: "127.0.0.1:53".parse().unwrap(),
         salt_bundle: None,
+        hooks_folder: "/nonexistent".into(),
         git_url: Some("ssh://git@corpus.test:2222".to_owned()),
+        public_url: "https://corpus.test".to_owned(),
         surroundings: crate::Surroundings::default(),
         rules: Rules::default(),
+        audit_days: None,
+        certificates: crate::CertificateSettings::default(),
     };
     let seal = SealKeys::load_or_create(&folder.join("seal.key")).unwrap();
-    Controller::open(Parts { db: db.clone().into(), settings, dns: None, groups: None, seal }).await.unwrap()
+    let dns = dns.map(|dns| Providers::one(dns, ([127, 0, 0, 1], 53).into(), None)).unwrap_or_default();
+    let world = crate::dns::world::World::default();
+    Controller::open(Parts { db: db.clone().into(), settings, dns, world, groups: None, seal }).await.unwrap()
 }
 
 /// The git server of a controller, on a port of its own.
@@ -57,8 +63,13 @@ pub(crate) async fn serve(controller: &Controller) -> GitServer {
 
 impl Whole {
     pub async fn start(db: PgPool) -> Self {
+        Self::with(db, None).await
+    }
+
+    /// With this DNS server.
+    pub async fn with(db: PgPool, dns: Option<Arc<dyn DnsProvider>>) -> Self {
         let dir = tempfile::Builder::new().prefix("corpus-git-").tempdir().unwrap();
-        let controller = open(&db, dir.path()).await;
+        let controller = open(&db, dir.path(), dns).await;
         let key = controller.services.control_public_line.clone();
         let guest = tokio::task::spawn_blocking(move || Guest::of(start_as_guest(), &key)).await.unwrap();
         rows(&db, &guest).await;
@@ -92,27 +103,40 @@ impl Whole {
             roles: role.map(|role| ("shop".parse().unwrap(), role)).into_iter().collect(),
         };
         let id = self.controller.sign_in(who, "127.0.0.1").await.unwrap();
-        let key: PrivateKey = new_host_key();
-        write(&self.dir.path().join(login), &key.to_openssh(LineEnding::LF).unwrap(), 0o600);
         let principal = self.controller.principal(id).await.unwrap().unwrap();
-        let line = key.public_key().to_openssh().unwrap().parse().unwrap();
+        let line = self.new_key(login).parse().unwrap();
         self.controller.call(&principal, AddKey { line }, None).await.unwrap();
         id
     }
 
-    async fn push(&self, login: &str, path: &str) -> Output {
+    /// A key with which [`Self::push`] pushes as `login`: its public line.
+    pub fn new_key(&self, login: &str) -> String {
+        let key: PrivateKey = new_host_key();
+        write(&self.dir.path().join(login), &key.to_openssh(LineEnding::LF).unwrap(), 0o600);
+        key.public_key().to_openssh().unwrap()
+    }
+
+    pub async fn push(&self, login: &str, path: &str) -> Output {
+        self.push_ref(login, path, &["main"]).await
+    }
+
+    /// Pushes what these name of the working copy.
+    pub async fn push_ref(&self, login: &str, path: &str, refs: &[&str]) -> Output {
         let dir = self.dir.path().display();
         let ssh = format!(
             "ssh -F none -i {dir}/{login} -o UserKnownHostsFile={dir}/known_hosts -o IdentitiesOnly=yes \
              -o StrictHostKeyChecking=yes -o BatchMode=yes -o KexAlgorithms=curve25519-sha256"
         );
         let url = format!("{}/{path}", self.url);
-        let mut push = git_command(&["-C", self.copy().to_str().unwrap(), "push", &url, "main"]);
+        let copy = self.copy();
+        let words = ["-C", copy.to_str().unwrap(), "push", url.as_str()];
+        let words: Vec<&str> = words.into_iter().chain(refs.iter().copied()).collect();
+        let mut push = git_command(&words);
         push.env("GIT_SSH_COMMAND", ssh);
         ended(push).await
     }
 
-    async fn deployments(&self) -> Vec<(Uuid, String)> {
+    pub async fn deployments(&self) -> Vec<(Uuid, String)> {
         sqlx::query_as("select id, by from deployments").fetch_all(&self.db).await.unwrap()
     }
 }
@@ -167,9 +191,10 @@ async fn members_by_their_keys_and_roles(db: PgPool) {
     let pushed = whole.push("mia", "shop/prod").await;
     assert!(pushed.status.success(), "{}", said(&pushed));
     let asked = corpus_api::audit::ListAudit::default();
-    let page = audit::list(&mut whole.db.acquire().await.unwrap(), &asked, None, 50).await.unwrap();
-    let audited = &page.iter().find(|row| row.entry.action == "git.push").unwrap().entry;
-    assert_eq!((audited.actor.as_str(), audited.subject.as_str()), ("mia", "shop/prod"));
+    let page = audit::list(&mut whole.db.acquire().await.unwrap(), Reader::Ops, &asked, None, 50).await.unwrap();
+    let audited = page.iter().find(|row| row.action == "git.push").unwrap();
+    let by = (audited.actor.as_str(), audited.door, audited.subject.as_str(), audited.project.as_deref());
+    assert_eq!(by, ("mia", Some(Door::Git), "shop/prod", Some("shop")));
 
     let refused = whole.push("dan", "shop/prod").await;
     assert!(said(&refused).contains("you must be maintainer of shop"), "{}", said(&refused));
@@ -179,7 +204,7 @@ async fn members_by_their_keys_and_roles(db: PgPool) {
         assert!(said(&hidden).contains(nothing), "{path}: {}", said(&hidden));
     }
     let none = whole.push("mia", "shop/dev").await;
-    assert!(said(&none).contains("corpus: shop has no dev"), "{}", said(&none));
+    assert!(said(&none).contains("corpus: project shop has no dev"), "{}", said(&none));
 
     sqlx::query("update guests set state = 'stopped'").execute(&whole.db).await.unwrap();
     let stopped = whole.push("mia", "shop/prod").await;
@@ -225,7 +250,7 @@ async fn what_was_pushed_past_corpus_is_found_once(db: PgPool) {
     let id = Uuid::now_v7();
     std::fs::write(whole.guest.path("deployment"), id.to_string()).unwrap();
     // Two servers look; one of them reads the guests.
-    let other = open(&whole.db, whole.dir.path()).await;
+    let other = open(&whole.db, whole.dir.path(), None).await;
     for controller in [whole.controller.clone(), other] {
         let stop = whole.stop.clone();
         tokio::spawn(async move { controller.discover_deployments(stop).await });
@@ -251,7 +276,7 @@ async fn what_was_pushed_past_corpus_is_found_once(db: PgPool) {
 #[sqlx::test(migrations = "../../migrations")]
 async fn all_servers_of_a_database_show_one_key(db: PgPool) {
     let dir = tempfile::tempdir().unwrap();
-    let (one, two) = (open(&db, dir.path()).await, open(&db, dir.path()).await);
+    let (one, two) = (open(&db, dir.path(), None).await, open(&db, dir.path(), None).await);
     assert_eq!(one.git_host_fingerprint(), two.git_host_fingerprint());
     assert_ne!(one.git_host_fingerprint(), one.services.control_key.fingerprint());
     let sealed: Vec<u8> = sqlx::query_scalar("select private_sealed from git_host_keys").fetch_one(&db).await.unwrap();

@@ -11,6 +11,7 @@ use serde_json::json;
 use uuid::Uuid;
 
 use crate::Controller;
+use crate::events;
 use crate::readiness::{followers_run, is_ready, runs};
 use crate::sagas::deploy;
 use crate::store::deployments::{self, NewDeployment, Ordered};
@@ -105,7 +106,9 @@ impl Controller {
         let detail = json!({ "environment": environment, "number": number, "trigger": trigger, "deployment": id,
                              "source": ordered.source, "only": ordered.only });
         let job = self.queue(change, deploy::job(id, number, &on, &followers)).await?;
-        deployments::set_job(change.transaction().await?, id, job).await?;
+        let tx = change.transaction().await?;
+        deployments::set_job(tx, id, job).await?;
+        events::deployment_began(tx, id).await?;
         let accepted = DeploymentAccepted { deployment: id, job };
         Ok(Order { project: project.0, name: on.name, detail, accepted })
     }

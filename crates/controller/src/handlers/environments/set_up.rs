@@ -16,7 +16,7 @@ use crate::readiness::{is_ready, runs};
 use crate::sagas::{deploy, environment_configure, environment_set_up};
 use crate::store::deployments::{self, NewDeployment, Ordered};
 use crate::store::environments::{self, Placement};
-use crate::store::guests;
+use crate::store::{guests, not_created};
 
 impl Handle<SetUpEnvironment> for Controller {
     async fn handle(&self, mut change: Change<SetUpEnvironment>) -> Result<Committed<SetUpEnvironment>> {
@@ -42,6 +42,7 @@ impl Handle<SetUpEnvironment> for Controller {
         };
         inserted.map_err(|error| taken(error, &row.name, &row.project, environment))?;
         let on = environments::on_guest(tx, guest).await?.ok_or(Denied::NotFound)?;
+        not_created::set_up_again(tx, (project, environment), by).await?;
         let job = self.queue(&mut change, environment_set_up::job(&on)).await?;
         if let Some(leader) = &leader {
             self.join(&mut change, leader, &on).await?;
@@ -102,6 +103,6 @@ fn taken(error: sqlx::Error, guest: &GuestName, project: &ProjectName, environme
     };
     match rule.as_str() {
         "environment_guests_pkey" => Error::taken(error, "guest", format!("An environment stands on {guest} already.")),
-        _ => Error::taken(error, "environment", format!("{project} has its {environment} already.")),
+        _ => Error::taken(error, "environment", format!("project {project} has its {environment} already.")),
     }
 }

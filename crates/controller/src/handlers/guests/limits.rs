@@ -1,25 +1,37 @@
 //! How much a guest may take of its node: its limits, and its storage.
+//!
+//! What it gets more is promised to it with the request, and counted in its project's quota from then on.
 
 use corpus_api::guests::{EnlargeGuest, SetGuestLimits};
 use corpus_api::jobs::JobAccepted;
 use corpus_api::{Denied, Operation, Version, Write};
-use corpus_domain::{GuestId, Limits, Room, SizeProfile, processors};
+use corpus_domain::{GuestId, JobKind, Limits, QuotaOf, Room, SizeProfile, processors};
 use corpus_gate::audit::Entry;
 use corpus_gate::{Change, Committed, Error, Handle, Result};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{is_settled, row};
-use crate::Controller;
+use crate::quotas::More;
 use crate::sagas::{guest_enlarge, guest_limit};
 use crate::store::guests::{self, GuestRow};
 use crate::store::nodes;
 use crate::store::nodes::Node;
+use crate::{Controller, changed, quotas, store};
 
 impl Handle<EnlargeGuest> for Controller {
     async fn handle(&self, mut change: Change<EnlargeGuest>) -> Result<Committed<EnlargeGuest>> {
-        let (id, size) = (change.guest, change.size);
+        let (id, size, who) = (change.guest, change.size, change.who());
         let (guest, node) = hold(&mut change, id).await?;
         enlargeable(&guest, &node, size)?;
+        let tx = change.transaction().await?;
+        if guests::is_being(tx, id, JobKind::GuestEnlarge).await? {
+            let message = format!("{} is just being enlarged. Try again when that is done.", guest.name);
+            return Err(Error::Conflict(message));
+        }
+        let room = Room { storage: guest.storage_more(size), ..Room::default() };
+        let more = More { room, ..More::default() };
+        quotas::refuse(&quotas::now(tx, guest.project_id, more).await?, who.ops, |_| "size")?;
+        guests::promise_storage(tx, id, size).await?;
         let job = self.queue(&mut change, guest_enlarge::job(&guest, size)).await?;
         let entry = Entry::new("guest.enlarge", guest.name.as_str()).id(id.0);
         let detail = json!({ "from": guest.size, "to": size });
@@ -36,16 +48,19 @@ impl Handle<SetGuestLimits> for Controller {
         if to == guest.limits {
             return Err(Error::field("memory", "These are its limits already: change one of them."));
         }
-        if guests::is_being_limited(change.transaction().await?, id).await? {
+        if guests::is_being(change.transaction().await?, id, JobKind::GuestLimit).await? {
             let message = format!("The limits of {} are just being changed. Try again when that is done.", guest.name);
             return Err(Error::Conflict(message));
         }
         if change.version != Version::of(&guest.limits) {
-            return Err(Error::Changed);
+            return Err(changed::by_others(change.transaction().await?, "guest.limit", id.0, limited).await);
         }
         let most = guest.limits.most(to);
         promisable(&guest, &node, most)?;
-        guests::set_limits(change.transaction().await?, id, most).await?;
+        let more = More { room: more(&guest, most), ..More::default() };
+        let (who, tx) = (change.who(), change.transaction().await?);
+        quotas::refuse(&quotas::now(tx, guest.project_id, more).await?, who.ops, QuotaOf::as_str)?;
+        guests::set_limits(tx, id, most).await?;
         let job = self.queue(&mut change, guest_limit::job(&guest, to)).await?;
         let entry = Entry::new("guest.limit", guest.name.as_str()).id(id.0);
         let detail = json!({ "from": guest.limits, "to": to });
@@ -53,20 +68,38 @@ impl Handle<SetGuestLimits> for Controller {
     }
 }
 
-/// The guest and its node, which stay as they are read until the change is over.
+/// What a change of them was.
+fn limited(detail: &Value) -> Option<String> {
+    let (was, is): (Limits, Limits) = (changed::read(detail, "from")?, changed::read(detail, "to")?);
+    changed::parts([
+        ("memory", was.memory.to_string(), is.memory.to_string()),
+        ("CPU", was.cpu.to_string(), is.cpu.to_string()),
+        ("processes", was.processes.to_string(), is.processes.to_string()),
+        ("I/O weight", was.io_weight.to_string(), is.io_weight.to_string()),
+    ])
+}
+
+/// The guest and its node, which stay as they are read until the change is over; what its project takes is held too.
 async fn hold<O: Operation<Kind = Write>>(change: &mut Change<O>, id: GuestId) -> Result<(GuestRow, Node)> {
-    let on = row(change, id).await?.node_id;
+    let before = row(change, id).await?;
+    let (project, on) = (before.project_id, before.node_id);
     let tx = change.transaction().await?;
+    store::quotas::hold(tx, project).await?;
     nodes::lock(tx, on).await?;
     guests::hold(tx, id).await?;
     let node = nodes::get(tx, on).await?.ok_or(Denied::NotFound)?;
     Ok((row(change, id).await?, node))
 }
 
+/// What the guest gets more by these limits.
+fn more(guest: &GuestRow, most: Limits) -> Room {
+    let room = |limits| Room::of_guest(limits, guest.backing, guest.size);
+    room(most).without(room(guest.limits))
+}
+
 /// What the guest gets more must be free on its node; what it gets less needs no room.
 fn promisable(guest: &GuestRow, node: &Node, most: Limits) -> Result<()> {
-    let room = |limits| Room::of_guest(limits, guest.backing, guest.size);
-    let more = room(most).without(room(guest.limits));
+    let more = more(guest, most);
     let Some(free) = node.free() else { return Ok(()) };
     let refused = |field, has: String, needed: String| {
         let message = format!("{} has {has} free, and {needed} more are needed. Choose less.", node.address);

@@ -6,10 +6,10 @@ use corpus_domain::{GuestName, Room};
 use corpus_gate::{Error, Handle, Permit, Result};
 use sqlx::PgConnection;
 
-use super::request::{making, no_node, supported};
-use crate::Controller;
+use super::request::{making, more, no_node, quota_field, supported};
 use crate::store::nodes::Node;
 use crate::store::{guests, nodes, room};
+use crate::{Controller, quotas, store};
 
 impl Handle<PreviewGuest> for Controller {
     async fn handle(&self, permit: Permit<PreviewGuest>) -> Result<GuestPreview> {
@@ -18,11 +18,15 @@ impl Handle<PreviewGuest> for Controller {
         if let Some(name) = &permit.name {
             note(&mut wrong, self.may_have_name(&mut conn, &permit, name).await)?;
         }
-        let making = making(&permit.request(NAMELESS.parse()?))?;
+        let request = permit.request(NAMELESS.parse()?);
+        let making = making(&request)?;
         note(&mut wrong, supported(&making))?;
+        let quota = store::quotas::get(&mut conn, permit.project()?).await?.ok_or(Denied::NotFound)?;
+        let beyond = quotas::beyond(&quota, more(&request, making.needed));
+        note(&mut wrong, quotas::refuse(&beyond, permit.who().ops, quota_field))?;
         let node = note(&mut wrong, place(&mut conn, &permit, making.needed).await)?;
         let Room { memory, cpu_millis, storage } = making.needed;
-        Ok(GuestPreview { wrong, node, memory, cpu_millis, storage })
+        Ok(GuestPreview { wrong, node, memory, cpu_millis, storage, quota })
     }
 }
 
@@ -50,6 +54,10 @@ fn note<T>(wrong: &mut Vec<Wrong>, judged: Result<T>) -> Result<Option<T>> {
         Ok(good) => Ok(Some(good)),
         Err(Error::Field { field, message, .. }) => {
             wrong.push(Wrong::new(field, corpus_gate::sentence(&message)));
+            Ok(None)
+        }
+        Err(Error::Fields(all)) => {
+            wrong.extend(all);
             Ok(None)
         }
         Err(error) => Err(error),

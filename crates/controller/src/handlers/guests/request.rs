@@ -1,32 +1,38 @@
 //! Requesting a guest: everything that can be refused is refused here, at the form.
+//!
+//! What the project takes is held before the node, so that neither is taken twice, and nobody waits in a circle.
 
-use corpus_api::Denied;
 use corpus_api::guests::{GuestRequested, RequestGuest};
+use corpus_api::{Denied, Operation, Write};
 use corpus_domain::{
-    Backing, Driver, Environment, GuestId, ImageName, JobId, Limits, Mode, NodeState, Reachability, Room,
+    Backing, Driver, Environment, GuestId, ImageName, JobId, Limits, Mode, NodeId, NodeState, ProjectId, QuotaOf,
+    Reachability, Room,
 };
 use corpus_gate::audit::Entry;
 use corpus_gate::{Change, Committed, Error, Handle, Result};
 use serde_json::json;
 use uuid::Uuid;
 
+use super::super::previews::no_preview;
 use super::row;
-use crate::Controller;
+use crate::quotas::More;
 use crate::sagas::guest_create;
+use crate::store::guests::GuestRow;
 use crate::store::nodes::Node;
-use crate::store::{guests, nodes, room};
+use crate::store::{guests, nodes, not_created, room};
+use crate::{Controller, quotas};
 
 /// How often a node is chosen anew when others take its room meanwhile.
 const TRIES: u32 = 8;
 
 /// What a guest is made of, as asked or as is usual.
-pub(super) struct Making {
+pub(in crate::handlers) struct Making {
     driver: Driver,
     backing: Backing,
     mode: Mode,
     image: ImageName,
     limits: Limits,
-    pub(super) needed: Room,
+    pub(in crate::handlers) needed: Room,
 }
 
 impl Handle<RequestGuest> for Controller {
@@ -34,42 +40,94 @@ impl Handle<RequestGuest> for Controller {
         let (wanted, who, project) = (change.operation(), change.who(), change.project()?);
         let making = making(&wanted)?;
         supported(&making)?;
+        if who.robot.is_some() {
+            for_robots(&wanted)?;
+        }
+        no_preview(change.transaction().await?, project, "its one guest is made with it").await?;
         for name in wanted.names.iter() {
-            let free = self.is_nobody_elses(&mut change, project, name).await;
+            let free = self.is_nobody_elses(&mut change, project, (name, false)).await;
             free.map_err(|error| at_field(error, "names"))?;
         }
-        let node = pick_node(&mut change, making.needed).await?;
+        let node = pick_node(&mut change, &wanted, making.needed).await?;
         self.can_be_called(change.transaction().await?, &who, project, &wanted.name).await?;
         let id = GuestId(Uuid::now_v7());
         let sealed = wanted.password.as_ref().map(|password| self.services.seal_password(id, password.secret()));
         let sealed = sealed.transpose()?;
-        let new = guests::NewGuest {
-            id,
-            name: &wanted.name,
-            node: node.id,
-            project,
-            environment: wanted.environment,
-            driver: making.driver,
-            image: &making.image,
-            backing: making.backing,
-            size: wanted.size,
-            limits: making.limits,
-            mode: making.mode,
-            ip: wanted.ip,
-            mac: wanted.mac,
-            password_sealed: sealed.as_deref(),
-            autostart: wanted.autostart,
-            privileged: wanted.privileged.as_ref(),
-        };
-        let inserted = guests::insert(change.transaction().await?, &new, who.id).await;
-        inserted.map_err(|error| taken(error, &wanted))?;
+        insert(&mut change, &wanted, (id, project, node.id), &making, sealed.as_deref()).await?;
         let job = self.begin(&mut change, id, &node).await?;
+        if let Some(failed) = wanted.instead_of {
+            let (tx, about) = (change.transaction().await?, not_created::About::Guest(project));
+            not_created::dismiss(tx, failed, who.id, Some(about)).await?;
+        }
         let entry = Entry::new("guest.request", wanted.name.as_str()).id(id.0).detail(json!({ "node": node.address }));
         change.commit(entry, GuestRequested { guest: id, job }).await
     }
 }
 
+/// Keeps the guest's row.
+async fn insert<O: Operation<Kind = Write>>(
+    change: &mut Change<O>,
+    wanted: &RequestGuest,
+    (id, project, node): (GuestId, ProjectId, NodeId),
+    making: &Making,
+    password_sealed: Option<&[u8]>,
+) -> Result<()> {
+    let by = change.who().id;
+    let new = guests::NewGuest {
+        id,
+        name: &wanted.name,
+        node,
+        project,
+        environment: wanted.environment,
+        driver: making.driver,
+        image: &making.image,
+        backing: making.backing,
+        size: wanted.size,
+        limits: making.limits,
+        mode: making.mode,
+        ip: wanted.ip,
+        mac: wanted.mac,
+        password_sealed,
+        autostart: wanted.autostart,
+        privileged: wanted.privileged.as_ref(),
+    };
+    let inserted = guests::insert(change.transaction().await?, &new, by).await;
+    inserted.map_err(|error| taken(error, wanted))
+}
+
+/// A node for the guest of a preview, held until the change is over as what its project takes is.
+pub(in crate::handlers) async fn node_for<O: Operation<Kind = Write>>(
+    change: &mut Change<O>,
+    wanted: &RequestGuest,
+) -> Result<Node> {
+    let needed = making(wanted)?.needed;
+    pick_node(change, wanted, needed).await
+}
+
+/// A robot enters no guest, so it chooses no password of one; and what was not created is not its own to dismiss.
+fn for_robots(wanted: &RequestGuest) -> Result<()> {
+    let asked = [("password", wanted.password.is_some()), ("instead_of", wanted.instead_of.is_some())];
+    match asked.into_iter().find(|(_, asked)| *asked) {
+        Some((field, _)) => Err(Error::field(field, "This is not for robots.")),
+        None => Ok(()),
+    }
+}
+
 impl Controller {
+    /// Keeps the guest of a preview, and queues the job that makes it.
+    pub(in crate::handlers) async fn make_guest<O: Operation<Kind = Write>>(
+        &self,
+        change: &mut Change<O>,
+        wanted: &RequestGuest,
+        (preview, node): (ProjectId, NodeId),
+    ) -> Result<GuestRow> {
+        let id = GuestId(Uuid::now_v7());
+        insert(change, wanted, (id, preview, node), &making(wanted)?, None).await?;
+        let guest = row(change, id).await?;
+        self.queue(change, guest_create::job(&guest, wanted)).await?;
+        Ok(guest)
+    }
+
     /// Queues the job that makes the guest, and behind it those that attach its names.
     async fn begin(&self, change: &mut Change<RequestGuest>, id: GuestId, node: &Node) -> Result<JobId> {
         let wanted = change.operation();
@@ -78,9 +136,9 @@ impl Controller {
             change.note(Entry::new("guest.privilege", wanted.name.as_str()).id(id.0).detail(detail)).await?;
         }
         let guest = row(change, id).await?;
-        let job = self.queue(change, guest_create::job(&guest)).await?;
+        let job = self.queue(change, guest_create::job(&guest, &wanted)).await?;
         for name in wanted.names.iter() {
-            let attached = self.want_name(change, &guest, name).await;
+            let attached = self.want_name(change, (&guest, None), (name, false)).await;
             let (attached, _) = attached.map_err(|error| at_field(error, "names"))?;
             let entry = Entry::new("name.attach", name.as_str()).id(attached.0);
             change.note(entry.detail(json!({ "guest": guest.name }))).await?;
@@ -89,7 +147,7 @@ impl Controller {
     }
 }
 
-pub(super) fn making(wanted: &RequestGuest) -> Result<Making> {
+pub(in crate::handlers) fn making(wanted: &RequestGuest) -> Result<Making> {
     let (limits, backing) = (wanted.limits().over(wanted.size.limits()), wanted.backing.unwrap_or(Backing::Overlayfs));
     Ok(Making {
         driver: wanted.driver.unwrap_or(Driver::Lxc),
@@ -102,14 +160,19 @@ pub(super) fn making(wanted: &RequestGuest) -> Result<Making> {
 }
 
 /// The node asked for, or of those that take guests of the environment the one with the most room, held
-/// until the change is over. Between the choice and the lock another request may have taken the room:
-/// then the choice is made again.
-async fn pick_node(change: &mut Change<RequestGuest>, needed: Room) -> Result<Node> {
-    let wanted = change.operation();
+/// until the change is over, as what the project takes is. Between the choice and the lock another request may
+/// have taken the room: then the choice is made again.
+async fn pick_node<O: Operation<Kind = Write>>(
+    change: &mut Change<O>,
+    wanted: &RequestGuest,
+    needed: Room,
+) -> Result<Node> {
+    let (project, more) = (change.project()?, more(wanted, needed));
     for _ in 0..TRIES {
+        quotas::take(change, project, more, quota_field).await?;
         let tx = change.transaction().await?;
         let Some(id) = room::pick(tx, wanted.environment, wanted.node, needed).await? else {
-            return Err(no_node(&nodes::list(tx, wanted.node).await?, &wanted, needed));
+            return Err(no_node(&nodes::list(tx, wanted.node).await?, wanted, needed));
         };
         nodes::lock(tx, id).await?;
         if room::pick(tx, wanted.environment, Some(id), needed).await?.is_none() {
@@ -126,8 +189,25 @@ async fn pick_node(change: &mut Change<RequestGuest>, needed: Room) -> Result<No
     Err(Error::Conflict("Many guests are being requested at once. Try again.".to_owned()))
 }
 
+/// What the request takes of its project's quota.
+pub(in crate::handlers) fn more(wanted: &RequestGuest, needed: Room) -> More {
+    More { guests: 1, room: needed, names: wanted.names.len().try_into().unwrap_or(u64::MAX), ports: 0 }
+}
+
+/// The field of the request that says how much it takes.
+pub(super) const fn quota_field(of: QuotaOf) -> &'static str {
+    match of {
+        QuotaOf::Guests => "project",
+        QuotaOf::Memory => "memory",
+        QuotaOf::Cpu => "cpu",
+        QuotaOf::Storage => "size",
+        QuotaOf::Names => "names",
+        QuotaOf::Ports => "ports",
+    }
+}
+
 /// What this release can make; the rest of the design's words are known and refused.
-pub(super) fn supported(wanted: &Making) -> Result<()> {
+pub(in crate::handlers) fn supported(wanted: &Making) -> Result<()> {
     if wanted.driver != Driver::Lxc {
         return Err(Error::field("driver", "Only lxc guests can be made so far."));
     }

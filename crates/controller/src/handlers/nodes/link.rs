@@ -17,7 +17,7 @@ use super::held;
 use crate::Controller;
 use crate::nodes::{Credential, NodeEndpoint, NodeError, authorize, connect, probe_host_key};
 use crate::sagas::node_link;
-use crate::store::nodes;
+use crate::store::{nodes, not_created};
 
 /// How long a person at a form waits for a host.
 const AT_THE_FORM: Duration = Duration::from_secs(8);
@@ -64,7 +64,11 @@ impl Handle<LinkNode> for Controller {
         };
         let inserted = nodes::insert(change.transaction().await?, &row, by).await;
         inserted.map_err(|error| at_once(error, &endpoint))?;
-        let job = self.queue(&mut change, node_link::job(endpoint.id, &endpoint.address, key_installed)).await?;
+        let job = self.queue(&mut change, node_link::job(endpoint.id, &wanted, key_installed)).await?;
+        if let Some(failed) = wanted.instead_of {
+            let tx = change.transaction().await?;
+            not_created::dismiss(tx, failed, by, Some(not_created::About::Node)).await?;
+        }
         let detail = json!({ "fingerprint": endpoint.pinned_host_key.seen().fingerprint, "user": endpoint.user });
         let subject = endpoint.address.to_string();
         let entry = Entry::new("node.link", &subject).id(endpoint.id.0).detail(detail);

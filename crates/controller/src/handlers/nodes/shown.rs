@@ -21,6 +21,7 @@ pub(super) fn tell_less(row: &mut nodes::Node) {
 pub(super) fn whole(line: NodeLine, row: nodes::Node, guests: &HashMap<GuestName, GuestId>) -> Node {
     Node {
         line,
+        dns_name: None,
         ssh_port: row.ssh_port,
         ssh_user: row.ssh_user,
         fingerprint: row.fingerprint,

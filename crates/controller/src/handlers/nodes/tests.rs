@@ -127,6 +127,7 @@ fn link(address: &str) -> LinkNode {
         password: None,
         environments: vec![corpus_domain::Environment::Dev].try_into().unwrap(),
         network: None,
+        instead_of: None,
     }
 }
 

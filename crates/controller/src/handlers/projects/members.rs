@@ -9,9 +9,11 @@ use corpus_gate::{Change, Committed, Error, Handle, Permit, Result};
 use serde_json::json;
 use sqlx::PgTransaction;
 
+use super::super::previews::no_preview;
 use super::super::{after, lines, page};
 use crate::Controller;
-use crate::store::{keys, projects, projects_shown};
+use crate::store::undoes::{About, NewUndo, Reverse};
+use crate::store::{keys, projects, projects_shown, undoes};
 
 /// The list, for its cursors.
 const LIST: &str = "members by login";
@@ -30,7 +32,7 @@ impl Handle<ListMembers> for Controller {
 impl Handle<SetMember> for Controller {
     async fn handle(&self, mut change: Change<SetMember>) -> Result<Committed<SetMember>> {
         let (id, login, role) = (change.project()?, change.login.clone(), change.role);
-        let name = self.change_role(&mut change, &login, Some(role)).await?;
+        let (name, _) = self.change_role(&mut change, &login, Some(role)).await?;
         let found = projects_shown::members(change.transaction().await?, id, Some(&login), None, 1).await?;
         let (_, member) = found.into_iter().next().ok_or(Denied::NotFound)?;
         let detail = json!({ "member": login, "role": Some(role) });
@@ -41,7 +43,18 @@ impl Handle<SetMember> for Controller {
 impl Handle<RemoveMember> for Controller {
     async fn handle(&self, mut change: Change<RemoveMember>) -> Result<Committed<RemoveMember>> {
         let (id, login) = (change.project()?, change.login.clone());
-        let name = self.change_role(&mut change, &login, None).await?;
+        let (name, former) = self.change_role(&mut change, &login, None).await?;
+        if let Some(role) = former {
+            let by = change.who().id;
+            let undo = NewUndo {
+                about: About { project: Some(id), ..About::default() },
+                subject: login.as_str(),
+                said: format!("{login} was removed from {name}."),
+                reverse: Reverse::Member { project: name.clone(), login: login.clone(), role },
+                path: format!("/projects/{name}"),
+            };
+            undoes::keep(change.transaction().await?, by, &undo).await?;
+        }
         let entry = Entry::new("project.member", name.as_str()).id(id.0);
         let entry = entry.detail(json!({ "member": login, "role": None::<ProjectRole> }));
         change.commit(entry, MemberRemoved { project: name.clone(), login }).await
@@ -49,36 +62,54 @@ impl Handle<RemoveMember> for Controller {
 }
 
 impl Controller {
-    /// Gives a member a role in the project, or takes what was given here; tells the project's name.
+    /// Gives a member the role again that was taken, unless somebody gave them one meanwhile.
+    pub(in crate::handlers) async fn give_back(&self, mut change: Change<SetMember>) -> Result<Committed<SetMember>> {
+        let (project, login) = (change.project()?, change.login.clone());
+        let tx = change.transaction().await?;
+        let name = projects::hold(tx, project).await?.ok_or(Denied::NotFound)?;
+        if let Some(user) = projects::hold_member(tx, &login).await?
+            && let (_, Some(role)) = projects::roles_of(tx, project, user).await?
+        {
+            return Err(Error::Conflict(format!("{login} was made {role} of {name} meanwhile.")));
+        }
+        Handle::<SetMember>::handle(self, change).await
+    }
+
+    /// Gives a member a role in the project, or takes what was given here; tells the project's name, and what was
+    /// given here before.
     async fn change_role<O: Operation<Kind = Write>>(
         &self,
         change: &mut Change<O>,
         login: &UserName,
         role: Option<ProjectRole>,
-    ) -> Result<ProjectName> {
+    ) -> Result<(ProjectName, Option<ProjectRole>)> {
         let (project, who) = (change.project()?, change.who());
         let tx = change.transaction().await?;
+        no_preview(tx, project, "its members are those of that project").await?;
         let name = projects::hold(tx, project).await?.ok_or(Denied::NotFound)?;
         let user = projects::hold_member(tx, login).await?.ok_or_else(|| {
             Error::field("login", format!("Nobody named {login} has signed in yet; ask them to do so first."))
         })?;
         let before = keys::guests_of_user(tx, user).await?;
-        set_role(tx, project, (user, login), role).await?;
+        let former = set_role(tx, project, (user, login), role).await?;
         if !who.ops && !projects::has_maintainer(tx, project).await? {
-            return Err(Error::field("role", format!("{name} needs a maintainer; make somebody else one first.")));
+            return Err(Error::field(
+                "role",
+                format!("project {name} needs a maintainer; make somebody else one first."),
+            ));
         }
         self.keys_follow(tx, user, &before).await?;
-        Ok(name)
+        Ok((name, former))
     }
 }
 
-/// A role that is given here must be more than the directory's, which counts anyway.
+/// A role that is given here must be more than the directory's, which counts anyway. Tells what was given before.
 async fn set_role(
     tx: &mut PgTransaction<'_>,
     project: ProjectId,
     (user, login): (UserId, &UserName),
     role: Option<ProjectRole>,
-) -> Result<()> {
+) -> Result<Option<ProjectRole>> {
     let (of_directory, of_corpus) = projects::roles_of(tx, project, user).await?;
     match (role, of_directory) {
         (None, Some(given)) if of_corpus.is_none() => {
@@ -94,5 +125,6 @@ async fn set_role(
         }
         _ => {}
     }
-    Ok(projects::set_role(tx, project, user, role).await?)
+    projects::set_role(tx, project, user, role).await?;
+    Ok(of_corpus)
 }

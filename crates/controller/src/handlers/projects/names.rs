@@ -1,7 +1,6 @@
 //! Which names projects get: one that the directory's groups are for would give and get roles that nobody
 //! meant, to one that a destroyed project had people still push their code, and some are words of Corpus.
 
-use corpus_api::projects::CreateProject;
 use corpus_domain::ProjectName;
 use corpus_gate::{Change, Error, Result};
 
@@ -45,10 +44,16 @@ const WORDS: [&str; 28] = [
 
 impl Controller {
     /// Refuses a name that is nobody's, or that only operators may give to a project.
-    pub(super) async fn may_be_called(&self, change: &Change<CreateProject>, name: &ProjectName) -> Result<()> {
+    pub(in crate::handlers) async fn may_be_called<O>(&self, change: &Change<O>, name: &ProjectName) -> Result<()> {
         let ops = change.who().ops;
         if PATHS.contains(&name.as_str()) || (!ops && WORDS.contains(&name.as_str())) {
             return Err(Error::field("name", format!("{name} is a word of Corpus itself, choose another")));
+        }
+        if name.as_str().contains("--") {
+            return Err(Error::field(
+                "name",
+                "Two hyphens in a row stand in the names of previews only, choose another",
+            ));
         }
         if ops {
             return Ok(());

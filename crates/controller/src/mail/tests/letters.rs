@@ -1,12 +1,15 @@
 //! What letters say, whatever others wrote.
 
-use corpus_domain::{DeploymentState, Environment};
+use chrono::DateTime;
+use corpus_domain::{DeploymentState, DnsNameId, Environment, Grant, GuestId, JobId, NodeId, RequestId, RequestState};
 use proptest::prelude::*;
-use secrecy::SecretString;
 use url::Url;
 use uuid::Uuid;
 
-use crate::mail::{DeploymentLetter, KeyLetter, Letter, Mailer, PlatformLetter};
+use crate::mail::{
+    AwayLetter, CertificateLetter, DeploymentLetter, Group, GuestLetter, JobLetter, KeyLetter, Letter, Mailer,
+    NodeLetter, PlatformLetter, Relay, RequestLetter, TokenLetter, bundle,
+};
 
 fn pages() -> Url {
     "https://corpus.example.org".parse().unwrap()
@@ -87,8 +90,8 @@ fn it_works_again() {
 
 /// The header lines of the message as it goes to the relay, with continuations joined.
 fn headers(letter: &Letter, to: &str) -> Vec<String> {
-    let mailer = Mailer::new(&SecretString::from("smtp://127.0.0.1"), "corpus@example.org", &pages()).unwrap();
-    let message = mailer.message(Uuid::nil(), to, letter).unwrap().formatted();
+    let mailer = Mailer::new(&Relay::of("smtp://127.0.0.1"), "corpus@example.org", &pages()).unwrap();
+    let message = mailer.message(Uuid::nil(), to, &letter.mail(&pages())).unwrap().formatted();
     let text = String::from_utf8(message).unwrap();
     let (head, _) = text.split_once("\r\n\r\n").unwrap();
     head.replace("\r\n ", " ").split("\r\n").map(str::to_owned).collect()
@@ -110,13 +113,13 @@ fn the_headers() {
 
 #[test]
 fn an_address_that_is_none_gets_nothing() {
-    let mailer = Mailer::new(&SecretString::from("smtp://127.0.0.1"), "corpus@example.org", &pages()).unwrap();
+    let mailer = Mailer::new(&Relay::of("smtp://127.0.0.1"), "corpus@example.org", &pages()).unwrap();
     for address in
         ["", "mia", "mia@example.org\r\nBcc: all@example.org", "mia@example.org, tom@example.org", "Mia <m@x>"]
     {
-        assert!(mailer.message(Uuid::nil(), address, &Letter::Failed(failed())).is_err(), "{address:?}");
+        assert!(mailer.message(Uuid::nil(), address, &Letter::Failed(failed()).mail(&pages())).is_err(), "{address:?}");
     }
-    let relay = Mailer::new(&SecretString::from("http://u:s3cret@h"), "corpus@example.org", &pages());
+    let relay = Mailer::new(&Relay::of("http://u:s3cret@h"), "corpus@example.org", &pages());
     let error = relay.err().unwrap();
     assert!(!format!("{error} {error:?}").contains("s3cret"));
 }
@@ -153,4 +156,112 @@ fn a_key_has_moved() {
     assert_eq!(mail.subject, "An SSH key of yours is another account's now");
     assert!(mail.text.contains("\n  ED25519 SHA256:uNiVztksCsDhcc0u9e8BrrJXVGDI5N6cSzGCRBXbgSU\n"), "{}", mail.text);
     assert!(mail.text.contains("https://corpus.example.org/keys\n"), "{}", mail.text);
+}
+
+fn guest() -> GuestLetter {
+    GuestLetter {
+        guest: GuestId(Uuid::nil()),
+        name: "www.shop.example.org".parse().unwrap(),
+        project: "shop".parse().unwrap(),
+        environment: Environment::Prod,
+        ssh: Some("ssh -p 40001 sysadmin@node-01.example.net".to_owned()),
+        git: Some("ssh://git@corpus.example.org:2222".to_owned()),
+        hosts: vec!["www.shop.example.org".to_owned()],
+        pushed_to: true,
+    }
+}
+
+fn job() -> JobLetter {
+    let reason = Some("the disk is full".to_owned());
+    JobLetter { job: JobId(Uuid::nil()), title: "Create guest www on node-01".to_owned(), reason, stalled: None }
+}
+
+fn away() -> AwayLetter {
+    AwayLetter {
+        node: NodeId(Uuid::nil()),
+        address: "node-01.example.net".parse().unwrap(),
+        since: DateTime::UNIX_EPOCH,
+        reason: Some("no route to host".to_owned()),
+        is_host_key: false,
+        guests: 12,
+    }
+}
+
+/// One of each, so that no kind is forgotten here.
+fn request(state: RequestState) -> RequestLetter {
+    let (title, asker) = ("Guest www.example.org".to_owned(), "mia".to_owned());
+    let reason = Some("There is no room before Monday.".to_owned());
+    RequestLetter { request: RequestId(Uuid::nil()), title, asker, state, reason }
+}
+
+fn certificate(is_brought: bool) -> CertificateLetter {
+    CertificateLetter {
+        id: DnsNameId(Uuid::nil()),
+        name: "shop.example.org".to_owned(),
+        ends_at: is_brought.then_some(DateTime::UNIX_EPOCH),
+        is_brought,
+        problem: (!is_brought).then(|| "the directory can't be reached; it is tried again".to_owned()),
+    }
+}
+
+fn one_of_each() -> Vec<Letter> {
+    let address = "node-01.example.net".parse().unwrap();
+    let environments = vec![Environment::Dev, Environment::Prod];
+    let room = Some("12 GiB of memory".to_owned());
+    let node = NodeLetter { node: NodeId(Uuid::nil()), address, environments, slots: 7, room };
+    let token =
+        TokenLetter { name: "Jenkins".to_owned(), scope: Grant::Deploy, ends_at: DateTime::UNIX_EPOCH, used_at: None };
+    let key = KeyLetter { fingerprint: "SHA256:x".to_owned(), algorithm: "ED25519".to_owned() };
+    vec![
+        Letter::PlatformReady(ready()),
+        Letter::Failed(failed()),
+        Letter::Recovered(failed()),
+        Letter::KeyMoved(key),
+        Letter::GuestReady(guest()),
+        Letter::NodeReady(node),
+        Letter::NodeAway(away()),
+        Letter::NodeBack(away()),
+        Letter::JobFailed(job()),
+        Letter::JobStuck(job()),
+        Letter::TokenEnds(token),
+        Letter::RequestMade(request(RequestState::Open)),
+        Letter::RequestDecided(request(RequestState::Refused)),
+        Letter::CertificateEnds(certificate(true)),
+        Letter::CertificateFails(certificate(false)),
+    ]
+}
+
+#[test]
+fn what_a_member_waits_for() {
+    let letters = one_of_each().into_iter().map(|letter| letter.mail(&pages()));
+    let told: Vec<String> = letters.map(|mail| format!("{}\n\n{}", mail.subject, mail.text)).collect();
+    insta::assert_snapshot!(told.join("\n=====\n"));
+}
+
+#[test]
+fn several_are_one_letter() {
+    let mut groups: Vec<Group> =
+        one_of_each().into_iter().map(|letter| Group { first: vec![letter], count: 1 }).collect();
+    groups[4] = Group { first: vec![Letter::GuestReady(guest()); 2], count: 200 };
+    let mail = bundle::mail(&groups, &pages()).unwrap();
+    insta::assert_snapshot!(format!("{}\n\n{}", mail.subject, mail.text));
+    assert_eq!(bundle::mail(&groups[..1], &pages()).unwrap(), Letter::PlatformReady(ready()).mail(&pages()));
+    assert_eq!(bundle::mail(&[], &pages()), None);
+}
+
+#[test]
+fn without_names_or_a_repository_a_guest_is_ready_all_the_same() {
+    let letter = Letter::GuestReady(GuestLetter { hosts: Vec::new(), pushed_to: false, ..guest() });
+    let text = letter.mail(&pages()).text;
+    assert!(text.contains("ssh -p 40001") && !text.contains("git@") && !text.contains("Web:"), "{text}");
+}
+
+/// What is kept is read by a later release, and a choice exists for all that one may choose.
+#[test]
+fn each_letter_is_read_as_it_was_kept() {
+    for letter in one_of_each() {
+        let kept = serde_json::to_value(&letter).unwrap();
+        assert_eq!(serde_json::from_value::<Letter>(kept).unwrap(), letter);
+        assert_eq!(letter.kind().is_none(), matches!(letter, Letter::KeyMoved(_)), "{letter:?}");
+    }
 }

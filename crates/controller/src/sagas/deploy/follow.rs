@@ -7,17 +7,18 @@
 use std::time::Duration;
 
 use chrono::Utc;
-use corpus_domain::{Bytes, DeploymentState};
-use corpus_protocol::{Answer, Event, Report, Request};
+use corpus_domain::{Bytes, DeploymentState, HookSide, Phase};
+use corpus_protocol::{Answer, Event, Report, Request, Turn};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
 
 use super::journal::{Journal, verdict};
 use super::{Ctx, FOLLOW_LIMIT, Part, give_up, progress, room};
+use crate::events;
 use crate::jobs::{StepError, Waiting};
-use crate::mail;
 use crate::nodes::{Call, GuestEndpoint, NodeError};
 use crate::sagas::guest_calls::{endpoint, find_placement};
+use crate::sagas::{balance, hooks};
 use crate::store::deployment_log::{self, LogSize, NewLine};
 use crate::store::deployments::{self, Advance};
 use crate::store::environments::{self, ProjectReading};
@@ -167,6 +168,8 @@ struct Watch<'a> {
     is_new: bool,
     heard: bool,
     needs_room: Option<Bytes>,
+    leaves: Option<Turn>,
+    phase: Option<(Phase, HookSide)>,
     waiting: Option<Waiting>,
 }
 
@@ -189,6 +192,8 @@ impl<'a> Watch<'a> {
             is_new: false,
             heard: false,
             needs_room: None,
+            leaves: None,
+            phase: None,
             waiting: None,
         }
     }
@@ -223,6 +228,8 @@ impl<'a> Watch<'a> {
                         // Read again after the line was cut, it would make the storage grow twice.
                         self.write().await?;
                     }
+                    self.leave().await?;
+                    self.hooks().await?;
                     if self.has_come() {
                         self.write().await?;
                         return Ok(Ok(()));
@@ -237,6 +244,7 @@ impl<'a> Watch<'a> {
         };
         while let Ok(event) = told.try_recv() {
             self.take(event);
+            self.hooks().await?;
         }
         let outcome = answered.map(|answer| {
             // The journal told it already, most times.
@@ -260,6 +268,26 @@ impl<'a> Watch<'a> {
         }
     }
 
+    /// The guest waits until it is out of the balance.
+    async fn leave(&mut self) -> Result<(), StepError> {
+        let Some(turn) = self.leaves.take() else { return Ok(()) };
+        let Part { deployment, on } = self.part;
+        let known = progress(self.ctx, *deployment).await?;
+        Box::pin(balance::leave_for_deployment(self.ctx, on, *deployment, turn, known.number)).await?;
+        // Read again after the line was cut, it would leave once more.
+        self.write().await
+    }
+
+    /// Runs the hooks of the phase that was just told of.
+    async fn hooks(&mut self) -> Result<(), StepError> {
+        let Some(told) = self.phase.take() else { return Ok(()) };
+        if Box::pin(hooks::of_phase(self.ctx, &self.part.on, self.part.deployment, told)).await? {
+            // Read again after the line was cut, it would run them twice.
+            self.write().await?;
+        }
+        Ok(())
+    }
+
     fn take(&mut self, event: Event) {
         self.heard = true;
         let Event::Deployment { next, entry } = event else { return self.ctx.report(&event) };
@@ -273,6 +301,8 @@ impl<'a> Watch<'a> {
         self.is_new |= news.is_kept;
         self.lines.extend(news.line);
         self.needs_room = news.needs_room;
+        self.leaves = news.leaves;
+        self.phase = news.phase;
         for line in &news.refused {
             self.ctx.log(line);
         }
@@ -312,7 +342,7 @@ impl<'a> Watch<'a> {
             let reading =
                 ProjectReading { live: report.live.clone(), archives: report.archives.clone(), configuration: None };
             environments::observe(&mut tx, part.on.guest, &reading).await?;
-            mail::deployment_ended(&mut tx, part.deployment).await?;
+            events::deployment_ended(&mut tx, part.deployment).await?;
         }
         tx.commit().await?;
         self.lines.clear();

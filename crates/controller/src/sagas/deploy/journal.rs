@@ -6,8 +6,8 @@
 use std::collections::BTreeSet;
 
 use chrono::Utc;
-use corpus_domain::{Bytes, DeploymentId, DeploymentState, GuestName, Outcome, Phase, ProjectName, Trigger};
-use corpus_protocol::{DeploymentEvent, Entry, PhaseReport, Proof, RecipeReport, Report, Stream};
+use corpus_domain::{Bytes, DeploymentId, DeploymentState, GuestName, HookSide, Outcome, Phase, ProjectName, Trigger};
+use corpus_protocol::{DeploymentEvent, Entry, PhaseReport, Proof, RecipeReport, Report, Stream, Turn};
 use serde::Serialize;
 
 use super::belief::Known;
@@ -22,8 +22,12 @@ const LOG_BYTES: u64 = 32 << 20;
 const NOTES: u32 = 1_000;
 /// Bytes of what is kept of recipes and checks while it runs: written again with every batch of lines.
 const DETAILS: usize = 512 << 10;
+/// How often hooks hear of phases; a deployment has nine, told twice each, and again when the guest began anew.
+const PHASES: u32 = 100;
 /// How often more storage is asked for: an archive is made once, and again when the guest began anew.
 const ROOMS: u32 = 3;
+/// How often a guest leaves the balance: once on the way forward and once back, and again when it began anew.
+const LEAVINGS: u32 = 4;
 
 /// How far a deployment has come, by the lines of its journal so far.
 #[derive(Debug, Clone)]
@@ -42,6 +46,8 @@ pub struct Journal {
     details: usize,
     notes: u32,
     rooms: u32,
+    leavings: u32,
+    phases: u32,
     refused: BTreeSet<String>,
 }
 
@@ -56,6 +62,10 @@ pub struct News {
     pub note: Option<String>,
     /// How much more storage the guest needs.
     pub needs_room: Option<Bytes>,
+    /// That the guest is to leave the balance, which it waits for.
+    pub leaves: Option<Turn>,
+    /// The phase that begins or ended well, on that side of it.
+    pub phase: Option<(Phase, HookSide)>,
     /// What the guest told that is not believed, or not kept: for the log of the job.
     pub refused: Vec<String>,
 }
@@ -94,7 +104,8 @@ impl Journal {
         let report = progress.report.clone().unwrap_or_else(begin);
         let (known, details) = (Known::of(id, project, guest, progress), weight(&report));
         let (lines, is_over, refused) = (progress.lines, progress.is_final, BTreeSet::new());
-        Self { report, lines, is_over, waits_for: None, known, log, details, notes: 0, rooms: 0, refused }
+        let (notes, rooms, leavings, phases) = (0, 0, 0, 0);
+        Self { report, lines, is_over, waits_for: None, known, log, details, notes, rooms, leavings, phases, refused }
     }
 
     /// Whether it could go live, and waits for the decision.
@@ -126,6 +137,7 @@ impl Journal {
                     report.state = DeploymentState::RollingBack;
                 }
                 report.phases.retain(|one| one.phase != phase);
+                news.phase = Some((phase, HookSide::Before));
                 let (outcome, recipes) = (Outcome::Skipped, Vec::new());
                 report.phases.push(PhaseReport { phase, outcome, began_ms: Some(at), elapsed_ms: 0, recipes });
             }
@@ -144,11 +156,16 @@ impl Journal {
             DeploymentEvent::PhaseEnded { phase, outcome, elapsed_ms } => {
                 let ended = of_phase(report, phase);
                 (ended.outcome, ended.elapsed_ms) = (outcome, elapsed_ms);
+                news.phase = (outcome == Outcome::Done).then_some((phase, HookSide::After));
                 news.note = (outcome != Outcome::Skipped).then(|| format!("{phase}: {outcome} in {elapsed_ms} ms"));
             }
             DeploymentEvent::NeedsRoom { bytes } => {
                 self.rooms += 1;
                 news.needs_room = (self.rooms <= ROOMS).then_some(Bytes(bytes));
+            }
+            DeploymentEvent::LeavesBalance { turn } => {
+                self.leavings += 1;
+                news.leaves = (self.leavings <= LEAVINGS).then_some(turn);
             }
             DeploymentEvent::Ended { report: whole } => news.refused = self.end(*whole),
         }
@@ -209,6 +226,10 @@ impl Journal {
     /// The job's log hears each refusal once, and is not filled by notes.
     fn said_once(&mut self, news: &mut News) {
         news.refused.retain(|line| self.refused.insert(line.clone()));
+        self.phases = self.phases.saturating_add(u32::from(news.phase.is_some()));
+        if self.phases > PHASES {
+            news.phase = None;
+        }
         self.notes = self.notes.saturating_add(u32::from(news.note.is_some()));
         if self.notes > NOTES {
             news.note = None;
@@ -356,6 +377,20 @@ mod tests {
         assert_eq!(take(&mut journal, ended).note.as_deref(), Some("install: failed in 9 ms"));
         take(&mut journal, DeploymentEvent::PhaseBegun { phase: Phase::Rollback });
         assert_eq!(journal.report.state, DeploymentState::RollingBack);
+    }
+
+    #[test]
+    fn hooks_hear_of_a_phase_that_begins_and_of_one_that_ended_well() {
+        let mut journal = started();
+        let begun = take(&mut journal, DeploymentEvent::PhaseBegun { phase: Phase::Install });
+        assert_eq!(begun.phase, Some((Phase::Install, HookSide::Before)));
+        let mut ended = |outcome| {
+            take(&mut journal, DeploymentEvent::PhaseEnded { phase: Phase::Install, outcome, elapsed_ms: 1 }).phase
+        };
+        assert_eq!(ended(Outcome::Done), Some((Phase::Install, HookSide::After)));
+        assert_eq!((ended(Outcome::Failed), ended(Outcome::Skipped)), (None, None));
+        let told = (0..PHASES * 2).filter_map(|_| ended(Outcome::Done)).count();
+        assert_eq!(told, usize::try_from(PHASES).unwrap() - 2, "a guest can't have hooks run without end");
     }
 
     #[test]

@@ -2,21 +2,24 @@
 //!
 //! The guest waits a while for it and then goes on without: so nothing here fails a deployment. How
 //! much it needs is its own word, and its node's disk is shared with others: it grows as far as the
-//! environment's maintainers let it (`storage_limit` of its settings), and no further by itself.
+//! environment's maintainers let it (`storage_limit` of its settings), within its project's quota, and no further
+//! by itself.
 
 use std::time::Duration;
 
-use corpus_domain::{Bytes, SizeProfile};
+use corpus_domain::{Bytes, Door, JobKind, Room, SizeProfile};
 use corpus_protocol::Request;
 use serde_json::json;
 
 use super::Ctx;
 use crate::jobs::StepError;
-use crate::project_settings;
+use crate::quotas::More;
 use crate::sagas::guest_calls::{On, placement};
 use crate::sagas::node_calls::ask_once;
+use crate::store::audit::{self, Author};
 use crate::store::guests::GuestRow;
-use crate::store::{audit, guests, nodes};
+use crate::store::{guests, nodes};
+use crate::{project_settings, quotas, store};
 
 /// Longer than the guest waits there is no use in trying.
 const LIMIT: Duration = Duration::from_secs(40);
@@ -26,7 +29,6 @@ pub async fn make(ctx: &Ctx, on: &On, missing: Bytes) -> Result<(), StepError> {
     let placement = placement(ctx, on).await?;
     let mut conn = ctx.services().db.acquire().await?;
     let guest = guests::get(&mut conn, on.guest).await?;
-    let node = nodes::get(&mut conn, on.node).await?;
     drop(conn);
     let Some(guest) = guest.filter(|guest| guest.backing.has_size()) else { return Ok(()) };
     let limit = project_settings::storage_limit(&placement.settings);
@@ -40,7 +42,7 @@ pub async fn make(ctx: &Ctx, on: &On, missing: Bytes) -> Result<(), StepError> {
         ));
         return Ok(());
     };
-    if let Some(refused) = node.and_then(|node| guest.storage_free(&node, size).err()) {
+    if let Some(refused) = promise(ctx, &guest, size).await? {
         ctx.log(format!("{} needs {} more storage: refused, since {refused}", guest.name, missing.gib()));
         return Ok(());
     }
@@ -50,9 +52,39 @@ pub async fn make(ctx: &Ctx, on: &On, missing: Bytes) -> Result<(), StepError> {
         Ok(_) => keep(ctx, on, &guest, size).await,
         Err(error) => {
             ctx.log(format!("it did not get it: {error}"));
-            Ok(())
+            take_back(ctx, &guest).await
         }
     }
+}
+
+/// Promises the guest its next size, as a maintainer's request would: else why not.
+async fn promise(ctx: &Ctx, guest: &GuestRow, size: SizeProfile) -> Result<Option<String>, StepError> {
+    let mut tx = ctx.begin().await?;
+    store::quotas::hold(&mut tx, guest.project_id).await?;
+    nodes::lock(&mut tx, guest.node_id).await?;
+    guests::hold(&mut tx, guest.id).await?;
+    let Some(guest) = guests::get(&mut tx, guest.id).await? else { return Ok(Some("it is gone".to_owned())) };
+    let node = nodes::get(&mut tx, guest.node_id).await?;
+    if let Some(refused) = node.and_then(|node| guest.storage_free(&node, size).err()) {
+        return Ok(Some(refused));
+    }
+    let room = Room { storage: guest.storage_more(size), ..Room::default() };
+    let more = More { room, ..More::default() };
+    if let Some(excess) = quotas::now(&mut tx, guest.project_id, more).await?.pop() {
+        return Ok(Some(format!("{}; an operator can raise its quota", excess.text)));
+    }
+    guests::promise_storage(&mut tx, guest.id, size).await?;
+    tx.commit().await?;
+    Ok(None)
+}
+
+/// It is not promised any more what it did not get, unless a member enlarges it meanwhile.
+async fn take_back(ctx: &Ctx, guest: &GuestRow) -> Result<(), StepError> {
+    let mut tx = ctx.begin().await?;
+    if !guests::is_being(&mut tx, guest.id, JobKind::GuestEnlarge).await? {
+        guests::settle_storage(&mut tx, guest.id).await?;
+    }
+    Ok(tx.commit().await?)
 }
 
 /// The next size that has so many bytes more, within the limit.
@@ -64,13 +96,10 @@ fn next(size: SizeProfile, missing: Bytes, limit: SizeProfile) -> Option<SizePro
 async fn keep(ctx: &Ctx, on: &On, guest: &GuestRow, size: SizeProfile) -> Result<(), StepError> {
     let mut tx = ctx.begin().await?;
     guests::set_size(&mut tx, guest.id, size).await?;
-    let entry = audit::Entry {
-        action: "guest.enlarge",
-        subject: guest.name.as_str(),
-        subject_id: Some(guest.id.0),
-        detail: json!({ "from": guest.size, "to": size, "deployment": ctx.params().deployment, "project": on.name }),
-    };
-    audit::write_as(&mut tx, ctx.created_by().map(|by| by.0), on.name.as_str(), entry).await?;
+    let detail = json!({ "from": guest.size, "to": size, "deployment": ctx.params().deployment, "project": on.name });
+    let entry = audit::Entry::new("guest.enlarge", guest.name.as_str()).id(guest.id.0);
+    let author = Author::new(ctx.created_by(), on.name.as_str(), Door::Job);
+    audit::write(&mut tx, author, entry.of_project(on.project).detail(detail)).await?;
     Ok(tx.commit().await?)
 }
 

@@ -11,7 +11,7 @@
 
 use std::time::Duration;
 
-use corpus_domain::{DeploymentId, DeploymentState, Phase};
+use corpus_domain::{CommitId, DeploymentId, DeploymentState, Phase};
 use corpus_protocol::{Request, Source};
 use sqlx::PgConnection;
 use tokio::sync::mpsc;
@@ -20,9 +20,10 @@ use uuid::Uuid;
 
 use super::follow::follow_telling;
 use super::journal::reason;
-use super::{Ctx, Ending, Part, Patience, Until, follow, give_up, not_live, order, progress, settle};
+use super::{Ctx, Ending, Part, Patience, Until, follow, give_up, has_drilled, not_live, order, progress, settle};
 use crate::jobs::{StepError, StepErrorKind};
 use crate::nodes::{Call, Carried, Credential, carry, connect};
+use crate::sagas::balance;
 use crate::sagas::guest_calls::{On, SHORT, ask, endpoint, failed, placement, read};
 use crate::store::beside;
 use crate::store::deployments::{self, DeploymentProgress, NewDeployment, Ordered};
@@ -54,15 +55,20 @@ enum Decision {
 pub async fn prepare(ctx: Ctx) -> Result<(), StepError> {
     let part = ctx.params();
     let leader = progress(&ctx, part.deployment).await?;
-    if leader.leader.is_some() || !placement(&ctx, &part.on).await?.is_leader() {
+    if leader.leader.is_some() || has_drilled(&ctx).await? || !placement(&ctx, &part.on).await?.is_leader() {
         return Ok(());
     }
     let mut conn = ctx.services().db.acquire().await?;
     let followers = environments::followers(&mut conn, part.on.project, part.on.environment).await?;
     drop(conn);
+    // It is proven, and serves while the next one is changed: never are two out at a time.
+    balance::come_back_from_job(&ctx).await?;
     for follower in &followers {
         ctx.log(format!("{} is next", follower.guest_name));
-        if let Err(why) = Box::pin(prepare_one(&ctx, &leader, follower)).await? {
+        let prepared = Box::pin(prepare_one(&ctx, &leader, follower)).await?;
+        // Prepared, or as it was before.
+        balance::come_back_from_job(&ctx).await?;
+        if let Err(why) = prepared {
             let why = format!("{}: {why}", follower.guest_name);
             decide(&ctx, part, Decision::Abort(why.clone())).await?;
             return Err(StepError::permanent(why));
@@ -193,20 +199,30 @@ pub async fn bring(ctx: &Ctx, part: &Part, ordered: &Ordered) -> Result<(), Step
     let leader = environments::get(&mut conn, part.on.project, part.on.environment).await?;
     drop(conn);
     let leader = leader.ok_or_else(|| StepError::permanent("the environment is not there any more"))?;
-    let follower = placement(ctx, &part.on).await?;
+    carry_all(ctx, part, &leader, [(Repository::Project, commit), (Repository::Pillar, pillar)]).await
+}
+
+/// Brings these commits of the repositories on one guest to the one of the deployment.
+pub async fn carry_all(
+    ctx: &Ctx,
+    part: &Part,
+    source: &Placement,
+    commits: [(Repository, &Option<CommitId>); 2],
+) -> Result<(), StepError> {
+    let target = placement(ctx, &part.on).await?;
     let key = Credential::Key(ctx.services().control_key.clone());
     let work = async {
-        let from = connect(&endpoint(&leader)?, &key).await.map_err(|error| failed(&leader, error))?;
-        let to = connect(&endpoint(&follower)?, &key).await.map_err(|error| failed(&follower, error))?;
-        for (repository, commit) in [(Repository::Project, commit), (Repository::Pillar, pillar)] {
+        let from = connect(&endpoint(source)?, &key).await.map_err(|error| failed(source, error))?;
+        let to = connect(&endpoint(&target)?, &key).await.map_err(|error| failed(&target, error))?;
+        for (repository, commit) in commits {
             let Some(commit) = commit.clone() else { continue };
             let (project, deployment) = (part.on.name.clone(), part.deployment);
-            let what = Carried { project, repository, commit, deployment };
+            let what = Carried { source: source.name.clone(), project, repository, commit, deployment };
             // What a server that was lost had begun may come to its end meanwhile, and git refuses the
             // second one of two; tried again, there is nothing left to send.
             if let Err(error) = carry(&from, &to, &what).await {
                 ctx.log(format!("{error}; once more"));
-                carry(&from, &to, &what).await.map_err(|error| failed(&follower, error))?;
+                carry(&from, &to, &what).await.map_err(|error| failed(&target, error))?;
             }
         }
         from.close().await;
@@ -224,6 +240,9 @@ pub async fn commit(ctx: Ctx) -> Result<(), StepError> {
     let known = progress(&ctx, part.deployment).await?;
     if let Some(leader) = known.leader {
         return as_the_leader(&ctx, part, leader).await;
+    }
+    if has_drilled(&ctx).await? {
+        return Ok(());
     }
     if let Err(why) = carry_out(&ctx, part, Decision::Commit).await? {
         return not_live(&ctx, why).await;
@@ -337,6 +356,10 @@ pub async fn settle_followers(ctx: Ctx) -> Result<(), StepError> {
     for follower in own(&ctx, &leader).await? {
         if progress(&ctx, follower.deployment).await?.state.is_over() {
             continue;
+        }
+        if leader.is_final {
+            // Who is as before serves while the next one is put back, which would wait for it.
+            balance::come_back_from_job(&ctx).await?;
         }
         match (leader.is_final, leader.state) {
             (true, DeploymentState::Live) => carry_out(&ctx, &follower, Decision::Commit).await.map(drop)?,

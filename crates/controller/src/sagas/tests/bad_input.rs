@@ -36,6 +36,7 @@ async fn link(world: &World, user: &str, host_key: Option<&str>, password: Optio
         password: password.map(|text| text.parse().unwrap()),
         environments: vec![Environment::Dev].try_into().unwrap(),
         network: None,
+        instead_of: None,
     };
     world.ask(wanted).await.map(drop)
 }

@@ -1,9 +1,12 @@
 //! Create, power, destroy.
 
+use std::time::Duration;
+
 use corpus_api::guests::{
     DestroyGuest, EnlargeGuest, GetGuest, GetGuestLimits, RestartGuest, SetGuestLimits, StartGuest, StopGuest,
 };
 use corpus_api::keys::RemoveKey;
+use corpus_api::projects::DestroyProject;
 use corpus_domain::{Backing, GuestState, JobState, SizeProfile};
 use sqlx::PgPool;
 
@@ -223,5 +226,26 @@ async fn storage_grows_while_the_guest_runs(db: PgPool) {
     assert_eq!(refused.word(), "conflict", "{refused:?}");
     let job = world.controller.call(&world.member, DestroyGuest { guest: flat }, None).await.unwrap().job;
     world.done(job).await;
+    world.leave(node).await;
+}
+
+#[sqlx::test(migrations = "../../migrations")]
+#[ignore = "needs the lab"]
+async fn a_project_goes_with_its_guests_though_the_server_dies(db: PgPool) {
+    const OTHER: &str = "two.trial.corpus.test";
+    let world = World::new(db).await;
+    let node = world.ready_node().await;
+    for name in [NAME, OTHER] {
+        let (_, job) = world.ask_guest(name).await;
+        world.done(job).await;
+    }
+    let destroy = DestroyProject { project: "atlas".parse().unwrap() };
+    let job = world.controller.call(&world.member, destroy, None).await.unwrap().job;
+    let ended = world.run(job, Fault::KillDuring("guests".to_owned(), Duration::from_millis(200))).await;
+    assert_eq!(ended.state(), JobState::Done, "{}", ended.story());
+    for name in [NAME, OTHER] {
+        world.assert_no_guest(name).await;
+    }
+    assert!(world.guests().await.is_empty());
     world.leave(node).await;
 }

@@ -5,8 +5,11 @@
 //! they are ignored elsewhere.
 
 mod bad_input;
+mod certificates;
 mod drift;
+mod firewall;
 mod guests;
+mod hooks;
 mod names;
 mod nodes;
 mod projects;

@@ -23,11 +23,17 @@ async fn assert_gone(world: &World, guest: GuestId, after: &Fault) {
     let answered = addresses(fact("CORPUS_LAB_DNS").parse().unwrap(), &name, false).await.unwrap();
     assert!(answered.is_empty(), "{after:?} left a record: {answered:?}");
     assert_eq!(world.on_node(&format!("grep -rl {NAME} /etc/corpus")).await, "", "{after:?} left a route");
+    assert_eq!(certificates(world).await, 0, "{after:?} left a certificate");
+}
+
+async fn certificates(world: &World) -> i64 {
+    let mut conn = world.controller.services.db.acquire().await.unwrap();
+    sqlx::query_scalar("select count(*) from certificates").fetch_one(&mut *conn).await.unwrap()
 }
 
 async fn attach(world: &World, guest: GuestId) -> JobId {
     let name = NAME.parse().unwrap();
-    world.controller.call(&world.member, AttachName { guest, name }, None).await.unwrap().job
+    world.controller.call(&world.member, AttachName { guest, name, wildcard: false }, None).await.unwrap().job
 }
 
 #[sqlx::test(migrations = "../../migrations")]
@@ -47,6 +53,10 @@ async fn attach_and_detach_fail_and_repeat_at_every_step(db: PgPool) {
             let attached =
                 world.controller.call(&world.member, GetGuest { guest }, None).await.unwrap().names.remove(0);
             assert_eq!(attached.state, NameState::Attached);
+            assert!(attached.https, "{fault:?}: it is served by HTTPS from the first request on");
+            assert_eq!(certificates(&world).await, 1, "{fault:?}: a step that is repeated signs once");
+            let served = world.on_node(&format!("grep -c {NAME} /etc/corpus/certificates.list")).await;
+            assert_eq!(served.trim(), "1", "{fault:?}");
             let job = world.controller.call(&world.member, DetachName { name: attached.id }, None).await.unwrap().job;
             world.done(job).await;
         } else {

@@ -94,12 +94,43 @@ impl Two {
         self.detail(part.deployment).await.report.unwrap().fault.unwrap().message
     }
 
-    /// Nothing runs any more, and no guest keeps what was brought for a deployment.
+    /// Both share a name, and know it.
+    async fn share(&self) {
+        let db = self.place.world.controller.services.db.pool();
+        for statement in [
+            "insert into zones (id, name, open) values ('0199d3c0-0000-7000-8000-0000000000aa', 'shared.test', true)",
+            "insert into dns_names (id, name, zone_id, guest_id, environment, state, routed)
+             select '0199d3c0-0000-7000-8000-0000000000ab', 'shop.shared.test', '0199d3c0-0000-7000-8000-0000000000aa',
+                 guest_id, environment, 'attached', true from environment_guests where role = 'leader'",
+        ] {
+            sqlx::query(statement).execute(db).await.unwrap();
+        }
+        let (project, environment) = (project(), DEV);
+        let now = GetEnvironmentSettings { project: project.clone(), environment };
+        let (settings, version) =
+            (Some("greeting: shared".parse().unwrap()), self.place.ask(now).await.unwrap().version);
+        self.place.ask(SetEnvironmentSettings { project, environment, settings, version }).await.unwrap();
+        self.place.world.run_open_jobs().await;
+    }
+
+    async fn share_no_more(&self) {
+        let db = self.place.world.controller.services.db.pool();
+        for statement in ["delete from dns_names", "delete from zones"] {
+            sqlx::query(statement).execute(db).await.unwrap();
+        }
+    }
+
+    /// Nothing runs any more, no guest is out of the balance, and no guest keeps what was brought for a deployment.
     async fn is_settled(&self) {
         let open = "select count(*) from deployments where ended_at is null";
         let open: i64 =
             sqlx::query_scalar(open).fetch_one(self.place.world.controller.services.db.pool()).await.unwrap();
         assert_eq!(open, 0, "deployments are open");
+        let out = "select count(*) from balance_members where not active";
+        let out: i64 = sqlx::query_scalar(out).fetch_one(self.place.world.controller.services.db.pool()).await.unwrap();
+        assert_eq!(out, 0, "guests are out of the balance");
+        let out = self.place.world.on_node("grep '^0 pool-' /etc/corpus/servers.state || true").await;
+        assert_eq!(out, "", "the proxy gives a guest no requests");
         let refs = "git --git-dir /srv/projects/atlas/git/project.git for-each-ref refs/corpus/release";
         let left = self.place.world.on_node(&format!("lxc-attach -n {OTHER} -- {refs}")).await;
         assert_eq!(left, "");
@@ -201,6 +232,7 @@ async fn what_goes_live_goes_live_on_both_guests(db: PgPool) {
 async fn on_both_or_none_whatever_breaks(db: PgPool) {
     let two = Two::new(db).await;
     two.join().await;
+    two.share().await;
     let during = |step: &str, ms| Fault::KillDuring(step.to_owned(), Duration::from_millis(ms));
     let mut all = faults(&DEPLOY);
     all.extend([during("others", 100), during("others", 500), during("live", 30), during("follow", 100)]);
@@ -217,6 +249,7 @@ async fn on_both_or_none_whatever_breaks(db: PgPool) {
         }
         two.is_settled().await;
     }
+    two.share_no_more().await;
     two.leave().await;
 }
 

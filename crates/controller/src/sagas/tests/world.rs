@@ -15,13 +15,13 @@ use corpus_api::nodes::{
 use corpus_api::overview::GetCounts;
 use corpus_api::zones::{CreateZone, ZoneAccess, ZoneProjects};
 use corpus_domain::{
-    DnsName, Environment, GuestId, JobId, JobState, NodeId, ProjectName, ProjectRole, Reachability, SizeProfile,
-    SshKeyId,
+    DnsName, Environment, GuestId, JobId, JobState, NodeId, ProjectName, ProjectRole, ProviderName, Reachability,
+    SizeProfile, SshKeyId,
 };
 use secrecy::SecretString;
 use sqlx::PgPool;
 
-use crate::dns::{PowerDns, PowerDnsSettings};
+use crate::dns::{PowerDns, PowerDnsSettings, Providers};
 use crate::jobs::JobDetail;
 use crate::jobs::testing::{Fault, Faults, Trial};
 use crate::seal::SealKeys;
@@ -43,7 +43,7 @@ pub struct World {
     pub ops: Principal,
     pub member: Principal,
     pub node_address: String,
-    _files: tempfile::TempDir,
+    files: tempfile::TempDir,
 }
 
 /// How a job ended.
@@ -69,6 +69,11 @@ impl Ended {
 impl World {
     /// On the lab's first node.
     pub async fn new(db: PgPool) -> Self {
+        Self::issuing(db, crate::CertificateSettings::default()).await
+    }
+
+    /// The same, with certificates from elsewhere.
+    pub async fn issuing(db: PgPool, certificates: crate::CertificateSettings) -> Self {
         let files = tempfile::tempdir().unwrap();
         let dns = PowerDns::new(PowerDnsSettings {
             api_url: fact("CORPUS_LAB_DNS_API").parse().unwrap(),
@@ -82,22 +87,26 @@ impl World {
             bridge: "lxcbr1".to_owned(),
             agent_binary: PathBuf::from(fact("CORPUS_AGENT_BINARY")),
             image_folder: PathBuf::from(fact("CORPUS_IMAGE_FOLDER")),
-            authority: fact("CORPUS_LAB_DNS").parse().unwrap(),
             salt_bundle: None,
+            hooks_folder: files.path().join("hooks"),
             git_url: Some("ssh://git@corpus.test:2222".to_owned()),
-            surroundings: crate::Surroundings {
-                authority: Some(fact("CORPUS_LAB_DNS_OF_NODES").parse().unwrap()),
-                ..crate::Surroundings::default()
-            },
+            public_url: "https://corpus.test".to_owned(),
+            surroundings: crate::Surroundings::default(),
             rules: Rules::default(),
+            audit_days: None,
+            certificates,
         };
         let seal = SealKeys::load_or_create(&files.path().join("seal.key")).unwrap();
-        let parts = Parts { db: db.into(), settings, dns: Some(Arc::new(dns.unwrap())), groups: None, seal };
+        let (authority, of_nodes) = (fact("CORPUS_LAB_DNS").parse().unwrap(), fact("CORPUS_LAB_DNS_OF_NODES"));
+        let dns = Providers::one(Arc::new(dns.unwrap()), authority, Some(of_nodes.parse().unwrap()));
+        // The lab's name server is the world too.
+        let world = crate::dns::world::World::new(vec![authority]);
+        let parts = Parts { db: db.into(), settings, dns, world, groups: None, seal };
         let controller = Controller::open(parts).await.unwrap();
         let ops = sign_in(&controller, "olga", true, &[]).await;
         let atlas: ProjectName = "atlas".parse().unwrap();
         let member = sign_in(&controller, "mia", false, &[(atlas, ProjectRole::Maintainer)]).await;
-        let world = Self { controller, ops, member, node_address: fact("CORPUS_LAB_NODE1"), _files: files };
+        let world = Self { controller, ops, member, node_address: fact("CORPUS_LAB_NODE1"), files };
         world.scrub().await;
         world
     }
@@ -112,10 +121,11 @@ impl World {
              sed -i '/ corpus@/d' /root/.ssh/authorized_keys",
         )
         .await;
-        let provider = self.controller.services.dns.as_ref().unwrap();
+        let provider = &self.controller.services.dns.get(&ProviderName::first()).unwrap().dns;
         let zone: DnsName = ZONE.parse().unwrap();
-        for name in ["www", "shop", "a"] {
-            let _ = provider.remove_record(&zone, &format!("{name}.{ZONE}").parse().unwrap()).await;
+        for name in ["www", "shop", "a", "pages"] {
+            let _ =
+                provider.remove_record(&zone, &(&format!("{name}.{ZONE}").parse::<DnsName>().unwrap()).into()).await;
         }
         let _ = provider.remove_zone(&zone).await;
     }
@@ -149,6 +159,18 @@ impl World {
     pub async fn done(&self, job: JobId) {
         let ended = self.run(job, Fault::None).await;
         assert_eq!(ended.state(), JobState::Done, "{}", ended.story());
+    }
+
+    /// Puts a hook into the controller's folder.
+    pub fn hook(&self, file: &str, script: &str) {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = self.files.path().join("hooks");
+        let path = folder.join(file);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, script).unwrap();
+        for one in path.ancestors().take_while(|one| one.starts_with(&folder)) {
+            std::fs::set_permissions(one, std::fs::Permissions::from_mode(0o755)).unwrap();
+        }
     }
 
     /// Asks a job to stop.
@@ -192,6 +214,7 @@ impl World {
             password: Some(fact("CORPUS_LAB_NODE_PASSWORD").parse().unwrap()),
             environments: vec![Environment::Dev, Environment::Prod].try_into().unwrap(),
             network: None,
+            instead_of: None,
         };
         let linking = self.ask(wanted).await.unwrap();
         (linking.node, linking.job)
@@ -268,7 +291,7 @@ impl World {
     pub async fn zone(&self) -> DnsName {
         let name: DnsName = ZONE.parse().unwrap();
         let (access, projects) = (ZoneAccess::All, ZoneProjects::default());
-        let zone = CreateZone { name: name.clone(), access, projects };
+        let zone = CreateZone { name: name.clone(), access, projects, provider: None, ttl_s: None };
         self.controller.call(&self.ops, zone, None).await.unwrap();
         name
     }

@@ -1,6 +1,6 @@
 //! What a guest may take of its node, and what it was promised of it.
 
-use corpus_domain::{Bytes, GuestId, Invalid, Limits, SizeProfile};
+use corpus_domain::{Bytes, GuestId, Invalid, JobKind, Limits, SizeProfile};
 use sqlx::PgConnection;
 
 use crate::store::number;
@@ -39,13 +39,34 @@ pub(super) fn bytes(amount: Bytes) -> i64 {
     amount.0.try_into().unwrap_or(i64::MAX)
 }
 
+/// Promises the guest the storage of this size, which it is to grow to.
+pub async fn promise_storage(conn: &mut PgConnection, id: GuestId, size: SizeProfile) -> sqlx::Result<()> {
+    let storage = bytes(size.storage());
+    let promise = sqlx::query!("update guests set storage = $2 where id = $1 and storage < $2", id.0, storage);
+    promise.execute(conn).await.map(drop)
+}
+
+/// Takes back what the guest, whose storage is held to its size, was promised beyond the size that it has.
+pub async fn settle_storage(conn: &mut PgConnection, id: GuestId) -> sqlx::Result<()> {
+    let sizes: Vec<String> = SizeProfile::ALL.iter().map(ToString::to_string).collect();
+    let amounts: Vec<i64> = SizeProfile::ALL.iter().map(|size| bytes(size.storage())).collect();
+    let settle = sqlx::query!(
+        "update guests g set storage = s.amount from unnest($2::text[], $3::bigint[]) as s (size, amount)
+         where g.id = $1 and g.size = s.size and g.storage > s.amount",
+        id.0,
+        &sizes,
+        &amounts,
+    );
+    settle.execute(conn).await.map(drop)
+}
+
 /// Keeps that the guest's storage has grown to this size; tells whether it was smaller until now.
 pub async fn set_size(conn: &mut PgConnection, id: GuestId, size: SizeProfile) -> sqlx::Result<bool> {
     let smaller = SizeProfile::ALL.iter().filter(|one| one.storage() < size.storage());
     let smaller: Vec<String> = smaller.map(ToString::to_string).collect();
     // Only storage that is held to its size grows, so all of it is promised.
     let update = sqlx::query!(
-        "update guests set size = $2, storage = $4 where id = $1 and size = any($3)",
+        "update guests set size = $2, storage = greatest(storage, $4) where id = $1 and size = any($3)",
         id.0,
         size.as_str(),
         &smaller,
@@ -70,12 +91,13 @@ pub async fn set_limits(conn: &mut PgConnection, id: GuestId, to: Limits) -> sql
     .map(drop)
 }
 
-/// Whether a job is changing the guest's limits.
-pub async fn is_being_limited(conn: &mut PgConnection, id: GuestId) -> sqlx::Result<bool> {
+/// Whether a job of this kind is on the guest.
+pub async fn is_being(conn: &mut PgConnection, id: GuestId, kind: JobKind) -> sqlx::Result<bool> {
     let found = sqlx::query_scalar!(
-        "select exists (select from jobs where guest_id = $1 and kind = 'guest_limit'
+        "select exists (select from jobs where guest_id = $1 and kind = $2
              and state in ('waiting', 'running', 'undoing', 'stuck')) as \"found!\"",
         id.0,
+        kind.as_str(),
     );
     found.fetch_one(conn).await
 }

@@ -6,14 +6,14 @@
 use corpus_api::Version;
 use corpus_api::guests::{Guest, GuestDifference, GuestLine, GuestSafeguard, ListGuests};
 use corpus_api::words::SearchText;
-use corpus_domain::{Bytes, Environment, GuestId, GuestState, JobId, NodeId, ProjectId, ProjectName};
+use corpus_domain::{Bytes, Environment, GuestId, GuestState, Invalid, JobId, NodeId, ProjectId, ProjectName};
 use corpus_protocol::SafeguardFact;
 use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::{id_range, limits, ssh_port};
 use crate::store::drift::Finding;
-use crate::store::{fingerprint, json, json_opt, number, word, word_opt};
+use crate::store::{Seen, fingerprint, json, json_opt, number, word, word_opt};
 
 /// A guest of a list, and its place in it.
 #[derive(Debug)]
@@ -32,18 +32,18 @@ fn ids(visible: Option<&[ProjectId]>) -> Option<Vec<Uuid>> {
 pub async fn by_name(
     conn: &mut PgConnection,
     asked: &ListGuests,
-    visible: Option<&[ProjectId]>,
+    seen: Seen<'_>,
     after: Option<&str>,
     limit: i64,
 ) -> sqlx::Result<Vec<Found>> {
-    let visible = ids(visible);
+    let visible = ids(seen.projects);
     let rows = sqlx::query!(
         "select g.id, g.name from guests g
          where ($1::uuid[] is null or g.project_id = any($1))
            and ($2::text is null or g.project_id = (select id from projects where name = $2))
            and ($3::text is null or g.environment = $3) and ($4::text is null or g.state = $4)
            and ($5::uuid is null or g.node_id = $5) and ($6::text is null or position(lower($6) in g.name) > 0)
-           and ($7::text is null or g.name > $7)
+           and ($7::text is null or g.name > $7) and ($9::text[] is null or g.environment = any($9))
          order by g.name limit $8",
         visible.as_deref(),
         asked.project.as_ref().map(ProjectName::as_str),
@@ -53,6 +53,7 @@ pub async fn by_name(
         asked.q.as_ref().map(SearchText::as_str),
         after,
         limit,
+        seen.environments,
     );
     let rows = rows.fetch_all(conn).await?;
     Ok(rows.into_iter().map(|row| Found { id: GuestId(row.id), name: row.name }).collect())
@@ -62,18 +63,18 @@ pub async fn by_name(
 pub async fn newest(
     conn: &mut PgConnection,
     asked: &ListGuests,
-    visible: Option<&[ProjectId]>,
+    seen: Seen<'_>,
     before: Option<GuestId>,
     limit: i64,
 ) -> sqlx::Result<Vec<Found>> {
-    let visible = ids(visible);
+    let visible = ids(seen.projects);
     let rows = sqlx::query!(
         "select g.id, g.name from guests g
          where ($1::uuid[] is null or g.project_id = any($1))
            and ($2::text is null or g.project_id = (select id from projects where name = $2))
            and ($3::text is null or g.environment = $3) and ($4::text is null or g.state = $4)
            and ($5::uuid is null or g.node_id = $5) and ($6::text is null or position(lower($6) in g.name) > 0)
-           and ($7::uuid is null or g.id < $7)
+           and ($7::uuid is null or g.id < $7) and ($9::text[] is null or g.environment = any($9))
          order by g.id desc limit $8",
         visible.as_deref(),
         asked.project.as_ref().map(ProjectName::as_str),
@@ -83,6 +84,7 @@ pub async fn newest(
         asked.q.as_ref().map(SearchText::as_str),
         before.map(|id| id.0),
         limit,
+        seen.environments,
     );
     let rows = rows.fetch_all(conn).await?;
     Ok(rows.into_iter().map(|row| Found { id: GuestId(row.id), name: row.name }).collect())
@@ -91,11 +93,13 @@ pub async fn newest(
 /// The lines of these guests, in this order.
 pub async fn lines(conn: &mut PgConnection, guests: &[GuestId]) -> sqlx::Result<Vec<GuestLine>> {
     let guests: Vec<Uuid> = guests.iter().map(|id| id.0).collect();
+    let invalid = |error: Invalid| sqlx::Error::Decode(Box::new(error));
     let rows = sqlx::query!(
         r#"
-        select g.id, g.name, g.state, g.state_since, p.name as project, g.environment, g.node_id, n.address,
-            n.reachability, g.size, g.ip, g.ssh_port, g.privileged_reason,
-            least((r.seen ->> 'memory_used')::numeric, 9223372036854775807)::bigint as memory_used,
+        select g.id, g.name, g.state, g.state_since, p.name as project, g.environment, g.node_id, n.name as node_name, n.address,
+            n.reachability, g.size, g.memory, g.ip, g.ssh_port, g.privileged_reason,
+            case when r.seen ->> 'memory_used' is not null
+                then least((r.seen ->> 'memory_used')::numeric, 9223372036854775807)::bigint end as memory_used,
             (r.seen ->> 'cpu_millis')::bigint as cpu_millis,
             case when r.seen is not null then n.reading_at end as observed_at,
             (select count(*) from dns_names d where d.guest_id = g.id) as "names!",
@@ -119,9 +123,11 @@ pub async fn lines(conn: &mut PgConnection, guests: &[GuestId]) -> sqlx::Result<
             project: word(&row.project)?,
             environment: word(&row.environment)?,
             node: NodeId(row.node_id),
+            node_name: word_opt(row.node_name.as_deref())?,
             node_address: word(&row.address)?,
             node_reachability: word(&row.reachability)?,
             size: word(&row.size)?,
+            memory: number::<u64>(row.memory)?.try_into().map_err(invalid)?,
             ip: word_opt(row.ip.as_deref())?,
             ssh_port: row.ssh_port.map(ssh_port).transpose()?,
             privileged: word_opt(row.privileged_reason.as_deref())?,
@@ -144,7 +150,8 @@ pub async fn whole(conn: &mut PgConnection, id: GuestId) -> sqlx::Result<Option<
             g.mac, n.network, n.bridge, g.id_range, n.facts -> 'confinement' as confinement,
             n.facts -> 'not_held' as not_held, g.autostart, g.password_sealed is not null as "has_password!",
             g.host_key, g.other_host_key, g.created_at, (r.seen ->> 'processes')::bigint as processes_used,
-            least((r.seen ->> 'uptime_s')::numeric, 9223372036854775807)::bigint as uptime_s,
+            case when r.seen ->> 'uptime_s' is not null
+                then least((r.seen ->> 'uptime_s')::numeric, 9223372036854775807)::bigint end as uptime_s,
             jsonb_path_query_array(n.drift, '$[*] ? (@.guest == $name)',
                 jsonb_build_object('name', g.name)) as "drift!"
         from guests g join nodes n on n.id = g.node_id

@@ -9,7 +9,7 @@ use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::super::room::amount;
-use super::super::{number, word};
+use super::super::{number, word, word_opt};
 
 /// A line with its place in the list.
 #[derive(Debug)]
@@ -75,7 +75,8 @@ async fn read(
                 and (cardinality($3::text[]) = 0 or n.state = any($3))
                 and (cardinality($4::text[]) = 0 or n.reachability = any($4))
                 and ($5::text is null or $5 = any(n.environments))
-                and ($6::text is null or position(lower($6) in lower(n.address)) > 0)
+                and ($6::text is null or position(lower($6) in lower(n.address)) > 0
+                    or position(lower($6) in lower(n.name)) > 0)
                 and ($7::boolean is null or ($1::uuid[] is null and jsonb_array_length(n.drift) > 0) = $7)
         ), picked as (
             select id, rank from matching
@@ -87,7 +88,7 @@ async fn read(
             from jobs
             where state in ('waiting', 'running', 'undoing', 'stuck') and node_id in (select id from picked)
         )
-        select n.id, n.address, n.ssh_port, n.state, n.reachability, n.reachability_since, n.public_ip, n.environments,
+        select n.id, n.name, n.address, n.ssh_port, n.state, n.reachability, n.reachability_since, n.public_ip, n.environments,
             n.reading_at, l.rank as "rank!",
             (select greatest(0, guests_that_fit(n.slots, n.memory, n.cpu_millis, n.storage, n.memory_overcommit,
                     n.cpu_overcommit, n.storage_overcommit, coalesce(sum(t.guests), 0)::bigint,
@@ -102,6 +103,7 @@ async fn read(
             (n.reading ->> 'memory_used')::bigint as memory_used,
             (n.reading #>> '{storage,total}')::bigint as storage_total,
             (n.reading #>> '{storage,used}')::bigint as storage_used,
+            (n.reading #>> '{storage,promised}')::bigint as storage_promised,
             case when $1 is null then jsonb_array_length(n.drift) else 0 end as "drift!",
             case when $1 is null then (n.drift -> 0 ->> 'since')::timestamptz end as drift_since,
             (select o.id from open o where o.node_id = n.id and o.guest_id is null and o.known
@@ -131,8 +133,10 @@ async fn read(
         let bytes = |column: Option<i64>| column.map(number).transpose().map(|known| known.map(Bytes));
         let memory = (bytes(row.memory_total)?, bytes(row.memory_used)?);
         let storage = (bytes(row.storage_total)?, bytes(row.storage_used)?);
+        let promised = bytes(row.storage_promised)?.unwrap_or_default();
         let line = NodeLine {
             id: NodeId(row.id),
+            name: word_opt(row.name.as_deref())?,
             address: word(&row.address)?,
             state: word(&row.state)?,
             reachability: word(&row.reachability)?,
@@ -142,7 +146,7 @@ async fn read(
             drivers: row.drivers.iter().map(|text| word(text)).collect::<sqlx::Result<_>>()?,
             guests: own,
             slots: own.saturating_add(free),
-            used: used(memory, storage),
+            used: used(memory, storage, promised),
             reading_at: row.reading_at,
             drift: number(row.drift)?,
             drift_since: row.drift_since,
@@ -156,11 +160,16 @@ async fn read(
 
 type Part = (Option<Bytes>, Option<Bytes>);
 
-fn used((memory_total, memory_used): Part, (storage_total, storage_used): Part) -> Option<NodeUse> {
+fn used(
+    (memory_total, memory_used): Part,
+    (storage_total, storage_used): Part,
+    storage_promised: Bytes,
+) -> Option<NodeUse> {
     Some(NodeUse {
         memory_total: memory_total?,
         memory_used: memory_used?,
         storage_total: storage_total?,
         storage_used: storage_used?,
+        storage_promised,
     })
 }

@@ -1,0 +1,94 @@
+//! What pages say of quotas: what is taken and left, to everybody; the forms, to operators.
+
+use corpus_api::Principal;
+use corpus_api::quotas::{ProjectQuota, QuotaPage, QuotaUse};
+use corpus_app::FormState;
+use corpus_app::pages::project_quota::quota_card;
+use corpus_app::pages::quotas::quotas_view;
+use corpus_app::pages::request;
+use corpus_domain::QuotaOf;
+
+use crate::{html, samples};
+
+fn member() -> Principal {
+    Principal { ops: false, ..samples::operator() }
+}
+
+fn page(who: &Principal, items: Vec<ProjectQuota>, form: &FormState) -> String {
+    let page = QuotaPage { items, next: None };
+    html(|| quotas_view(who, &samples::quota_policy(), &page, &std::collections::BTreeMap::new(), form))
+}
+
+fn card(who: &Principal, form: &FormState) -> String {
+    let policy = samples::quota_policy();
+    html(|| quota_card(who, &samples::quota(), Some(&policy).filter(|_| who.ops), form))
+}
+
+#[test]
+fn operators_set_what_holds_by_default_and_members_read_it() {
+    let ops = page(&samples::operator(), vec![samples::quota()], &FormState::default());
+    for text in ["action=\"/quota-policy\"", "value=\"4 GiB\"", "name=\"version\"", "placeholder=\"no limit\""] {
+        assert!(ops.contains(text), "{text}: {ops}");
+    }
+    assert!(ops.contains(">3 of 5<") && ops.contains("/projects/atlas-web#quota"), "{ops}");
+    let seen = page(&member(), vec![], &FormState::default());
+    assert!(!seen.contains("<form method=\"post\"") && seen.contains("4 GiB") && seen.contains("No project yet"));
+}
+
+#[test]
+fn what_was_typed_stays_unless_somebody_was_faster() {
+    let typed = |status| {
+        let values = [("memory", "lots"), ("version", "seen")].map(|(name, value)| (name.to_owned(), value.to_owned()));
+        FormState::new("", values.to_vec()).error("memory", "it needs a unit").status(status)
+    };
+    let refused = page(&samples::operator(), vec![], &typed(422));
+    assert!(refused.contains("value=\"lots\"") && refused.contains("It needs a unit.") && refused.contains("\"seen\""));
+    let late = page(&samples::operator(), vec![], &typed(412));
+    assert!(late.contains("value=\"4 GiB\"") && !late.contains("\"seen\""), "{late}");
+}
+
+#[test]
+fn a_project_says_what_is_taken_and_what_is_left() {
+    let card_of_ops = card(&samples::operator(), &FormState::default());
+    for text in [
+        "3 of 5<span class=\"quiet\">, 2 left",
+        "6 GiB of 8 GiB<span class=\"quiet\">, 2 GiB left, set for this project",
+        "4 of 2<span class=\"quiet\">, nothing left",
+        "12 GB <span class=\"quiet\">no limit, set for this project",
+        "placeholder=\"5, by default\"",
+        "value=\"8 GiB\"",
+        "action=\"/projects/atlas-web/quota\"",
+    ] {
+        assert!(card_of_ops.contains(text), "{text}: {card_of_ops}");
+    }
+    assert!(card_of_ops.contains("value=\"storage\" checked"), "{card_of_ops}");
+    assert!(!card_of_ops.contains("value=\"memory\" checked"), "{card_of_ops}");
+    let seen = card(&member(), &FormState::default());
+    assert!(seen.contains("An operator sets it") && !seen.contains("<form"), "{seen}");
+}
+
+#[test]
+fn what_is_left_stands_where_one_asks() {
+    let (nodes, sizes) = (samples::node_lines(), samples::sizes());
+    let view = |quotas: &[ProjectQuota], form: &FormState| {
+        let projects: Vec<_> = quotas.iter().map(|quota| quota.project.clone()).collect();
+        let (projects, operators) = (&projects, None);
+        let choices = request::Choices { nodes: &nodes, projects, sizes: &sizes, may_create: false, operators, quotas };
+        html(|| request::request_view(&member(), choices, form, "id"))
+    };
+    let one = view(&[samples::quota()], &FormState::default());
+    assert!(
+        one.contains(
+            "3 of 5 guests, 6 GiB of 8 GiB of memory, 4 of 2 CPU, 1 of 10 DNS names, 0 of 5 published ports taken in "
+        ),
+        "{one}"
+    );
+    let free = ProjectQuota::of("free".parse().unwrap(), |_| QuotaUse::of(1, None, false));
+    assert_eq!(free.limited(QuotaOf::ALL), None);
+    let two = view(&[free.clone(), samples::quota()], &FormState::default());
+    assert!(two.contains("What your projects have taken") && !two.contains("/projects/free#quota"), "{two}");
+    let chosen = FormState { values: vec![("project".into(), "atlas-web".into())], ..FormState::default() };
+    assert!(view(&[free.clone(), samples::quota()], &chosen).contains("taken in "));
+    let none = view(&[free], &FormState::default());
+    assert!(!none.contains("taken in ") && !none.contains("What your projects have taken"), "{none}");
+}

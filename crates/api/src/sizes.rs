@@ -1,0 +1,55 @@
+//! The sizes of guests: what each is, and where there is room for one now.
+
+use corpus_domain::{Bytes, CpuLimit, Environment, MemoryLimit, SizeProfile};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::operation::{Meta, Operation, Read, Reply, Role, Scope, get};
+
+/// Lists the sizes of guests, the smallest first, with which nodes have room for one of each now.
+#[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ListSizes {}
+impl Operation for ListSizes {
+    type Kind = Read;
+    type Output = Sizes;
+    const META: Meta<Read> = get("list_sizes", "/sizes").needs(Role::Member).robots();
+    fn scope(&self) -> Scope {
+        Scope::Visible
+    }
+}
+
+/// All sizes.
+#[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Sizes {
+    /// From small to large.
+    pub items: Vec<SizeLine>,
+}
+impl Reply for Sizes {}
+
+/// A size.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct SizeLine {
+    /// Its name.
+    pub size: SizeProfile,
+    /// How much storage a guest of it may fill.
+    pub storage: Bytes,
+    /// Memory, unless another limit is chosen.
+    pub memory: MemoryLimit,
+    /// Processor time, unless another limit is chosen.
+    pub cpu: CpuLimit,
+    /// The nodes with room for one more such guest, with nothing else chosen.
+    pub room: Vec<SizeRoom>,
+}
+
+/// Which nodes have room for a guest of some size.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct SizeRoom {
+    /// Of those that take guests of this environment.
+    pub environment: Environment,
+    /// So many have room.
+    pub nodes: u32,
+    /// Of so many that take guests now.
+    pub of: u32,
+    /// Those that have the most of it, at most three, by their names, or addresses where they have none.
+    pub on: Vec<String>,
+}

@@ -1,0 +1,22 @@
+//! The sizes of guests, and where there is room for them.
+
+use corpus_api::sizes::{ListSizes, SizeLine, Sizes};
+use corpus_domain::{Backing, Limits, Room, SizeProfile};
+use corpus_gate::{Handle, Permit, Result};
+
+use crate::Controller;
+use crate::store::room;
+
+impl Handle<ListSizes> for Controller {
+    async fn handle(&self, permit: Permit<ListSizes>) -> Result<Sizes> {
+        // As a guest is made with nothing else chosen.
+        let usual = |size: &SizeProfile| Room::of_guest(size.limits(), Backing::Overlayfs, *size);
+        let needed: Vec<Room> = SizeProfile::ALL.iter().map(usual).collect();
+        let rooms = room::with_room(&mut *permit.connection().await?, &needed).await?;
+        let items = SizeProfile::ALL.iter().zip(rooms).map(|(size, room)| {
+            let Limits { memory, cpu, .. } = size.limits();
+            SizeLine { size: *size, storage: size.storage(), memory, cpu, room }
+        });
+        Ok(Sizes { items: items.collect() })
+    }
+}

@@ -1,0 +1,82 @@
+// How fast pages feel, in Lighthouse's own numbers: when the largest part of a page is painted, and how long an
+// interaction takes until it shows. In a browser of its own, as a desktop without throttling: the server is what
+// is measured, on this machine and with what else it does.
+import os from 'node:os'
+import lighthouse, { startTimespan } from 'lighthouse'
+import puppeteer from 'puppeteer-core'
+import { launch } from './browser.mjs'
+import { note } from './measures.mjs'
+import { freePort } from './server.mjs'
+
+const CONFIG = {
+  extends: 'lighthouse:default',
+  settings: {
+    formFactor: 'desktop',
+    screenEmulation: { mobile: false, width: 1440, height: 900, deviceScaleFactor: 1, disabled: false },
+    throttlingMethod: 'provided',
+    disableStorageReset: true,
+    // A page that is open asks again after five seconds, and what it exchanges then would count as painted late.
+    maxWaitForLoad: 4_000,
+  },
+}
+/** Each page is loaded so often; the median counts. */
+const LOADS = 3
+
+const median = numbers => numbers.toSorted((a, b) => a - b)[Math.floor(numbers.length / 2)]
+
+/** What a member's pages take: `{ path: { paint, interaction } }` in milliseconds, printed with the machine's load. */
+export async function measure(visitor, paths) {
+  const port = await freePort()
+  const browser = await launch([`--remote-debugging-port=${port}`])
+  const found = {}
+  try {
+    const cookies = await visitor.context.cookies()
+    const cookie = cookies.map(({ name, value }) => `${name}=${value}`).join('; ')
+    for (const path of paths) {
+      const url = `${visitor.server.url}${path}`
+      const loads = []
+      for (let load = 0; load < LOADS; load++) loads.push(await painted(url, cookie, port))
+      found[path] = { paint: median(loads), interaction: await interacts(url, cookies, port) }
+    }
+  } finally {
+    await browser.close()
+  }
+  const load = os.loadavg().map(one => one.toFixed(1)).join(', ')
+  note(`Pages as Lighthouse measures them (load of the machine ${load}, ${os.cpus().length} processors)`,
+    Object.entries(found).map(([path, { paint, interaction }]) =>
+      [path.replace(/[0-9a-f-]{36}/, '…'), `largest paint ${Math.round(paint)} ms, interaction ${Math.round(interaction)} ms`]))
+  return found
+}
+
+async function painted(url, cookie, port) {
+  const config = { ...CONFIG, settings: { ...CONFIG.settings, onlyAudits: ['largest-contentful-paint'], extraHeaders: { Cookie: cookie } } }
+  const { lhr } = await lighthouse(url, { port, logLevel: 'silent', output: 'json' }, config)
+  const { numericValue, errorMessage } = lhr.audits['largest-contentful-paint']
+  if (lhr.runtimeError || numericValue === undefined) throw new Error(`Lighthouse at ${url}: ${lhr.runtimeError?.message ?? errorMessage}`)
+  return numericValue
+}
+
+/** Opens the search of the page, and types into it. */
+async function interacts(url, cookies, port) {
+  const browser = await puppeteer.connect({ browserURL: `http://127.0.0.1:${port}`, defaultViewport: { width: 1440, height: 900 } })
+  const page = await browser.newPage()
+  try {
+    await page.setCookie(...cookies.map(({ name, value }) => ({ name, value, url })))
+    await page.goto(url)
+    await page.waitForSelector('html[data-alive]')
+    const span = await startTimespan(page, { config: { ...CONFIG, settings: { ...CONFIG.settings, onlyAudits: ['interaction-to-next-paint'] } }, flags: { logLevel: 'silent' } })
+    await page.keyboard.down('Control')
+    await page.keyboard.press('k')
+    await page.keyboard.up('Control')
+    await page.waitForSelector('dialog.palette[open]')
+    await page.keyboard.type('www')
+    await page.waitForFunction(() => document.querySelectorAll('.palette [role=option]').length > 0)
+    const { lhr } = await span.endTimespan()
+    const { numericValue, errorMessage } = lhr.audits['interaction-to-next-paint']
+    if (numericValue === undefined) throw new Error(`Lighthouse measured no interaction at ${url}: ${errorMessage}`)
+    return numericValue
+  } finally {
+    await page.close()
+    await browser.disconnect()
+  }
+}

@@ -1,0 +1,2 @@
+-- The list of certificates is by their end.
+create index certificates_by_end on certificates (not_after, id);
