@@ -13,6 +13,7 @@ mod drift;
 mod facts;
 mod guest;
 mod hook;
+mod links;
 mod node;
 mod project;
 mod request;
@@ -26,6 +27,7 @@ pub use drift::{Difference, GuestCheck};
 pub use facts::{Cpu, DriverFact, Facts, GuestReading, Listener, MemberReading, Reading, SafeguardFact, Storage};
 pub use guest::{Account, AuthorizedKeys, GuestFile, GuestNet, GuestPlan, GuestSetup, SshHostKey, UnixPasswordHash};
 pub use hook::HookOrder;
+pub use links::{LINK_PORT, LentGuest, Links, MAX_PEERS, link_name};
 pub use node::{
     Block, Dropped, Egress, FirewallReading, FirewallRule, GuestPort, HealthCheck, HttpRoute, Https, ImageSource,
     NodePlan, Pool, PoolMember, PublishedPort, RuleCount, SshRoute, ZoneServers,

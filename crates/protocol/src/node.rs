@@ -4,11 +4,12 @@ use std::net::{Ipv4Addr, SocketAddr};
 
 use corpus_domain::{
     BalancePolicy, CheckPath, DnsName, EgressRule, FirewallRuleId, GuestName, GuestNetwork, Ipv4Network, MacAddress,
-    PoolId, PortRange, SshPort, Stickiness, Transport,
+    NodeId, PoolId, PortRange, SshPort, Stickiness, Transport,
 };
 use serde::{Deserialize, Serialize};
 
 use crate::certificates::{HttpChallenge, ServedCertificate};
+use crate::links::Links;
 
 /// Bridge, firewall and proxy of a node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -49,6 +50,16 @@ pub struct NodePlan {
     /// The guests that share names.
     #[serde(default)]
     pub pools: Vec<Pool>,
+    /// The ways to other nodes, whose guests share names with those of this one; none: there are no such names here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub links: Option<Links>,
+}
+
+impl NodePlan {
+    /// All certificates whose files the node needs.
+    pub fn all_certificates(&self) -> impl Iterator<Item = &ServedCertificate> {
+        self.certificates.iter().chain(self.links.iter().map(|links| &links.certificate))
+    }
 }
 
 /// A guest's port of the bridge: nothing goes through it but what is sent from, or to, this address and MAC.
@@ -143,10 +154,13 @@ pub struct Pool {
 pub struct PoolMember {
     /// The guest.
     pub guest: GuestName,
-    /// Its address; its port is 80.
+    /// Its address, and its port is 80; or that of the node which it is on.
     pub ip: Ipv4Addr,
     /// Whether it is given requests, as long as it passes the check.
     pub active: bool,
+    /// The other node that it is on, whose proxy brings the requests to it (see [`Links`]).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub via: Option<NodeId>,
 }
 
 /// A page that a member of a pool must serve.

@@ -20,7 +20,7 @@ use crate::task::Task;
 
 const NETWORK: &str = "corpus-network.service";
 /// What a configuration that is checked reads besides; there may be none yet.
-const READ_BY_OTHERS: [&str; 10] = [
+const READ_BY_OTHERS: [&str; 11] = [
     "hosts.map",
     "wildcards.map",
     "ports.map",
@@ -29,6 +29,7 @@ const READ_BY_OTHERS: [&str; 10] = [
     "challenges.map",
     "pools.map",
     "members.map",
+    "lent.map",
     "servers.state",
     "ports.nft",
 ];

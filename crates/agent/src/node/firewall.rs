@@ -13,7 +13,7 @@ use std::path::Path;
 
 use corpus_protocol::NodePlan;
 
-use super::{egress, identity, rules};
+use super::{egress, identity, links, rules};
 
 /// Questions of one guest to the resolver a second, and at once.
 const QUESTIONS: (u32, u32) = (200, 1000);
@@ -86,7 +86,7 @@ table inet corpus {{
 	}}
 	chain from_outside {{
 		ip daddr {gateway} meta l4proto {{ tcp, udp }} th dport 53 drop
-{to_node}	}}
+{links}{to_node}	}}
 	chain from_guests {{
 		ip daddr {gateway} udp dport 53 update @questions {{ ip saddr limit rate {rate}/second burst {burst} packets }} accept
 		ct state established,related accept
@@ -115,6 +115,7 @@ table inet corpus {{
         refuse = rules::refuse(),
         leads = rules::leads(plan),
         between = between(&near),
+        links = links::closed(plan),
         to_node = rules::to_node(plan),
         identity = identity::table(&near),
         folder = folder.display(),

@@ -14,6 +14,7 @@ mod egress;
 mod firewall;
 mod firewalld;
 mod identity;
+mod links;
 mod live;
 mod network;
 mod own_line;
@@ -90,7 +91,8 @@ fn render(host: &Host, plan: &NodePlan) -> Vec<Rendered> {
     let folder = host.configuration();
     let places = places::Places::here(host, proxy::listeners(plan));
     let ipv6 = host.path("/proc/net/if_inet6").exists();
-    let offers = proxy::Offers { certificate: certificate(host).exists(), ipv6, places };
+    let identity = certificates::of_links(host, plan).map(links::Identity);
+    let offers = proxy::Offers { certificate: certificate(host).exists(), ipv6, places, identity };
     let unit = |name: &str, text| Rendered { part: Part::Unit, path: unit_path(host, name), text };
     let file = |part, name: &str, text| Rendered { part, path: folder.join(name), text };
     let mut files = vec![
@@ -114,7 +116,8 @@ fn render(host: &Host, plan: &NodePlan) -> Vec<Rendered> {
         file(Part::Maps, "pools.map", pools::names(plan)),
         file(Part::Maps, "members.map", pools::members(plan)),
         file(Part::Members, "servers.state", pools::states(plan)),
-        file(Part::Proxy, "haproxy.cfg", proxy::configuration(&folder, plan, offers)),
+        file(Part::Maps, "lent.map", links::lent(plan)),
+        file(Part::Proxy, "haproxy.cfg", proxy::configuration(&folder, plan, &offers)),
     ];
     if firewalld::is_active(host) {
         files.extend(firewalld::files(host, plan));

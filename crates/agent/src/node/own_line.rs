@@ -6,7 +6,7 @@
 use std::net::{IpAddr, Ipv4Addr};
 
 use corpus_domain::{Ipv4Network, Transport};
-use corpus_protocol::{NodePlan, PublishedPort};
+use corpus_protocol::{LINK_PORT, NodePlan, PublishedPort};
 
 use crate::facts::is_taken;
 use crate::failure::Failure;
@@ -23,6 +23,12 @@ pub fn require(host: &Host, applied: Option<&NodePlan>, plan: &NodePlan) -> Resu
         let client = client.single().unwrap_or(Ipv4Addr::UNSPECIFIED);
         return Err(Failure::Invalid(format!(
             "{block} can't be kept out: Corpus reaches this node from {client}, and would cut itself off"
+        )));
+    }
+    let had_links = applied.is_some_and(|plan| plan.links.is_some());
+    if plan.links.is_some() && !had_links && is_taken(host, Transport::Tcp, LINK_PORT) {
+        return Err(Failure::Invalid(format!(
+            "port {LINK_PORT} of the node is taken by another program; stop it, so that other nodes can reach the guests that share a name with theirs"
         )));
     }
     let is_new = |one: &&PublishedPort| {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 
 use corpus_domain::{Ipv4Network, SSH_PORTS};
-use corpus_protocol::{MAX_CERTIFICATES, NAMES_OF_CERTIFICATE, NodePlan};
+use corpus_protocol::{MAX_CERTIFICATES, MAX_PEERS, NAMES_OF_CERTIFICATE, NodePlan};
 
 use crate::failure::Failure;
 
@@ -49,6 +49,7 @@ pub fn require_sound(plan: &NodePlan) -> Result<(), Failure> {
     require_certificates(plan)?;
     require_challenges(plan)?;
     require_sound_pools(plan)?;
+    require_sound_links(plan)?;
     require_sound_rules(plan)
 }
 
@@ -80,7 +81,7 @@ fn require_sound_rules(plan: &NodePlan) -> Result<(), Failure> {
 fn require_certificates(plan: &NodePlan) -> Result<(), Failure> {
     require_at_most(plan.certificates.len(), "certificates")?;
     let mut ids = BTreeSet::new();
-    for one in &plan.certificates {
+    for one in plan.all_certificates() {
         if !ids.insert(one.id) {
             return Err(Failure::Invalid(format!("certificate {} is served twice", one.id)));
         }
@@ -135,8 +136,12 @@ fn require_sound_pools(plan: &NodePlan) -> Result<(), Failure> {
             return Err(Failure::Invalid(format!("the check of the pool {} waits for no status of HTTP", pool.id)));
         }
         for member in &pool.members {
-            require_guest_address(plan, member.ip)?;
-            if !guests.insert(&member.guest) || !ips.insert(member.ip) {
+            // Several may be on one other node, and have its address.
+            let is_alone = member.via.is_some() || ips.insert(member.ip);
+            if member.via.is_none() {
+                require_guest_address(plan, member.ip)?;
+            }
+            if !guests.insert(&member.guest) || !is_alone {
                 return Err(Failure::Invalid(format!(
                     "{} is in a pool twice, or not alone at its address",
                     member.guest
@@ -157,6 +162,27 @@ fn require_sound_pools(plan: &NodePlan) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Who is brought to another node is known there, and nobody is lent whose address is no guest's.
+fn require_sound_links(plan: &NodePlan) -> Result<(), Failure> {
+    let Some(links) = &plan.links else {
+        let elsewhere = plan.pools.iter().flat_map(|pool| &pool.members).find(|member| member.via.is_some());
+        return elsewhere.map_or(Ok(()), |member| {
+            Err(Failure::Invalid(format!("{} is on another node, and there is no way to it", member.guest)))
+        });
+    };
+    if links.peers.len() > MAX_PEERS {
+        return Err(Failure::Invalid(format!("{} nodes are more than {MAX_PEERS}", links.peers.len())));
+    }
+    let mut guests = BTreeSet::new();
+    for one in &links.lent {
+        require_guest_address(plan, one.ip)?;
+        if !guests.insert(&one.guest) {
+            return Err(Failure::Invalid(format!("{} is lent twice", one.guest)));
+        }
+    }
+    Ok(())
+}
+
 fn require_guest_address(plan: &NodePlan, ip: Ipv4Addr) -> Result<(), Failure> {
     if plan.network.takes(ip) {
         return Ok(());
@@ -169,7 +195,7 @@ pub(super) mod tests {
     use super::*;
     use corpus_domain::{BalancePolicy, DnsName, GuestNetwork, MacAddress, PoolId, Stickiness, Transport};
     use corpus_protocol::{
-        Block, Egress, FirewallRule, GuestPort, HealthCheck, HttpChallenge, HttpRoute, Https, Pool, PoolMember,
+        Block, Egress, FirewallRule, GuestPort, HealthCheck, HttpChallenge, HttpRoute, Https, LentGuest, Links, Pool, PoolMember,
         PublishedPort, ServedCertificate, SshRoute, ZoneServers,
     };
     use proptest::prelude::*;
@@ -240,6 +266,7 @@ pub(super) mod tests {
             certificates: vec![certificate(1, &["www.example.org", "*.b.example.org"])],
             challenges: vec![challenge("x.example.org", "tok_-1", "tok_-1.thumb")],
             pools: vec![],
+            links: None,
         }
     }
 
@@ -269,7 +296,7 @@ pub(super) mod tests {
             https: Https::default(),
             pool: Some(id.clone()),
         });
-        let member = |port: &GuestPort| PoolMember { guest: port.guest.clone(), ip: port.ip, active: true };
+        let member = |port: &GuestPort| PoolMember { guest: port.guest.clone(), ip: port.ip, active: true, via: None };
         plan.pools.push(Pool {
             id,
             members: plan.ports.iter().rev().map(member).collect(),
@@ -278,6 +305,41 @@ pub(super) mod tests {
             check: Some(HealthCheck { host, path: "/health".parse().unwrap(), status: 200 }),
         });
         plan
+    }
+
+    /// The same with a third guest on another node, to which one of these two is lent.
+    pub fn linked() -> NodePlan {
+        let mut plan = balanced();
+        let (other, node) = (Ipv4Addr::new(192, 0, 2, 8), "0199d3c0-0000-7000-8000-0000000000aa".parse().unwrap());
+        let guest = "c.example.org".parse().unwrap();
+        plan.pools[0].members.push(PoolMember { guest, ip: other, active: true, via: Some(node) });
+        let lent = &plan.ports[0];
+        plan.links = Some(Links {
+            certificate: certificate(9, &["0199d3c0-0000-7000-8000-0000000000bb.node.internal"]),
+            peers: vec![other],
+            lent: vec![LentGuest { guest: lent.guest.clone(), ip: lent.ip, to: vec![node] }],
+        });
+        plan
+    }
+
+    #[test]
+    fn who_is_on_another_node_is_brought_there() {
+        require_sound(&linked()).unwrap();
+        let refuse = |change: &dyn Fn(&mut NodePlan)| {
+            let mut plan = linked();
+            change(&mut plan);
+            require_sound(&plan).unwrap_err().to_string()
+        };
+        assert!(refuse(&|plan| plan.links = None).contains("no way to it"));
+        assert!(refuse(&|plan| plan.links.as_mut().unwrap().lent[0].ip = Ipv4Addr::LOCALHOST).contains("127.0.0.1"));
+        let twice = |plan: &mut NodePlan| {
+            let links = plan.links.as_mut().unwrap();
+            links.lent.push(links.lent[0].clone());
+        };
+        assert!(refuse(&twice).contains("lent twice"));
+        assert!(refuse(&|plan| plan.certificates.push(plan.links.as_ref().unwrap().certificate.clone())).contains("twice"));
+        let many = |plan: &mut NodePlan| plan.links.as_mut().unwrap().peers = vec![Ipv4Addr::LOCALHOST; 1001];
+        assert!(refuse(&many).contains("1001 nodes"));
     }
 
     #[test]

@@ -11,8 +11,9 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use corpus_domain::{BalancePolicy, GuestName, PoolId, Stickiness};
-use corpus_protocol::{HealthCheck, NodePlan, Pool, PoolMember};
+use corpus_protocol::{HealthCheck, LINK_PORT, NodePlan, Pool, PoolMember};
 
+use super::links::Identity;
 use super::places::Places;
 
 /// What the proxy's backends of pools begin with.
@@ -31,9 +32,10 @@ pub fn names(plan: &NodePlan) -> String {
     lines(routes.collect())
 }
 
-/// The lines of `members.map`: address, pool.
+/// The lines of `members.map`: address, pool. One on another node comes by that node's address, as others there do.
 pub fn members(plan: &NodePlan) -> String {
-    lines(all(plan).map(|(pool, member)| (member.ip, backend(&pool.id))).collect())
+    let here = all(plan).filter(|(_, member)| member.via.is_none());
+    lines(here.map(|(pool, member)| (member.ip, backend(&pool.id))).collect())
 }
 
 fn lines<K: std::fmt::Display>(entries: BTreeMap<K, String>) -> String {
@@ -62,25 +64,32 @@ pub fn states(plan: &NodePlan) -> String {
                   srv_check_addr srv_agent_addr srv_agent_port\n";
     let out: BTreeMap<_, _> = all(plan)
         .filter(|(_, member)| !member.active)
-        .map(|(pool, member)| ((&pool.id, &member.guest), member.ip))
+        .map(|(pool, member)| ((&pool.id, &member.guest), member))
         .collect();
-    out.into_iter().fold(header.to_owned(), |mut text, ((id, guest), ip)| {
-        let _ = writeln!(text, "0 {} 0 {guest} {ip} 0 1 1 1 0 1 0 0 14 0 0 0 - 80 - 0 0 - - 0", backend(id));
+    out.into_iter().fold(header.to_owned(), |mut text, ((id, guest), member)| {
+        let (ip, (port, tls)) = (member.ip, if member.via.is_some() { (LINK_PORT, 1) } else { (80, 0) });
+        let _ = writeln!(text, "0 {} 0 {guest} {ip} 0 1 1 1 0 1 0 0 14 0 0 0 - {port} - {tls} 0 - - 0", backend(id));
         text
     })
 }
 
 /// The backends. A request is never sent twice once a member took the connection: it may have been one that changes
 /// something. One that takes no connection has not seen it, so another is asked.
-pub fn configuration(plan: &NodePlan, places: Places) -> String {
+pub fn configuration(plan: &NodePlan, places: Places, identity: Option<&Identity>) -> String {
     let pools: BTreeMap<_, _> = plan.pools.iter().map(|pool| (&pool.id, pool)).collect();
-    pools.values().fold(String::new(), |text, pool| text + &one(pool, places))
+    pools.values().fold(String::new(), |text, pool| text + &one(pool, places, identity))
 }
 
-fn one(pool: &Pool, places: Places) -> String {
+fn one(pool: &Pool, places: Places, identity: Option<&Identity>) -> String {
     let servers = sorted(pool).values().enumerate().fold(String::new(), |mut text, (at, member)| {
+        let server = match (member.via, identity) {
+            (None, _) => format!("{}:80", member.ip),
+            (Some(node), Some(identity)) => identity.server(member, node),
+            // There is no way to it yet.
+            (Some(_), None) => return text,
+        };
         let cookie = if pool.stickiness == Stickiness::Cookie { format!(" cookie {}", at + 1) } else { String::new() };
-        let _ = writeln!(text, "    server {} {}:80{cookie}", member.guest, member.ip);
+        let _ = writeln!(text, "    server {} {server}{cookie}", member.guest);
         text
     });
     format!(
@@ -129,13 +138,13 @@ fn check(HealthCheck { host, path, status }: &HealthCheck) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::plan::tests::balanced;
+    use super::super::plan::tests::{balanced, linked};
     use super::*;
 
     fn configured(change: impl FnOnce(&mut Pool)) -> String {
         let mut plan = balanced();
         change(&mut plan.pools[0]);
-        configuration(&plan, Places::of(20_000, 4 << 30, 102))
+        configuration(&plan, Places::of(20_000, 4 << 30, 102), None)
     }
 
     #[test]
@@ -144,7 +153,7 @@ mod tests {
         let (before, states_before) = (configured(|_| ()), states(&plan));
         assert_eq!(states_before.lines().count(), 2);
         plan.pools[0].members[0].active = false;
-        assert_eq!(configuration(&plan, Places::of(20_000, 4 << 30, 102)), before);
+        assert_eq!(configuration(&plan, Places::of(20_000, 4 << 30, 102), None), before);
         let states = states(&plan);
         let last = states.lines().last().unwrap();
         let id = &plan.pools[0].id;
@@ -167,6 +176,19 @@ mod tests {
         assert!(configured(|pool| pool.policy = BalancePolicy::FewestConnections).contains("balance leastconn\n"));
         let unchecked = configured(|pool| pool.check = None);
         assert!(!unchecked.contains("httpchk") && unchecked.contains("default-server check"));
+    }
+
+    #[test]
+    fn a_member_on_another_node_is_there_once_there_is_a_way() {
+        let mut plan = linked();
+        let places = Places::of(20_000, 4 << 30, 102);
+        assert!(!configuration(&plan, places, None).contains("c.example.org"));
+        let identity = Identity("/x.pem".into());
+        assert!(configuration(&plan, places, Some(&identity)).contains("server c.example.org 192.0.2.8:7443 ssl crt /x.pem"));
+        assert!(!members(&plan).contains("192.0.2.8"));
+        let elsewhere = plan.pools[0].members.iter_mut().find(|member| member.via.is_some()).unwrap();
+        elsewhere.active = false;
+        assert!(states(&plan).ends_with(" c.example.org 192.0.2.8 0 1 1 1 0 1 0 0 14 0 0 0 - 7443 - 1 0 - - 0\n"));
     }
 
     #[test]

@@ -23,6 +23,7 @@ use std::path::Path;
 
 use corpus_protocol::NodePlan;
 
+use super::links::{self, Identity};
 use super::places::Places;
 use super::pools;
 
@@ -41,7 +42,7 @@ const CONNECTIONS: u32 = 5000;
 const REQUESTS: u32 = 20_000;
 
 /// What the host offers the proxy.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Offers {
     /// There is a certificate for port 443.
     pub certificate: bool,
@@ -49,6 +50,8 @@ pub struct Offers {
     pub ipv6: bool,
     /// How many connections it can hold.
     pub places: Places,
+    /// By what other nodes know it, once that is there.
+    pub identity: Option<Identity>,
 }
 
 /// The lines of `hosts.map`: name, address.
@@ -103,10 +106,10 @@ fn blocks(plan: &NodePlan) -> BTreeSet<u16> {
     used.chain([*corpus_domain::SSH_PORTS.start()]).map(|port| port - port % BLOCK).collect()
 }
 
-/// How many ports are bound, each a file: HTTP, HTTPS, the node's own, and those of SSH.
+/// How many ports are bound, each a file: HTTP, HTTPS, the node's own, other nodes', and those of SSH.
 pub fn listeners(plan: &NodePlan) -> u64 {
     let ports = blocks(plan).into_iter().map(|first| u64::from(last_of(first) - first) + 1);
-    ports.sum::<u64>() + 3
+    ports.sum::<u64>() + 3 + u64::from(plan.links.is_some())
 }
 
 fn last_of(block: u16) -> u16 {
@@ -114,7 +117,7 @@ fn last_of(block: u16) -> u16 {
 }
 
 /// `haproxy.cfg`.
-pub fn configuration(folder: &Path, plan: &NodePlan, host: Offers) -> String {
+pub fn configuration(folder: &Path, plan: &NodePlan, host: &Offers) -> String {
     let (any, dual) = if host.ipv6 { ("::", " v4v6") } else { ("", "") };
     let tls = if host.certificate {
         format!("    bind {any}:443{dual} {}\n", tls(&folder.join("certificates.list")))
@@ -131,7 +134,8 @@ pub fn configuration(folder: &Path, plan: &NodePlan, host: Offers) -> String {
         global(folder, places),
         tables(),
         http(folder, places, &http_binds),
-        pools::configuration(plan, places),
+        pools::configuration(plan, places, host.identity.as_ref()),
+        host.identity.as_ref().map(|identity| links::configuration(folder, identity, places)).unwrap_or_default(),
         ssh(folder, places, &binds),
     ]
     .concat()
@@ -199,16 +203,7 @@ fn tracked(ruleset: &str, counter: &str, table: &str) -> String {
 
 fn http(folder: &Path, places: Places, binds: &str) -> String {
     let Places { http, http_of_guest: of_guest, http_of_source: of_source, .. } = places;
-    let refuse = |status: u16, why: &str, when: String| {
-        format!(
-            "    http-request return status {status} content-type text/plain hdr Retry-After 5 hdr Connection close \
-             string \"{why}\\n\" if {{ {when} }}\n"
-        )
-    };
-    let (busy, often) = (
-        "This site has more visitors than it can serve. Try again soon.",
-        "Too many requests from where you are. Try again soon.",
-    );
+    let often = "Too many requests from where you are. Try again soon.";
     format!(
         "\
 frontend http
@@ -226,7 +221,7 @@ frontend http
     http-request unset-var(txn.pool) unless {{ var(txn.pool),nbsrv gt 0 }}
     # Guests that share a name have the places of one for it.
     http-request track-sc1 var(txn.guest) table http_guests
-{full}{fast}{requests}{many}    http-request set-header X-Forwarded-Proto https if {{ var(txn.https) -m found }}
+{limits}{requests}{many}    http-request set-header X-Forwarded-Proto https if {{ var(txn.https) -m found }}
     http-request set-header X-Forwarded-Proto http unless {{ var(txn.https) -m found }}
     http-request del-header X-Forwarded-For
     use_backend %[var(txn.pool)] if {{ var(txn.pool) -m found }}
@@ -246,12 +241,25 @@ backend http_guest
         sources = tracked("tcp-request connection", "sc0", "http_sources"),
         challenge = challenge(folder),
         https = https(folder),
-        full = refuse(503, busy, format!("sc1_conn_cur gt {of_guest}")),
-        fast = refuse(503, busy, format!("sc1_http_req_rate gt {REQUESTS}")),
+        limits = guests_limits(of_guest),
         requests = tracked("http-request", "sc2", "http_requests"),
-        many = refuse(429, often, format!("sc2_conn_cur gt {of_source}")),
+        many = refuse(429, often, &format!("sc2_conn_cur gt {of_source}")),
         folder = folder.display(),
     )
+}
+
+fn refuse(status: u16, why: &str, when: &str) -> String {
+    format!(
+        "    http-request return status {status} content-type text/plain hdr Retry-After 5 hdr Connection close \
+         string \"{why}\\n\" if {{ {when} }}\n"
+    )
+}
+
+/// What one guest can't take is turned away, wherever it comes from.
+pub fn guests_limits(of_guest: u64) -> String {
+    let busy = "This site has more visitors than it can serve. Try again soon.";
+    let full = refuse(503, busy, &format!("sc1_conn_cur gt {of_guest}"));
+    full + &refuse(503, busy, &format!("sc1_http_req_rate gt {REQUESTS}"))
 }
 
 /// An answer is base64url and a dot; see `plan`.
@@ -365,7 +373,8 @@ mod tests {
     fn a_new_route_leaves_the_configuration_alone() {
         let folder = Path::new("/etc/corpus");
         let (one, mut more) = (plan(), plan());
-        let both = Offers { certificate: true, ipv6: true, places: Places::of(20_000, 4 << 30, 102) };
+        let both =
+            &Offers { certificate: true, ipv6: true, places: Places::of(20_000, 4 << 30, 102), identity: None };
         more.ssh_routes[0].port = 40_099.try_into().unwrap();
         assert_eq!(configuration(folder, &one, both), configuration(folder, &more, both));
         more.ssh_routes[0].port = 50_000.try_into().unwrap();

@@ -62,6 +62,12 @@ pub fn list(host: &Host, plan: &NodePlan) -> String {
     list::text(&certificate(host), &list::entries(plan, &folder(host), |id| digest_of_whole(host, id)))
 }
 
+/// The file of the certificate by which other nodes know this one, once it is there.
+pub fn of_links(host: &Host, plan: &NodePlan) -> Option<PathBuf> {
+    let wanted = &plan.links.as_ref()?.certificate;
+    (digest_of_whole(host, wanted.id)? == wanted.digest).then(|| path(host, wanted.id))
+}
+
 /// Those that have no file, or another one.
 pub fn missing(host: &Host, certificates: &[ServedCertificate]) -> Result<Vec<CertificateId>, Failure> {
     if certificates.len() > MAX_CERTIFICATES {
@@ -181,7 +187,7 @@ fn stray(host: &Host, plan: &NodePlan, before: Option<&NodePlan>) -> Result<Vec<
         Err(error) => return Err(error).at("read", &folder),
     };
     let paths =
-        |plan: &NodePlan| -> BTreeSet<PathBuf> { plan.certificates.iter().map(|one| path(host, one.id)).collect() };
+        |plan: &NodePlan| -> BTreeSet<PathBuf> { plan.all_certificates().map(|one| path(host, one.id)).collect() };
     let (planned, before) = (paths(plan), before.map(paths).unwrap_or_default());
     let mut stray = Vec::new();
     for entry in entries {
@@ -210,7 +216,7 @@ pub fn file_differences(host: &Host, plan: &NodePlan) -> Result<Vec<String>, Fai
         let first = one.names.iter().take(3).map(CertifiedName::as_str).collect::<Vec<_>>().join(", ");
         format!("the certificate of {first} ({})", one.id)
     };
-    let differing = plan.certificates.iter().filter_map(|one| match digest(host, one.id) {
+    let differing = plan.all_certificates().filter_map(|one| match digest(host, one.id) {
         Some(digest) if digest == one.digest => None,
         Some(_) => Some(format!("{} is another than planned", named(one))),
         None => Some(format!("{} is missing", named(one))),

@@ -1,0 +1,46 @@
+//! Ways between nodes: how the proxy of one reaches guests of another.
+//!
+//! Guests that share a name may be on several nodes. The proxy of each of these nodes takes visitors of the name, and
+//! gives them to the guests of all: to those of another node through the proxy there, on a port of its own, by TLS. Each
+//! side shows a certificate that the controller's authority for nodes signed, and a guest is open to those nodes only that
+//! share a name with it. So who takes over a node reaches no guest of another that it did not serve before.
+
+use std::net::Ipv4Addr;
+
+use corpus_domain::{GuestName, NodeId};
+use serde::{Deserialize, Serialize};
+
+use crate::certificates::ServedCertificate;
+
+/// The TCP port at which a node's proxy takes what others bring.
+pub const LINK_PORT: u16 = 7443;
+/// As many nodes may come to one.
+pub const MAX_PEERS: usize = 1000;
+
+/// What a node is called in its certificate; no name of the world ends so (RFC 9476 and ICANN keep it for private use).
+pub fn link_name(node: NodeId) -> String {
+    format!("{node}.node.internal")
+}
+
+/// How a node takes part.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Links {
+    /// Its certificate: the chain goes on to the authority's own, by which it knows others. Its file comes by
+    /// [`crate::Request::PutCertificates`]; until then nobody is taken, and nobody is brought to other nodes.
+    pub certificate: ServedCertificate,
+    /// Where others may come from.
+    pub peers: Vec<Ipv4Addr>,
+    /// The guests of this node that they may bring requests to.
+    pub lent: Vec<LentGuest>,
+}
+
+/// A guest to which other nodes may bring requests.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LentGuest {
+    /// The guest.
+    pub guest: GuestName,
+    /// Its address; its port is 80.
+    pub ip: Ipv4Addr,
+    /// Which nodes.
+    pub to: Vec<NodeId>,
+}
