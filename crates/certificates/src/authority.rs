@@ -123,6 +123,30 @@ impl Authority {
         now: DateTime<Utc>,
         life: TimeDelta,
     ) -> Result<Material, AuthorityError> {
+        let (chain, key) = self.issue(names, &[ExtendedKeyUsagePurpose::ServerAuth], now, life)?;
+        Ok(Material::read(&chain, &key, now)?)
+    }
+
+    /// Signs one by which a node is known to others, at both ends of a connection. Its chain goes on to the root, by which
+    /// it knows them.
+    pub fn sign_node(
+        &self,
+        name: CertifiedName,
+        now: DateTime<Utc>,
+        life: TimeDelta,
+    ) -> Result<Material, AuthorityError> {
+        let both = [ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
+        let (chain, key) = self.issue(&[name], &both, now, life)?;
+        Ok(Material::read(&format!("{chain}{}", self.certificate), &key, now)?)
+    }
+
+    fn issue(
+        &self,
+        names: &[CertifiedName],
+        usages: &[ExtendedKeyUsagePurpose],
+        now: DateTime<Utc>,
+        life: TimeDelta,
+    ) -> Result<(String, SecretString), AuthorityError> {
         if self.not_after <= now {
             return Err(AuthorityError::Ended(self.not_after));
         }
@@ -134,12 +158,12 @@ impl Authority {
         params.distinguished_name = called(first.unwrap_or("Corpus"));
         params.is_ca = IsCa::ExplicitNoCa;
         params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
-        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+        params.extended_key_usages = usages.to_vec();
         params.use_authority_key_identifier_extension = true;
         params.not_before = time(now - EARLIER)?;
         params.not_after = time((now + life).min(self.not_after))?;
         let chain = params.signed_by(&key, &self.issuer)?.pem();
-        Ok(Material::read(&chain, &key.serialize_pem().into(), now)?)
+        Ok((chain, key.serialize_pem().into()))
     }
 }
 

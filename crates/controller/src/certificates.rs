@@ -6,8 +6,10 @@ use std::str::FromStr;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use corpus_certificates::Material;
-use corpus_domain::{CertificateId, CertificateSource, CertifiedName, DnsName, DnsNameId};
-use corpus_protocol::{Answer, CERTIFICATES_AT_ONCE, CertificateFile, Request, Secret, ServedCertificate};
+use corpus_domain::{CertificateId, CertificateSource, CertifiedName, DnsName, DnsNameId, NodeId};
+use corpus_protocol::{
+    Answer, CERTIFICATES_AT_ONCE, CertificateFile, NodePlan, Request, Secret, ServedCertificate, link_name,
+};
 use secrecy::{ExposeSecret, SecretString};
 use sqlx::PgConnection;
 use uuid::Uuid;
@@ -17,6 +19,8 @@ use crate::acme::AcmeSettings;
 use crate::seal::{Purpose, Sealed};
 use crate::services::{Services, internal};
 use crate::store::certificates::{self, Kept, NewCertificate};
+use crate::store::links::{self, NewLink};
+use crate::store::plan;
 
 /// For how long the internal authority signs: a lost key is worth little for long, and a server that is away for weeks
 /// still renews in time.
@@ -93,6 +97,35 @@ impl Services {
         Ok(id)
     }
 
+    /// The next plan of a node. One that shares names with others is given what it is known by there, and that anew
+    /// before it ends.
+    pub(crate) async fn next_plan(&self, tx: &mut PgConnection, node: NodeId) -> sqlx::Result<NodePlan> {
+        if links::is_due(tx, node).await?
+            && let Err(error) = self.make_known(tx, node).await
+        {
+            tracing::error!(node.id = %node, error = &error as &dyn std::error::Error, "a node could not be made known to others: they bring it no visitors");
+        }
+        plan::next(tx, node, self.around()).await
+    }
+
+    async fn make_known(&self, tx: &mut PgConnection, node: NodeId) -> Result<()> {
+        let signed = self.authority.sign_node(link_name(node).parse()?, Utc::now(), INTERNAL_LIFE);
+        let material = signed.map_err(|error| internal("the certificate authority did not sign", error))?;
+        let id = CertificateId(Uuid::now_v7());
+        let sealed = self.seal.seal(&material.key, &purpose(id));
+        let key_sealed = sealed.map_err(|error| internal("a node's key could not be sealed", error))?.to_bytes();
+        let new = NewLink {
+            node,
+            id,
+            chain: &material.chain,
+            key_sealed: &key_sealed,
+            digest: &material.digest(),
+            not_after: material.not_after,
+            renew_at: material.renew_at(rand::random::<f64>()),
+        };
+        Ok(links::put(tx, &new).await?)
+    }
+
     /// The files of certificates as nodes take them. One whose key can't be opened is left out: it keeps no other from
     /// being served, and the node's drift names it.
     pub(crate) async fn certificate_files(
@@ -100,7 +133,10 @@ impl Services {
         conn: &mut PgConnection,
         ids: &[CertificateId],
     ) -> sqlx::Result<Vec<CertificateFile>> {
-        let kept = certificates::kept(conn, ids).await?;
+        let mut kept = certificates::kept(conn, ids).await?;
+        if kept.len() < ids.len() {
+            kept.extend(links::kept(conn, &ids.iter().map(|id| id.0).collect::<Vec<_>>()).await?);
+        }
         Ok(kept.into_iter().filter_map(|one| self.file(one)).collect())
     }
 

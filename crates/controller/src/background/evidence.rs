@@ -220,9 +220,12 @@ impl Controller {
     }
 
     async fn look_one_up(&self, name: Name) -> std::result::Result<Seen, AuthorityError> {
-        let parse = |text: &String| text.parse::<IpAddr>().ok();
-        let wanted: Vec<IpAddr> = [&name.target, &name.target_ipv6].into_iter().flatten().filter_map(parse).collect();
-        let Some(target) = wanted.first().copied() else { return Ok((name.id, None)) };
+        let parse = |texts: &[String]| texts.iter().filter_map(|text| text.parse().ok()).collect::<Vec<IpAddr>>();
+        let targets = parse(&name.targets);
+        if targets.is_empty() {
+            return Ok((name.id, None));
+        }
+        let wanted = [targets.clone(), parse(&name.targets_ipv6)].concat();
         let Some(provider) = &name.provider else { return Ok((name.id, self.world_of(&name.name, &wanted).await)) };
         let provider = match self.services.provider(provider) {
             Ok(provider) => provider,
@@ -230,9 +233,9 @@ impl Controller {
         };
         let reason = match all_addresses(provider.authority, Owner::new(name.name.clone(), name.wildcard)).await {
             // One that was attached before its node had an address by IPv6 has none.
-            Ok(seen) if seen.contains(&target) && leads_to(&seen, &wanted) => None,
+            Ok(seen) if seen.iter().any(|one| targets.contains(one)) && leads_to(&seen, &wanted) => None,
             Ok(seen) if seen.is_empty() => Some("the DNS server has no address for it".to_owned()),
-            Ok(seen) => Some(format!("the DNS server answers {}, not {target}", list(&seen))),
+            Ok(seen) => Some(format!("the DNS server answers {}, not {}", list(&seen), list(&targets))),
             Err(error @ (AuthorityError::Silent(_) | AuthorityError::Unreachable(..))) => return Err(error),
             Err(error) => Some(error.to_string()),
         };

@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::nodes::{Call, NodeError};
 use crate::store::surroundings::{self, Notice};
-use crate::store::{infrastructure, nodes, plan};
+use crate::store::{infrastructure, links, nodes};
 use crate::{Controller, Error, Result};
 
 /// How often it is looked around.
@@ -80,9 +80,12 @@ impl Controller {
         let mut conn = self.services.db.acquire().await?;
         let now = surroundings::read(&mut conn, self.services.around()).await?;
         let mut waiting = infrastructure::nodes_in_service(&mut conn).await?;
+        // Those that missed a plan, or are known to others not for long any more.
+        let mut behind = links::behind(&mut conn).await?;
+        behind.extend(links::due(&mut conn, CONCURRENT_NODES as i64).await?);
         drop(conn);
         told.retain(|node, _| waiting.contains(node));
-        waiting.retain(|node| told.get(node) != Some(&now));
+        waiting.retain(|node| behind.contains(node) || told.get(node) != Some(&now));
         let mut telling = JoinSet::new();
         while !waiting.is_empty() || !telling.is_empty() {
             while telling.len() < CONCURRENT_NODES
@@ -105,8 +108,9 @@ impl Controller {
     async fn tell(&self, id: NodeId) -> Result<()> {
         let mut tx = self.services.begin().await?;
         let Some(node) = nodes::get(&mut tx, id).await? else { return Ok(()) };
-        let plan = plan::next(&mut tx, id, self.services.around()).await?;
+        let plan = self.services.next_plan(&mut tx, id).await?;
         tx.commit().await?;
+        let (revision, certificates) = (plan.revision, plan.all_certificates().cloned().collect::<Vec<_>>());
         let Ok(endpoint) = node.endpoint() else { return Ok(()) };
         // Without them everything else is told all the same.
         let put = |request| async {
@@ -116,19 +120,20 @@ impl Controller {
                 Error::Unavailable { message, source: Box::new(error) }
             })
         };
-        if let Err(error) = self.services.bring_certificates(&plan.certificates, put).await {
+        if let Err(error) = self.services.bring_certificates(&certificates, put).await {
             tracing::warn!(node.id = %id, error = &error as &dyn std::error::Error, "certificates were not brought to a node");
         }
         let call = Call::new(Request::RefreshNode { plan: Box::new(plan) }, LIMIT).observing();
         match self.services.nodes.call(&endpoint, call, drop).await {
             // A later plan was read later: it says all that this one does.
-            Err(NodeError::Remote(error)) if error.kind == corpus_protocol::ErrorKind::Fenced => Ok(()),
+            Err(NodeError::Remote(error)) if error.kind == corpus_protocol::ErrorKind::Fenced => {}
             Err(error) => {
                 let message = format!("{} was not told what is around it", node.address);
-                Err(Error::Unavailable { message, source: Box::new(error) })
+                return Err(Error::Unavailable { message, source: Box::new(error) });
             }
-            Ok(_) => Ok(()),
+            Ok(_) => {}
         }
+        Ok(links::told(&mut *self.services.db.acquire().await?, id, revision).await?)
     }
 }
 

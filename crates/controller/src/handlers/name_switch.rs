@@ -14,7 +14,7 @@ use crate::sagas::name_switch::{self, End, LONGEST_TTL_S};
 use crate::store::guests::{self, GuestRow};
 use crate::store::names::NameRow;
 use crate::store::undoes::{About, NewUndo, Reverse};
-use crate::store::{environments, names, undoes};
+use crate::store::{environments, links, names, undoes};
 
 impl Handle<SwitchName> for Controller {
     async fn handle(&self, change: Change<SwitchName>) -> Result<Committed<SwitchName>> {
@@ -63,7 +63,16 @@ impl Controller {
         if from == to {
             return Err(Error::Conflict(format!("{} leads there already.", name.name)));
         }
-        if from.node != to.node {
+        let tx = change.transaction().await?;
+        let (was, is) = (links::of_end(tx, from.guest, from.environment).await?, links::of_end(tx, to.guest, to.environment).await?);
+        if was != is && was.len().max(is.len()) > 1 {
+            return Err(Error::Conflict(format!(
+                "{} leads to several nodes, or is to: it can be switched to what is on the same nodes only.",
+                name.name
+            )));
+        }
+        let is_spread = is.len() > 1;
+        if from.node != to.node && !is_spread {
             self.can_move(&name)?;
         }
         let leads_to = [(&former, name.environment), (&guest, environment)].map(|(guest, of)| end_words(guest, of));
@@ -79,7 +88,7 @@ impl Controller {
             };
             undoes::keep(change.transaction().await?, who.id, &undo).await?;
         }
-        let job = name_switch::job(&name, from, (to, &guest), format!("Switch {} to {is}", name.name));
+        let job = name_switch::job(&name, from, (to, &guest), is_spread, format!("Switch {} to {is}", name.name));
         let job = self.queue(&mut change, job).await?;
         for (guest, of) in [(&former, name.environment), (&guest, environment)] {
             self.end_is_told(&mut change, project, (guest, of)).await?;

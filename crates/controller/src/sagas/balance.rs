@@ -5,15 +5,16 @@
 
 use std::time::Duration;
 
-use corpus_domain::{DeploymentId, GuestId, NodeId};
+use corpus_domain::{DeploymentId, GuestId, GuestName};
 use corpus_protocol::{Request, Turn};
 use tokio::time::{Instant, sleep};
 
 use super::guest_calls::{self, On};
-use super::node_calls::{apply, ask};
+use super::node_calls::{apply_beside, ask, ask_once};
 use crate::jobs::{StepContext, StepError};
 use crate::services::Services;
 use crate::store::balance::{self, Leaving, Why};
+use crate::store::links::{self, Beside};
 
 /// How long requests under way are awaited: what takes longer is cut.
 const IDLE_S: u32 = 30;
@@ -36,10 +37,10 @@ pub async fn leave<P: Send + Sync>(
         tx.commit().await?;
         match leaving {
             Leaving::Alone => return Ok(()),
-            Leaving::Out(node, name) => {
+            Leaving::Out(name) => {
                 drop(waiting);
                 ctx.log(format!("{name} leaves the balance"));
-                return drain(ctx, node, name).await;
+                return drain(ctx, guest, name).await;
             }
             Leaving::Wait if Instant::now() < until => {
                 waiting.get_or_insert_with(|| ctx.waiting_for("another guest to be back in the balance"));
@@ -63,50 +64,64 @@ pub async fn go<P: Send + Sync>(ctx: &StepContext<Services, P>, guest: GuestId, 
     let leaving = balance::leave(&mut tx, guest, Why::Goes(reason)).await?;
     tx.commit().await?;
     match leaving {
-        Leaving::Out(node, name) => drain(ctx, node, name).await,
+        Leaving::Out(name) => drain(ctx, guest, name).await,
         Leaving::Alone | Leaving::Last | Leaving::Wait => Ok(()),
     }
 }
 
+/// Whoever brings it requests is told to bring none; what is under way is awaited. A node that does not answer brings none
+/// either, or goes by its own check of the guest.
 async fn drain<P: Send + Sync>(
     ctx: &StepContext<Services, P>,
-    node: NodeId,
-    guest: corpus_domain::GuestName,
+    guest: GuestId,
+    name: GuestName,
 ) -> Result<(), StepError> {
-    apply(ctx, node).await?;
-    ask(ctx, node, Request::AwaitIdle { guest, limit_s: IDLE_S }, IDLE_LIMIT).await.map(drop)
+    let beside = beside(ctx, &[guest]).await?;
+    let told = apply_beside(ctx, &beside).await?;
+    let request = Request::AwaitIdle { guest: name, limit_s: IDLE_S };
+    for node in told {
+        if let Err(error) = ask_once(ctx, node, request.clone(), IDLE_LIMIT).await {
+            ctx.log(format!("what another node brings is not awaited: {}", error.message));
+        }
+    }
+    for node in beside.own {
+        ask(ctx, node, request.clone(), IDLE_LIMIT).await?;
+    }
+    Ok(())
+}
+
+async fn beside<P: Send + Sync>(ctx: &StepContext<Services, P>, guests: &[GuestId]) -> Result<Beside, StepError> {
+    let mut conn = ctx.services().db.acquire().await?;
+    Ok(links::beside(&mut conn, guests).await?)
 }
 
 /// A guest that proved is given requests again.
 pub async fn come_back<P: Send + Sync>(ctx: &StepContext<Services, P>, guest: GuestId) -> Result<(), StepError> {
     let mut tx = ctx.begin().await?;
-    let node = balance::come_back(&mut tx, guest).await?;
+    let is_back = balance::come_back(&mut tx, guest).await?;
     tx.commit().await?;
-    match node {
-        Some(node) => apply(ctx, node).await,
-        None => Ok(()),
-    }
+    if is_back { apply_beside(ctx, &beside(ctx, &[guest]).await?).await.map(drop) } else { Ok(()) }
 }
 
 /// Those that the job took out are given requests again.
 pub async fn come_back_from_job<P: Send + Sync>(ctx: &StepContext<Services, P>) -> Result<(), StepError> {
     let mut tx = ctx.begin().await?;
-    let nodes = balance::come_back_from(&mut tx, ctx.job()).await?;
+    let guests = balance::come_back_from(&mut tx, ctx.job()).await?;
     tx.commit().await?;
-    for node in nodes {
-        ctx.log("back in the balance");
-        apply(ctx, node).await?;
+    if guests.is_empty() {
+        return Ok(());
     }
-    Ok(())
+    ctx.log("back in the balance");
+    apply_beside(ctx, &beside(ctx, &guests).await?).await.map(drop)
 }
 
-/// What is live on a guest decides whether it takes part, and what its checks are how it is looked at: its node is told
+/// What is live on a guest decides whether it takes part, and what its checks are how it is looked at: the nodes are told
 /// where it shares its names.
 pub async fn follow_up<P: Send + Sync>(ctx: &StepContext<Services, P>, on: &On) -> Result<(), StepError> {
     let mut conn = ctx.services().db.acquire().await?;
     let is_shared = balance::is_shared(&mut conn, on.guest).await?;
     drop(conn);
-    if is_shared { apply(ctx, on.node).await } else { Ok(()) }
+    if is_shared { apply_beside(ctx, &beside(ctx, &[on.guest]).await?).await.map(drop) } else { Ok(()) }
 }
 
 /// What a deployment asked for: its guest leaves, and is told so.

@@ -16,7 +16,7 @@ use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 
 use super::name_attach::{dns_failed, provider};
-use super::node_calls::apply;
+use super::node_calls::apply_name;
 use crate::acme::{Failure, step_error};
 use crate::certificates::{Issuer, certified};
 use crate::dns::Challenge;
@@ -233,14 +233,14 @@ async fn show(ctx: &Ctx, proofs: &[Shown]) -> Result<(), StepError> {
             }
         }
     }
-    if is_to_be_applied { apply(ctx, ctx.params().node).await } else { Ok(()) }
+    if is_to_be_applied { apply_name(ctx, ctx.params().id).await } else { Ok(()) }
 }
 
 async fn unchallenge(ctx: Ctx) -> Result<(), StepError> {
     let Ordered::Acme { proofs, .. } = ctx.output("ordered")? else { return Ok(()) };
     unshow(&ctx, &proofs).await?;
     if proofs.iter().any(|proof| matches!(proof, Shown::Http { .. })) {
-        return apply(&ctx, ctx.params().node).await;
+        return apply_name(&ctx, ctx.params().id).await;
     }
     Ok(())
 }
@@ -335,5 +335,5 @@ async fn served(ctx: Ctx) -> Result<(), StepError> {
         Ordered::Internal => {}
         Ordered::Acme { proofs, .. } => unshow(&ctx, &proofs).await?,
     }
-    apply(&ctx, ctx.params().node).await
+    apply_name(&ctx, ctx.params().id).await
 }

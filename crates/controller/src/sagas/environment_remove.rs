@@ -3,17 +3,21 @@
 //! There is no way back from this, so nothing is undone: a failure leaves the environment
 //! `failed` with the reason, and removing it again goes on where it ended.
 
+use std::time::Duration;
+
 use corpus_domain::{EnvironmentState, GuestState, JobKind};
 use corpus_protocol::Request;
 use serde::{Deserialize, Serialize};
 
 use super::balance;
+use super::name_switch::LONGEST_TTL_S;
 use super::guest_calls::{LAYOUT, On, ask, find_placement};
-use super::node_calls::apply;
+use super::node_calls::apply_beside;
 use crate::jobs::{Job, JobParams, NewJob, Retry, Step, StepContext, StepError};
 use crate::services::Services;
 use crate::store::balance as shared;
 use crate::store::environments::{self, Placement};
+use crate::store::{links, names};
 
 /// What the job is about.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -44,6 +48,7 @@ pub fn steps() -> Job<Services, Params> {
     Job::new()
         .step(Step::new("mark", "Mark as leaving", mark).undo(mark_failed))
         .step(Step::new("project", "Take the project from the guest", absent).limit(LAYOUT).retry(Retry::times(10)))
+        .step(Step::new("unspread", "Lead visitors to other nodes", unspread).limit(LAYOUT).retry(Retry::times(10)))
         .step(Step::new("forget", "Free the guest", forget).not_cancellable())
 }
 
@@ -74,13 +79,36 @@ async fn absent(ctx: Ctx) -> Result<(), StepError> {
     ask(&ctx, on, request, LAYOUT).await.map(drop)
 }
 
+/// Where this was the environment's last guest on its node, names lead to the others' only. The node goes on to take
+/// visitors until resolvers know that.
+async fn unspread(ctx: Ctx) -> Result<(), StepError> {
+    let mut conn = ctx.services().db.acquire().await?;
+    let (closing, kept_s) = names::closing(&mut conn, ctx.params().on.guest).await?;
+    drop(conn);
+    if closing.is_empty() {
+        return Ok(());
+    }
+    for name in closing {
+        let spread = ctx.services().spread(name).await;
+        spread.map_err(|error| StepError::transient(error.to_string()).while_waiting_for("the DNS server to answer").caused_by(error))?;
+    }
+    let wait = ctx.paced(Duration::from_secs(kept_s.min(LONGEST_TTL_S).into()));
+    ctx.log(format!("its names lead to other nodes only; resolvers know that in {} s", wait.as_secs()));
+    ctx.or_cancelled(async {
+        tokio::time::sleep(wait).await;
+        Ok::<(), StepError>(())
+    })
+    .await
+}
+
 async fn forget(ctx: Ctx) -> Result<(), StepError> {
     let on = &ctx.params().on;
     let mut tx = ctx.begin().await?;
     let is_shared = shared::is_shared(&mut tx, on.guest).await?;
+    let beside = links::beside(&mut tx, &[on.guest]).await?;
     environments::delete(&mut tx, on.guest).await?;
     tx.commit().await?;
     ctx.services().guests.forget(on.guest);
     // Its visitors went elsewhere before; where this was cut in between, a repair of the node does the rest.
-    if is_shared { apply(&ctx, on.node).await } else { Ok(()) }
+    if is_shared { apply_beside(&ctx, &beside).await.map(drop) } else { Ok(()) }
 }

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::name_detach::remove_record;
-use super::node_calls::{apply, node};
+use super::node_calls::{apply_name, node};
 use crate::certificates::{Issuer, certified};
 use crate::dns::authority::{AuthorityError, wait_until_all_answered};
 use crate::dns::{Content, DnsError, Owner, Provider, Record};
@@ -102,7 +102,7 @@ async fn forget(ctx: Ctx) -> Result<(), StepError> {
 }
 
 async fn record(ctx: Ctx) -> Result<(), StepError> {
-    let addresses = targets(&ctx, ctx.params().node).await?;
+    let addresses = addresses(&ctx).await?;
     let Some(held) = row(&ctx).await?.held else { return Ok(()) };
     let Params { name, wildcard, .. } = ctx.params();
     let said = addresses.iter().map(IpAddr::to_string).collect::<Vec<_>>().join(" and ");
@@ -117,7 +117,10 @@ async fn record(ctx: Ctx) -> Result<(), StepError> {
     }
     dns.ensure_record(&record).await.map_err(dns_failed)?;
     ctx.log(format!("{} is {said}", record.owner));
-    Ok(())
+    let mut tx = ctx.begin().await?;
+    let said = names::addresses(&mut tx, ctx.params().id).await?;
+    names::spread(&mut tx, ctx.params().id, &said).await?;
+    Ok(tx.commit().await?)
 }
 
 async fn unrecord(ctx: Ctx) -> Result<(), StepError> {
@@ -131,7 +134,7 @@ async fn unrecord(ctx: Ctx) -> Result<(), StepError> {
 }
 
 async fn answered(ctx: Ctx) -> Result<(), StepError> {
-    let (wanted, name) = (targets(&ctx, ctx.params().node).await?, &ctx.params().name);
+    let (wanted, name) = (addresses(&ctx).await?, &ctx.params().name);
     match row(&ctx).await?.held {
         Some(held) => {
             let authority = provider(ctx.services(), &held.provider)?.authority;
@@ -153,7 +156,7 @@ async fn answered(ctx: Ctx) -> Result<(), StepError> {
 /// With the internal authority the name is served by HTTPS from the first request on. Others take their time: the job of
 /// the certificate does not keep this one.
 async fn route(ctx: Ctx) -> Result<(), StepError> {
-    let Params { id, name, wildcard, node, .. } = ctx.params();
+    let Params { id, name, wildcard, .. } = ctx.params();
     let services = ctx.services();
     let mut tx = ctx.begin().await?;
     names::set_routed(&mut tx, *id, true).await?;
@@ -163,14 +166,14 @@ async fn route(ctx: Ctx) -> Result<(), StepError> {
         signed.await.map_err(|error| StepError::permanent(error.to_string()).caused_by(error))?;
     }
     tx.commit().await?;
-    apply(&ctx, *node).await
+    apply_name(&ctx, *id).await
 }
 
 async fn unroute(ctx: Ctx) -> Result<(), StepError> {
     let mut tx = ctx.begin().await?;
     names::set_routed(&mut tx, ctx.params().id, false).await?;
     tx.commit().await?;
-    apply(&ctx, ctx.params().node).await
+    apply_name(&ctx, ctx.params().id).await
 }
 
 async fn attached(ctx: Ctx) -> Result<(), StepError> {
@@ -197,6 +200,15 @@ async fn world_answers(ctx: &Ctx, name: &DnsName, wanted: &[IpAddr]) -> Result<(
 /// Whether a name leads to a node and nowhere else: an address of another host would get some of its visitors.
 pub(crate) fn leads_to(seen: &[IpAddr], node: &[IpAddr]) -> bool {
     !seen.is_empty() && seen.iter().all(|address| node.contains(address))
+}
+
+/// Where the name is to lead to: the guest's node, or all nodes of the environment.
+async fn addresses(ctx: &Ctx) -> Result<Vec<IpAddr>, StepError> {
+    let mut conn = ctx.services().db.acquire().await?;
+    let found = names::addresses(&mut conn, ctx.params().id).await?;
+    drop(conn);
+    let found: Vec<IpAddr> = found.iter().filter_map(|ip| ip.parse().ok()).collect();
+    if found.iter().filter(|ip| ip.is_ipv4()).count() > 1 { Ok(found) } else { targets(ctx, ctx.params().node).await }
 }
 
 /// Where names of a node's guests point to: one address of each family, as far as the node has them.

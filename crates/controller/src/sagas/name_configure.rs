@@ -7,7 +7,7 @@
 use corpus_domain::{DnsNameId, JobKind, NodeId};
 use serde::{Deserialize, Serialize};
 
-use super::node_calls::apply;
+use super::node_calls::apply_name;
 use crate::dns::Owner;
 use crate::jobs::{Job, JobParams, Lock, NewJob, Retry, Step, StepContext, StepError};
 use crate::services::Services;
@@ -41,5 +41,5 @@ pub fn steps() -> Job<Services, Params> {
 }
 
 async fn routes(ctx: StepContext<Services, Params>) -> Result<(), StepError> {
-    apply(&ctx, ctx.params().node).await
+    apply_name(&ctx, ctx.params().id).await
 }

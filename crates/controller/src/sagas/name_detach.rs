@@ -4,7 +4,7 @@ use corpus_domain::{DnsName, DnsNameId, JobKind, NameState, NodeId, ProviderName
 use serde::{Deserialize, Serialize};
 
 use super::name_attach::{dns_failed, provider};
-use super::node_calls::apply;
+use super::node_calls::apply_name;
 use crate::dns::{Owner, Removal};
 use crate::jobs::{Job, JobParams, Lock, NewJob, Retry, Step, StepContext, StepError};
 use crate::services::Services;
@@ -83,7 +83,7 @@ async fn unroute(ctx: Ctx) -> Result<(), StepError> {
     let mut tx = ctx.begin().await?;
     names::set_routed(&mut tx, ctx.params().id, false).await?;
     tx.commit().await?;
-    apply(&ctx, ctx.params().node).await
+    apply_name(&ctx, ctx.params().id).await
 }
 
 async fn forget(ctx: Ctx) -> Result<(), StepError> {

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use tokio::time::sleep;
 
 use super::name_attach::{PROPAGATION, dns_failed, provider, targets};
-use super::node_calls::{SHORT, apply, ask};
+use super::node_calls::{SHORT, apply, apply_name, ask};
 use crate::dns::authority::{AuthorityError, wait_until_all_answered};
 use crate::dns::{Content, Owner, Record};
 use crate::jobs::{Job, JobParams, Lock, NewJob, Retry, Step, StepContext, StepError};
@@ -50,6 +50,9 @@ pub struct Params {
     name: DnsName,
     from: End,
     to: End,
+    /// Whether it leads to several nodes, and goes on to.
+    #[serde(default)]
+    spread: bool,
 }
 
 impl JobParams for Params {
@@ -59,12 +62,18 @@ impl JobParams for Params {
 type Ctx = StepContext<Services, Params>;
 
 /// The job; `title` says what the name is to lead to.
-pub fn job(name: &NameRow, from: End, (to, guest): (End, &GuestRow), title: String) -> NewJob<Params> {
+pub fn job(
+    name: &NameRow,
+    from: End,
+    (to, guest): (End, &GuestRow),
+    spread: bool,
+    title: String,
+) -> NewJob<Params> {
     let mut locks = vec![Lock::exclusive("name", name.id), Lock::shared("guest", to.guest), Lock::node_shared(to.node)];
     if from.node != to.node {
         locks.push(Lock::node_shared(from.node));
     }
-    let params = Params { id: name.id, name: name.name.clone(), from, to };
+    let params = Params { id: name.id, name: name.name.clone(), from, to, spread };
     NewJob::new(title, params).guest(guest.id).project(guest.project_id).node(guest.node_id).locks(locks)
 }
 
@@ -89,8 +98,9 @@ pub fn steps() -> Job<Services, Params> {
 }
 
 impl Params {
+    /// Environments on several nodes, the same ones, may have their leaders on different ones: then the record stays.
     fn moves(&self) -> bool {
-        self.from.node != self.to.node
+        self.from.node != self.to.node && !self.spread
     }
 }
 
@@ -103,9 +113,9 @@ async fn proven(ctx: Ctx) -> Result<(), StepError> {
     if guests.is_empty() {
         return Err(StepError::permanent("nothing of it takes requests now"));
     }
-    for (guest, ip) in guests {
+    for (node, guest, ip) in guests {
         let asked = AskedSite { name: name.clone(), guest: guest.clone(), at: Some(ip), path: path.clone() };
-        let answer = ask(&ctx, to.node, Request::ProbeSites { sites: vec![asked] }, SHORT).await?;
+        let answer = ask(&ctx, node, Request::ProbeSites { sites: vec![asked] }, SHORT).await?;
         let Answer::Sites { sites } = answer else {
             return Err(StepError::permanent("the node told something else than what it was asked"));
         };
@@ -132,7 +142,7 @@ async fn proven(ctx: Ctx) -> Result<(), StepError> {
 async fn switch(ctx: Ctx) -> Result<(), StepError> {
     let Params { id, from, to, .. } = ctx.params();
     lead(&ctx, *id, from, to).await?;
-    apply(&ctx, to.node).await
+    apply_name(&ctx, *id).await
 }
 
 async fn back(ctx: Ctx) -> Result<(), StepError> {
@@ -141,7 +151,7 @@ async fn back(ctx: Ctx) -> Result<(), StepError> {
     let mut tx = ctx.begin().await?;
     names::settle_switch(&mut tx, *id).await?;
     tx.commit().await?;
-    apply(&ctx, from.node).await?;
+    apply_name(&ctx, *id).await?;
     if ctx.params().moves() { apply(&ctx, to.node).await } else { Ok(()) }
 }
 

@@ -3,8 +3,8 @@
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
-use corpus_domain::{GuestId, GuestName, NodeId};
-use corpus_protocol::{Answer, AuthorizedKeys, ErrorKind, Event, GuestFile, Request, RequestError};
+use corpus_domain::{DnsNameId, GuestId, GuestName, NodeId};
+use corpus_protocol::{Answer, AuthorizedKeys, ErrorKind, Event, GuestFile, NodePlan, Request, RequestError};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -12,7 +12,8 @@ use crate::jobs::{StepContext, StepError};
 use crate::nodes::{Call, Endpoint, HostId, NodeEndpoint, NodeError, Pool};
 use crate::services::Services;
 use crate::store::nodes::Node;
-use crate::store::{keys, nodes, plan};
+use crate::store::links::{self, Beside};
+use crate::store::{keys, nodes};
 
 /// How long a node may take for what is normally done in a blink.
 pub const SHORT: Duration = Duration::from_secs(30);
@@ -175,16 +176,68 @@ pub fn failed_at(awaited: String, error: NodeError) -> StepError {
 /// Brings the node to the plan that the rows say now, the caller's included. When a later plan
 /// is in force already, that one was read after the caller's rows were committed: it is done.
 pub async fn apply<P: Send + Sync>(ctx: &StepContext<Services, P>, id: NodeId) -> Result<(), StepError> {
-    let mut tx = ctx.begin().await?;
-    let plan = plan::next(&mut tx, id, ctx.services().around()).await?;
-    tx.commit().await?;
-    ctx.services().bring_certificates(&plan.certificates, |request| ask(ctx, id, request, SHORT)).await?;
+    let plan = next_plan(ctx, id).await?;
+    let certificates: Vec<_> = plan.all_certificates().cloned().collect();
+    ctx.services().bring_certificates(&certificates, |request| ask(ctx, id, request, SHORT)).await?;
     let request = Request::ApplyNode { plan: Box::new(plan) };
     let Asked { awaited, answer } = patiently(ctx, is_away, || ask_node(ctx, id, request.clone(), SHORT)).await?;
     match answer {
         Ok(_) | Err(NodeError::Remote(RequestError { kind: ErrorKind::Fenced, .. })) => Ok(()),
         Err(error) => Err(failed_at(awaited, error)),
     }
+}
+
+async fn next_plan<P: Send + Sync>(ctx: &StepContext<Services, P>, id: NodeId) -> Result<NodePlan, StepError> {
+    let mut tx = ctx.begin().await?;
+    let plan = ctx.services().next_plan(&mut tx, id).await?;
+    tx.commit().await?;
+    Ok(plan)
+}
+
+/// The same with the nodes that serve what guests share: those that the guests are on, and the others as far as they
+/// answer. Tells which of the others were told.
+pub async fn apply_beside<P: Send + Sync>(
+    ctx: &StepContext<Services, P>,
+    beside: &Beside,
+) -> Result<Vec<NodeId>, StepError> {
+    let mut told = Vec::new();
+    for node in &beside.others {
+        if tell(ctx, *node).await? {
+            told.push(*node);
+        }
+    }
+    for node in &beside.own {
+        apply(ctx, *node).await?;
+    }
+    Ok(told)
+}
+
+/// The nodes that take visitors of a name are as the rows say now.
+pub async fn apply_name<P: Send + Sync>(ctx: &StepContext<Services, P>, name: DnsNameId) -> Result<(), StepError> {
+    let mut conn = ctx.services().db.acquire().await?;
+    let beside = links::of_name(&mut conn, name).await?;
+    drop(conn);
+    apply_beside(ctx, &beside).await.map(drop)
+}
+
+/// Brings a node that the job does not hold to its plan: one that was given back takes none, and one that does not answer
+/// is told when it is back.
+pub async fn tell<P: Send + Sync>(ctx: &StepContext<Services, P>, id: NodeId) -> Result<bool, StepError> {
+    let plan = next_plan(ctx, id).await?;
+    let (revision, certificates) = (plan.revision, plan.all_certificates().cloned().collect::<Vec<_>>());
+    let brought = ctx.services().bring_certificates(&certificates, |request| ask_once(ctx, id, request, SHORT)).await;
+    let problem = match brought {
+        Err(error) => error.message,
+        Ok(()) => match ask_node(ctx, id, Request::RefreshNode { plan: Box::new(plan) }, SHORT).await?.answer {
+            Ok(_) | Err(NodeError::Remote(RequestError { kind: ErrorKind::Fenced, .. })) => return Ok(true),
+            Err(error) => error.to_string(),
+        },
+    };
+    ctx.log(format!("another node is told later: {problem}"));
+    let mut tx = ctx.begin().await?;
+    links::missed(&mut tx, id, revision).await?;
+    tx.commit().await?;
+    Ok(false)
 }
 
 /// How a guest resolves names: it asks its node.

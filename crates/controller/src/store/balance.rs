@@ -18,26 +18,40 @@ use sqlx::PgConnection;
 
 use super::{json_opt, word};
 
-/// The pools that a node serves: environments with names and at least two guests there.
-pub async fn pools(conn: &mut PgConnection, node: NodeId) -> sqlx::Result<Vec<Pool>> {
+/// The pools that a node serves: environments with names and at least two guests, of which one is there. Those on other
+/// nodes are among them where it has ways there.
+pub async fn pools(conn: &mut PgConnection, node: NodeId, has_links: bool) -> sqlx::Result<Vec<Pool>> {
     let rows = sqlx::query!(
         r#"select m.project_id as "project_id!", m.environment as "environment!", m.name as "name!", m.ip as "ip!",
-             m.active as "active!", e.balance_policy, e.stickiness,
+             m.active as "active!", m.node_id as "node_id!", a.address, a.public_ip, e.balance_policy, e.stickiness,
              (select n.name from dns_names n where n.guest_id = m.leader_id and n.environment = m.environment and n.routed
               order by n.created_at, n.name limit 1) as "host!",
              (select c -> 'value' from environment_guests l cross join jsonb_array_elements(l.configuration) c
               where l.guest_id = m.leader_id and c ->> 'key' = 'checks' limit 1) as checks
            from balance_members m
            join environments e on e.project_id = m.project_id and e.environment = m.environment
-           where m.node_id = $1 order by m.project_id, m.environment, m.name"#,
+           join nodes a on a.id = m.node_id
+           where (m.project_id, m.environment) in (
+               select o.project_id, o.environment from balance_members o where o.node_id = $1)
+             and (m.node_id = $1 or $2) order by m.project_id, m.environment, m.name"#,
         node.0,
+        has_links,
     )
     .fetch_all(conn)
     .await?;
     let mut pools: BTreeMap<PoolId, Pool> = BTreeMap::new();
     for row in rows {
         let id = PoolId::of(ProjectId(row.project_id), word(&row.environment)?);
-        let member = PoolMember { guest: word(&row.name)?, ip: word(&row.ip)?, active: row.active };
+        let elsewhere = row.node_id != node.0;
+        let at = [row.public_ip, Some(row.address)].into_iter().flatten().find_map(|text| text.parse().ok());
+        let ip = match at {
+            _ if !elsewhere => word(&row.ip)?,
+            Some(ip) => ip,
+            // Where that node is nobody knows.
+            None => continue,
+        };
+        let via = elsewhere.then_some(NodeId(row.node_id));
+        let member = PoolMember { guest: word(&row.name)?, ip, active: row.active, via };
         if let Some(pool) = pools.get_mut(&id) {
             pool.members.push(member);
             continue;
@@ -101,8 +115,8 @@ pub enum Why<'a> {
 pub enum Leaving {
     /// It shares its names with nobody.
     Alone,
-    /// It is out by the rows, and this node is to be told.
-    Out(NodeId, GuestName),
+    /// It is out by the rows, and the nodes are to be told.
+    Out(GuestName),
     /// It is the only one that can serve: it stays.
     Last,
     /// Another one comes back soon.
@@ -120,7 +134,7 @@ pub async fn leave(conn: &mut PgConnection, guest: GuestId, why: Why<'_>) -> sql
     );
     held.fetch_optional(&mut *conn).await?;
     let row = sqlx::query!(
-        r#"select m.node_id as "node_id!", m.name as "name!", m.out_job,
+        r#"select m.name as "name!", m.out_job,
              count(o.guest_id) as "others!",
              count(o.guest_id) filter (where o.active and o.guest_state = 'running') as "serve!",
              count(o.guest_id) filter (
@@ -128,7 +142,7 @@ pub async fn leave(conn: &mut PgConnection, guest: GuestId, why: Why<'_>) -> sql
            from balance_members m
            left join balance_members o
              on o.project_id = m.project_id and o.environment = m.environment and o.guest_id <> m.guest_id
-           where m.guest_id = $1 group by m.node_id, m.name, m.out_job"#,
+           where m.guest_id = $1 group by m.name, m.out_job"#,
         guest.0,
     );
     let Some(row) = row.fetch_optional(&mut *conn).await? else { return Ok(Leaving::Alone) };
@@ -152,22 +166,22 @@ pub async fn leave(conn: &mut PgConnection, guest: GuestId, why: Why<'_>) -> sql
     )
     .execute(conn)
     .await?;
-    Ok(Leaving::Out(NodeId(row.node_id), word(&row.name)?))
+    Ok(Leaving::Out(word(&row.name)?))
 }
 
-/// The guest is in the balance again; tells its node if it was out.
-pub async fn come_back(conn: &mut PgConnection, guest: GuestId) -> sqlx::Result<Option<NodeId>> {
-    let node = sqlx::query_scalar!(
-        "update environment_guests eg set out_since = null, out_reason = null, out_job = null
-         from guests g where eg.guest_id = $1 and g.id = eg.guest_id and eg.out_since is not null returning g.node_id",
+/// The guest is in the balance again; tells whether it was out.
+pub async fn come_back(conn: &mut PgConnection, guest: GuestId) -> sqlx::Result<bool> {
+    let back = sqlx::query!(
+        "update environment_guests set out_since = null, out_reason = null, out_job = null
+         where guest_id = $1 and out_since is not null",
         guest.0,
     );
-    Ok(node.fetch_optional(conn).await?.map(NodeId))
+    Ok(back.execute(conn).await?.rows_affected() > 0)
 }
 
-/// Those that a job took out are in the balance again; tells their nodes. One that its deployment left broken is not
-/// proven, and stays out until it is.
-pub async fn come_back_from(conn: &mut PgConnection, job: JobId) -> sqlx::Result<Vec<NodeId>> {
+/// Those that a job took out are in the balance again; tells which. One that its deployment left broken is not proven,
+/// and stays out until it is.
+pub async fn come_back_from(conn: &mut PgConnection, job: JobId) -> sqlx::Result<Vec<GuestId>> {
     sqlx::query!(
         "update environment_guests eg set out_job = null, out_reason = 'its last deployment is broken'
          where eg.out_job = $1 and exists (
@@ -176,22 +190,19 @@ pub async fn come_back_from(conn: &mut PgConnection, job: JobId) -> sqlx::Result
     )
     .execute(&mut *conn)
     .await?;
-    let nodes = sqlx::query_scalar!(
-        "update environment_guests eg set out_since = null, out_reason = null, out_job = null
-         from guests g where eg.out_job = $1 and g.id = eg.guest_id returning g.node_id",
+    let guests = sqlx::query_scalar!(
+        "update environment_guests set out_since = null, out_reason = null, out_job = null
+         where out_job = $1 returning guest_id",
         job.0,
     );
-    let mut nodes = nodes.fetch_all(conn).await?;
-    nodes.sort_unstable();
-    nodes.dedup();
-    Ok(nodes.into_iter().map(NodeId).collect())
+    Ok(guests.fetch_all(conn).await?.into_iter().map(GuestId).collect())
 }
 
 /// How it is seen that a guest or environment serves: its guests, and what each must answer.
 #[derive(Debug)]
 pub struct Proof {
-    /// Those that would be given requests.
-    pub guests: Vec<(GuestName, Ipv4Addr)>,
+    /// Those that would be given requests, each with its node.
+    pub guests: Vec<(NodeId, GuestName, Ipv4Addr)>,
     /// What they are asked for; `/` when none is given.
     pub path: Option<CheckPath>,
     /// The status that they must answer.
@@ -201,11 +212,10 @@ pub struct Proof {
 /// The same of a guest, or of the environment that it leads.
 pub async fn proof(conn: &mut PgConnection, leader: GuestId, environment: Option<Environment>) -> sqlx::Result<Proof> {
     let rows = sqlx::query!(
-        r#"select g.name, g.ip as "ip!",
+        r#"select g.node_id, g.name, g.ip as "ip!",
              (select c -> 'value' from environment_guests l cross join jsonb_array_elements(l.configuration) c
               where l.guest_id = $1 and $2::boolean and c ->> 'key' = 'checks' limit 1) as checks
-           from guests g join guests lg on lg.id = $1 and lg.node_id = g.node_id
-           left join environment_guests eg on eg.guest_id = g.id
+           from guests g left join environment_guests eg on eg.guest_id = g.id
            left join environment_guests l on l.guest_id = $1
            where g.routed and g.ip is not null and g.state = 'running'
              and (g.id = $1 or ($2::boolean and eg.project_id = l.project_id and eg.environment = l.environment
@@ -217,7 +227,7 @@ pub async fn proof(conn: &mut PgConnection, leader: GuestId, environment: Option
     );
     let (mut guests, mut found) = (Vec::new(), None);
     for row in rows.fetch_all(conn).await? {
-        guests.push((word(&row.name)?, word(&row.ip)?));
+        guests.push((NodeId(row.node_id), word(&row.name)?, word(&row.ip)?));
         found = row.checks;
     }
     // Under which name is known: that of the one that is switched.
@@ -279,12 +289,10 @@ async fn members(
 ) -> sqlx::Result<Vec<BalanceMember>> {
     let rows = sqlx::query!(
         r#"select eg.guest_id, g.name, g.state as guest_state, eg.state, eg.out_since, eg.out_reason,
-             g.node_id = lg.node_id as "beside!", coalesce(m.active, false) as "active!", eg.live is null as "nothing!",
+             coalesce(m.active, false) as "active!", eg.live is null as "nothing!",
              (select r from jsonb_array_elements(n.reading -> 'members') r where r ->> 'guest' = g.name limit 1) as seen,
              n.reading_at
            from environment_guests eg join guests g on g.id = eg.guest_id join nodes n on n.id = g.node_id
-           join environment_guests l on l.project_id = eg.project_id and l.environment = eg.environment and l.role = 'leader'
-           join guests lg on lg.id = l.guest_id
            left join balance_members m on m.guest_id = eg.guest_id
            where eg.project_id = $1 and eg.environment = $2
            order by eg.role = 'leader' desc, g.name"#,
@@ -297,7 +305,6 @@ async fn members(
         let is_out = !row.active && row.out_since.is_some();
         let why = match (&row.out_reason, &seen) {
             (Some(reason), _) if is_out => Some(reason.clone()),
-            _ if !row.beside => Some("it is on another node than the leader".to_owned()),
             _ if row.state != "ready" => Some(format!("it is {}", row.state.replace('_', " "))),
             _ if row.guest_state != "running" => Some(format!("it is {}", row.guest_state)),
             _ if !row.active && row.nothing => Some("what is live on the leader is not live there".to_owned()),

@@ -60,10 +60,10 @@ pub struct Name {
     pub name: DnsName,
     /// Whether it is all names below it.
     pub wildcard: bool,
-    /// The address that it should be answered with.
-    pub target: Option<String>,
-    /// The one by IPv6 that it may be answered with too.
-    pub target_ipv6: Option<String>,
+    /// The addresses that it should be answered with: that of its node, or some of those of all nodes that serve it.
+    pub targets: Vec<String>,
+    /// Those by IPv6 that it may be answered with too.
+    pub targets_ipv6: Vec<String>,
     /// The DNS server that is asked; none: the world is.
     pub provider: Option<ProviderName>,
 }
@@ -158,9 +158,16 @@ pub async fn take_zones(conn: &mut PgConnection, room: i64, at_most_s: f64) -> s
 /// The names of a zone that are to be answered, those after one, by name.
 pub async fn of_zone(conn: &mut PgConnection, zone: ZoneId, after: &str, limit: i64) -> sqlx::Result<Vec<Name>> {
     let rows = sqlx::query!(
-        "select d.id, d.name, d.wildcard, n.public_ip, n.public_ipv6, z.provider as \"provider?\" from dns_names d
+        r#"select d.id, d.name, d.wildcard, 
+             case when d.environment is null then array_remove(array[n.public_ip], null) else array(
+                 select o.public_ip from name_nodes s join nodes o on o.id = s.node_id
+                 where s.name_id = d.id and o.public_ip is not null) end as "targets!",
+             case when d.environment is null then array_remove(array[n.public_ipv6], null) else array(
+                 select o.public_ipv6 from name_nodes s join nodes o on o.id = s.node_id
+                 where s.name_id = d.id and o.public_ipv6 is not null) end as "targets_ipv6!",
+             z.provider as "provider?" from dns_names d
          join zones z on z.id = d.zone_id join guests g on g.id = d.guest_id join nodes n on n.id = g.node_id
-         where d.zone_id = $1 and d.state = 'attached' and d.name > $2 order by d.name limit $3",
+         where d.zone_id = $1 and d.state = 'attached' and d.name > $2 order by d.name limit $3"#,
         zone.0,
         after,
         limit,
@@ -171,8 +178,8 @@ pub async fn of_zone(conn: &mut PgConnection, zone: ZoneId, after: &str, limit: 
             id: row.id,
             name: word(&row.name)?,
             wildcard: row.wildcard,
-            target: row.public_ip,
-            target_ipv6: row.public_ipv6,
+            targets: row.targets,
+            targets_ipv6: row.targets_ipv6,
             provider: word_opt(row.provider.as_deref())?,
         })
     })
@@ -182,9 +189,16 @@ pub async fn of_zone(conn: &mut PgConnection, zone: ZoneId, after: &str, limit: 
 /// The same of these names, as far as they are to be answered.
 pub async fn these(conn: &mut PgConnection, ids: &[Uuid]) -> sqlx::Result<Vec<Name>> {
     let rows = sqlx::query!(
-        "select d.id, d.name, d.wildcard, n.public_ip, n.public_ipv6, z.provider as \"provider?\" from dns_names d
+        r#"select d.id, d.name, d.wildcard, 
+             case when d.environment is null then array_remove(array[n.public_ip], null) else array(
+                 select o.public_ip from name_nodes s join nodes o on o.id = s.node_id
+                 where s.name_id = d.id and o.public_ip is not null) end as "targets!",
+             case when d.environment is null then array_remove(array[n.public_ipv6], null) else array(
+                 select o.public_ipv6 from name_nodes s join nodes o on o.id = s.node_id
+                 where s.name_id = d.id and o.public_ipv6 is not null) end as "targets_ipv6!",
+             z.provider as "provider?" from dns_names d
          left join zones z on z.id = d.zone_id join guests g on g.id = d.guest_id join nodes n on n.id = g.node_id
-         where d.id = any($1) and d.state = 'attached' order by d.name",
+         where d.id = any($1) and d.state = 'attached' order by d.name"#,
         ids,
     );
     let rows = rows.fetch_all(conn).await?.into_iter();
@@ -193,8 +207,8 @@ pub async fn these(conn: &mut PgConnection, ids: &[Uuid]) -> sqlx::Result<Vec<Na
             id: row.id,
             name: word(&row.name)?,
             wildcard: row.wildcard,
-            target: row.public_ip,
-            target_ipv6: row.public_ipv6,
+            targets: row.targets,
+            targets_ipv6: row.targets_ipv6,
             provider: word_opt(row.provider.as_deref())?,
         })
     })

@@ -37,6 +37,7 @@ pub mod kept_forms;
 pub mod key_claims;
 pub mod keys;
 pub mod leases;
+pub mod links;
 pub mod logins;
 pub mod mail;
 pub mod mail_lasting;

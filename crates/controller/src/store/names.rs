@@ -331,8 +331,7 @@ pub async fn hosts(conn: &mut PgConnection, projects: &[ProjectId]) -> sqlx::Res
            from dns_names n
            left join lateral (
                select eg.guest_id from environment_guests eg
-               join guests g on g.id = eg.guest_id join guests lg on lg.id = n.guest_id
-               where eg.project_id = n.project_id and eg.environment = n.environment and g.node_id = lg.node_id
+               where eg.project_id = n.project_id and eg.environment = n.environment
            ) o on true
            where n.project_id = any($1) and n.state = 'attached' and not n.wildcard
            order by n.environment is null, n.created_at, n.name"#,
@@ -359,6 +358,90 @@ pub async fn switch(
         environment.map(Environment::as_str),
     );
     Ok(switched.execute(conn).await?.rows_affected() == 1)
+}
+
+/// The attached names of environments on several nodes, or that were, that do not lead where they should.
+pub async fn to_spread(conn: &mut PgConnection, limit: i64) -> sqlx::Result<Vec<DnsNameId>> {
+    let rows = sqlx::query_scalar!(
+        r#"select n.id from dns_names n join guests g on g.id = n.guest_id join nodes o on o.id = g.node_id
+           where n.state = 'attached' and n.zone_id is not null
+             and (n.spread_to is not null or (n.project_id, n.environment) in (
+                 select eg.project_id, eg.environment from environment_guests eg
+                 join guests f on f.id = eg.guest_id
+                 join environment_guests l on l.project_id = eg.project_id and l.environment = eg.environment and l.role = 'leader'
+                 join guests lg on lg.id = l.guest_id
+                 where f.node_id <> lg.node_id))
+             and coalesce(n.spread_to, array(select a from unnest(array[o.public_ip, o.public_ipv6]) a
+                                             where a is not null order by a)) <> name_addresses(n.id)
+           order by n.id limit $1"#,
+        limit,
+    );
+    Ok(rows.fetch_all(conn).await?.into_iter().map(DnsNameId).collect())
+}
+
+/// A name that is to lead to several nodes, or to one again.
+#[derive(Debug)]
+pub struct Spread {
+    /// The name.
+    pub name: DnsName,
+    /// Who holds its record.
+    pub held: Held,
+    /// Where it should lead to.
+    pub addresses: Vec<String>,
+}
+
+/// Holds an attached name of ours until the transaction ends: nobody detaches it meanwhile.
+pub async fn hold_spread(conn: &mut PgConnection, id: DnsNameId) -> sqlx::Result<Option<Spread>> {
+    let row = sqlx::query!(
+        r#"select n.name, z.name as zone, z.provider, z.ttl_s, name_addresses(n.id) as "addresses!"
+           from dns_names n join zones z on z.id = n.zone_id
+           where n.id = $1 and n.state = 'attached' and not n.wildcard for update of n"#,
+        id.0,
+    );
+    let Some(row) = row.fetch_optional(conn).await? else { return Ok(None) };
+    let held = Held { zone: word(&row.zone)?, provider: word(&row.provider)?, ttl_s: number(row.ttl_s)? };
+    Ok(Some(Spread { name: word(&row.name)?, held, addresses: row.addresses }))
+}
+
+/// A name was said to lead to these addresses; what its guest's node has alone is remembered as nothing special.
+pub async fn spread(conn: &mut PgConnection, id: DnsNameId, addresses: &[String]) -> sqlx::Result<()> {
+    sqlx::query!(
+        "update dns_names d set spread_to = nullif($2::text[], array(
+             select a from guests g join nodes o on o.id = g.node_id
+             cross join lateral unnest(array[o.public_ip, o.public_ipv6]) a
+             where g.id = d.guest_id and a is not null order by a))
+         where d.id = $1",
+        id.0,
+        addresses,
+    )
+    .execute(conn)
+    .await
+    .map(drop)
+}
+
+/// The names that may still lead visitors to a node which takes none for them soon, since this guest leaves it; and the
+/// longest time for which resolvers keep that, in seconds.
+pub async fn closing(conn: &mut PgConnection, guest: GuestId) -> sqlx::Result<(Vec<DnsNameId>, u32)> {
+    let rows = sqlx::query!(
+        "select n.id, z.ttl_s from environment_guests eg join guests g on g.id = eg.guest_id
+         join dns_names n on n.project_id = eg.project_id and n.environment = eg.environment
+         join zones z on z.id = n.zone_id
+         join name_nodes s on s.name_id = n.id and s.node_id = g.node_id and not s.open
+         where eg.guest_id = $1 and n.state = 'attached' and n.spread_to is not null",
+        guest.0,
+    );
+    let (mut names, mut longest) = (Vec::new(), 0);
+    for row in rows.fetch_all(conn).await? {
+        names.push(DnsNameId(row.id));
+        longest = longest.max(number(row.ttl_s)?);
+    }
+    Ok((names, longest))
+}
+
+/// Where an attached name is to lead to.
+pub async fn addresses(conn: &mut PgConnection, id: DnsNameId) -> sqlx::Result<Vec<String>> {
+    let found = sqlx::query_scalar!(r#"select name_addresses($1) as "addresses!""#, id.0);
+    found.fetch_one(conn).await
 }
 
 /// Nobody is sent any more to where the name led before.

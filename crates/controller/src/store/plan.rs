@@ -4,7 +4,7 @@ use corpus_domain::{Environment, GuestName, NodeId, PoolId, ProjectId};
 use corpus_protocol::{GuestPort, HttpRoute, Https, NodePlan, SshRoute};
 use sqlx::PgConnection;
 
-use super::{balance, certificates, firewall, number, surroundings, word, word_opt};
+use super::{balance, certificates, firewall, links, number, surroundings, word, word_opt};
 use crate::surroundings::Around;
 
 /// Raises the node's revision and reads its plan, both in the caller's transaction: the row
@@ -57,14 +57,24 @@ async fn read(
          select n.name, n.wildcard, n.project_id, null, n.https_redirect and n.certificate_id is not null,
              case when n.certificate_id is not null then n.hsts_s end, g.name, g.ip
          from dns_names n join guests f on f.id = n.guest_id join guests g on g.id = n.former_guest_id
-         where g.node_id = $1 and f.node_id <> $1 and n.routed and g.ip is not null order by 1, 2"#,
+         where g.node_id = $1 and f.node_id <> $1 and n.routed and g.ip is not null
+         union all
+         select n.name, n.wildcard, n.project_id, n.environment, n.https_redirect and n.certificate_id is not null,
+             case when n.certificate_id is not null then n.hsts_s end, m.name, m.ip
+         from (select distinct on (project_id, environment) project_id, environment, leader_id, name, ip
+               from balance_members where node_id = $1 order by project_id, environment, name) m
+         join dns_names n on n.project_id = m.project_id and n.environment = m.environment and n.routed
+         join guests f on f.id = m.leader_id and f.node_id <> $1
+         where n.former_guest_id is null or n.former_guest_id not in (select id from guests where node_id = $1)
+         order by 1, 2"#,
         node.0,
     )
     .fetch_all(&mut *conn)
     .await?;
     let network = word(&network)?;
     let rules = firewall::plan::read(conn, node, network).await?;
-    let pools = balance::pools(conn, node).await?;
+    let links = links::of_node(conn, node).await?;
+    let pools = balance::pools(conn, node, links.is_some()).await?;
     let served = certificates::of_node(conn, node).await?;
     let challenges = certificates::challenges_of_node(conn, node).await?;
     let (egress, zones) = surroundings::read(conn, around).await?;
@@ -101,5 +111,6 @@ async fn read(
         certificates: served,
         challenges,
         pools,
+        links,
     })
 }
