@@ -163,6 +163,7 @@ test('guests of one name are on two nodes', async t => {
     const began = performance.now()
     await bob.page.goto(environment)
     await pages.sends(bob, bob.page.getByRole('link', { name: `Remove guest ${names[1]} from staging` }))
+    await bob.page.getByLabel(`Type ${names[1]} to confirm`).fill(names[1])
     await pages.press(bob, 'Remove this guest')
     await leadsTo([node1], 60_000)
     served('a guest leaves', began)

@@ -165,9 +165,13 @@ mod tests {
         files::write(&host.path("/usr/sbin/unbound"), "", 0o755).unwrap();
         files::write(&host.path("/etc/resolv.conf"), "nameserver 192.0.2.1\n", 0o644).unwrap();
         files::write(&certificate(&host), "", 0o600).unwrap();
-        let plan = plan::tests::balanced();
-        let file = host.configuration().join(format!("certificates/{}.pem", plan.certificates[0].id));
-        files::write(&file, &certificates::pem::tests::file(1), 0o600).unwrap();
+        let mut plan = plan::tests::linked();
+        let text = certificates::pem::tests::file(1);
+        plan.links.as_mut().unwrap().certificate.digest = crate::digest::sha256(text.as_bytes());
+        for one in plan.all_certificates() {
+            let file = host.configuration().join(format!("certificates/{}.pem", one.id));
+            files::write(&file, &text, 0o600).unwrap();
+        }
         let text = render(&host, &plan)
             .iter()
             .fold(String::new(), |text, file| text + &format!("==> {}\n{}\n", file.path.display(), file.text));

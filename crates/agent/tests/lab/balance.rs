@@ -27,7 +27,7 @@ impl Two<'_> {
             pool: Some(id.clone()),
         });
         let member =
-            |(guest, active): (&&GuestPlan, bool)| PoolMember { guest: guest.name.clone(), ip: guest.net.ip, active };
+            |(guest, active): (&&GuestPlan, bool)| PoolMember { guest: guest.name.clone(), ip: guest.net.ip, active, via: None };
         plan.pools.push(Pool {
             id,
             members: guests.iter().zip(active).map(member).collect(),

@@ -82,7 +82,7 @@ impl Controller {
         let mut waiting = infrastructure::nodes_in_service(&mut conn).await?;
         // Those that missed a plan, or are known to others not for long any more.
         let mut behind = links::behind(&mut conn).await?;
-        behind.extend(links::due(&mut conn, CONCURRENT_NODES as i64).await?);
+        behind.extend(links::due(&mut conn).await?);
         drop(conn);
         told.retain(|node, _| waiting.contains(node));
         waiting.retain(|node| behind.contains(node) || told.get(node) != Some(&now));

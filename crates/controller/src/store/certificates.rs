@@ -98,8 +98,9 @@ pub async fn hold(conn: &mut PgConnection, name: DnsNameId) -> sqlx::Result<Opti
 pub async fn of_node(conn: &mut PgConnection, node: NodeId) -> sqlx::Result<Vec<ServedCertificate>> {
     let rows = sqlx::query!(
         r#"select c.id as "id!", c.digest as "digest!", n.name as "name!", n.wildcard as "wildcard!"
-         from dns_names n join guests g on g.id = n.guest_id join certificates c on c.id = n.certificate_id
-         where g.node_id = $1 and n.routed and g.ip is not null
+         from name_nodes s join dns_names n on n.id = s.name_id join guests g on g.id = n.guest_id
+         join certificates c on c.id = n.certificate_id
+         where s.node_id = $1 and n.routed and g.ip is not null
          union
          select c.id, c.digest, n.name, n.wildcard
          from dns_names n join guests g on g.id = n.former_guest_id join certificates c on c.id = n.certificate_id
@@ -117,8 +118,9 @@ pub async fn of_node(conn: &mut PgConnection, node: NodeId) -> sqlx::Result<Vec<
 pub async fn challenges_of_node(conn: &mut PgConnection, node: NodeId) -> sqlx::Result<Vec<HttpChallenge>> {
     let rows = sqlx::query!(
         "select n.name, h.token, h.answer
-         from http_challenges h join dns_names n on n.id = h.dns_name_id join guests g on g.id = n.guest_id
-         where g.node_id = $1 and not n.wildcard order by h.token",
+         from http_challenges h join dns_names n on n.id = h.dns_name_id
+         join name_nodes s on s.name_id = n.id and s.node_id = $1
+         where not n.wildcard order by h.token",
         node.0,
     );
     let rows = rows.fetch_all(conn).await?.into_iter();

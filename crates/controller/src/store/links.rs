@@ -64,13 +64,12 @@ pub async fn is_due(conn: &mut PgConnection, node: NodeId) -> sqlx::Result<bool>
     due.fetch_one(conn).await
 }
 
-/// The nodes that have to be given something new to be known by.
-pub async fn due(conn: &mut PgConnection, limit: i64) -> sqlx::Result<Vec<NodeId>> {
+/// Some of the nodes that have to be given something new to be known by, those first that have waited longest.
+pub async fn due(conn: &mut PgConnection) -> sqlx::Result<Vec<NodeId>> {
     let rows = sqlx::query_scalar!(
         "select l.node_id from node_links l join nodes n on n.id = l.node_id
          where l.renew_at <= now() and n.state in ('ready', 'draining') and n.reachability = 'reachable'
-         order by l.renew_at limit $1",
-        limit,
+         order by l.renew_at limit 16"
     );
     Ok(rows.fetch_all(conn).await?.into_iter().map(NodeId).collect())
 }

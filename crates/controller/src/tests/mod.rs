@@ -32,6 +32,7 @@ mod previews;
 mod quotas;
 mod requests;
 mod robots;
+mod spread;
 mod standing;
 mod test_cases;
 mod tokens;
