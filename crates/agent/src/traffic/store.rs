@@ -27,7 +27,7 @@ const LONGEST: u64 = 16 << 20;
 /// The minute that runs.
 const NOW: &str = "now";
 
-/// The folder.
+/// The folder of them.
 #[derive(Debug, Clone)]
 pub struct Store(PathBuf);
 
@@ -122,16 +122,20 @@ impl Room {
     /// Takes the room of a minute, if there is any.
     fn take(&mut self, one: &TrafficReading) -> bool {
         let line = serde_json::to_vec(&one.minutes).unwrap_or_default();
-        let left = (|| {
-            Some(Self {
-                bytes: self.bytes.checked_sub(line.len())?,
-                values: self.values.checked_sub(values(&line))?,
-                names: self.names.checked_sub(one.minutes.len())?,
-            })
-        })();
+        let left = self.without(line.len(), values(&line), one.minutes.len());
         let fits = left.is_some();
-        *self = left.unwrap_or(Self { ..*self });
+        if let Some(left) = left {
+            *self = left;
+        }
         fits
+    }
+
+    fn without(&self, bytes: usize, values: usize, names: usize) -> Option<Self> {
+        Some(Self {
+            bytes: self.bytes.checked_sub(bytes)?,
+            values: self.values.checked_sub(values)?,
+            names: self.names.checked_sub(names)?,
+        })
     }
 }
 
