@@ -8,7 +8,7 @@ use corpus_protocol::NodePlan;
 use super::check::{learns_unseen, map_difference, network, port_differences};
 use super::live::{self, inactive_units};
 use super::plan::require_sound;
-use super::{Part, Rendered, applied_path, balance, certificate, certificates, mark, render, seen_rules, units};
+use super::{Part, Rendered, applied_path, balance, certificate, certificates, mark, render, seen_rules, unit_path, units};
 use super::{counts, firewalld, own_line, ports, resolver, traffic};
 use crate::drivers;
 use crate::failure::{At, Failure};
@@ -283,10 +283,13 @@ fn bring_into_force(
     inactive: &[&'static str],
 ) -> Result<(), Failure> {
     let runs = |unit: &str| !inactive.contains(&unit);
+    // On the way back from a plan that was the first to have one of them, it is gone.
+    let mut there = units(task.host);
+    there.retain(|unit| unit_path(task.host, unit).exists());
     let systemctl = |verb: &str| Argv::new("systemctl").args([verb, "--quiet"]);
     if parts.contains(&Part::Unit) || parts.contains(&Part::Traffic) {
         Argv::new("systemctl").arg("daemon-reload").run(task)?;
-        systemctl("enable").args(units(task.host)).quiet().run(task)?;
+        systemctl("enable").args(&there).quiet().run(task)?;
     }
     // A bridge that is made anew takes the guests' cables off: never for another text of its unit alone.
     if runs(NETWORK) && is_elsewhere(task.host, plan) {
@@ -306,11 +309,13 @@ fn bring_into_force(
     if !runs("corpus-proxy.service") {
         require_free_ports(task.host)?;
     }
-    if !inactive.is_empty() {
-        systemctl("start").args(units(task.host)).run(task)?;
+    if parts.contains(&Part::Traffic) {
+        traffic::restart(task, &there)?;
     }
-    if parts.contains(&Part::Traffic) && traffic::UNITS.into_iter().all(runs) {
-        traffic::restart(task)?;
+    if !inactive.is_empty() {
+        traffic::start(task, inactive)?;
+        there.retain(|unit| !traffic::is_ours(unit));
+        systemctl("start").args(&there).run(task)?;
     }
     if parts.contains(&Part::Ports) {
         ports::settle(task, &plan.bridge)?;

@@ -93,10 +93,10 @@ pub fn is_ours(unit: &str) -> bool {
     UNITS.contains(&unit)
 }
 
-/// The collector runs, if these units of the node are inactive; what keeps it from that is for the next check. Tells
-/// whether it had to be started.
-pub fn start(task: &Task<'_>, inactive: &[&str]) -> Result<bool, Failure> {
-    let down: Vec<&str> = UNITS.into_iter().filter(|unit| inactive.contains(unit)).collect();
+/// Starts those of these units of the node that are the collector's; what keeps it from running is for the next check.
+/// Tells whether there were any.
+pub fn start(task: &Task<'_>, units: &[&str]) -> Result<bool, Failure> {
+    let down: Vec<&str> = UNITS.into_iter().filter(|unit| units.contains(unit)).collect();
     if down.is_empty() {
         return Ok(false);
     }
@@ -104,10 +104,11 @@ pub fn start(task: &Task<'_>, inactive: &[&str]) -> Result<bool, Failure> {
     Ok(true)
 }
 
-/// The units on disk are in force. A socket does not begin anew under its service.
-pub fn restart(task: &Task<'_>) -> Result<(), Failure> {
+/// Those of its units that are there are in force as they are on disk, as far as they can be. A socket does not begin anew
+/// under its service.
+pub fn restart(task: &Task<'_>, there: &[&str]) -> Result<(), Failure> {
     Argv::new("systemctl").args(["stop", "--quiet"]).args(UNITS.iter().rev()).quiet().end(task)?;
-    Argv::new("systemctl").args(["start", "--quiet"]).args(UNITS).run(task).map(drop)
+    start(task, there).map(drop)
 }
 
 /// What it has kept is gone, once its units are.
