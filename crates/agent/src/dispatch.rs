@@ -56,9 +56,7 @@ fn serve(request: &Request, of_job: bool, task: &Task<'_>) -> Result<Answer, Fai
         }
         Request::PutCertificates { certificates } => node::put_certificates(task, certificates, of_job).map(done),
         Request::ReadFirewall => Ok(Answer::Firewall(Box::new(node::read_firewall(task)?))),
-        Request::ReadTraffic { after_ms } => {
-            Ok(Answer::Traffic(Box::new(traffic::read(task.host, *after_ms)?)))
-        }
+        Request::ReadTraffic { after_ms } => Ok(Answer::Traffic(Box::new(traffic::read(task.host, *after_ms)?))),
         Request::FollowAccess { names, addresses, limit_s } => {
             traffic::follow(task, names, *addresses, *limit_s).map(done)
         }

@@ -1,5 +1,6 @@
 //! What the agent is started for by others than the controller: by LXC, before a guest starts, by the
-//! units of lxcfs and of the collector, and by itself. Whatever program the agent is a part of passes its words on to [`serve`].
+//! units of lxcfs and of the collector, and by itself. Whatever program the agent is a part of passes its
+//! words on to [`serve`].
 
 use std::io;
 

@@ -3,8 +3,9 @@
 //! The controller copies this binary to a host, starts `corpus-agent serve` over SSH and
 //! speaks [`corpus_protocol`] with it. Each request says what must be true afterwards; the
 //! agent makes it so with the host's own tools, and tells what it did. Nothing listens on
-//! the host, nothing stays when the line is closed but what counts requests ([`traffic`]), and nothing here ever reaches a shell:
-//! a command is an argv ([`runner`]), a name is a type of [`corpus_domain`].
+//! the host's network, nothing stays when the line is closed but what counts visitors
+//! ([`traffic`]), and nothing here ever reaches a shell: a command is an argv ([`runner`]), a
+//! name is a type of [`corpus_domain`].
 //!
 //! Guarantees, and where they are kept:
 //! - a request that is sent again changes nothing: [`drivers`], [`node`], [`image`];

@@ -93,6 +93,6 @@ mod tests {
         assert_eq!(reading(&names, Some(times[3]), now).minutes, first.minutes[4..]);
         assert_eq!(reading(&names, Some(times[4]), now), TrafficReading::default());
         let one = &first.minutes[0];
-        assert_eq!((one.requests, one.latency.requests(), one.statuses.iter().sum()), (16, 16, 16));
+        assert_eq!((one.requests, one.latency.requests(), one.statuses.iter().sum::<u64>()), (16, 16, 16));
     }
 }

@@ -8,7 +8,9 @@ use corpus_protocol::NodePlan;
 use super::check::{learns_unseen, map_difference, network, port_differences};
 use super::live::{self, inactive_units};
 use super::plan::require_sound;
-use super::{Part, Rendered, applied_path, balance, certificate, certificates, mark, render, seen_rules, unit_path, units};
+use super::{
+    Part, Rendered, applied_path, balance, certificate, certificates, mark, render, seen_rules, unit_path, units,
+};
 use super::{counts, firewalld, own_line, ports, resolver, traffic};
 use crate::drivers;
 use crate::failure::{At, Failure};
@@ -209,8 +211,7 @@ fn check_each(task: &Task<'_>, changes: &[Change], list: Option<&Rendered>) -> R
             Part::Proxy => Argv::new("haproxy").args(["-c", "-q", "-f"]),
             Part::Firewall => Argv::new("nft").args(["-c", "-f"]),
             Part::Resolver => Argv::new("unbound-checkconf"),
-            Part::Unit | Part::Traffic | Part::Ports | Part::Maps => continue,
-            Part::Members | Part::Certificates | Part::Firewalld => continue,
+            _ => continue,
         };
         let beside = file.path.with_extension("check");
         let mut text = file.text.clone();

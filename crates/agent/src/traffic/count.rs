@@ -82,7 +82,8 @@ impl Count {
         let process = match known {
             None => Process { id, last: number, missing: 0 },
             Some(one) => {
-                let skipped = i64::try_from(number).unwrap_or(i64::MAX).saturating_sub_unsigned(one.last) - 1;
+                let skipped =
+                    i64::try_from(number).unwrap_or(i64::MAX).saturating_sub_unsigned(one.last).saturating_sub(1);
                 Process { id, last: one.last.max(number), missing: one.missing.saturating_add(skipped.max(-1)) }
             }
         };
@@ -154,7 +155,10 @@ mod tests {
     #[test]
     fn requests_count_for_their_name() {
         let lines = [(200, "--"), (404, "--"), (503, "SC"), (-1, "CH")];
-        let lines = lines.into_iter().zip(0..).map(|((status, cause), number)| line(number, "a.example.org", "/x", status, cause));
+        let lines = lines
+            .into_iter()
+            .zip(0..)
+            .map(|((status, cause), number)| line(number, "a.example.org", "/x", status, cause));
         let count = heard(lines.chain([line(4, "b.example.org", "/", 308, "LR"), line(5, "", "/", 400, "PR")]));
         let reading = count.reading();
         let [a, b] = reading.minutes.as_slice() else { panic!("{reading:?}") };
@@ -176,7 +180,8 @@ mod tests {
     #[test]
     fn names_have_an_end() {
         let names = u64::try_from(TRAFFIC_AT_ONCE).unwrap() + 3;
-        let reading = heard((0..names).map(|number| line(number, &format!("n{number}.example.org"), "/", 200, "--"))).reading();
+        let reading =
+            heard((0..names).map(|number| line(number, &format!("n{number}.example.org"), "/", 200, "--"))).reading();
         assert_eq!((reading.minutes.len(), reading.lost_lines), (TRAFFIC_AT_ONCE, 3));
     }
 

@@ -4,9 +4,7 @@ use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-use corpus_protocol::{
-    AddressDetail, Event, FOLLOW_LIMIT_S, FOLLOWED_NAMES, LINES_AT_ONCE, MAX_LINE, RoutedName,
-};
+use corpus_protocol::{AddressDetail, Event, FOLLOW_LIMIT_S, FOLLOWED_NAMES, LINES_AT_ONCE, MAX_LINE, RoutedName};
 
 use super::FOLLOW;
 use super::followers::{Batch, Order};
@@ -20,14 +18,12 @@ const ENDED: &str = "the node's collector of requests has ended this line: it wa
 const MISSING: &str = "the node's collector of requests does not run; a repair of the node starts it";
 
 /// Tells of requests for these names until the time is over, or the request is cancelled.
-pub fn follow(
-    task: &Task<'_>,
-    names: &[RoutedName],
-    addresses: AddressDetail,
-    limit_s: u32,
-) -> Result<bool, Failure> {
+pub fn follow(task: &Task<'_>, names: &[RoutedName], addresses: AddressDetail, limit_s: u32) -> Result<bool, Failure> {
     if names.len() > FOLLOWED_NAMES {
-        return Err(Failure::Invalid(format!("{} names are more than the {FOLLOWED_NAMES} that are followed", names.len())));
+        return Err(Failure::Invalid(format!(
+            "{} names are more than the {FOLLOWED_NAMES} that are followed",
+            names.len()
+        )));
     }
     let end = Instant::now() + Duration::from_secs(limit_s.min(FOLLOW_LIMIT_S).into());
     let path = task.host.path(FOLLOW);

@@ -162,8 +162,10 @@ fn give(mut stream: &UnixStream, lines: &Receiver<AccessLine>, left_out: &Atomic
     // It says nothing more: whatever there is to read is its end.
     while Instant::now() < end && poll(&mut [PollFd::new(stream, PollFlags::IN)], Some(&AT_ONCE))? == 0 {
         thread::sleep(PAUSE);
-        let batch =
-            Batch { lines: lines.try_iter().take(LINES_AT_ONCE).collect(), left_out: left_out.swap(0, Ordering::Relaxed) };
+        let batch = Batch {
+            lines: lines.try_iter().take(LINES_AT_ONCE).collect(),
+            left_out: left_out.swap(0, Ordering::Relaxed),
+        };
         if batch != Batch::default() {
             let mut text = serde_json::to_vec(&batch)?;
             text.push(b'\n');

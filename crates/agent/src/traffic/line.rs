@@ -54,7 +54,7 @@ impl<'a> Line<'a> {
             return None;
         }
         let number_of = |text: &str| text.parse::<i64>().ok();
-        let bytes = |text: &str| number_of(text).map(|count| count.try_into().unwrap_or(0));
+        let bytes = |text: &str| number_of(text).map(|count| u64::try_from(count).unwrap_or(0));
         Some(Self {
             process: process.parse().ok()?,
             number: number.parse().ok()?,
@@ -62,11 +62,17 @@ impl<'a> Line<'a> {
             status: status_of(number_of(status)?, cause),
             bytes_in: bytes(bytes_in)?,
             bytes_out: bytes(bytes_out)?,
-            took_ms: took([number_of(head)?, number_of(queue)?, number_of(connect)?, number_of(answer)?, number_of(all)?]),
-            method,
-            path,
-            cause,
-            from,
+            took_ms: took([
+                number_of(head)?,
+                number_of(queue)?,
+                number_of(connect)?,
+                number_of(answer)?,
+                number_of(all)?,
+            ]),
+            method: *method,
+            path: *path,
+            cause: *cause,
+            from: *from,
         })
     }
 
@@ -135,7 +141,7 @@ fn took([head, queue, connect, answer, all]: [i64; 5]) -> u64 {
 fn text(hex: &str, longest: usize) -> String {
     let digit = |digit: &u8| char::from(*digit).to_digit(16).and_then(|value| u8::try_from(value).ok());
     let (pairs, _) = hex.as_bytes().as_chunks::<2>();
-    let bytes: Vec<u8> = pairs.iter().map_while(|[high, low]| Some(digit(high)? << 4 | digit(low)?)).collect();
+    let bytes: Vec<u8> = pairs.iter().map_while(|[high, low]| Some(digit(high)? * 16 + digit(low)?)).collect();
     let mut shown = String::new();
     for c in String::from_utf8_lossy(&bytes).chars() {
         let before = shown.len();
@@ -188,7 +194,9 @@ pub(super) mod tests {
     fn what_is_no_line_is_none() {
         let text = line(7, "www.example.org", "/", 200, "--");
         assert!(read(&text).is_some());
-        for other in ["", "corpus1", "Proxy http started.\n", &text.replace("|40|", "|40|40|"), &text.replace("|--", "")] {
+        for other in
+            ["", "corpus1", "Proxy http started.\n", &text.replace("|40|", "|40|40|"), &text.replace("|--", "")]
+        {
             assert_eq!(read(other), None, "{other}");
         }
         assert_eq!(Line::read(&[0xff; 40]), None);
@@ -204,7 +212,10 @@ pub(super) mod tests {
         assert_eq!(of(&format!("/{}", "é".repeat(200))).len(), 199);
         assert!(of(&"\u{1b}".repeat(200)).len() <= ACCESS_PATH);
         assert_eq!(text("2FC3", 200), "/\u{fffd}");
-        assert_eq!((text("", 9), text("2f", 9), text("2F6", 9), text("zz", 9)), (String::new(), "/".into(), "/".into(), String::new()));
+        assert_eq!(
+            (text("", 9), text("2f", 9), text("2F6", 9), text("zz", 9)),
+            (String::new(), "/".into(), "/".into(), String::new())
+        );
     }
 
     #[test]

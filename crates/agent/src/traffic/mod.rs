@@ -45,7 +45,5 @@ pub fn read(host: &Host, after: Option<Millis>) -> Result<TrafficReading, Failur
 }
 
 fn now() -> Millis {
-    SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .map_or(0, |since| since.as_millis().try_into().unwrap_or(Millis::MAX))
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis().try_into().unwrap_or(Millis::MAX))
 }

@@ -9,7 +9,9 @@ use std::io::{self, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use corpus_protocol::{MAX_LINE, MAX_VALUES, Millis, RoutedName, TRAFFIC_AT_ONCE, TrafficMinute, TrafficReading, values};
+use corpus_protocol::{
+    MAX_LINE, MAX_VALUES, Millis, RoutedName, TRAFFIC_AT_ONCE, TrafficMinute, TrafficReading, values,
+};
 use rustix::fs::OFlags;
 
 use super::count::Count;
@@ -174,6 +176,8 @@ fn bounded(path: &Path) -> io::Result<String> {
 
 #[cfg(test)]
 mod tests {
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+
     use super::super::line::{Line, tests::line};
     use super::*;
 
@@ -205,7 +209,8 @@ mod tests {
         for minute in 0..3 {
             store.write(&count(minute, 2, "/")).unwrap();
         }
-        let times = |after, now| store.read(after, now).unwrap().minutes.iter().map(|one| one.at_ms).collect::<Vec<_>>();
+        let times =
+            |after, now| store.read(after, now).unwrap().minutes.iter().map(|one| one.at_ms).collect::<Vec<_>>();
         assert_eq!(times(None, at(9)), [at(0), at(0), at(1), at(1), at(2), at(2)]);
         assert_eq!(times(Some(at(1)), at(9)), [at(2), at(2)]);
         assert_eq!(times(Some(at(0)), at(2) + 59_999), [at(1), at(1)], "one that runs is not told");
@@ -255,7 +260,11 @@ mod tests {
             assert!(values(&line) <= MAX_VALUES && line.len() <= MAX_LINE && reading.minutes.len() <= TRAFFIC_AT_ONCE);
             readings += 1;
             after = reading.minutes.last().map(|one| one.at_ms);
-            assert_eq!(reading.minutes.iter().filter(|one| Some(one.at_ms) == after).count(), 900, "a minute is parted");
+            assert_eq!(
+                reading.minutes.iter().filter(|one| Some(one.at_ms) == after).count(),
+                900,
+                "a minute is parted"
+            );
             if !reading.more {
                 break;
             }
@@ -285,14 +294,7 @@ mod tests {
         fs::write(&secret, serde_json::to_string(&count(0, 1, "/").reading()).unwrap()).unwrap();
         fs::create_dir_all(&store.0).unwrap();
         std::os::unix::fs::symlink(&secret, store.path(at(0))).unwrap();
-        rustix::fs::mknodat(
-            rustix::fs::CWD,
-            store.path(at(1)),
-            rustix::fs::FileType::Fifo,
-            0o600.into(),
-            0,
-        )
-        .unwrap();
+        mknodat(CWD, store.path(at(1)), FileType::Fifo, Mode::from_raw_mode(0o600), 0).unwrap();
         fs::write(store.path(at(2)), "[[[[").unwrap();
         // Another minute than its name says.
         fs::copy(&secret, store.path(at(3))).unwrap();

@@ -1,6 +1,10 @@
 //! What visitors ask for is counted for the name that they came by, told to who follows it, and served all the same when
 //! nobody counts.
 
+use std::collections::BTreeSet;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::process::Command;
 use std::thread::sleep;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -62,14 +66,16 @@ fn counted(line: &mut Line, after_ms: Option<Millis>, wanted: &str, count: u64) 
 
 impl Two<'_> {
     fn visit(&self, host: &str, path: &str) -> u16 {
-        let ask = format!("curl -s -o /dev/null -m 5 -w '%{{http_code}}' --path-as-is -H 'Host: {host}' 'http://{}{path}'", self.world.address);
-        let said = std::process::Command::new("sh").args(["-c", &ask]).output().unwrap();
+        let said = Command::new("curl")
+            .args(["-s", "-o", "/dev/null", "-m", "5", "-w", "%{http_code}", "--path-as-is", "-H"])
+            .args([format!("Host: {host}"), format!("http://{}{path}", self.world.address)])
+            .output()
+            .unwrap();
         String::from_utf8_lossy(&said.stdout).trim().parse().unwrap()
     }
 
     fn send(&self, bytes: &str) {
-        use std::io::{Read, Write};
-        let mut stream = std::net::TcpStream::connect((self.world.address.as_str(), 80)).unwrap();
+        let mut stream = TcpStream::connect((self.world.address.as_str(), 80)).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
         stream.write_all(bytes.as_bytes()).unwrap();
         let _ = stream.read(&mut [0; 512]);
@@ -101,8 +107,11 @@ impl Two<'_> {
             sum
         });
         assert_eq!(statuses, [0, 5, 0, 2, 0], "{good:?}");
-        assert!(good.iter().all(|one| one.bytes_out > 0 && one.latency.requests() == one.requests && one.at_ms % 60_000 == 0));
-        let names: std::collections::BTreeSet<_> = reading.minutes.iter().map(|one| one.name.name.as_str()).collect();
+        assert!(
+            good.iter()
+                .all(|one| one.bytes_out > 0 && one.latency.requests() == one.requests && one.at_ms % 60_000 == 0)
+        );
+        let names: BTreeSet<_> = reading.minutes.iter().map(|one| one.name.name.as_str()).collect();
         assert_eq!(names, ["evil.lab.test", "good.lab.test"].into(), "a visitor makes up a name");
         let text = serde_json::to_string(&reading).unwrap();
         assert!(!text.contains("secret"), "a query leaves the node: {text}");
@@ -127,7 +136,10 @@ impl Two<'_> {
                 other => panic!("{other:?}"),
             }
         }
-        assert!(told.iter().all(|one| one.name == name("good.lab.test") && one.path == "/" && one.status == 200), "{told:?}");
+        assert!(
+            told.iter().all(|one| one.name == name("good.lab.test") && one.path == "/" && one.status == 200),
+            "{told:?}"
+        );
         assert!(told.iter().all(|one| one.from.as_deref().is_some_and(|from| from.ends_with(".0/24"))), "{told:?}");
         follower.cancel(id);
         assert_eq!(follower.result(id).unwrap_err().kind, ErrorKind::Cancelled);
@@ -140,9 +152,16 @@ impl Two<'_> {
         // Nobody on the node but root may follow, or write what haproxy does.
         let others = "setpriv --reuid=nobody --regid=nogroup --clear-groups";
         for place in ["/run/corpus-traffic/follow", "/var/lib/corpus-traffic/now", "/var/lib/haproxy/corpus/access"] {
-            assert!(!self.world.on_node(&format!("{others} sh -c '[ -r {place} ] || [ -w {place} ]'")).success, "{place}");
+            assert!(
+                !self.world.on_node(&format!("{others} sh -c '[ -r {place} ] || [ -w {place} ]'")).success,
+                "{place}"
+            );
         }
-        assert!(self.world.on_node("[ $(stat -c %U /proc/$(systemctl show -P MainPID corpus-traffic.service)) != root ]").success);
+        assert!(
+            self.world
+                .on_node("[ $(stat -c %U /proc/$(systemctl show -P MainPID corpus-traffic.service)) != root ]")
+                .success
+        );
         line.ask(Request::ReadTraffic { after_ms: Some(now()) }).unwrap();
     }
 
@@ -164,7 +183,8 @@ impl Two<'_> {
         assert_eq!(self.visit("good.lab.test", "/"), 200);
         let found = drift(line, Request::CheckNode { plan: plan.clone() });
         assert_eq!(found, ["corpus-traffic.socket is not active", "corpus-traffic.service is not active"]);
-        let gone = Request::FollowAccess { names: vec![name("good.lab.test")], addresses: AddressDetail::Cut, limit_s: 5 };
+        let gone =
+            Request::FollowAccess { names: vec![name("good.lab.test")], addresses: AddressDetail::Cut, limit_s: 5 };
         assert_eq!(line.ask(gone).unwrap_err().kind, ErrorKind::Missing);
         line.twice(&Request::ApplyNode { plan: plan.clone() });
         assert_eq!(drift(line, Request::CheckNode { plan: plan.clone() }), Vec::<String>::new());

@@ -145,7 +145,8 @@ fn requests_are_told_in_measure() {
         "at_ms": 1, "name": { "name": "www.example.org", "wildcard": true }, "method": "GET", "path": "/\u{202e}", "status": 200,
         "bytes_out": u64::MAX, "took_ms": 1, "from": "9".repeat(400), "cause": "--",
     });
-    let Event::Access { lines, left_out } = event(&json!({ "type": "access", "lines": vec![line; 300], "left_out": u64::MAX }))
+    let Event::Access { lines, left_out } =
+        event(&json!({ "type": "access", "lines": vec![line; 300], "left_out": u64::MAX }))
     else {
         panic!("lines")
     };
