@@ -3,8 +3,9 @@
 //! Each request has a thread of its own; one lock keeps the lines whole. When the input ends
 //! (the SSH line was cut) no more requests are taken, and those that run go on to their end:
 //! each is idempotent and its commands are bounded in time, so a half-done change is never
-//! left by a bad line alone. Hooks are not ours and say nothing of that: they are ended, and so is what only tells. A line that can't be understood is answered when it carries an
-//! id, and ends the agent otherwise, since nothing after it can be trusted.
+//! left by a bad line alone. Hooks are not ours and say nothing of that: they are ended, and so is
+//! what only tells. A line that can't be understood is answered when it carries an id, and ends the
+//! agent otherwise, since nothing after it can be trusted.
 
 use std::collections::HashMap;
 use std::io::{self, BufRead, Read, Write};
