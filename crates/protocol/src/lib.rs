@@ -18,6 +18,7 @@ mod node;
 mod project;
 mod request;
 mod sites;
+mod traffic;
 
 pub use certificates::{
     CERTIFICATES_AT_ONCE, CertificateFile, HttpChallenge, MAX_CERTIFICATE, MAX_CERTIFICATES, NAMES_OF_CERTIFICATE,
@@ -38,9 +39,23 @@ pub use project::{
 };
 pub use request::{Answer, ErrorKind, Event, FromAgent, JobRef, Reply, Request, RequestError, Stream, ToAgent};
 pub use sites::{AskedSite, Site};
+pub use traffic::{
+    ACCESS_CAUSE, ACCESS_METHOD, ACCESS_PATH, AccessLine, AddressDetail, FOLLOW_LIMIT_S, FOLLOWED_NAMES,
+    LATENCY_BOUNDS_MS, LINES_A_SECOND, LINES_AT_ONCE, Latency, RoutedName, TRAFFIC_AT_ONCE, TRAFFIC_ERRORS,
+    TooManyCounts, TrafficError, TrafficMinute, TrafficReading,
+};
 
 /// The version of these shapes; raised with every change of them.
-pub const VERSION: u32 = 10;
+pub const VERSION: u32 = 11;
 
 /// The longest line that either side accepts, in bytes.
 pub const MAX_LINE: usize = 4 << 20;
+
+/// The most values in a line of the agent, told by its commas and opening brackets: an honest one has some thousands, and
+/// each costs memory to read.
+pub const MAX_VALUES: usize = 100_000;
+
+/// How many values a line has at most.
+pub fn values(line: &[u8]) -> usize {
+    line.iter().filter(|byte| matches!(byte, b',' | b'[' | b'{')).count()
+}

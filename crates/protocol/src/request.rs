@@ -12,8 +12,9 @@ use crate::facts::{Facts, Reading};
 use crate::guest::{AuthorizedKeys, GuestPlan, GuestSetup};
 use crate::hook::HookOrder;
 use crate::node::{FirewallReading, ImageSource, NodePlan};
-use crate::project::{ArchiveEntry, ConfigurationEntry, DeployOrder, Entry, Live, ProjectPlan, Report, Turn};
+use crate::project::{ArchiveEntry, ConfigurationEntry, DeployOrder, Entry, Live, Millis, ProjectPlan, Report, Turn};
 use crate::sites::{AskedSite, Site};
+use crate::traffic::{AccessLine, AddressDetail, RoutedName, TrafficReading};
 
 /// The job on whose behalf a request is made. The host remembers the latest generation and
 /// request that it has seen of a job and refuses what comes after a later one: a controller
@@ -118,6 +119,15 @@ pub enum Event {
         /// All there is to do.
         total: u64,
     },
+    /// Requests for the names that are followed.
+    Access {
+        /// Each of them, oldest first, [`LINES_AT_ONCE`] at most.
+        ///
+        /// [`LINES_AT_ONCE`]: crate::LINES_AT_ONCE
+        lines: Vec<AccessLine>,
+        /// How many more there were since the last event than a follower is given.
+        left_out: u64,
+    },
 }
 
 /// What must be true when the request has succeeded, or what is asked.
@@ -180,6 +190,26 @@ pub enum Request {
     },
     /// Tell what the firewall has counted, and what it kept from guests last. Answer: [`Answer::Firewall`].
     ReadFirewall,
+    /// Tell what the proxy has counted in the minutes that began after this time. They are kept for a day. Answer:
+    /// [`Answer::Traffic`].
+    ReadTraffic {
+        /// When; from the oldest on when absent.
+        after_ms: Option<Millis>,
+    },
+    /// Tell of requests for these names as they end, as [`Event::Access`]. It ends when the time is over, and when the
+    /// line does: nobody would hear it.
+    FollowAccess {
+        /// The names, [`FOLLOWED_NAMES`] at most.
+        ///
+        /// [`FOLLOWED_NAMES`]: crate::FOLLOWED_NAMES
+        names: Vec<RoutedName>,
+        /// How much of visitors' addresses is told.
+        addresses: AddressDetail,
+        /// For how long, in seconds, [`FOLLOW_LIMIT_S`] at most.
+        ///
+        /// [`FOLLOW_LIMIT_S`]: crate::FOLLOW_LIMIT_S
+        limit_s: u32,
+    },
     /// No request is under way at this guest any more as a member of a pool, or so many seconds have passed: then the log
     /// says how many are. It is given none, as the plan in force says; whatever else changes is not waited for.
     AwaitIdle {
@@ -368,6 +398,8 @@ pub enum Answer {
     },
     /// What the firewall has counted.
     Firewall(Box<FirewallReading>),
+    /// What the proxy has counted.
+    Traffic(Box<TrafficReading>),
     /// How a deployment ended.
     Report(Box<Report>),
     /// A project on a guest.
