@@ -11,7 +11,7 @@ use corpus_protocol::{Answer, Request, TrafficReading};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::nodes::{Call, NodeEndpoint};
+use crate::nodes::{Call, NodeEndpoint, NodeError};
 use crate::store::traffic::{self, readings};
 use crate::store::nodes;
 use crate::{Controller, Error, Result};
@@ -95,7 +95,7 @@ impl Controller {
     async fn traffic_after(&self, node: &NodeEndpoint, after: Option<DateTime<Utc>>) -> Result<TrafficReading> {
         let after_ms = after.and_then(|at| u64::try_from(at.timestamp_millis()).ok());
         let call = Call::new(Request::ReadTraffic { after_ms }, ANSWER_TIMEOUT).observing();
-        let unread = |error| Error::Unavailable {
+        let unread = |error: NodeError| Error::Unavailable {
             message: format!("what the proxy of {} counted was not read", node.address),
             source: Box::new(error),
         };

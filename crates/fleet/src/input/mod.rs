@@ -10,6 +10,7 @@
 mod answer;
 mod report;
 mod text;
+mod traffic;
 
 use corpus_protocol::FromAgent;
 use serde::Deserialize;
