@@ -170,9 +170,6 @@ impl Host {
             }
             // A simulated host runs nothing.
             Request::ReadFirewall => Ok(Answer::Firewall(Box::default())),
-            // Nobody visits simulated guests.
-            Request::ReadTraffic { .. } => Ok(Answer::Traffic(Box::default())),
-            Request::FollowAccess { .. } => Ok(done(false)),
             Request::RunHook { .. } => Ok(done(true)),
             Request::AwaitIdle { .. } => Ok(done(false)),
             Request::RemoveNode => self.remove(),

@@ -6,7 +6,7 @@ use corpus_protocol::{
     Reading, RequestError, Site, Storage,
 };
 
-use super::{report, traffic};
+use super::report;
 
 /// The longest line of a log, in characters, as the protocol says it.
 pub(super) const LINE: usize = 4_096;
@@ -54,7 +54,6 @@ fn of_event(event: &mut Event) {
         Event::Log { text, .. } => *text = plain_line(text, LINE),
         Event::Progress { done, total } => *done = (*done).min(*total),
         Event::Deployment { entry, .. } => report::entry(entry),
-        Event::Access { lines, left_out } => traffic::lines(lines, left_out),
     }
 }
 
@@ -81,7 +80,6 @@ fn of_answer(answer: &mut Answer) {
             reading.counts.truncate(MOST_COUNTS);
             reading.drops.truncate(MOST_DROPS);
         }
-        Answer::Traffic(reading) => traffic::reading(reading),
         Answer::Report(report) => report::whole(report),
         Answer::Project { deployments, archives, configuration, .. } => {
             deployments.truncate(MOST_DEPLOYMENTS);

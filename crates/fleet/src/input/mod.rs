@@ -10,7 +10,6 @@
 mod answer;
 mod report;
 mod text;
-mod traffic;
 
 use corpus_protocol::FromAgent;
 use serde::Deserialize;
@@ -18,9 +17,8 @@ use serde_json::Value;
 
 use super::lines::excerpt;
 
-/// Values in a line at most, and each costs memory to read: an honest one has some thousands, and what a proxy counted for
-/// thousands of names in a minute has some 25 for each.
-const MAX_VALUES: usize = 200_000;
+/// Values in a line at most: an honest one has some thousands, and each costs memory to read.
+const MAX_VALUES: usize = 100_000;
 
 /// Reads a line. The error is for the log: what came, shortened.
 pub(super) fn read(line: &[u8]) -> Result<FromAgent, String> {
