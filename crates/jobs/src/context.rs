@@ -171,7 +171,7 @@ impl<S, P> StepContext<S, P> {
         match event {
             Event::Log { stream, text } => self.log_from(*stream, text),
             Event::Progress { done, total } => self.progress(*done, *total),
-            Event::Deployment { .. } => {}
+            Event::Deployment { .. } | Event::Access { .. } => {}
         }
     }
 

@@ -48,3 +48,12 @@ pub const VERSION: u32 = 11;
 
 /// The longest line that either side accepts, in bytes.
 pub const MAX_LINE: usize = 4 << 20;
+
+/// The most values in a line of the agent, told by its commas and opening brackets: an honest one has some thousands, and
+/// each costs memory to read.
+pub const MAX_VALUES: usize = 100_000;
+
+/// How many values a line has at most.
+pub fn values(line: &[u8]) -> usize {
+    line.iter().filter(|byte| matches!(byte, b',' | b'[' | b'{')).count()
+}

@@ -10,8 +10,8 @@ use thiserror::Error;
 use crate::project::Millis;
 
 /// The most minutes of names in one reading. A minute of the node is never parted: this is the most names that are counted
-/// in one, too.
-pub const TRAFFIC_AT_ONCE: usize = 5000;
+/// in one, too. So many fit into a line whatever they counted, without their errors.
+pub const TRAFFIC_AT_ONCE: usize = 2000;
 /// The most errors that a minute of a name tells of.
 pub const TRAFFIC_ERRORS: usize = 5;
 /// The most names that are followed at once.

@@ -77,7 +77,7 @@ async fn one(
     cancel: CancellationToken,
     node: &Arc<Node>,
 ) -> (u64, Said) {
-    let changes = !matches!(request, Request::Read | Request::Facts | Request::ListImages | Request::CheckNode { .. });
+    let changes = !matches!(request, Request::Read | Request::Facts | Request::ListImages | Request::CheckNode { .. } | Request::ReadTraffic { .. });
     let mut pause = node.pace.next(changes);
     match node.fault() {
         Fault::Silent => node.wait_until_it_speaks().await,

@@ -170,6 +170,9 @@ impl Host {
             }
             // A simulated host runs nothing.
             Request::ReadFirewall => Ok(Answer::Firewall(Box::default())),
+            Request::ReadTraffic { after_ms } => Ok(Answer::Traffic(Box::new(self.traffic(*after_ms, Utc::now())))),
+            // Whoever follows it is told by `agent`.
+            Request::FollowAccess { .. } => Ok(done(false)),
             Request::RunHook { .. } => Ok(done(true)),
             Request::AwaitIdle { .. } => Ok(done(false)),
             Request::RemoveNode => self.remove(),

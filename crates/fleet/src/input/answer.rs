@@ -6,7 +6,7 @@ use corpus_protocol::{
     Reading, RequestError, Site, Storage,
 };
 
-use super::report;
+use super::{report, traffic};
 
 /// The longest line of a log, in characters, as the protocol says it.
 pub(super) const LINE: usize = 4_096;
@@ -15,7 +15,7 @@ pub(super) const NAME: usize = 256;
 /// A sentence for people.
 pub(super) const SENTENCE: usize = 1_000;
 /// A host has no more memory or storage than 2^60 bytes, an exbibyte, in this decade.
-const HUGE: u64 = 1 << 60;
+pub(super) const HUGE: u64 = 1 << 60;
 /// No host is up for a hundred years.
 const A_CENTURY_S: u64 = 100 * 366 * 86_400;
 /// No host has a load beyond that, and what can't be computed with is none.
@@ -54,6 +54,7 @@ fn of_event(event: &mut Event) {
         Event::Log { text, .. } => *text = plain_line(text, LINE),
         Event::Progress { done, total } => *done = (*done).min(*total),
         Event::Deployment { entry, .. } => report::entry(entry),
+        Event::Access { lines, .. } => traffic::lines(lines),
     }
 }
 
@@ -80,6 +81,7 @@ fn of_answer(answer: &mut Answer) {
             reading.counts.truncate(MOST_COUNTS);
             reading.drops.truncate(MOST_DROPS);
         }
+        Answer::Traffic(reading) => traffic::reading(reading),
         Answer::Report(report) => report::whole(report),
         Answer::Project { deployments, archives, configuration, .. } => {
             deployments.truncate(MOST_DEPLOYMENTS);

@@ -10,19 +10,17 @@
 mod answer;
 mod report;
 mod text;
+mod traffic;
 
-use corpus_protocol::FromAgent;
+use corpus_protocol::{FromAgent, MAX_VALUES};
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::lines::excerpt;
 
-/// Values in a line at most: an honest one has some thousands, and each costs memory to read.
-const MAX_VALUES: usize = 100_000;
-
 /// Reads a line. The error is for the log: what came, shortened.
 pub(super) fn read(line: &[u8]) -> Result<FromAgent, String> {
-    let values = line.iter().filter(|byte| matches!(byte, b',' | b'[' | b'{')).count();
+    let values = corpus_protocol::values(line);
     if values > MAX_VALUES {
         return Err(format!("a line of {values} values: {:?}", excerpt(line)));
     }

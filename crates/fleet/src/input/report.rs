@@ -103,10 +103,10 @@ fn of_commits(commits: &mut Vec<corpus_protocol::Commit>) {
     }
 }
 
-fn span(elapsed_ms: &mut u64) {
+pub(super) fn span(elapsed_ms: &mut u64) {
     *elapsed_ms = (*elapsed_ms).min(LONGEST_MS);
 }
 
-fn time(at: &mut Millis) {
+pub(super) fn time(at: &mut Millis) {
     *at = (*at).min(LATEST_MS);
 }

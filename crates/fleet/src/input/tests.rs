@@ -122,3 +122,33 @@ fn a_journal_tells_in_measure() {
     };
     assert_eq!(report.phases.len(), 1, "each phase once");
 }
+
+#[test]
+fn requests_are_told_in_measure() {
+    let wide = "x".repeat(900);
+    let error = json!({ "at_ms": u64::MAX, "method": wide, "path": format!("/{wide}\u{1b}[2J"), "status": 65_535, "took_ms": u64::MAX, "cause": wide });
+    let minute = json!({
+        "name": { "name": "www.example.org" }, "at_ms": u64::MAX, "requests": u64::MAX, "statuses": vec![u64::MAX; 5],
+        "bytes_in": u64::MAX, "bytes_out": u64::MAX, "latency": vec![u64::MAX; 31], "errors": vec![error; 9],
+    });
+    let told = json!({ "type": "traffic", "minutes": vec![minute.clone(); 700], "more": true, "lost_lines": u64::MAX });
+    let Answer::Traffic(reading) = result(&told) else { panic!("a reading") };
+    let one = &reading.minutes[0];
+    assert_eq!((reading.lost_lines, one.requests, one.statuses[4], one.at_ms % 60_000), (1 << 32, 1 << 32, 1 << 32, 0));
+    assert!(i64::try_from(one.bytes_out).is_ok() && i64::try_from(one.latency.requests()).is_ok());
+    let error = &one.errors[0];
+    assert_eq!((one.errors.len(), error.status, error.path.chars().count(), error.cause.len()), (5, 0, 200, 10));
+    assert!(error.method.chars().count() == 16 && error.path.ends_with('…'));
+    let many = json!({ "type": "traffic", "minutes": [minute.clone()], "more": false, "lost_lines": -1 });
+    assert!(read(json!({ "type": "result", "id": 1, "result": { "Ok": many } }).to_string().as_bytes()).is_err());
+    let line = json!({
+        "at_ms": 1, "name": { "name": "www.example.org", "wildcard": true }, "method": "GET", "path": "/\u{202e}", "status": 200,
+        "bytes_out": u64::MAX, "took_ms": 1, "from": "9".repeat(400), "cause": "--",
+    });
+    let Event::Access { lines, left_out } = event(&json!({ "type": "access", "lines": vec![line; 300], "left_out": u64::MAX }))
+    else {
+        panic!("lines")
+    };
+    assert_eq!((lines.len(), left_out, lines[0].from.as_ref().unwrap().chars().count()), (200, u64::MAX, 50));
+    assert!(!lines[0].path.contains('\u{202e}'));
+}
