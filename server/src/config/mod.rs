@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use corpus_controller::mail::Relay;
-use corpus_controller::{CertificateSettings, Rules};
+use corpus_controller::{AddressDetail, CertificateSettings, Rules};
 use corpus_domain::{
     DnsName, EgressRule, GuestNetwork, HostName, ProjectCreators, ProjectName, ProjectRole, ProviderName,
 };

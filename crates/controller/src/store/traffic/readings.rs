@@ -112,7 +112,7 @@ fn errors(
     (project, environment): Owner,
     began: DateTime<Utc>,
 ) -> impl Iterator<Item = Value> {
-    minute.errors.iter().map(move |error| {
+    minute.errors.iter().filter(|error| error.status >= 500).map(move |error| {
         let at = i64::try_from(error.at_ms).ok().and_then(DateTime::from_timestamp_millis).unwrap_or(began);
         json!({
             "project_id": project, "environment": environment,
