@@ -52,7 +52,7 @@ pub mod nodes;
 pub mod not_created;
 pub mod notices;
 pub mod overview;
-pub mod plot;
+mod plot;
 pub mod project;
 mod project_badges;
 pub mod project_destroy;

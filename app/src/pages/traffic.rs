@@ -74,7 +74,6 @@ fn notices(traffic: &Traffic) -> AnyView {
     let not_read = traffic
         .not_read
         .iter()
-        .filter(|_| traffic.read_at.is_some() || !traffic.not_read.is_empty())
         .map(|node| {
             let what = format!("{} was not read", node.address);
             let more = match node.since {
@@ -237,6 +236,9 @@ fn errors(errors: &[TrafficError]) -> AnyView {
 fn follow(traffic: &Traffic) -> AnyView {
     let command = format!("corpus logs --access -f {}/{}", traffic.project, traffic.environment);
     let (project, environment) = (traffic.project.to_string(), traffic.environment.to_string());
+    if traffic.names == 0 {
+        return empty("Nothing to follow yet", "Single requests are followed once a name leads here.".into_any());
+    }
     view! {
         <p class="body quiet">"Single requests are kept nowhere. Follow them as they end: "<code data-value="follow">{command}</code></p>
         <LiveAccess project environment/>
