@@ -5,9 +5,9 @@ use std::time::Duration;
 use clap::ArgMatches;
 use corpus_api::Wire;
 use corpus_api::operation::Method;
-use corpus_api::traffic::{AccessEvent, FollowAccess};
+use corpus_api::traffic::{AccessEvent, FollowAccess, GetTraffic};
 use corpus_api::words::After;
-use corpus_domain::{Environment, ProjectName};
+use corpus_domain::{Environment, ProjectName, TrafficSpan};
 use futures::StreamExt;
 
 use crate::ask::stream_target;
@@ -30,6 +30,10 @@ pub async fn follow(
     of: (ProjectName, Environment),
     matches: &ArgMatches,
 ) -> Result<Exit, Failure> {
+    let (project, environment) = of.clone();
+    if client.call(&GetTraffic { project, environment, span: Some(TrafficSpan::Hour) }).await?.names == 0 {
+        eprintln!("corpus: no name leads to {} {} yet; what comes once one does is shown here", of.0, of.1);
+    }
     let limit = matches.get_one::<u64>("timeout").map_or(Duration::MAX, |seconds| Duration::from_secs(*seconds));
     let following = follow_on(client, of, matches.get_flag("json"));
     tokio::time::timeout(limit, following).await.unwrap_or(Ok(Exit::Done))

@@ -35,6 +35,7 @@ mod robots;
 mod standing;
 mod test_cases;
 mod tokens;
+mod traffic;
 mod undoes;
 pub(crate) mod world;
 mod zones;

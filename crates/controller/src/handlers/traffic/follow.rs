@@ -54,10 +54,6 @@ impl HandleStream<FollowAccess> for Controller {
         let what = (project, asked.environment);
         let place = self.services.access_followers.take(what, permit.who().id).map_err(refused)?;
         let names = self.names_of(what).await?;
-        if names.is_empty() {
-            let none = format!("No name leads to {} {}: attach one first.", asked.project, asked.environment);
-            return Err(Error::Conflict(none));
-        }
         let (out, events) = mpsc::channel(EVENTS_KEPT);
         let told = Telling { out, left_out: Arc::default(), stop: CancellationToken::new(), until: Instant::now() + LIMIT };
         for (node, names) in self.asked_of(&names).await? {
