@@ -6,6 +6,8 @@
 
 #[path = "gallery/samples.rs"]
 mod samples;
+#[path = "gallery/traffic_pages.rs"]
+mod traffic_pages;
 
 #[path = "gallery/deployment_samples.rs"]
 mod deployment_samples;
@@ -345,6 +347,9 @@ fn with_id(path: &str, variant: &str) -> Page {
         return page;
     }
     if let Some(page) = firewall_pages::page(&Route::of(path), variant) {
+        return page;
+    }
+    if let Some(page) = traffic_pages::page(&Route::of(path), variant) {
         return page;
     }
     if let Some(page) = documentation(path, variant) {
