@@ -6,8 +6,6 @@
 
 #[path = "gallery/samples.rs"]
 mod samples;
-#[path = "gallery/traffic_pages.rs"]
-mod traffic_pages;
 
 #[path = "gallery/deployment_samples.rs"]
 mod deployment_samples;
@@ -22,6 +20,8 @@ mod preview_samples;
 mod project_pages;
 #[path = "gallery/told_samples.rs"]
 mod told_samples;
+#[path = "gallery/traffic_pages.rs"]
+mod traffic_pages;
 
 use axum::Router;
 use axum::http::header::CONTENT_TYPE;

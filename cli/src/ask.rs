@@ -75,8 +75,10 @@ async fn given(
         let Some(texts) = matches.get_many::<String>(field.name) else { continue };
         for text in texts {
             let text = if field.secret { from_file(text)? } else { from_at(text)? };
-            if let Some((project, environment)) = text.split_once('/').filter(|_| tree::names_environment(&one.meta)) {
-                given.extend([("project", project), ("environment", environment)].map(|(name, text)| (name.to_owned(), text.to_owned())));
+            let both = if field.name == "project" && tree::names_environment(&one.meta) { text.split_once('/') } else { None };
+            if let Some((project, environment)) = both {
+                let both = [("project", project), ("environment", environment)];
+                given.extend(both.map(|(name, text)| (name.to_owned(), text.to_owned())));
                 continue;
             }
             // What is new has a name that nothing has yet.

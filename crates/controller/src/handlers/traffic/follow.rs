@@ -29,7 +29,7 @@ use crate::store::traffic::{self, shown};
 use crate::store::nodes;
 
 /// How long somebody follows at most.
-const LIMIT: Duration = Duration::from_secs(FOLLOW_LIMIT_S as u64);
+const LIMIT: Duration = Duration::from_mins(10);
 /// How often it is looked whether the same names still lead there.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 /// When a node is asked again that did not answer.
