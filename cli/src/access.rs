@@ -25,11 +25,7 @@ pub fn environment(text: &str) -> Result<(ProjectName, Environment), Failure> {
 }
 
 /// Prints requests as they end, for as long as it may be seen or was said.
-pub async fn follow(
-    client: &Client,
-    of: (ProjectName, Environment),
-    matches: &ArgMatches,
-) -> Result<Exit, Failure> {
+pub async fn follow(client: &Client, of: (ProjectName, Environment), matches: &ArgMatches) -> Result<Exit, Failure> {
     let (project, environment) = of.clone();
     if client.call(&GetTraffic { project, environment, span: Some(TrafficSpan::Hour) }).await?.names == 0 {
         eprintln!("corpus: no name leads to {} {} yet; what comes once one does is shown here", of.0, of.1);

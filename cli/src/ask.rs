@@ -75,7 +75,8 @@ async fn given(
         let Some(texts) = matches.get_many::<String>(field.name) else { continue };
         for text in texts {
             let text = if field.secret { from_file(text)? } else { from_at(text)? };
-            let both = if field.name == "project" && tree::names_environment(&one.meta) { text.split_once('/') } else { None };
+            let both =
+                if field.name == "project" && tree::names_environment(&one.meta) { text.split_once('/') } else { None };
             if let Some((project, environment)) = both {
                 let both = [("project", project), ("environment", environment)];
                 given.extend(both.map(|(name, text)| (name.to_owned(), text.to_owned())));

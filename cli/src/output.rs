@@ -12,7 +12,10 @@ const COLUMNS: &[(&str, &[&str])] = &[
     ("JobPage", &["id", "state", "title", "by", "created_at"]),
     ("AuditPage", &["at", "actor", "door", "action", "subject", "project"]),
     ("GuestPage", &["id", "name", "state", "project", "environment", "node_address"]),
-    ("TrafficPoint", &["at", "requests", "status_2xx", "status_3xx", "status_4xx", "status_5xx", "bytes_out", "p50_ms", "p95_ms"]),
+    (
+        "TrafficPoint",
+        &["at", "requests", "status_2xx", "status_3xx", "status_4xx", "status_5xx", "bytes_out", "p50_ms", "p95_ms"],
+    ),
     ("TrafficError", &["at", "status", "took_ms", "cause", "name", "method", "path"]),
     ("NodePage", &["id", "address", "state", "reachability", "free_slots"]),
 ];
@@ -148,8 +151,14 @@ mod tests {
             "errors": [{ "at": "10:16", "status": 502, "path": "/a" }],
         });
         let text = traffic(&answer);
-        assert!(text.contains("10:15  7") && !text.contains("10:00") && text.contains("totals:\n  requests: 7"), "{text}");
-        assert!(text.lines().last().is_some_and(|line| line.starts_with("10:16  502") && line.ends_with("/a")), "{text}");
+        assert!(
+            text.contains("10:15  7") && !text.contains("10:00") && text.contains("totals:\n  requests: 7"),
+            "{text}"
+        );
+        assert!(
+            text.lines().last().is_some_and(|line| line.starts_with("10:16  502") && line.ends_with("/a")),
+            "{text}"
+        );
     }
 
     #[test]

@@ -29,8 +29,7 @@ pub async fn load(caller: &Caller, (project, which): (&ProjectName, Environment)
 /// The view of plain values.
 pub fn traffic_view(traffic: &Traffic) -> AnyView {
     let path = environment_path(&traffic.project, traffic.environment);
-    let title =
-        view! { "Traffic of "<a href=path.clone()>{traffic.project.to_string()}</a>" "{environment(traffic.environment)} };
+    let title = view! { "Traffic of "<a href=path.clone()>{traffic.project.to_string()}</a>" "{environment(traffic.environment)} };
     let below = view! { <span class="quiet" id="live-read" data-live="">{read(traffic)}</span> };
     let tabs = TrafficSpan::ALL
         .iter()
@@ -77,7 +76,10 @@ fn notices(traffic: &Traffic) -> AnyView {
         .map(|node| {
             let what = format!("{} was not read", node.address);
             let more = match node.since {
-                Some(last) => view! { <span>"What it served in the last "{since(last)}" is missing until it is."</span> }.into_any(),
+                Some(last) => {
+                    view! { <span>"What it served in the last "{since(last)}" is missing until it is."</span> }
+                        .into_any()
+                }
                 None => view! { <span>"It was never read: what it serves is missing until it is."</span> }.into_any(),
             };
             notice(Tone::Warn, what, more)
@@ -114,7 +116,8 @@ fn numbers(traffic: &Traffic) -> AnyView {
         .into_iter()
         .map(|(name, value, more)| view! { <div class="tile"><span>{name}</span><b>{value}</b><span>{more}</span></div> })
         .collect_view();
-    view! { <div class="numbers">{tiles}</div><div class="plots wide">{requests(traffic)}{latency(traffic)}</div> }.into_any()
+    view! { <div class="numbers">{tiles}</div><div class="plots wide">{requests(traffic)}{latency(traffic)}</div> }
+        .into_any()
 }
 
 /// How many of a thousand, rounded up: what is not nothing is not said to be.

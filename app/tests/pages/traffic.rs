@@ -32,7 +32,9 @@ fn plots_are_drawn_and_said() {
 fn without_a_name_it_says_what_to_do() {
     let page = html(|| traffic_view(&traffic_pages::traffic(true)));
     assert!(page.contains("No requests in this time") && page.contains("Attach a name"), "{page}");
-    assert!(page.contains("Nothing failed") && page.contains("Nothing to follow yet") && !page.contains("<svg viewBox"));
+    assert!(
+        page.contains("Nothing failed") && page.contains("Nothing to follow yet") && !page.contains("<svg viewBox")
+    );
 }
 
 #[test]

@@ -9,8 +9,7 @@ use crate::operation::{Meta, Operation, Read, Reply, Role, Scope, get};
 use crate::stream::{Followed, Stream};
 use crate::words::After;
 
-/// Shows what visitors asked the names of an environment for: how much, with which answers and how fast, and what failed
-/// last.
+/// Shows what visitors asked an environment's names for: how much, how it was answered and how fast, what failed last.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct GetTraffic {
     /// Of which project.
@@ -30,8 +29,9 @@ impl Operation for GetTraffic {
     }
 }
 
-/// Follows the requests of visitors for the names of an environment, each as it ends, for ten minutes at most. They are
-/// kept nowhere: what passes while nobody follows is counted only.
+/// Follows the requests of visitors for an environment's names, each as it ends, for ten minutes at most.
+///
+/// They are kept nowhere: what passes while nobody follows is counted only.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct FollowAccess {
     /// Of which project.

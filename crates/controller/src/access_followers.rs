@@ -95,7 +95,8 @@ mod tests {
         let dev = (project(0), Environment::Dev);
         let four: Vec<_> = (0..4).map(|_| followers.take(dev, mia).unwrap()).collect();
         assert_eq!(followers.take(dev, UserId(Uuid::nil())).unwrap_err(), Full::Environment);
-        let more: Vec<_> = (1..17).map(|number| followers.take((project(number), Environment::Dev), mia).unwrap()).collect();
+        let more: Vec<_> =
+            (1..17).map(|number| followers.take((project(number), Environment::Dev), mia).unwrap()).collect();
         assert_eq!(followers.take((project(99), Environment::Dev), mia).unwrap_err(), Full::Member);
         drop(four);
         drop(followers.take(dev, mia).unwrap());

@@ -12,8 +12,8 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::nodes::{Call, NodeEndpoint, NodeError};
-use crate::store::traffic::{self, readings};
 use crate::store::nodes;
+use crate::store::traffic::{self, readings};
 use crate::{Controller, Error, Result};
 
 /// How often a node is read.

@@ -89,11 +89,8 @@ pub async fn forget_old(conn: &mut PgConnection) -> sqlx::Result<bool> {
         FORGOTTEN_AT_ONCE,
     );
     let hours = hours.execute(&mut *conn).await?.rows_affected();
-    sqlx::query!(
-        "delete from traffic_errors where at < now() - make_interval(days => $1)",
-        DAYS_OF_HOURS
-    )
-    .execute(conn)
-    .await?;
+    sqlx::query!("delete from traffic_errors where at < now() - make_interval(days => $1)", DAYS_OF_HOURS)
+        .execute(conn)
+        .await?;
     Ok(minutes.max(hours) >= FORGOTTEN_AT_ONCE.unsigned_abs())
 }

@@ -201,7 +201,10 @@ async fn a_node_that_lies_counts_for_its_own_and_breaks_nothing(pool: PgPool) {
     let told = TrafficReading { minutes: told, more: true, lost_lines: u64::MAX };
     assert_eq!(two.keep(None, &told).await, Some(at), "what is to come is not taken, and comes in its time");
     let next = at + TimeDelta::minutes(1);
-    let again = TrafficReading { minutes: told.minutes[..50].iter().map(|one| TrafficMinute { at_ms: ms(next), ..one.clone() }).collect(), ..told };
+    let again = TrafficReading {
+        minutes: told.minutes[..50].iter().map(|one| TrafficMinute { at_ms: ms(next), ..one.clone() }).collect(),
+        ..told
+    };
     assert_eq!(two.keep(Some(at), &again).await, Some(next));
     for span in [TrafficSpan::Hour, TrafficSpan::Month] {
         let shown = two.over(&two.mia, ("atlas", Environment::Prod), span).await;
@@ -219,7 +222,8 @@ async fn nobody_else_sees_or_follows_it(pool: PgPool) {
     two.keep(None, &reading([minute(ATLAS, minute_before(3), 2)])).await;
     let viewer = two.world.member("vera", &[("atlas", ProjectRole::Viewer)]).await;
     assert_eq!(two.shown(&viewer, "atlas", Environment::Prod).await.totals.requests, 2);
-    let asked = |project: &str| GetTraffic { project: project.parse().unwrap(), environment: Environment::Prod, span: None };
+    let asked =
+        |project: &str| GetTraffic { project: project.parse().unwrap(), environment: Environment::Prod, span: None };
     hidden(two.world.ask(&two.bob, asked("atlas")).await);
     hidden(two.world.ask(&two.bob, asked("nowhere")).await);
     let follow = || FollowAccess { project: "atlas".parse().unwrap(), environment: Environment::Prod, after: None };
@@ -243,7 +247,8 @@ async fn nobody_else_sees_or_follows_it(pool: PgPool) {
 async fn what_is_old_is_forgotten_and_the_rest_goes_with_its_project(pool: PgPool) {
     let two = two(pool).await;
     let at = minute_before(3);
-    let mut many: Vec<TrafficMinute> = (0..70).rev().map(|back| minute(ATLAS, at - TimeDelta::minutes(back), 1)).collect();
+    let mut many: Vec<TrafficMinute> =
+        (0..70).rev().map(|back| minute(ATLAS, at - TimeDelta::minutes(back), 1)).collect();
     many.push(minute(BOREALIS, at, 1));
     two.keep(None, &reading(many)).await;
     let count = async |table: &'static str| match table {

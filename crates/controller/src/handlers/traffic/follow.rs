@@ -25,8 +25,8 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use crate::Controller;
 use crate::access_followers::{Followed, Following, Full};
 use crate::nodes::{Call, NodeEndpoint};
-use crate::store::traffic::{self, shown};
 use crate::store::nodes;
+use crate::store::traffic::{self, shown};
 
 /// How long somebody follows at most.
 const LIMIT: Duration = Duration::from_mins(10);
@@ -55,7 +55,8 @@ impl HandleStream<FollowAccess> for Controller {
         let place = self.services.access_followers.take(what, permit.who().id).map_err(refused)?;
         let names = self.names_of(what).await?;
         let (out, events) = mpsc::channel(EVENTS_KEPT);
-        let told = Telling { out, left_out: Arc::default(), stop: CancellationToken::new(), until: Instant::now() + LIMIT };
+        let told =
+            Telling { out, left_out: Arc::default(), stop: CancellationToken::new(), until: Instant::now() + LIMIT };
         for (node, names) in self.asked_of(&names).await? {
             tokio::spawn(self.clone().follow_on(node, names, told.clone()));
         }

@@ -107,11 +107,7 @@ fn began(minute: &TrafficMinute) -> Option<DateTime<Utc>> {
     DateTime::from_timestamp_millis(at_ms)
 }
 
-fn errors(
-    minute: &TrafficMinute,
-    (project, environment): Owner,
-    began: DateTime<Utc>,
-) -> impl Iterator<Item = Value> {
+fn errors(minute: &TrafficMinute, (project, environment): Owner, began: DateTime<Utc>) -> impl Iterator<Item = Value> {
     minute.errors.iter().filter(|error| error.status >= 500).map(move |error| {
         let at = i64::try_from(error.at_ms).ok().and_then(DateTime::from_timestamp_millis).unwrap_or(began);
         json!({
@@ -127,7 +123,9 @@ fn errors(
 macro_rules! added {
     ($to:literal, $sums:expr) => {
         sqlx::query!(
-            "insert into " + $to + " as t (project_id, environment, at, requests, statuses, bytes_in, bytes_out, latency)
+            "insert into "
+                + $to
+                + " as t (project_id, environment, at, requests, statuses, bytes_in, bytes_out, latency)
              select s.project_id, s.environment, s.at, s.requests, s.statuses, s.bytes_in, s.bytes_out, s.latency
              from jsonb_to_recordset($1) as s (project_id uuid, environment text, at timestamptz, requests bigint,
                  statuses bigint[], bytes_in bigint, bytes_out bigint, latency bigint[])

@@ -195,7 +195,8 @@ pub async fn sources(conn: &mut PgConnection, project: ProjectId, environment: E
     let read_at = rows.iter().filter_map(|row| row.read_at).min().filter(|_| is_whole);
     let lost_at = rows.iter().filter_map(|row| row.lost_at).max();
     let late = rows.into_iter().filter(|row| row.is_late);
-    let late = late.map(|row| Ok(UnreadNode { node: NodeId(row.id), address: word(&row.address)?, since: row.read_at }));
+    let late =
+        late.map(|row| Ok(UnreadNode { node: NodeId(row.id), address: word(&row.address)?, since: row.read_at }));
     Ok(Sources { names: number(names)?, read_at, not_read: late.collect::<sqlx::Result<_>>()?, lost_at })
 }
 
