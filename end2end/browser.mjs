@@ -1,8 +1,10 @@
 // Chromium, and the rule of all tests in it: an error on the console, a script's exception, a
 // failed subresource or an answer of 5xx fails the test, wherever it happens.
 import assert from 'node:assert/strict'
-import { mkdirSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import { existsSync, mkdirSync, renameSync } from 'node:fs'
 import path from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { chromium } from 'playwright-core'
 import { out } from './server.mjs'
 
@@ -11,10 +13,24 @@ const FLAGS = ['--no-sandbox', '--disable-dev-shm-usage', '--disable-gpu', '--di
   '--disable-component-update', '--no-first-run', '--proxy-server=http://127.0.0.1:9',
   '--proxy-bypass-list=127.0.0.1;localhost;10.0.0.0/8;*.corpus.test']
 
-export const launch = (more = []) => chromium.launch({ executablePath: '/usr/bin/chromium', args: [...FLAGS, ...more] })
+const STILL = fileURLToPath(new URL('../target/corpus/still-network.so', import.meta.url))
 
-/** An interface of this machine came or went, as those of labs do: no fault of a page. */
-const NETWORK_CHANGED = 'net::ERR_NETWORK_CHANGED'
+/** What keeps addresses that come and go from the browser: still-network.c, compiled once. */
+function stillNetwork() {
+  if (!existsSync(STILL)) {
+    mkdirSync(path.dirname(STILL), { recursive: true })
+    const made = `${STILL}.${process.pid}`
+    execFileSync('cc', ['-shared', '-fPIC', '-O1', '-o', made, fileURLToPath(new URL('still-network.c', import.meta.url))])
+    renameSync(made, STILL)
+  }
+  return STILL
+}
+
+export const launch = (more = []) => chromium.launch({
+  executablePath: '/usr/bin/chromium',
+  args: [...FLAGS, ...more],
+  env: { ...process.env, LD_PRELOAD: stillNetwork() },
+})
 
 const withoutQuery = url => url.split('?')[0]
 
@@ -47,20 +63,14 @@ export class Visitor {
     const visitor = new Visitor(server, context)
     visitor.scripts = options.javaScriptEnabled !== false
     visitor.page = await context.newPage()
-    const goto = visitor.page.goto.bind(visitor.page)
-    visitor.page.goto = (...to) => goto(...to).catch(error => {
-      if (!error.message.includes(NETWORK_CHANGED)) throw error
-      return goto(...to)
-    })
     return visitor
   }
 
   watch(page) {
-    page.on('framenavigated', frame => { if (frame === page.mainFrame()) page.cut = false })
     page.on('console', message => {
       const text = message.text()
       const provoked = [...this.expected].some(status => text.includes(`status of ${status}`))
-      if (message.type() === 'error' && !provoked && !this.tolerated?.test(text) && !text.includes(NETWORK_CHANGED)) {
+      if (message.type() === 'error' && !provoked && !this.tolerated?.test(text)) {
         this.messages.push({ text, at: page.url(), url: message.location().url })
       }
     })
@@ -76,9 +86,8 @@ export class Visitor {
     })
     page.on('requestfailed', request => {
       const why = request.failure()?.errorText
-      if (why === NETWORK_CHANGED) page.cut = true
       // A page that is left ends its own requests; with JavaScript off a script is named and not fetched.
-      const wanted = why === 'net::ERR_ABORTED' || why === NETWORK_CHANGED || this.tolerated?.test(why) || (!this.scripts && request.resourceType() === 'script')
+      const wanted = why === 'net::ERR_ABORTED' || this.tolerated?.test(why) || (!this.scripts && request.resourceType() === 'script')
       if (!wanted) this.faults.push(`${request.method()} ${request.url()}: ${why}`)
     })
   }
@@ -120,19 +129,9 @@ export class Visitor {
     return { status, html: await answer.text() }
   }
 
-  /**
-   * Until the page's script runs. Chromium gives up what it fetches when an interface comes or goes, and a page whose
-   * script was cut off stays without it: that one is asked for again.
-   */
-  async alive(page = this.page) {
-    const runs = page.locator('html[data-alive]')
-    for (let turn = 0; turn < 3; turn += 1) {
-      const late = await runs.waitFor({ timeout: 10_000 }).then(() => false, () => true)
-      if (!late) return
-      if (!page.cut) break
-      await page.reload()
-    }
-    await runs.waitFor()
+  /** Until the page's script runs. */
+  alive(page = this.page) {
+    return page.locator('html[data-alive]').waitFor()
   }
 
   close() {
