@@ -20,6 +20,8 @@ mod preview_samples;
 mod project_pages;
 #[path = "gallery/told_samples.rs"]
 mod told_samples;
+#[path = "gallery/traffic_pages.rs"]
+mod traffic_pages;
 
 use axum::Router;
 use axum::http::header::CONTENT_TYPE;
@@ -345,6 +347,9 @@ fn with_id(path: &str, variant: &str) -> Page {
         return page;
     }
     if let Some(page) = firewall_pages::page(&Route::of(path), variant) {
+        return page;
+    }
+    if let Some(page) = traffic_pages::page(&Route::of(path), variant) {
         return page;
     }
     if let Some(page) = documentation(path, variant) {

@@ -29,6 +29,7 @@ impl Route {
             Self::Nodes | Self::Node(_) | Self::UnlinkNode(_) => ("operating", "compute-nodes"),
             Self::GuestFirewall(_) => ("firewall", "let-somebody-in"),
             Self::EnvironmentFirewall(..) => ("firewall", "rules-of-an-environment"),
+            Self::Traffic(..) => ("traffic", "what-is-counted"),
             Self::NodeFirewall(_) | Self::Networks => ("firewall", "what-operators-decide"),
             Self::LinkNode => ("operating", "a-host-to-be-linked"),
             Self::Guests | Self::RequestGuest => ("first-steps", "request-a-guest"),
@@ -74,7 +75,7 @@ pub(crate) mod tests {
     use super::*;
 
     /// A path of every page.
-    pub const ROUTES: [&str; 57] = [
+    pub const ROUTES: [&str; 58] = [
         "/",
         "/not-created",
         "/login",
@@ -102,6 +103,7 @@ pub(crate) mod tests {
         "/projects/atlas/dev/remove",
         "/projects/atlas/dev/guests/0199d3c0-0000-7000-8000-000000000001/remove",
         "/projects/atlas/dev/firewall",
+        "/projects/atlas/dev/traffic",
         "/projects/atlas/dev/drill",
         "/projects/atlas/dev/restore/0199d3c0-0000-7000-8000-000000000001",
         "/requests",

@@ -39,6 +39,7 @@ pub enum Route {
     RemoveEnvironment(ProjectName, Environment),
     RemoveEnvironmentGuest(ProjectName, Environment, GuestId),
     EnvironmentFirewall(ProjectName, Environment),
+    Traffic(ProjectName, Environment),
     Drill(ProjectName, Environment),
     Restore(ProjectName, Environment, DeploymentId),
     Requests,
@@ -184,6 +185,9 @@ impl Route {
             [environment, "firewall"] | ["environments", environment, "firewall"] => {
                 Self::EnvironmentFirewall(name, environment.parse().ok()?)
             }
+            [environment, "traffic"] | ["environments", environment, "traffic"] => {
+                Self::Traffic(name, environment.parse().ok()?)
+            }
             [environment, "drill"] | ["environments", environment, "drill"] => {
                 Self::Drill(name, environment.parse().ok()?)
             }
@@ -225,6 +229,7 @@ impl Route {
                 format!("/projects/{name}/{environment}/guests/{guest}/remove")
             }
             Self::EnvironmentFirewall(name, environment) => format!("/projects/{name}/{environment}/firewall"),
+            Self::Traffic(name, environment) => format!("/projects/{name}/{environment}/traffic"),
             Self::Drill(name, environment) => format!("/projects/{name}/{environment}/drill"),
             Self::Restore(name, environment, archive) => format!("/projects/{name}/{environment}/restore/{archive}"),
             Self::Deployments => "/deployments".to_owned(),
@@ -283,6 +288,7 @@ impl Route {
             | Self::RemoveEnvironment(..)
             | Self::RemoveEnvironmentGuest(..)
             | Self::EnvironmentFirewall(..)
+            | Self::Traffic(..)
             | Self::Drill(..)
             | Self::Restore(..) => "/projects",
             Self::Deployments | Self::Deployment(..) => "/deployments",

@@ -5,13 +5,14 @@ use std::io::Read as _;
 use clap::ArgMatches;
 use corpus_api::operation::{Method, Operation, Place, Plain};
 use corpus_api::stream::Stream;
+use corpus_api::traffic::FollowAccess;
 use corpus_api::{Input, Problem, Reply, Visitor, Wire, walk, wire};
 use corpus_domain::JobId;
 use serde_json::Value;
 
 use crate::client::Client;
 use crate::exit::{Exit, Failure};
-use crate::{commands, confirm, output, places, wait};
+use crate::{access, commands, confirm, output, places, tree, wait};
 
 /// Runs the command of these words.
 pub async fn run(path: &[String], matches: &ArgMatches) -> Result<Exit, Failure> {
@@ -19,6 +20,14 @@ pub async fn run(path: &[String], matches: &ArgMatches) -> Result<Exit, Failure>
         return Err(Failure::usage(format!("there is no command {}", path.join(" "))));
     };
     let client = places::client(matches).await?;
+    if one.meta.id == FollowAccess::META.plain().id {
+        let text = |name: &str| matches.get_one::<String>(name).map_or("", String::as_str);
+        let of = match text("environment") {
+            "" => access::environment(text("project"))?,
+            environment => access::environment(&format!("{}/{environment}", text("project")))?,
+        };
+        return access::follow(&client, of, matches).await;
+    }
     if one.is_stream {
         let job = resolved(&client, "job", matches.get_one::<String>("job").map_or("", String::as_str)).await?;
         return wait::follow(
@@ -66,6 +75,13 @@ async fn given(
         let Some(texts) = matches.get_many::<String>(field.name) else { continue };
         for text in texts {
             let text = if field.secret { from_file(text)? } else { from_at(text)? };
+            let both =
+                if field.name == "project" && tree::names_environment(&one.meta) { text.split_once('/') } else { None };
+            if let Some((project, environment)) = both {
+                let both = [("project", project), ("environment", environment)];
+                given.extend(both.map(|(name, text)| (name.to_owned(), text.to_owned())));
+                continue;
+            }
             // What is new has a name that nothing has yet.
             let is_new = field.name == "name" && one.meta.place("name") != Place::Path;
             let text = if is_new { text } else { resolved(client, field.name, &text).await? };

@@ -60,6 +60,7 @@ const NAMED: &[(&str, &[&str])] = &[
     ("block_at_node", &["firewall", "block-node"]),
     ("block_everywhere", &["firewall", "block-everywhere"]),
     ("remove_firewall_rule", &["firewall", "remove"]),
+    ("get_traffic", &["traffic"]),
 ];
 
 /// The words of an operation.

@@ -3,9 +3,10 @@
 //! A command is not written: it is made from the operation that it asks for, with its fields as arguments
 //! and its texts as help. So what the API can do the command line can, and says what is wrong in the same
 //! words. What is written here is what a terminal needs besides: places ([`places`]) and how they are entered ([`login`]), tables
-//! ([`output`]), waiting for jobs ([`wait`]), entering a guest and uploading reports ([`special`]), and the commands of old
+//! ([`output`]), waiting for jobs ([`wait`]), following requests of visitors ([`access`]), entering a guest and uploading reports ([`special`]), and the commands of old
 //! ([`old`]).
 
+mod access;
 mod ask;
 mod client;
 mod commands;

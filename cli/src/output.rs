@@ -12,6 +12,11 @@ const COLUMNS: &[(&str, &[&str])] = &[
     ("JobPage", &["id", "state", "title", "by", "created_at"]),
     ("AuditPage", &["at", "actor", "door", "action", "subject", "project"]),
     ("GuestPage", &["id", "name", "state", "project", "environment", "node_address"]),
+    (
+        "TrafficPoint",
+        &["at", "requests", "status_2xx", "status_3xx", "status_4xx", "status_5xx", "bytes_out", "p50_ms", "p95_ms"],
+    ),
+    ("TrafficError", &["at", "status", "took_ms", "cause", "name", "method", "path"]),
     ("NodePage", &["id", "address", "state", "reachability", "free_slots"]),
 ];
 /// A cell is cut there.
@@ -35,6 +40,10 @@ pub fn print(of: &str, answer: &Value, json: bool) {
         println!("{}", serde_json::to_string_pretty(answer).unwrap_or_default());
         return;
     }
+    if of == "Traffic" {
+        print!("{}", traffic(answer));
+        return;
+    }
     match answer.get("items").and_then(Value::as_array) {
         Some(items) => {
             print!("{}", table(of, items));
@@ -44,6 +53,27 @@ pub fn print(of: &str, answer: &Value, json: bool) {
         }
         None => print!("{}", facts(answer, "")),
     }
+}
+
+/// What was counted: its points as a table, all together as facts, and what failed last as another table.
+fn traffic(answer: &Value) -> String {
+    let list = |name: &str| answer.get(name).and_then(Value::as_array).cloned().unwrap_or_default();
+    let point = |point: &Value| {
+        let at = point.get("at").into_iter().map(|at| ("at".to_owned(), at.clone()));
+        let counts = point.get("counts").and_then(Value::as_object).into_iter().flatten();
+        Value::Object(at.chain(counts.map(|(name, value)| (name.clone(), value.clone()))).collect())
+    };
+    let is_busy = |point: &Value| point.get("requests").and_then(Value::as_u64) > Some(0);
+    let points: Vec<Value> = list("points").iter().map(point).filter(is_busy).collect();
+    let errors = list("errors");
+    let mut rest = answer.as_object().cloned().unwrap_or_default();
+    rest.retain(|name, _| !["points", "errors"].contains(&name.as_str()));
+    let mut text = if points.is_empty() { String::new() } else { table("TrafficPoint", &points) };
+    text.push_str(&facts(&Value::Object(rest), ""));
+    if !errors.is_empty() {
+        text.push_str(&table("TrafficError", &errors));
+    }
+    text
 }
 
 fn table(of: &str, items: &[Value]) -> String {
@@ -111,6 +141,24 @@ mod tests {
         let items =
             [json!({ "name": "a", "state": "running", "tags": [] }), json!({ "name": "longer", "state": null })];
         assert_eq!(table("", &items), "NAME    STATE\na       running\nlonger\n");
+    }
+
+    #[test]
+    fn what_was_counted_is_a_table_without_its_empty_points() {
+        let point = |at: &str, requests| json!({ "at": at, "counts": { "requests": requests, "p95_ms": 30 } });
+        let answer = json!({
+            "points": [point("10:00", 0), point("10:15", 7)], "totals": { "requests": 7 },
+            "errors": [{ "at": "10:16", "status": 502, "path": "/a" }],
+        });
+        let text = traffic(&answer);
+        assert!(
+            text.contains("10:15  7") && !text.contains("10:00") && text.contains("totals:\n  requests: 7"),
+            "{text}"
+        );
+        assert!(
+            text.lines().last().is_some_and(|line| line.starts_with("10:16  502") && line.ends_with("/a")),
+            "{text}"
+        );
     }
 
     #[test]

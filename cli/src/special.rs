@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::ask::{from_file, resolved};
 use crate::exit::{Exit, Failure};
-use crate::{output, places, wait};
+use crate::{access, output, places, wait};
 
 /// Becomes `ssh` to a guest.
 pub async fn ssh(matches: &ArgMatches) -> Result<Exit, Failure> {
@@ -32,9 +32,13 @@ pub async fn ssh(matches: &ArgMatches) -> Result<Exit, Failure> {
     Err(Failure::new(Exit::Refused, format!("ssh can't be run: {error}")))
 }
 
-/// Prints the log of a job.
+/// Prints the log of a job, or the requests of an environment's visitors.
 pub async fn logs(matches: &ArgMatches) -> Result<Exit, Failure> {
     let client = places::client(matches).await?;
+    if matches.get_flag("access") {
+        let of = access::environment(matches.get_one::<String>("id").map_or("", String::as_str))?;
+        return access::follow(&client, of, matches).await;
+    }
     let job: JobId = matches
         .get_one::<String>("id")
         .and_then(|id| id.parse().ok())

@@ -2,6 +2,7 @@
 
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use clap_complete::Shell;
+use corpus_api::Plain;
 
 use crate::commands::{self, Described, Field};
 use crate::exit::{Exit, Failure, HELP};
@@ -84,12 +85,20 @@ fn leaf(name: &str, one: &Described) -> Command {
     placed.sort_by_key(|field| params.iter().position(|param| *param == field.name));
     let summary = one.about.lines().next().unwrap_or_default().trim_end_matches('.').to_owned();
     let command = Command::new(name.to_owned()).about(summary).long_about(one.about.clone());
-    let command = command.args(placed.into_iter().map(positional)).args(named.into_iter().map(option));
+    // Both are said in one word, too.
+    let needs_it = |field: &Field| !(names_environment(&one.meta) && field.name == "environment");
+    let placed = placed.into_iter().map(|field| positional(field).required(field.needed && needs_it(field)));
+    let command = command.args(placed).args(named.into_iter().map(option));
     confirm::confirmed(command, one.meta.id)
 }
 
+/// Whether all that names it is an environment: `PROJECT ENVIRONMENT`, or `PROJECT/ENVIRONMENT`.
+pub fn names_environment(meta: &Plain) -> bool {
+    meta.params().eq(["project", "environment"])
+}
+
 fn positional(field: &Field) -> Arg {
-    Arg::new(field.name).help(help(field)).required(field.needed)
+    Arg::new(field.name).help(help(field))
 }
 
 /// A secret is never an argument, where others would see it: it is read from a file, or `-`.
@@ -130,9 +139,16 @@ fn tests_command() -> Command {
 
 fn logs() -> Command {
     Command::new("logs")
-        .about("Shows the log of a job")
-        .arg(Arg::new("id").required(true).help("The job's id"))
+        .about("Shows the log of a job, or the requests of an environment's visitors")
+        .arg(Arg::new("id").required(true).help("The job's id; with --access PROJECT/ENVIRONMENT"))
         .arg(Arg::new("follow").short('f').long("follow").action(ArgAction::SetTrue).help("Go on until it is over"))
+        .arg(
+            Arg::new("access")
+                .long("access")
+                .requires("follow")
+                .action(ArgAction::SetTrue)
+                .help("Requests of visitors, each as it ends; they are kept nowhere, so they can be followed only"),
+        )
 }
 
 fn login() -> Command {
@@ -221,6 +237,17 @@ mod tests {
         assert_eq!(path, ["job", "get"]);
         assert_eq!(inner.get_one::<String>("job").map(String::as_str), Some(id));
         assert!(inner.get_flag("json"));
+    }
+
+    #[test]
+    fn an_environment_is_one_word_or_two() {
+        for words in [["traffic", "atlas/prod"].as_slice(), &["traffic", "atlas", "prod", "--span", "hour"]] {
+            let matches = command().try_get_matches_from([&["corpus"], words].concat()).unwrap();
+            assert_eq!(chosen(&matches).0, ["traffic"]);
+        }
+        let logs = |words: &[&str]| command().try_get_matches_from([&["corpus", "logs"], words].concat());
+        assert!(logs(&["--access", "-f", "atlas/prod"]).is_ok());
+        assert!(logs(&["--access", "atlas/prod"]).is_err(), "they are kept nowhere");
     }
 
     #[test]

@@ -12,6 +12,7 @@ use corpus_api::operation::Method;
 use corpus_api::words::{After, LineLimit};
 use corpus_domain::{DeploymentId, JobId, JobState, StepState};
 use futures::StreamExt;
+use serde::de::DeserializeOwned;
 
 use crate::ask::stream_target;
 use crate::client::Client;
@@ -109,7 +110,7 @@ async fn watch(client: &Client, job: JobId, show: bool, log: bool) -> Result<(),
         let (mut bytes, mut rest) = (response.bytes_stream(), Vec::new());
         while let Some(Ok(chunk)) = bytes.next().await {
             rest.extend_from_slice(&chunk);
-            while let Some(event) = next_event(&mut rest) {
+            while let Some(event) = next_event::<JobEvent>(&mut rest) {
                 last = last.max(event.number);
                 if show {
                     print(&event.change, log);
@@ -127,7 +128,7 @@ async fn watch(client: &Client, job: JobId, show: bool, log: bool) -> Result<(),
 }
 
 /// Takes a whole event from what has come; what is none of ours is skipped.
-fn next_event(rest: &mut Vec<u8>) -> Option<JobEvent> {
+pub fn next_event<T: DeserializeOwned>(rest: &mut Vec<u8>) -> Option<T> {
     loop {
         let end = rest.windows(2).position(|two| two == b"\n\n")?;
         let block: Vec<u8> = rest.drain(..end + 2).collect();
@@ -162,9 +163,9 @@ mod tests {
     #[test]
     fn events_come_in_pieces() {
         let mut rest = b": keep-alive\n\nid: 3\ndata: {\"number\":3,\"change\":{\"type\":\"log\",\"number\":3,\"at\":\"2026-11-23T00:00:00Z\",\"step\":null,\"stream\":\"out\",\"text\":\"a\\nb\"}}\n\nid: 4".to_vec();
-        let event = next_event(&mut rest).unwrap();
+        let event: JobEvent = next_event(&mut rest).unwrap();
         assert_eq!(event.number, 3);
-        assert!(next_event(&mut rest).is_none());
+        assert!(next_event::<JobEvent>(&mut rest).is_none());
         assert_eq!(rest, b"id: 4");
     }
 }

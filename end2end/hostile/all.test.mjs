@@ -1,4 +1,4 @@
-// What a hostile member, root in a guest and a taken-over node can try, tried: each attack must fail, and whom it was
+// What a hostile member, a visitor, root in a guest and a taken-over node can try, tried: each attack must fail, and whom it was
 // meant for must be unharmed. docs/security.md says which promise each attack is against.
 //
 // CORPUS_HOSTILE names the attackers to let loose (`guest-escape member`); all of them when it is not set.
@@ -6,7 +6,7 @@ import assert from 'node:assert/strict'
 import test from 'node:test'
 import { World } from './world.mjs'
 
-const ALL = ['guest-escape', 'guest-network', 'guest-lies', 'member', 'guest-load', 'node', 'token', 'robot', 'door']
+const ALL = ['guest-escape', 'guest-network', 'guest-lies', 'member', 'visitor', 'guest-load', 'node', 'token', 'robot', 'door']
 const chosen = (process.env.CORPUS_HOSTILE ?? '').split(/\s+/).filter(Boolean)
 
 test('who is hostile harms nobody', async t => {

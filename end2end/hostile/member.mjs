@@ -310,6 +310,20 @@ export async function attacks(attack, world) {
     await world.unharmed(2)
   })
 
+  await attack('reads or follows what visitors ask another project for, and takes all places to follow', async () => {
+    const theirs = '/projects/atlas/environments/prod'
+    for (const page of [`${theirs}/traffic`, '/projects/atlas/prod/traffic', `${theirs}/access/events`, `/api/v1${theirs}/traffic`, `/api/v1${theirs}/traffic?span=month`, `/api/v1${theirs}/access/events`]) {
+      assert.equal((await mallory.get(page)).status, 404, page)
+    }
+    const cookie = [...mallory.cookies].map(([name, value]) => `${name}=${value}`).join('; ')
+    const own = `${server.url}/projects/borealis/environments/dev/access/events`
+    const ending = new AbortController()
+    const asked = await Promise.all(Array.from({ length: 8 }, () => fetch(own, { headers: { cookie }, signal: ending.signal })))
+    const answered = asked.map(answer => answer.status).sort()
+    ending.abort()
+    assert.deepEqual(answered, [200, 200, 200, 200, 429, 429, 429, 429])
+  })
+
   await attack('takes a name in a zone that is not for the project', async () => {
     const closed = `closed.${lab.lab.zone}`
     await alice.sends('/zones', { name: closed, access: 'only', projects: 'atlas' })

@@ -10,6 +10,7 @@ mod copying;
 mod dom;
 mod in_place;
 mod instant;
+mod live_access;
 mod live_job;
 #[cfg(target_arch = "wasm32")]
 mod notify;
@@ -21,6 +22,7 @@ mod request_check;
 pub use clock::Clock;
 pub use copying::Copying;
 pub use in_place::InPlace;
+pub use live_access::LiveAccess;
 pub use live_job::{LiveJob, LogLine};
 pub use palette::{Command, Palette};
 pub use picker::{Picker, PickerOf};

@@ -1,19 +1,12 @@
 //! How a project delivers: four numbers, and two plots that are tables too.
-//!
-//! A plot is an SVG without any script or style of its own; who can't see it gets its title,
-//! its description, and the same numbers as a table.
 
 use corpus_api::projects::Delivery;
 use corpus_domain::DeploymentState;
 use leptos::prelude::*;
 
+use super::plot::{HEIGHT, bar, figure, high, table};
 use crate::age::span;
 use crate::components::{card, deployment_look, empty, took};
-
-/// The height of a plot in its own units; its bars keep 4 of them free.
-const HEIGHT: u64 = 100;
-/// From one bar to the next.
-const STEP: usize = 24;
 
 /// The card with all of it.
 pub fn card_of(delivery: &Delivery) -> AnyView {
@@ -118,42 +111,4 @@ fn durations(delivery: &Delivery) -> AnyView {
         bars.into_any(),
         table(&["Deployment", "Took", "Result"], rows.into_any()),
     )
-}
-
-/// How high a bar is; what is not nothing can be seen.
-const fn high(value: u64, most: u64) -> u64 {
-    let high = value.saturating_mul(HEIGHT - 4) / most;
-    if value > 0 && high < 2 { 2 } else { high }
-}
-
-fn bar(class: &'static str, at: usize, y: u64, height: u64) -> AnyView {
-    (height > 0)
-        .then(|| {
-            view! { <rect class=class x=(at * STEP + 3).to_string() y=y.to_string() width=(STEP - 6).to_string() height=height.to_string() rx="2"></rect> }
-        })
-        .into_any()
-}
-
-fn figure(id: &'static str, title: &'static str, said: &str, bars: usize, drawn: AnyView, table: AnyView) -> AnyView {
-    let box_ = format!("0 0 {} {HEIGHT}", (bars * STEP).max(STEP * 13));
-    let (title_id, said_id) = (format!("plot-{id}-title"), format!("plot-{id}-desc"));
-    let base = HEIGHT.to_string();
-    view! {
-        <figure class="plot">
-            <figcaption><span class="strong">{title}</span>" "<span class="quiet">{said.to_owned()}</span></figcaption>
-            <svg viewBox=box_ preserveAspectRatio="none" role="img" aria-labelledby=format!("{title_id} {said_id}")>
-                <title id=title_id.clone()>{title}</title>
-                <desc id=said_id.clone()>{said.to_owned()}</desc>
-                {drawn}
-                <line class="base" x1="0" x2="10000" y1=base.clone() y2=base.clone()></line>
-            </svg>
-            <details class="more"><summary>"As a table"</summary>{table}</details>
-        </figure>
-    }
-    .into_any()
-}
-
-fn table(heads: &[&'static str], rows: AnyView) -> AnyView {
-    let heads = heads.iter().map(|head| view! { <th>{*head}</th> }).collect_view();
-    view! { <table class="compact"><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table> }.into_any()
 }

@@ -52,6 +52,7 @@ pub mod nodes;
 pub mod not_created;
 pub mod notices;
 pub mod overview;
+mod plot;
 pub mod project;
 mod project_badges;
 pub mod project_destroy;
@@ -74,6 +75,7 @@ pub mod roll_back;
 pub mod search;
 mod settings_text;
 pub mod tokens;
+pub mod traffic;
 pub mod undo;
 pub mod unlink;
 pub mod webhook;
@@ -127,6 +129,7 @@ pub async fn load(route: Route, caller: &Caller, asked: Asked) -> Result<Page> {
         Route::EnvironmentFirewall(name, which) => {
             environment_firewall::load(caller, (&name, which), &asked.form).await
         }
+        Route::Traffic(name, which) => traffic::load(caller, (&name, which), &asked).await,
         Route::DestroyGuest(id) => destroy::load(caller, id, &asked.form).await,
         Route::Projects => projects::load(caller, &asked.query).await,
         Route::NewProject => projects::load_new(caller, &asked.form).await,

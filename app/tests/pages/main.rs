@@ -26,6 +26,10 @@ mod requests;
 #[allow(dead_code, unused_imports, missing_docs, reason = "each user needs a part of them")]
 mod samples;
 mod several_guests;
+mod traffic;
+#[path = "../../examples/gallery/traffic_pages.rs"]
+#[allow(dead_code, unused_imports, missing_docs, reason = "each user needs a part of them")]
+mod traffic_pages;
 mod truth;
 
 use leptos::prelude::*;

@@ -44,6 +44,7 @@ pub mod stream;
 pub mod strict;
 mod text;
 pub mod tokens;
+pub mod traffic;
 pub mod undoes;
 mod version;
 pub mod views;

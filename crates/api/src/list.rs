@@ -144,6 +144,7 @@ macro_rules! each_operation {
             $crate::firewall::networks::CreateNetwork,
             $crate::firewall::networks::SetNetwork,
             $crate::firewall::networks::RemoveNetwork,
+            $crate::traffic::GetTraffic,
             $crate::hooks::ListHooks,
             $crate::hooks::GetHook,
             $crate::zones::ListZones,
@@ -202,6 +203,7 @@ macro_rules! each_stream {
     ($then:ident) => {
         $then! {
             $crate::jobs::FollowJob,
+            $crate::traffic::FollowAccess,
         }
     };
 }

@@ -81,6 +81,7 @@ impl Controller {
             signed_in: SignedIn::default(),
             instance: Uuid::now_v7(),
             looked_at: LookedAt::default(),
+            access_followers: Arc::default(),
             surroundings_changed: Notify::new(),
         });
         let on_end: OnEnd = |conn, job| Box::pin(events::job_ended(conn, job));

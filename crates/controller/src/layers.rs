@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 /// The modules of the crate, from the lowest layer to the highest.
 const LAYERS: [&[&str]; 6] = [
     &[
+        "access_followers",
         "groups",
         "hooks",
         "job_errors",

@@ -5,6 +5,7 @@
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests write rows by connections of their own"))]
 
+mod access_followers;
 mod acme;
 mod background;
 mod certificates;
@@ -47,6 +48,7 @@ pub use acme::AcmeSettings;
 pub use certificates::{CertificateSettings, Issuer};
 pub use controller::{Controller, Parts};
 pub use corpus_gate::{Ask, Error, Handle, HandleStream, Key, Result, sentence};
+pub use corpus_protocol::AddressDetail;
 pub use git::GitTarget;
 pub use groups::{GroupsError, ProjectGroups};
 pub use handlers::device_logins::{Standing, Waiting};

@@ -7,10 +7,12 @@ use std::sync::Arc;
 
 use corpus_certificates::Authority;
 use corpus_domain::{GuestId, GuestNetwork, ProviderName};
+use corpus_protocol::AddressDetail;
 use secrecy::SecretString;
 use tokio::sync::Notify;
 use uuid::Uuid;
 
+use crate::access_followers::Followers;
 use crate::acme::SignedIn;
 use crate::certificates::CertificateSettings;
 use crate::dns::world::World;
@@ -56,6 +58,8 @@ pub struct Settings {
     pub audit_days: Option<u16>,
     /// Who signs certificates of names.
     pub certificates: CertificateSettings,
+    /// How much of visitors' addresses who follows their requests is told.
+    pub access_addresses: AddressDetail,
 }
 
 /// What steps of jobs and operations share.
@@ -90,6 +94,8 @@ pub struct Services {
     pub instance: Uuid,
     /// What somebody has on a page now.
     pub(crate) looked_at: LookedAt,
+    /// Who follows requests of visitors now.
+    pub(crate) access_followers: Arc<Followers>,
     /// Told when nodes must know something else of what is around them.
     pub(crate) surroundings_changed: Notify,
 }

@@ -35,6 +35,7 @@ mod schema;
 mod size;
 mod test_report;
 mod text;
+mod traffic;
 mod view;
 mod webhook;
 
@@ -74,5 +75,6 @@ pub use room::{Factor, Overcommit, Room, processors};
 pub use size::SizeProfile;
 pub use test_report::{TestReportName, TestResult};
 pub use text::Invalid;
+pub use traffic::TrafficSpan;
 pub use view::ViewedList;
 pub use webhook::{DeliveryState, WebhookEvent, WebhookUrl};

@@ -52,6 +52,7 @@ impl Setting {
             rules: Rules::default(),
             audit_days: None,
             certificates: corpus_controller::CertificateSettings::default(),
+            access_addresses: corpus_controller::AddressDetail::default(),
         };
         let parts = Parts {
             db: options.connect_with(as_server(self.database_url.parse()?)).await?.into(),

@@ -128,6 +128,8 @@ const PAGES: &[(bool, Sees, &str, &str)] = &[
     (false, Everyone, "/projects/…/dev/guests/…/remove", "/projects/project2/dev/guests/{other}/remove"),
     (false, Everyone, "/projects/…/dev/drill", "/projects/project2/dev/drill"),
     (false, Everyone, "/projects/…/dev/firewall", "/projects/project2/dev/firewall"),
+    (false, Everyone, "/projects/…/dev/traffic", "/projects/project2/dev/traffic"),
+    (false, OfLargest, "/projects/…/prod/traffic, the largest", "/projects/atlas/prod/traffic?span=month"),
     (false, Everyone, "/projects/…/dev/restore/…", "/projects/project2/dev/restore/{archive}"),
     (true, Everyone, "/requests", "/requests"),
     (true, Everyone, "/requests?state", "/requests?state=refused"),

@@ -54,6 +54,7 @@ pub const KEYS: &[Key] = &[
     key("api.requests_per_minute", Kind::Number, "a whole number of requests, 60 to 1000000"),
     key("audit.keep_days", Kind::Number, "a whole number of days, 30 to 36500"),
     key("requests.lapse_days", Kind::Number, "a whole number of days, 1 to 365"),
+    key("access_log.addresses", Kind::Text, "\"cut\", \"whole\" or \"none\""),
     key("log.format", Kind::Text, "\"pretty\" or \"json\""),
     key("log.filter", Kind::Text, "tracing directives, such as \"info,corpus_server=debug\""),
     key("ldap.url", Kind::Text, "ldaps://HOST[:PORT], or ldap://HOST[:PORT] with starttls = true"),

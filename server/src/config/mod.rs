@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use corpus_controller::mail::Relay;
-use corpus_controller::{CertificateSettings, Rules};
+use corpus_controller::{AddressDetail, CertificateSettings, Rules};
 use corpus_domain::{
     DnsName, EgressRule, GuestNetwork, HostName, ProjectCreators, ProjectName, ProjectRole, ProviderName,
 };
@@ -58,6 +58,8 @@ pub struct Settings {
     pub audit_days: Option<u16>,
     /// Who signs certificates of names.
     pub certificates: CertificateSettings,
+    /// How much of visitors' addresses who follows their requests is told.
+    pub access_addresses: AddressDetail,
     /// After how many days a request to the operators lapses; `None`: after 14.
     pub request_days: Option<u16>,
     /// The form of the log.
@@ -328,6 +330,15 @@ fn read_file(path: &Path) -> Result<toml::Table, ConfigError> {
         .map_err(|error: toml::de::Error| ConfigError::Syntax { path: path.to_owned(), message: error.to_string() })
 }
 
+fn address_detail(text: &str) -> Option<AddressDetail> {
+    match text {
+        "cut" => Some(AddressDetail::Cut),
+        "whole" => Some(AddressDetail::Whole),
+        "none" => Some(AddressDetail::None),
+        _ => None,
+    }
+}
+
 /// The server of `[dns]`, and those of the sections `[dns.NAME]`.
 fn dns(r: &mut Reader) -> Vec<Dns> {
     let first = r.has_section_but("dns", "dns.resolvers").then(|| sections::dns(r, ProviderName::first()));
@@ -379,6 +390,7 @@ fn read_all(r: &mut Reader) -> Option<Settings> {
             .unwrap_or(6_000),
         audit_days: r.checked("audit.keep_days", |text| text.parse().ok().filter(|days| (30..=36_500).contains(days))),
         certificates: sections::certificates(r),
+        access_addresses: r.checked("access_log.addresses", address_detail).unwrap_or_default(),
         request_days: r
             .checked("requests.lapse_days", |text| text.parse().ok().filter(|days| (1..=365).contains(days))),
         log: sections::log(r),

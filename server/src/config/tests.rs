@@ -60,6 +60,11 @@ fn faults_say_what_to_do() {
         ("session_hours = -1", &[], &["session_hours = -1", "1 to 720"]),
         ("trusted_proxies = ['localhost']", &[], &["trusted_proxies", "IP addresses"]),
         ("[audit]\nkeep_days = 29", &[], &["audit.keep_days = 29", "30 to 36500"]),
+        (
+            "[access_log]\naddresses = \"some\"",
+            &[],
+            &["access_log.addresses = \"some\"", "\"cut\", \"whole\" or \"none\""],
+        ),
         ("[audit]\nkeep_days = 40000", &[], &["audit.keep_days", "30 to 36500"]),
         ("[log]\nformat = 'xml'", &[], &["log.format = \"xml\"", "\"pretty\" or \"json\""]),
         ("[log]\nfilter = 'a=b=c'", &[], &["log.filter", "tracing directives"]),

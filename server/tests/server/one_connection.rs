@@ -347,6 +347,7 @@ async fn paths(world: &World, (node, guest, other): (&str, &str, &str), made: Ma
         format!("/projects/atlas/dev/guests/{other}/remove"),
         "/projects/atlas/dev/drill".into(),
         "/projects/atlas/dev/firewall".into(),
+        "/projects/atlas/dev/traffic".into(),
         format!("/projects/atlas/dev/restore/{one}"),
         "/deployments".into(),
         "/deployments?project=atlas".into(),
@@ -551,6 +552,8 @@ async fn decide(world: &World, browser: &mut Browser) -> String {
     let job = world.one("select id::text from jobs where state = 'waiting' order by queue_order limit 1").await;
     browser.form("/jobs/{job}/cancel", &format!("/jobs/{job}/cancel"), &[]).await;
     browser.answers("/jobs/{job}/events", &format!("/jobs/{job}/events"), &[]).await;
+    let route = "/projects/{project}/environments/{environment}/access/events";
+    browser.begins(route, "/projects/atlas/environments/dev/access/events").await;
     let comment: &[_] = &[("comment", "cleaned by hand")];
     for (decision, fields) in [("/jobs/{job}/retry", &[][..]), ("/jobs/{job}/abandon", comment)] {
         world.run(&format!("update jobs set state = 'stuck', ended_at = null where id = '{job}'")).await;

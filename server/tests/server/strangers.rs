@@ -21,7 +21,7 @@ use crate::support::Running;
 use tenant::{NODE, Tenant};
 
 /// What no page of the router's list is: pages that take no form.
-const PAGES: [&str; 33] = [
+const PAGES: [&str; 34] = [
     "/",
     "/nodes",
     "/nodes/link",
@@ -40,6 +40,7 @@ const PAGES: [&str; 33] = [
     "/projects/{project}/robots/{robot}",
     "/projects/{project}/{environment}",
     "/projects/{project}/{environment}/firewall",
+    "/projects/{project}/{environment}/traffic",
     "/deployments",
     "/dns",
     "/name-claims/{id}",

@@ -10,6 +10,7 @@ mod mail;
 mod previews;
 mod seen;
 mod surroundings;
+mod traffic;
 mod watch;
 mod webhooks;
 

@@ -34,6 +34,7 @@ mod robots;
 mod search;
 mod sizes;
 mod tokens;
+mod traffic;
 mod undoes;
 mod views;
 mod webhooks;

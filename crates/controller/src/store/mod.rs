@@ -63,6 +63,7 @@ pub mod search;
 pub mod surroundings;
 pub mod test_cases;
 pub mod tokens;
+pub mod traffic;
 pub mod undoes;
 pub mod users;
 pub mod views;

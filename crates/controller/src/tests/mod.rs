@@ -36,6 +36,7 @@ mod spread;
 mod standing;
 mod test_cases;
 mod tokens;
+mod traffic;
 mod undoes;
 pub(crate) mod world;
 mod zones;

@@ -47,7 +47,7 @@ each_type! {
     words by value::words: Backing, BalancePolicy, CertificateSource, CertificateState, DeliveryState, DeploymentState, Door, DriftKind, Driver, Environment, EnvironmentState, ExportFormat,
         GitService, Grant, GuestRole, GuestState, HookFailure, HookHost, HookSide, HookState, HookUndo, Repository,
         JobKind, JobState, MailDelivery, MailKind, MailPreference, Mode, NameState, NodeState, Origin, Outcome, Phase,
-        ProjectCreators, ProjectRole, QuotaOf, Reachability, RequestOf, RequestState, RuleAction, RuleState, Safeguard, SizeProfile, StepState, Stickiness, TestResult, Transport, Trigger, Verdict, ViewedList,
+        ProjectCreators, ProjectRole, QuotaOf, Reachability, RequestOf, RequestState, RuleAction, RuleState, Safeguard, SizeProfile, StepState, Stickiness, TestResult, TrafficSpan, Transport, Trigger, Verdict, ViewedList,
         WebhookEvent;
     ids by value::id: AuditId, CertificateId, DeploymentId, DnsNameId, FirewallRuleId, GuestId, JobId, KeyClaimId, NameClaimId, NamedNetworkId, NodeId, NoticeId, ProjectId,
         RequestId, RequestRuleId, SshKeyId, TokenId, UndoId, UserId, ViewId, WebhookDeliveryId, WebhookId, ZoneId;

@@ -97,13 +97,14 @@ impl Sizes {
 }
 
 /// The files, in the order of what refers to what.
-const STATEMENTS: [&str; 8] = [
+const STATEMENTS: [&str; 9] = [
     include_str!("people.sql"),
     include_str!("nodes.sql"),
     include_str!("guests.sql"),
     include_str!("names.sql"),
     include_str!("deployments.sql"),
     include_str!("environments.sql"),
+    include_str!("traffic.sql"),
     include_str!("jobs.sql"),
     include_str!("audit.sql"),
 ];

@@ -82,6 +82,14 @@ impl Browser {
         self.asked.insert(route.to_owned());
     }
 
+    /// Begins to follow something that goes on, and leaves it.
+    pub async fn begins(&mut self, route: &'static str, path: &str) {
+        let answer = self.send(path, None).await;
+        let status = answer.status().as_u16();
+        assert!(status < 400, "{path}: {status} {}", said(&text(answer).await));
+        self.asked.insert(route.to_owned());
+    }
+
     /// Asks for a page that must be there.
     pub async fn page(&self, path: &str) -> String {
         let answer = self.get(path).await;

@@ -137,7 +137,7 @@ macro_rules! of {
     };
 }
 
-const INSERTS: [&str; 17] = [
+const INSERTS: [&str; 18] = [
     of!(
         " insert into projects (id, name, last_deployment) select t.project, t.word, 1 from t"
     ),
@@ -174,6 +174,14 @@ const INSERTS: [&str; 17] = [
     ),
     of!(
         " insert into dns_names (id, name, zone_id, guest_id, state, answered_at) select t.name, 'shop.' || t.word || '.example.net', t.zone, t.guest, 'attached', now() from t"
+    ),
+    of!(
+        ", counted as (
+         insert into traffic_minutes (project_id, environment, at, requests, statuses, bytes_in, bytes_out, latency)
+         select t.project, 'staging', date_trunc('minute', now()) - interval '2 minutes', 7, '{0,6,0,0,1}', 700, 7000, '{0,7}' from t
+     )
+     insert into traffic_errors (project_id, environment, at, name, wildcard, method, path, status, took_ms, cause)
+     select t.project, 'staging', now(), 'shop.' || t.word || '.example.net', false, 'GET', '/' || t.word, 502, 3, 'SH' from t"
     ),
     of!(
         " insert into environments (project_id, environment) select t.project, 'staging' from t"
