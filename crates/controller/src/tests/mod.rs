@@ -30,6 +30,7 @@ mod overview;
 mod own;
 mod previews;
 mod quotas;
+mod renewals;
 mod requests;
 mod robots;
 mod standing;
