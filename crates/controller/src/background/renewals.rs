@@ -41,11 +41,11 @@ impl Controller {
             }
             Ok(None) => (None, UNSAID),
             Err(failure) => {
-                let why = match failure {
-                    Failure::Acme(error) => error.to_string(),
-                    Failure::Step(error) => error.message.clone(),
+                let error: &dyn std::error::Error = match failure {
+                    Failure::Acme(error) => error,
+                    Failure::Step(error) => error,
                 };
-                tracing::info!(certificate.id = %certificate.id, why, "the directory does not say when to renew it");
+                tracing::info!(certificate.id = %certificate.id, error, "the directory does not say when to renew it");
                 (None, UNSAID)
             }
         };

@@ -139,13 +139,17 @@ async fn a_directory_in_trouble_is_asked_once_a_day(db: PgPool) {
 async fn only_what_is_served_and_a_directorys_is_asked_about(db: PgPool) {
     let site = Site::new(db).await;
     site.say(TimeDelta::hours(-2), None);
-    for other in [
-        "update certificates set source = 'uploaded'",
-        "update certificates set source = 'acme'; update dns_names set state = 'detaching'",
-        "update dns_names set state = 'attached', certificate_id = null",
+    for (other, back) in [
+        ("update certificates set source = 'uploaded'", "update certificates set source = 'acme'"),
+        ("update dns_names set state = 'detaching'", "update dns_names set state = 'attached'"),
+        ("update dns_names set certificate_id = null", "update dns_names set certificate_id = (select id from certificates)"),
     ] {
         site.world.run(other).await;
         site.look().await;
         assert_eq!(site.directory.asked(), 0, "{other}");
+        site.world.run("delete from certificate_orders").await;
+        site.world.run(back).await;
     }
+    site.look().await;
+    assert_eq!(site.directory.asked(), 1, "it is asked about again");
 }
