@@ -55,7 +55,7 @@ def come():
         except OSError as error:
             with lock:
                 problems.append(f"{host}: {error}")
-        time.sleep(0.01)
+        time.sleep(0.02)
 
 
 def stay(one, host):
