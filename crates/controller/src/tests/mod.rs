@@ -10,6 +10,7 @@ mod balance;
 mod certificates;
 mod certificates_due;
 mod certificates_of_directory;
+mod certificates_of_nodes;
 mod changed;
 mod claims;
 mod deploying;
