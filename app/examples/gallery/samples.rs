@@ -744,6 +744,16 @@ pub fn certificate(failed: bool) -> (NameLine, NameCertificate, CertificateAutho
     (line, shown, authority)
 }
 
+/// Guests that a name can lead to.
+pub fn ends() -> Ends {
+    let guest = |number, text, environment| guest_line(number, text, GuestState::Running, environment);
+    let guests = vec![
+        guest(0, "www.atlas.example.net", Environment::Prod),
+        guest(1, "search.atlas.example.net", Environment::Staging),
+    ];
+    Ends { guests, is_cut: false }
+}
+
 /// One that is about to end, one that should have been renewed, and one that is well.
 pub fn certificates() -> CertificatePage {
     let line = |number: u128, text: &str, left: i64, source| CertificateLine {

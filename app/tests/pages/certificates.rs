@@ -12,7 +12,8 @@ use crate::{html, samples};
 fn page(failed: bool, change: impl FnOnce(&mut NameCertificate), may_change: bool, form: &FormState) -> String {
     let (name, mut served, authority) = samples::certificate(failed);
     change(&mut served);
-    html(|| name_view(&Shown { name: &name, served: &served, authority: Some(&authority), may_change, form }))
+    let ends = samples::ends();
+    html(|| name_view(&Shown { name: &name, served: &served, authority: Some(&authority), ends: &ends, may_change, form }))
 }
 
 fn shown(failed: bool, change: impl FnOnce(&mut NameCertificate)) -> String {
