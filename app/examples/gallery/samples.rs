@@ -36,6 +36,7 @@ use corpus_api::undoes::{UndoLine, Undoable};
 use corpus_api::views::View;
 use corpus_api::zones::{Zone, ZoneAccess};
 use corpus_app::asked::Listing;
+use corpus_app::pages::name_switch::Ends;
 use corpus_controller::store::drift::Finding;
 use corpus_domain::{
     Backing, Bytes, CertificateId, CertificateSource, CertificateState, DeploymentState, DnsNameId, DriftKind, Driver,

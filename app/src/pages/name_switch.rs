@@ -38,7 +38,7 @@ pub async fn read(caller: &Caller, name: &NameLine, project: &ProjectName) -> Re
         ..ListGuests::default()
     };
     let page = caller.ask(running).await?;
-    Ok(Ends { guests: page.items, is_cut: page.next_cursor.is_some() })
+    Ok(Ends { guests: page.items, is_cut: page.next.is_some() })
 }
 
 /// The form; none where there is no other guest.
