@@ -40,8 +40,9 @@ impl RenewalWindow {
         self.start + into
     }
 
-    /// When to renew: as was chosen `before` where that is in the window, else at a moment in it. Not in the last tenth
-    /// of the certificate's life (`from`, `until`), whatever the directory says: it is served until then.
+    /// When to renew: as was chosen `before` where that is in the window, else at a moment in it. Whatever the directory
+    /// says, not in the last tenth of the certificate's life (`from`, `until`), since it is served until then; nor in its
+    /// first hundredth, or one that always wants another at once would be asked for one each minute.
     pub fn choose(
         &self,
         before: Option<DateTime<Utc>>,
@@ -49,7 +50,8 @@ impl RenewalWindow {
         spread: f64,
     ) -> DateTime<Utc> {
         let kept = before.filter(|before| (self.start..=self.end).contains(before));
-        kept.unwrap_or_else(|| self.at(spread)).min(until - (until - from) / 10)
+        let life = until - from;
+        kept.unwrap_or_else(|| self.at(spread)).max(from + life / 100).min(until - life / 10)
     }
 }
 
@@ -88,8 +90,10 @@ mod tests {
         let chosen = window.choose(None, life, 0.25);
         assert_eq!(chosen, from + TimeDelta::hours(60 * 24 + 12));
         assert_eq!(window.choose(Some(chosen), life, 0.9), chosen, "asked again, it does not move");
-        let sooner = RenewalWindow { start: from, end: from + TimeDelta::hours(1) };
-        assert_eq!(sooner.choose(Some(chosen), life, 0.0), from, "it is to go at once");
+        let sooner = RenewalWindow { start: from + TimeDelta::days(3), end: from + TimeDelta::days(4) };
+        assert_eq!(sooner.choose(Some(chosen), life, 0.0), sooner.start, "it is to go at once");
+        let always = RenewalWindow { start: from - TimeDelta::days(1), end: from };
+        assert_eq!(always.choose(None, life, 0.0), from + TimeDelta::minutes(1296), "it has just come");
         let never = RenewalWindow { start: life.1, end: life.1 + TimeDelta::days(9) };
         assert_eq!(never.choose(None, life, 0.5), from + TimeDelta::days(81), "not as late as that");
     }

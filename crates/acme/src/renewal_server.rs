@@ -104,7 +104,7 @@ fn answer(stream: TcpStream, address: SocketAddr, state: &Mutex<State>) -> std::
                 json!({ "newNonce": nonce, "newAccount": account, "newOrder": order, "renewalInfo": at("/renewal") });
             ("HTTP/1.1 200 OK".to_owned(), directory.to_string())
         }
-        "/nonce" => ("HTTP/1.1 204 No Content".to_owned(), String::new()),
+        "/nonce" => ("HTTP/1.1 200 OK".to_owned(), String::new()),
         "/account" => (format!("HTTP/1.1 201 Created\r\nLocation: {}", at("/account/1")), "{}".to_owned()),
         _ if path.starts_with("/renewal/") => renewal(&mut state.lock().unwrap()),
         _ => ("HTTP/1.1 404 Not Found".to_owned(), String::new()),

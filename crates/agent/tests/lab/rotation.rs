@@ -40,7 +40,7 @@ impl Two<'_> {
         for first in (0..MANY).step_by(TOGETHER) {
             let part: Vec<ServedCertificate> = (first..first + TOGETHER).map(|number| named(&new, number)).collect();
             bring(line, &after, &part);
-            served.splice(first..first + TOGETHER, part);
+            drop(served.splice(first..first + TOGETHER, part));
             let began = Instant::now();
             line.change(&apply(self.many(served.clone())));
             longest = longest.max(began.elapsed());
