@@ -57,8 +57,9 @@ pub fn switch(name: &NameLine, ends: &Ends, form: &FormState) -> Option<AnyView>
     } else {
         String::new()
     };
-    let hint =
-        format!("{all}It is asked for the name first, and then the name leads to it alone in one step; no request is lost, and it can be undone.");
+    let hint = format!(
+        "{all}It is asked for the name first, and then the name leads to it alone in one step; no request is lost, and it can be undone."
+    );
     let view = view! {
         <form method="post" action={to::<SwitchName>(&[&name.id])} class="form body">
             {stays_at(&path(name.id), SWITCH)}

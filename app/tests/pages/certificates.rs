@@ -14,7 +14,9 @@ fn page(failed: bool, change: impl FnOnce(&mut NameCertificate), may_change: boo
     let (name, mut served, authority) = samples::certificate(failed);
     change(&mut served);
     let ends = samples::ends();
-    html(|| name_view(&Shown { name: &name, served: &served, authority: Some(&authority), ends: &ends, may_change, form }))
+    html(|| {
+        name_view(&Shown { name: &name, served: &served, authority: Some(&authority), ends: &ends, may_change, form })
+    })
 }
 
 fn shown(failed: bool, change: impl FnOnce(&mut NameCertificate)) -> String {

@@ -105,7 +105,9 @@ mod tests {
         let chain = server.chain();
         let start = DateTime::from_timestamp(1_900_000_000, 0).unwrap();
         let window = RenewalWindow { start, end: start + TimeDelta::hours(10) };
-        for (retry_after, hours) in [(Some("25200"), 7.0), (None, 6.0), (Some("9999999999"), 24.0), (Some("0"), 1.0 / 60.0)] {
+        for (retry_after, hours) in
+            [(Some("25200"), 7.0), (None, 6.0), (Some("9999999999"), 24.0), (Some("0"), 1.0 / 60.0)]
+        {
             server.say(Said::Window { start: window.start, end: window.end, retry_after });
             let info = account.renewal(&chain).await.unwrap().unwrap();
             assert_eq!(info.window, window);

@@ -22,7 +22,11 @@ use crate::DirectorySettings;
 /// What it says of every certificate.
 #[derive(Debug, Clone, Copy)]
 pub enum Said {
-    Window { start: DateTime<Utc>, end: DateTime<Utc>, retry_after: Option<&'static str> },
+    Window {
+        start: DateTime<Utc>,
+        end: DateTime<Utc>,
+        retry_after: Option<&'static str>,
+    },
     /// A status line, and nothing that makes sense.
     Status(&'static str),
 }

@@ -29,10 +29,8 @@ impl Two<'_> {
         bring(line, &before, &served);
         line.change(&apply(self.many(served.clone())));
 
-        let script = format!(
-            "rm -f {ENDS}; ulimit -n 4096; python3 - {} {MANY} {ENDS} <<'END'\n{VISITORS}\nEND",
-            world.address
-        );
+        let script =
+            format!("rm -f {ENDS}; ulimit -n 4096; python3 - {} {MANY} {ENDS} <<'END'\n{VISITORS}\nEND", world.address);
         let mut visitors = world.begin_on(other, &script);
         let mut said = BufReader::new(visitors.stdout.take().unwrap()).lines();
         assert_eq!(said.next().unwrap().unwrap(), "ready");
@@ -56,7 +54,10 @@ impl Two<'_> {
         );
         println!("{told}");
         measured(&told);
-        assert!(told.contains("visitors: failed 0, certificates 2, "), "the old one or the new one, and no other: {told}");
+        assert!(
+            told.contains("visitors: failed 0, certificates 2, "),
+            "the old one or the new one, and no other: {told}"
+        );
         assert_eq!(world.serving(), serving, "the proxy was reloaded");
         for number in [0, MANY / 2, MANY - 1] {
             assert_eq!(world.shown(&format!("n{number}.many.lab.test")), after.certificate);

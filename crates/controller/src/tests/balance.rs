@@ -239,7 +239,9 @@ async fn a_name_moves_to_another_node_only_where_its_record_can(db: PgPool) {
         .await;
     let there = (Some(shop.guests[1]), None);
     // On the same node nothing of that counts.
-    for odd in ["update zones set ttl_s = 86400", "update zones set provider = 'gone'", "update dns_names set zone_id = null"] {
+    for odd in
+        ["update zones set ttl_s = 86400", "update zones set provider = 'gone'", "update dns_names set zone_id = null"]
+    {
         world.run(odd).await;
         shop.switch(there).await.unwrap();
         world.run("delete from jobs").await;

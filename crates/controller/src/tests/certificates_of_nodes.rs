@@ -73,7 +73,11 @@ impl Two {
 
     /// What is sent to a node that is given these to serve and says that it has not what `lie` names: the ids it is told
     /// of, and the files that are brought to it.
-    async fn told(&self, served: &[ServedCertificate], lie: Answer) -> (BTreeSet<CertificateId>, Vec<(CertificateId, String)>) {
+    async fn told(
+        &self,
+        served: &[ServedCertificate],
+        lie: Answer,
+    ) -> (BTreeSet<CertificateId>, Vec<(CertificateId, String)>) {
         let (named, brought) = (Mutex::new(BTreeSet::new()), Mutex::new(Vec::new()));
         let ask = |request| {
             let answer = match request {
@@ -134,9 +138,7 @@ async fn a_certificate_that_was_replaced_or_moved_away_is_not_to_be_had_again(db
     assert!(brought.is_empty(), "the one before is kept, and goes nowhere");
 
     // The name goes to the other node, and gets a new one there.
-    two.world
-        .run("update guests set node_id = (select id from nodes where address = '192.0.2.2')")
-        .await;
+    two.world.run("update guests set node_id = (select id from nodes where address = '192.0.2.2')").await;
     let moved = two.sign(0, "mine.example.org").await;
     assert!(two.served(0).await.is_empty());
     assert!(two.served(1).await.iter().any(|one| one.id == moved));

@@ -145,7 +145,10 @@ async fn only_what_is_served_and_a_directorys_is_asked_about(db: PgPool) {
     for (other, back) in [
         ("update certificates set source = 'uploaded'", "update certificates set source = 'acme'"),
         ("update dns_names set state = 'detaching'", "update dns_names set state = 'attached'"),
-        ("update dns_names set certificate_id = null", "update dns_names set certificate_id = (select id from certificates)"),
+        (
+            "update dns_names set certificate_id = null",
+            "update dns_names set certificate_id = (select id from certificates)",
+        ),
     ] {
         site.world.run(other).await;
         site.look().await;
