@@ -1,6 +1,7 @@
 // The same work by the bare tools, on the same node in the same run: what Corpus is compared with.
 // Each gives milliseconds. They clean up after themselves.
 import http from 'node:http'
+import secure, { Agent } from 'node:https'
 import { lab, onNode, resolved, httpGet } from './lab.mjs'
 import { run, timed, until } from './process.mjs'
 
@@ -126,3 +127,59 @@ function record(zone, name, changetype, records) {
   })
 }
 
+
+const TLS = `global
+  daemon
+defaults
+  mode http
+  timeout connect 2s
+  timeout client 5s
+  timeout server 5s
+frontend bare
+  bind :8444 ssl crt /root/bare.pem ssl-min-ver TLSv1.2 alpn h2,http/1.1
+  default_backend guest
+backend guest
+  server guest ADDRESS:80
+`
+
+/**
+ * A site by the node's proxy and by a plain haproxy with the same certificate, in turns, so that what else the machine
+ * does meets both: `{ fresh, kept }` of `{ corpus, bare }`, each the sorted milliseconds of requests that come with a
+ * handshake of their own, and of those on a connection that stays.
+ */
+export async function https(node, name, guestAddress, ca, { rounds = 300 } = {}) {
+  await onNode(node, `umask 077; cat > /root/bare.cfg; cat "$(grep -wF -- ${name} /etc/corpus/certificates.list | cut -d' ' -f1 | head -n 1)" > /root/bare.pem
+    haproxy -D -f /root/bare.cfg -p /root/bare.pid`, { input: TLS.replace('ADDRESS', guestAddress) })
+  const ports = { corpus: 443, bare: 8444 }
+  const staying = Object.fromEntries(Object.keys(ports).map(of => [of, new Agent({ keepAlive: true, maxSockets: 1 })]))
+  const ask = (of, agent) => httpsGet({ host: lab.nodes[node], port: ports[of], servername: name, headers: { host: name }, ca, agent })
+  try {
+    const times = { fresh: { corpus: [], bare: [] }, kept: { corpus: [], bare: [] } }
+    for (let round = -10; round < rounds; round += 1) {
+      for (const of of Object.keys(ports)) {
+        for (const [how, agent] of [['fresh', false], ['kept', staying[of]]]) {
+          const [ms, status] = await timed(() => ask(of, agent))
+          if (status !== 200) throw new Error(`${of} answered ${status}`)
+          // The first ones are not counted.
+          if (round >= 0) times[how][of].push(ms)
+        }
+      }
+    }
+    for (const how of Object.values(times)) for (const list of Object.values(how)) list.sort((a, b) => a - b)
+    return times
+  } finally {
+    for (const agent of Object.values(staying)) agent.destroy()
+    await onNode(node, 'kill $(cat /root/bare.pid); rm -f /root/bare.*')
+  }
+}
+
+function httpsGet(options) {
+  return new Promise((resolve, reject) => {
+    const request = secure.get({ ...options, timeout: 5000 }, answer => {
+      answer.resume()
+      answer.on('end', () => resolve(answer.statusCode))
+    })
+    request.on('timeout', () => request.destroy(new Error('no answer in 5 s')))
+    request.on('error', reject)
+  })
+}

@@ -223,6 +223,7 @@ fn page(path: &str, variant: &str) -> Page {
                 name: &name,
                 served: &served,
                 authority: Some(&authority),
+                ends: &samples::ends(),
                 may_change: true,
                 form: if variant == "wrong" { &wrong } else { &none },
             };

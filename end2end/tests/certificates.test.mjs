@@ -5,8 +5,10 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
 import test from 'node:test'
+import * as bare from '../bare.mjs'
 import { Visitor, launch } from '../browser.mjs'
 import * as lab from '../lab.mjs'
+import { report } from '../measures.mjs'
 import * as pages from '../pages.mjs'
 import { run, until } from '../process.mjs'
 import { Server } from '../server.mjs'
@@ -120,6 +122,20 @@ test('names are served by HTTPS', async t => {
     await pages.press(bob, 'Renew certificate now')
     await until('another serial number', async () => (await serial()) !== before)
     assert.equal(status(await curl(`https://${name}/`)), 200)
+  })
+
+  await step('the proxy adds little to what a plain one with the same certificate takes', async () => {
+    const ip = pages.valueIn((await bob.read(guest)).html, 'ip').split('/')[0]
+    const { fresh, kept } = await bare.https(NODE, name, ip, readFileSync(root))
+    const at = (times, part) => times[Math.min(Math.floor(times.length * part), times.length - 1)]
+    const ms = times => `${at(times, 0.5).toFixed(1)} / ${at(times, 0.95).toFixed(1)} ms`
+    const added = ({ corpus, bare: plain }) => `adds ${(at(corpus, 0.5) - at(plain, 0.5)).toFixed(2)} / ${(at(corpus, 0.95) - at(plain, 0.95)).toFixed(2)} ms to a plain haproxy`
+    report('HTTPS of a name, p50 / p95', [
+      { what: 'a request with its handshake', corpus: ms(fresh.corpus), bare: ms(fresh.bare), note: added(fresh) },
+      { what: 'a request on an open connection', corpus: ms(kept.corpus), bare: ms(kept.bare), note: added(kept) },
+    ])
+    // The machine does much else: what is wrong with the proxy costs more than this.
+    for (const { corpus, bare: plain } of [fresh, kept]) assert.ok(at(corpus, 0.5) < at(plain, 0.5) * 2 + 5, 'no more than what such a machine does by itself')
   })
 
   const upload = async (chain, key) => {

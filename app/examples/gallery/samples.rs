@@ -36,6 +36,7 @@ use corpus_api::undoes::{UndoLine, Undoable};
 use corpus_api::views::View;
 use corpus_api::zones::{Zone, ZoneAccess};
 use corpus_app::asked::Listing;
+use corpus_app::pages::name_switch::Ends;
 use corpus_controller::store::drift::Finding;
 use corpus_domain::{
     Backing, Bytes, CertificateId, CertificateSource, CertificateState, DeploymentState, DnsNameId, DriftKind, Driver,
@@ -742,6 +743,16 @@ pub fn certificate(failed: bool) -> (NameLine, NameCertificate, CertificateAutho
         not_after: before(-20 * 365 * 86_400),
     };
     (line, shown, authority)
+}
+
+/// Guests that a name can lead to.
+pub fn ends() -> Ends {
+    let guest = |number, text, environment| guest_line(number, text, GuestState::Running, environment);
+    let guests = vec![
+        guest(0, "www.atlas.example.net", Environment::Prod),
+        guest(1, "search.atlas.example.net", Environment::Staging),
+    ];
+    Ends { guests, is_cut: false }
 }
 
 /// One that is about to end, one that should have been renewed, and one that is well.

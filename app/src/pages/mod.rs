@@ -44,6 +44,7 @@ pub mod mail;
 pub mod name;
 pub mod name_certificate;
 pub mod name_claim;
+pub mod name_switch;
 pub mod networks;
 pub mod node;
 pub mod node_firewall;

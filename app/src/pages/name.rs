@@ -10,6 +10,7 @@ use leptos::prelude::*;
 
 use super::dns::in_zone;
 use super::name_certificate::{certificate, https, root, upload};
+use super::name_switch::{self, Ends};
 use crate::caller::Caller;
 use crate::components::{
     Fact, action_at, card, code, error_summary, facts, head, name_evidence, name_status, reason, stays_at,
@@ -22,10 +23,12 @@ use crate::to::to;
 pub async fn load(caller: &Caller, id: DnsNameId, form: &FormState) -> Result<Page> {
     let name = caller.ask(GetName { name: id }).await?;
     let served = caller.ask(GetCertificate { name: id }).await?;
-    let may_change = caller.ask(GetGuest { guest: name.guest }).await?.may_change;
+    let guest = caller.ask(GetGuest { guest: name.guest }).await?;
+    let may_change = guest.may_change;
+    let ends = if may_change { name_switch::read(caller, &name, &guest.line.project).await? } else { Ends::default() };
     let is_internal = served.served.as_ref().is_some_and(|one| one.source == CertificateSource::Internal);
     let authority = if is_internal { Some(caller.ask(GetCertificateAuthority {}).await?) } else { None };
-    let shown = Shown { name: &name, served: &served, authority: authority.as_ref(), may_change, form };
+    let shown = Shown { name: &name, served: &served, authority: authority.as_ref(), ends: &ends, may_change, form };
     Ok(Page::new("name", name.shown(), name_view(&shown)).under("DNS", "/dns"))
 }
 
@@ -37,6 +40,8 @@ pub struct Shown<'a> {
     pub served: &'a NameCertificate,
     /// Who signed it, where that is Corpus itself.
     pub authority: Option<&'a CertificateAuthority>,
+    /// What it can lead to instead.
+    pub ends: &'a Ends,
     /// Whether who looks may change it.
     pub may_change: bool,
     /// A form that came back.
@@ -50,10 +55,11 @@ pub fn path(id: DnsNameId) -> String {
 
 /// The view of plain values.
 pub fn name_view(shown: &Shown<'_>) -> AnyView {
-    let Shown { name, served, authority, may_change, form } = shown;
+    let Shown { name, served, authority, ends, may_change, form } = shown;
     let guest = view! { <span>"Leads to "<a class="link" href=format!("/guests/{}", name.guest)>{name.guest_name.to_string()}</a></span> };
     let is_busy = name.job.is_some() || matches!(served.state, CertificateState::Wanted | CertificateState::Issuing);
     let busy = is_busy.then_some("");
+    let switch = may_change.then(|| name_switch::switch(name, ends, &form.of("switch"))).flatten();
     let changes = may_change.then(|| {
         view! {
             {card("https", "Who comes by HTTP", ().into_any(), https(served, &form.of("https")))}
@@ -72,6 +78,7 @@ pub fn name_view(shown: &Shown<'_>) -> AnyView {
             </div>
             <div class="stack">
                 <div class="stack" id="live-leads" data-live="">{card("leads", "Name", ().into_any(), leads(name))}</div>
+                {switch.map(|form| card("switch", "Lead it to another guest", ().into_any(), form))}
                 {authority.map(|authority| card("root", "Trust", ().into_any(), root(authority)))}
             </div>
         </div>

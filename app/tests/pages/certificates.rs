@@ -5,6 +5,7 @@ use corpus_api::certificates::{CertificatePage, NameCertificate};
 use corpus_app::FormState;
 use corpus_app::pages::certificates::certificates_view;
 use corpus_app::pages::name::{Shown, name_view};
+use corpus_app::pages::name_switch::{Ends, switch};
 use corpus_domain::{CertificateSource, CertificateState};
 
 use crate::{html, samples};
@@ -12,7 +13,10 @@ use crate::{html, samples};
 fn page(failed: bool, change: impl FnOnce(&mut NameCertificate), may_change: bool, form: &FormState) -> String {
     let (name, mut served, authority) = samples::certificate(failed);
     change(&mut served);
-    html(|| name_view(&Shown { name: &name, served: &served, authority: Some(&authority), may_change, form }))
+    let ends = samples::ends();
+    html(|| {
+        name_view(&Shown { name: &name, served: &served, authority: Some(&authority), ends: &ends, may_change, form })
+    })
 }
 
 fn shown(failed: bool, change: impl FnOnce(&mut NameCertificate)) -> String {
@@ -59,6 +63,22 @@ fn one_that_was_brought_is_renewed_by_nobody() {
 fn who_may_not_change_it_has_no_form() {
     let page = page(false, |_| {}, false, &FormState::default());
     assert!(!page.contains("<form"), "{page}");
+}
+
+#[test]
+fn a_name_is_led_to_another_guest_by_who_may() {
+    let page = shown(false, |_| {});
+    let form = page.split("<form").find(|form| form.contains("/switch\"")).unwrap();
+    for guest in samples::ends().guests {
+        let is_offered = form.contains(&format!("value=\"{}\"", guest.id));
+        assert_eq!(is_offered, guest.id != samples::certificate(false).0.guest, "{}: {form}", guest.name);
+    }
+    assert!(form.contains("Choose one") && form.contains("it can be undone"), "{form}");
+    let (name, ..) = samples::certificate(false);
+    let none = |ends: &Ends| switch(&name, ends, &FormState::default()).is_none();
+    assert!(none(&Ends::default()), "there is no other guest");
+    let cut = Ends { is_cut: true, ..samples::ends() };
+    assert!(html(|| switch(&name, &cut, &FormState::default()).into_any()).contains("the first 50 that run"));
 }
 
 #[test]

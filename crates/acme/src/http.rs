@@ -20,6 +20,10 @@ const LIMIT: Duration = Duration::from_secs(20);
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);
 /// What is read of an answer; a chain of certificates is a few KiB.
 pub const ANSWER_LIMIT: usize = 256 * 1024;
+/// When it is asked again for how long a certificate is good, where it does not say.
+const USUAL_WAIT: Duration = Duration::from_hours(6);
+/// No directory is waited for longer than that by a header: whoever adds it to the time can.
+const LONGEST_WAIT: Duration = Duration::from_hours(30 * 24);
 /// Addresses of which it is known how long they asked to wait.
 const MAX_WAITS: usize = 1000;
 
@@ -97,13 +101,18 @@ impl Http {
             }
         };
         let address = parts.uri.to_string();
+        // All but what needs no account: the directory itself, and when to renew.
+        let is_of_account = parts.method != http::Method::GET;
         let sent = self.client.request(parts.method, &address).headers(parts.headers).body(body.to_bytes());
         let mut answer = sent.send().await.map_err(&failed)?;
         let status = answer.status();
         let retry_after =
             answer.headers().get(http::header::RETRY_AFTER).and_then(|value| wait_of(value.to_str().ok()?));
-        self.note_wait(address, retry_after);
-        let headers = std::mem::take(answer.headers_mut());
+        if is_of_account {
+            self.note_wait(address, retry_after);
+        }
+        let mut headers = std::mem::take(answer.headers_mut());
+        say_wait(&mut headers, retry_after.or((!is_of_account).then_some(USUAL_WAIT)));
         let mut body = BytesMut::new();
         while let Some(chunk) = answer.chunk().await.map_err(&failed)? {
             if body.len() + chunk.len() > ANSWER_LIMIT {
@@ -147,14 +156,22 @@ fn said(body: &[u8]) -> String {
     detail.unwrap_or_else(|| String::from_utf8_lossy(body.get(..body.len().min(400)).unwrap_or_default()).into_owned())
 }
 
+/// What the library reads of it: it takes no answer about a renewal that has none, and adds any number to the time.
+fn say_wait(headers: &mut http::HeaderMap, wait: Option<Duration>) {
+    match wait {
+        Some(wait) => drop(headers.insert(http::header::RETRY_AFTER, wait.as_secs().into())),
+        None => drop(headers.remove(http::header::RETRY_AFTER)),
+    }
+}
+
 /// Seconds, or a date.
 fn wait_of(text: &str) -> Option<Duration> {
     let text = text.trim();
     if let Ok(seconds) = text.parse::<u64>() {
-        return Some(Duration::from_secs(seconds));
+        return Some(Duration::from_secs(seconds).min(LONGEST_WAIT));
     }
     let at = chrono::DateTime::parse_from_rfc2822(text).ok()?;
-    SystemTime::from(at).duration_since(SystemTime::now()).ok()
+    SystemTime::from(at).duration_since(SystemTime::now()).ok().map(|wait| wait.min(LONGEST_WAIT))
 }
 
 #[cfg(test)]
@@ -168,6 +185,8 @@ mod tests {
             (chrono::Utc::now() + chrono::TimeDelta::hours(1)).format("%a, %d %b %Y %H:%M:%S GMT").to_string();
         let wait = wait_of(&in_an_hour).unwrap();
         assert!((3500..=3600).contains(&wait.as_secs()), "{wait:?}");
+        assert_eq!(wait_of(&u64::MAX.to_string()), Some(LONGEST_WAIT));
+        assert_eq!(wait_of("Fri, 31 Dec 9999 23:59:59 GMT"), Some(LONGEST_WAIT));
         assert_eq!(wait_of("soon"), None);
         assert_eq!(wait_of("Fri, 31 Dec 1999 23:59:59 GMT"), None);
     }

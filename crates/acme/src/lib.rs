@@ -15,10 +15,12 @@ mod order;
 #[cfg(any(test, feature = "testing"))]
 pub mod pebble_server;
 mod renewal;
+#[cfg(any(test, feature = "testing"))]
+pub mod renewal_server;
 #[cfg(test)]
 mod tests;
 
 pub use account::{Account, Directory, DirectorySettings, ExternalAccount};
 pub use error::AcmeError;
 pub use order::{Order, Proof, ProofKind, new_key};
-pub use renewal::RenewalWindow;
+pub use renewal::{RenewalInfo, RenewalWindow};

@@ -32,6 +32,8 @@ mod line;
 mod names;
 #[path = "lab/network.rs"]
 mod network;
+#[path = "lab/rotation.rs"]
+mod rotation;
 #[path = "lab/size.rs"]
 mod size;
 #[path = "lab/suite.rs"]
@@ -60,6 +62,7 @@ fn guests_are_themselves_and_go_where_they_may() {
     two.resolves(&mut line, &other);
     names::comes_back(&world);
     two.serves_certificates(&mut line, &other);
+    two.rotates_many(&mut line, &other);
     let mut line = world.line();
     two.counts_visitors(&mut line);
     two.share_a_name(&mut line, &other);

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use corpus_acme::{Account, AcmeError, Directory, DirectorySettings, Order, ProofKind};
+use corpus_acme::{Account, AcmeError, Directory, DirectorySettings, Order, ProofKind, RenewalInfo};
 use corpus_domain::{CertifiedName, DnsNameId};
 use secrecy::SecretString;
 
@@ -145,6 +145,12 @@ impl Services {
         let account = self.account().await?;
         let order = account.resume(url).await?;
         Ok((account, order))
+    }
+
+    /// What the directory says of when to renew a chain; none when it does not say such things.
+    pub(crate) async fn renewal(&self, chain: &str) -> Result<Option<RenewalInfo>, Failure> {
+        let said = self.account().await?.renewal(chain).await;
+        Ok(said.inspect_err(|_| self.signed_in.forget())?)
     }
 
     /// Seals the key of what is ordered, for its name.

@@ -4,7 +4,7 @@
 
 use std::str::FromStr;
 
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{TimeDelta, Utc};
 use corpus_certificates::Material;
 use corpus_domain::{CertificateId, CertificateSource, CertifiedName, DnsName, DnsNameId, NodeId};
 use corpus_protocol::{
@@ -18,9 +18,9 @@ use crate::Result;
 use crate::acme::AcmeSettings;
 use crate::seal::{Purpose, Sealed};
 use crate::services::{Services, internal};
-use crate::store::certificates::{self, Kept, NewCertificate};
 use crate::store::links::{self, NewLink};
 use crate::store::plan;
+use crate::store::certificates::{self, Kept, NewCertificate, Renewal};
 
 /// For how long the internal authority signs: a lost key is worth little for long, and a server that is away for weeks
 /// still renews in time.
@@ -72,12 +72,12 @@ impl Services {
         name: DnsNameId,
         source: CertificateSource,
         material: &Material,
-        renew_at: Option<DateTime<Utc>>,
+        renewal: Renewal,
     ) -> Result<CertificateId> {
         let id = CertificateId(Uuid::now_v7());
         let sealed = self.seal.seal(&material.key, &purpose(id));
         let key_sealed = sealed.map_err(|error| internal("a certificate's key could not be sealed", error))?.to_bytes();
-        let new = NewCertificate { id, name, source, material, key_sealed: &key_sealed, renew_at };
+        let new = NewCertificate { id, name, source, material, key_sealed: &key_sealed, renewal };
         certificates::insert(tx, &new).await?;
         Ok(id)
     }
@@ -91,8 +91,8 @@ impl Services {
     ) -> Result<CertificateId> {
         let signed = self.authority.sign(&[certified], Utc::now(), INTERNAL_LIFE);
         let material = signed.map_err(|error| internal("the certificate authority did not sign", error))?;
-        let renew_at = material.renew_at(rand::random::<f64>());
-        let id = self.keep_certificate(tx, name, CertificateSource::Internal, &material, Some(renew_at)).await?;
+        let renewal = Renewal { at: Some(material.renew_at(rand::random::<f64>())), ask_at: None };
+        let id = self.keep_certificate(tx, name, CertificateSource::Internal, &material, renewal).await?;
         certificates::serve(tx, name, id).await?;
         Ok(id)
     }

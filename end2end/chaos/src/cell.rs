@@ -101,7 +101,7 @@ fn order(lane: &Lane, place: &Place, point: Option<Duration>) -> Order {
     let waits_long = matches!(place.fault, Fault::CommandHangs | Fault::AnswerLate)
         && matches!((place.kind, place.step), (JobKind::NodeInitialize, "driver" | "image"));
     Order {
-        setting: lane.setting.clone(),
+        setting: lane.setting_of(place.kind).clone(),
         point: point.map(|during| OrderedPoint { step: place.step.to_owned(), moment: moment(during) }),
         pace: if waits_long { SHORT_PACE } else { PACE },
     }

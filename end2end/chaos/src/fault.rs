@@ -118,6 +118,8 @@ pub enum Touches {
     Rows,
     /// The DNS server.
     Dns,
+    /// The directory of certificates.
+    Directory,
     /// A login at the node, without running anything.
     Login,
     /// A login at the guest, through the node's port.
@@ -140,6 +142,7 @@ impl Touches {
         match self {
             Self::Rows if fault.is_of_node() => Some("the step works on the database only"),
             Self::Dns if fault.is_of_node() => Some("the step asks the DNS server, not the node"),
+            Self::Directory if fault.is_of_node() => Some("the step asks the directory of certificates, not the node"),
             Self::Login if fault.is_remote() => Some("the step only logs in; nothing runs on the node for it"),
             Self::Guest if fault.is_remote() => Some("the step logs in at the guest; nothing runs on the node for it"),
             _ => None,
@@ -150,7 +153,7 @@ impl Touches {
 /// What each step of each job works on. A step that is missing here fails the run, so that no
 /// new step stays untried.
 pub fn touches(kind: &str, step: &str) -> Option<Touches> {
-    use Touches::{Agent, Dns, Guest, Login, Rows, Shell};
+    use Touches::{Agent, Directory, Dns, Guest, Login, Rows, Shell};
     Some(match (kind, step) {
         ("node_link", "connect") => Login,
         ("node_link", "privilege") => Shell("id -u"),
@@ -188,6 +191,7 @@ pub fn touches(kind: &str, step: &str) -> Option<Touches> {
         ("guest_enlarge", "enlarge") => Agent("ensure_size"),
         ("guest_destroy", "absent") | ("project_destroy", "guests") => Agent("ensure_absent"),
         ("guest_destroy" | "project_destroy", "names") | ("name_attach", "record" | "answered") | ("name_detach", "record") => Dns,
+        ("certificate_issue", "ordered" | "validated" | "issued") => Directory,
         ("node_link", "ids" | "linked")
         | ("node_initialize", "mark" | "ready")
         | ("node_unlink" | "guest_destroy" | "name_detach" | "environment_remove", "mark" | "forget")
@@ -198,8 +202,6 @@ pub fn touches(kind: &str, step: &str) -> Option<Touches> {
         | ("firewall_apply", "rules" | "in_force")
         // To a guest on the same node.
         | ("name_switch", "record" | "answered" | "settled")
-        // They ask the directory of certificates, not the node.
-        | ("certificate_issue", "ordered" | "validated" | "issued")
         | ("environment_set_up" | "deploy", "row")
         | ("project_destroy", "mark" | "begin" | "deployments" | "forget")
         // Of an environment on one guest.

@@ -1,7 +1,7 @@
 //! The kinds of jobs: where each begins, and how it is asked for.
 
-use anyhow::{Context, Result, bail};
-use corpus_api::certificates::{GetCertificate, SetNameHttps};
+use anyhow::{Context, Result};
+use corpus_api::certificates::{GetCertificate, RenewCertificate, SetNameHttps};
 use corpus_api::deployments::{Deploy, Phases};
 use corpus_api::environments::{GetEnvironmentSettings, RemoveEnvironment, SetEnvironmentSettings, SetUpEnvironment};
 use corpus_api::firewall::{AllowToGuest, GetGuestFirewall, RemoveFirewallRule};
@@ -22,7 +22,7 @@ use crate::lane::{ENVIRONMENT, Lane};
 const MEMORY: &str = "1.5 GiB";
 
 /// In the order in which a lane tries them, so that little has to be rebuilt in between.
-pub const KINDS: [JobKind; 22] = [
+pub const KINDS: [JobKind; 23] = [
     JobKind::GuestCreate,
     JobKind::GuestStart,
     JobKind::GuestStop,
@@ -32,6 +32,7 @@ pub const KINDS: [JobKind; 22] = [
     JobKind::NodeRepair,
     JobKind::NameAttach,
     JobKind::NameConfigure,
+    JobKind::CertificateIssue,
     JobKind::NameDetach,
     JobKind::NameSwitch,
     JobKind::FirewallApply,
@@ -56,6 +57,7 @@ pub fn level(kind: JobKind) -> Level {
         JobKind::GuestStart => Level::Stopped,
         JobKind::GuestEnlarge => Level::Sized,
         JobKind::NameConfigure
+        | JobKind::CertificateIssue
         | JobKind::NameDetach
         | JobKind::NameSwitch
         | JobKind::GuestDestroy
@@ -119,7 +121,7 @@ pub async fn ask(lane: &Lane, kind: JobKind) -> Result<JobId> {
             let names = controller.call(member, ListNames::default(), None).await?.items;
             controller.call(member, DetachName { name: names.first().context("no name")?.id }, None).await?.job
         }
-        JobKind::CertificateIssue => bail!("there is no directory of certificates here"),
+        JobKind::CertificateIssue => issue_certificate(lane).await?,
         JobKind::NameSwitch => switch_name(lane).await?,
         JobKind::FirewallApply => change_rules(lane).await?,
         JobKind::KeysSync => change_keys(lane).await?,
@@ -148,6 +150,15 @@ pub async fn ask(lane: &Lane, kind: JobKind) -> Result<JobId> {
         JobKind::ProjectDestroy => destroy_project(lane).await?,
         JobKind::NodeRepair => lane.ask(RepairNode { node: lane.node_id().await? }).await?.job,
     })
+}
+
+/// Another certificate for the name, of the lane's directory. A project may not ask that often: those before are made older.
+async fn issue_certificate(lane: &Lane) -> Result<JobId> {
+    let age = "update jobs set created_at = created_at - interval '2 hours' where kind = 'certificate_issue'";
+    sqlx::query(age).execute(&lane.db).await?;
+    let names = lane.controller.call(&lane.member, ListNames::default(), None).await?.items;
+    let renew = RenewCertificate { name: names.first().context("no name")?.id };
+    Ok(lane.directory.controller.call(&lane.member, renew, None).await?.job)
 }
 
 /// The name of the guest becomes its environment's, or its own again. An environment that leads there is all that a

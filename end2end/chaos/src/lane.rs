@@ -12,11 +12,14 @@ use corpus_api::jobs::{GetJob, Job, ReadJobLog};
 use corpus_api::nodes::{LinkNode, ListNodes, ProbeHostKey};
 use corpus_api::zones::{CreateZone, ListZones, ZoneAccess, ZoneProjects};
 use corpus_controller::{Ask, Controller, Handle, SignIn};
-use corpus_domain::{Backing, Environment, GuestId, GuestState, JobId, JobState, NodeId, ProjectRole, SizeProfile};
+use corpus_domain::{
+    Backing, Environment, GuestId, GuestState, JobId, JobKind, JobState, NodeId, ProjectRole, SizeProfile,
+};
 use corpus_jobs::testing::Faults;
 use sqlx::PgPool;
 use tokio::time::sleep;
 
+use crate::directory::Directory;
 use crate::node::Node;
 use crate::postgres::Postgres;
 use crate::setting::{Setting, engine_config};
@@ -34,6 +37,7 @@ pub struct Lane {
     pub postgres: Postgres,
     pub setting: Setting,
     pub controller: Controller,
+    pub directory: Directory,
     pub db: PgPool,
     pub ops: Principal,
     pub member: Principal,
@@ -53,10 +57,11 @@ impl Lane {
         let db = PgPool::connect(&setting.database_url).await?;
         sqlx::migrate!("../../migrations").run(&db).await?;
         let controller = setting.open().await?;
+        let directory = Directory::open(&setting).await?;
         let ops = sign_in(&controller, "olga", true).await?;
         let member = sign_in(&controller, "mia", false).await?;
         let zone = format!("lane{number}.chaos.test");
-        let lane = Self { number, node, postgres, setting, controller, db, ops, member, zone, folder };
+        let lane = Self { number, node, postgres, setting, controller, directory, db, ops, member, zone, folder };
         lane.node.prepare().await?;
         lane.reset().await?;
         if !lane.has_zone().await? {
@@ -131,9 +136,16 @@ impl Lane {
         self.node.attach(&(script + "true")).await.map(drop)
     }
 
+    /// What a server is made of that runs a job of this kind.
+    pub fn setting_of(&self, kind: JobKind) -> &Setting {
+        if kind == JobKind::CertificateIssue { &self.directory.setting } else { &self.setting }
+    }
+
     /// Runs jobs here, without any fault, until this one is over.
     pub async fn finish(&self, job: JobId) -> Result<JobState> {
-        let engine = self.controller.engine(&engine_config(Faults::default()));
+        let kind = self.read(job).await?.line.kind;
+        let controller = if kind == JobKind::CertificateIssue { &self.directory.controller } else { &self.controller };
+        let engine = controller.engine(&engine_config(Faults::default()));
         let ended = self.over(job, Duration::from_secs(90)).await;
         engine.shutdown(Duration::from_secs(2)).await;
         ended
@@ -177,7 +189,7 @@ impl Lane {
             "{} {}: {:?}, waits for {:?}\n",
             detail.line.title, detail.line.state, detail.line.error, detail.line.waiting_for
         );
-        for step in detail.steps {
+        for step in &detail.steps {
             let _ = writeln!(
                 story,
                 "  {} {} ({}): {:?} {:?}",
@@ -187,6 +199,9 @@ impl Lane {
         let asked = ReadJobLog { job, after: None, before: None, limit: "200".parse().ok() };
         for line in self.controller.call(&self.ops, asked, None).await.unwrap_or_default().lines {
             let _ = writeln!(story, "    {} {:?} {}", line.at.format("%T%.3f"), line.step, line.text);
+        }
+        if detail.line.kind == JobKind::CertificateIssue {
+            story += &self.directory.said();
         }
         story
     }

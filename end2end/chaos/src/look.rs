@@ -12,6 +12,7 @@ use corpus_api::nodes::ListNodes;
 use corpus_domain::{JobId, NodeState, SizeProfile};
 use sqlx::Row;
 use tokio::time::sleep;
+use uuid::Uuid;
 
 use crate::lane::{Lane, NODE_PASSWORD};
 
@@ -103,6 +104,7 @@ async fn expected(lane: &Lane) -> Result<(BTreeSet<String>, Vec<String>)> {
     for name in names.fetch_all(&lane.db).await? {
         wanted.insert(format!("route {} {}", name.get::<String, _>("name"), name.get::<String, _>("ip")));
     }
+    wrong.extend(certificates(lane, &mut wanted).await?);
     let environments = sqlx::query("select environment, state from environment_guests where state <> 'ready'");
     for left in environments.fetch_all(&lane.db).await? {
         wrong.push(format!("{} is left {}", left.get::<String, _>("environment"), left.get::<String, _>("state")));
@@ -115,6 +117,27 @@ async fn expected(lane: &Lane) -> Result<(BTreeSet<String>, Vec<String>)> {
         wrong.push(format!("deployment {} is left {}", left.get::<i64, _>("number"), left.get::<String, _>("state")));
     }
     Ok((wanted, wrong))
+}
+
+/// The certificates that should be on the node, and what is left of one that was being issued.
+async fn certificates(lane: &Lane, wanted: &mut BTreeSet<String>) -> Result<Vec<String>> {
+    let served = sqlx::query(
+        "select c.id, c.digest from dns_names n join certificates c on c.id = n.certificate_id where n.routed",
+    );
+    for one in served.fetch_all(&lane.db).await? {
+        wanted.insert(format!("certificate {} {}", one.get::<Uuid, _>("id"), one.get::<String, _>("digest")));
+    }
+    let mut wrong = Vec::new();
+    for (what, count) in [
+        ("challenges of names", "select count(*) from http_challenges"),
+        ("orders that nobody works on", "select count(*) from certificate_orders where state = 'issuing'"),
+    ] {
+        let left: i64 = sqlx::query_scalar(count).fetch_one(&lane.db).await?;
+        if left != 0 {
+            wrong.push(format!("{left} {what} are left"));
+        }
+    }
+    Ok(wrong)
 }
 
 /// A guest's storage is at least as large as its row says.

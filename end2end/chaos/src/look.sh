@@ -5,6 +5,10 @@ for disk in /var/lib/lxc/*/rootfs.img; do
   [ -e "$disk" ] && echo "disk $(basename "$(dirname "$disk")") $(stat -c %s "$disk")"
 done
 list image /var/lib/corpus/images
+# Those that are served: one that was brought may wait for its plan.
+for file in /etc/corpus/certificates/*.pem; do
+  grep -qF "$file" /etc/corpus/certificates.list 2>/dev/null && echo "certificate $(basename "$file" .pem) $(sha256sum <"$file" | cut -d' ' -f1)"
+done
 list upload /var/lib/corpus/upload
 list agent /var/lib/corpus/agent
 for container in $(lxc-ls -1 2>/dev/null); do echo "$(lxc-info -n "$container" -sH | tr A-Z a-z) $container"; done

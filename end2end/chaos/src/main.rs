@@ -7,6 +7,7 @@
 
 mod bring;
 mod cell;
+mod directory;
 mod dns;
 mod fault;
 mod hook;
@@ -138,6 +139,7 @@ fn prepare(orders: &Orders, number: usize, lane: LaneOrder) -> Result<(usize, No
         dns_api: lane.dns_api,
         dns_api_key: lane.dns_api_key,
         authority: lane.authority,
+        directory: None,
     };
     let node = Node {
         lab: lane.lab,

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Result;
+use corpus_acme::{DirectorySettings, ProofKind};
 use corpus_controller::seal::SealKeys;
-use corpus_controller::{Controller, Parts, Rules, Settings};
+use corpus_controller::{AcmeSettings, CertificateSettings, Controller, Issuer, Parts, Rules, Settings};
 use corpus_database::as_server;
 use corpus_dns::{PowerDns, PowerDnsSettings, Providers};
 use corpus_jobs::EngineConfig;
@@ -26,6 +27,24 @@ pub struct Setting {
     pub dns_api: String,
     pub dns_api_key: String,
     pub authority: String,
+    /// The directory that issues certificates; none: the internal authority does.
+    pub directory: Option<DirectoryAddress>,
+}
+
+/// Where a directory of certificates is, and the authority that its own is of.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct DirectoryAddress {
+    pub url: String,
+    pub root: PathBuf,
+}
+
+impl DirectoryAddress {
+    fn settings(&self) -> Result<CertificateSettings> {
+        let root = Some(self.root.clone());
+        let directory = DirectorySettings { directory: self.url.parse()?, contact: None, eab: None, root };
+        let acme = Some(AcmeSettings { directory, profile: None, challenge: ProofKind::Http01 });
+        Ok(CertificateSettings { issuer: Issuer::Acme, acme })
+    }
 }
 
 impl Setting {
@@ -51,8 +70,8 @@ impl Setting {
             surroundings: corpus_controller::Surroundings::default(),
             rules: Rules::default(),
             audit_days: None,
-            certificates: corpus_controller::CertificateSettings::default(),
             access_addresses: corpus_controller::AddressDetail::default(),
+            certificates: self.directory.as_ref().map(DirectoryAddress::settings).transpose()?.unwrap_or_default(),
         };
         let parts = Parts {
             db: options.connect_with(as_server(self.database_url.parse()?)).await?.into(),

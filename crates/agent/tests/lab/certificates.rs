@@ -18,16 +18,16 @@ use crate::world::World;
 
 const VISITORS: &str = include_str!("visitors.py");
 /// What the design is for.
-const MANY: usize = 1000;
-const AT_ONCE: usize = 50;
+pub const MANY: usize = 1000;
+pub const AT_ONCE: usize = 50;
 /// Sends a command to the proxy's admin socket, as somebody else on the node could.
 const BY_HAND: &str = "socat - UNIX-CONNECT:/run/corpus-proxy/admin.sock";
 
 /// A certificate that nobody signed, with its key.
-struct Made {
+pub struct Made {
     pem: String,
     /// Its lines without the key.
-    certificate: String,
+    pub certificate: String,
 }
 
 impl Made {
@@ -43,21 +43,21 @@ impl Made {
         Self { pem: read("crt") + &read("key"), certificate: read("crt") }
     }
 
-    fn good(name: &str) -> Self {
+    pub fn good(name: &str) -> Self {
         Self::new(name, &["ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"])
     }
 
-    fn file(&self, id: CertificateId) -> CertificateFile {
+    pub fn file(&self, id: CertificateId) -> CertificateFile {
         CertificateFile { id, pem: Secret(self.pem.clone()) }
     }
 
-    fn served(&self, world: &World, id: CertificateId, names: &[&str]) -> ServedCertificate {
+    pub fn served(&self, world: &World, id: CertificateId, names: &[&str]) -> ServedCertificate {
         let digest = world.sha256(&self.pem);
         ServedCertificate { id, digest, names: names.iter().map(|name| name.parse().unwrap()).collect() }
     }
 }
 
-fn id() -> CertificateId {
+pub fn id() -> CertificateId {
     CertificateId(uuid::Uuid::now_v7())
 }
 
@@ -65,7 +65,7 @@ fn apply(line: &mut Line, plan: NodePlan) {
     line.twice(&Request::ApplyNode { plan: Box::new(plan) });
 }
 
-fn put(files: Vec<CertificateFile>) -> Request {
+pub fn put(files: Vec<CertificateFile>) -> Request {
     Request::PutCertificates { certificates: files }
 }
 
@@ -77,7 +77,7 @@ impl World {
     }
 
     /// The certificate that who asks for this name is shown, as PEM.
-    fn shown(&self, name: &str) -> String {
+    pub fn shown(&self, name: &str) -> String {
         let at = format!("{}:443", self.address);
         let mut openssl = Command::new("openssl");
         let output =
@@ -98,7 +98,7 @@ impl World {
     }
 
     /// The process that serves new visitors: another one after a reload.
-    fn serving(&self) -> String {
+    pub fn serving(&self) -> String {
         self.must("echo 'show info' | socat - UNIX-CONNECT:/run/corpus-proxy/admin.sock | grep '^Pid:'")
     }
 

@@ -151,7 +151,7 @@ fn ms(duration: Duration) -> f64 {
 }
 
 /// Shown at the end of all tests.
-fn measured(text: &str) {
+pub fn measured(text: &str) {
     let Ok(path) = std::env::var("CORPUS_MEASURES") else { return };
     let mut file = std::fs::OpenOptions::new().append(true).create(true).open(path).unwrap();
     writeln!(file, "{text}").unwrap();

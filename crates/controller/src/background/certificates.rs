@@ -61,6 +61,14 @@ impl Controller {
         if !leases::take(&mut conn, LEASE_NAME, self.services.instance, LEASE_TIME).await? {
             return Ok(());
         }
+        drop(conn);
+        if source == CertificateSource::Acme
+            && let Err(error) = self.ask_renewals().await
+        {
+            let error = &error as &dyn std::error::Error;
+            tracing::warn!(error, "the directory could not be asked when to renew certificates");
+        }
+        let mut conn = self.services.db.acquire().await?;
         orders::fail_left(&mut conn).await?;
         let mut due = orders::due(&mut conn, MAX_TRIED).await?;
         due.extend(orders::to_renew(&mut conn, MAX_RENEWED).await?);

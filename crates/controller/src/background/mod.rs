@@ -8,6 +8,7 @@ mod firewalls;
 mod forget;
 mod mail;
 mod previews;
+mod renewals;
 mod seen;
 mod surroundings;
 mod traffic;

@@ -18,6 +18,7 @@ use super::{after, lines, page};
 use crate::certificates::{Issuer, certified};
 use crate::job_errors::jobs_error;
 use crate::sagas::{certificate_issue, name_configure};
+use crate::store::certificates::Renewal;
 use crate::store::guests::{self, GuestRow};
 use crate::store::names::{self, NameRow};
 use crate::store::{certificate_orders, certificates};
@@ -48,7 +49,8 @@ impl Handle<UploadCertificate> for Controller {
             return Err(Error::field("chain", message));
         }
         let tx = change.transaction().await?;
-        let id = self.services.keep_certificate(tx, name.id, CertificateSource::Uploaded, &material, None).await?;
+        let (source, never) = (CertificateSource::Uploaded, Renewal::default());
+        let id = self.services.keep_certificate(tx, name.id, source, &material, never).await?;
         certificates::serve(tx, name.id, id).await?;
         let job = self.queue(&mut change, name_configure::job(&name, &guest)).await?;
         let entry = Entry::new("certificate.upload", name.name.as_str()).id(name.id.0);

@@ -23,6 +23,7 @@ use crate::dns::Challenge;
 use crate::dns::authority::wait_until_said;
 use crate::jobs::{Job, JobParams, Lock, NewJob, Retry, Step, StepContext, StepError, StepErrorKind};
 use crate::services::Services;
+use crate::store::certificates::Renewal;
 use crate::store::names::NameRow;
 use crate::store::{certificate_orders as orders, certificates, http_challenges, names};
 
@@ -33,6 +34,8 @@ const LOOK: Duration = Duration::from_mins(1);
 /// How long a try of a step may take that waits for it.
 const LIMIT: Duration = Duration::from_secs(90);
 
+/// When a directory is asked when to renew that did not say at first.
+const ASK_RENEWAL: Duration = Duration::from_hours(24);
 /// The longest that a directory is left alone because it says so: the limits of the big ones are of a week.
 const LONGEST_WAIT: Duration = Duration::from_hours(8 * 24);
 
@@ -318,10 +321,13 @@ async fn fetch(ctx: &Ctx, url: &str) -> Result<(), Failure> {
     let material = Material::read(&chain, &key, Utc::now()).map_err(unusable)?;
     let spread = rand::random::<f64>();
     // That the directory does not say when to renew keeps nothing from being served.
-    let window = account.renewal(&chain).await.ok().flatten();
-    let renew_at = window.map_or_else(|| material.renew_at(spread), |window| window.at(spread));
+    let said = account.renewal(&chain).await.ok().flatten();
+    let life = (material.not_before, material.not_after);
+    let at = said.map_or_else(|| material.renew_at(spread), |said| said.window.choose(None, life, spread));
+    let wait = said.map_or(ASK_RENEWAL, |said| said.ask_again);
+    let renewal = Renewal { at: Some(at), ask_at: Some(Utc::now() + wait) };
     let mut tx = ctx.begin().await?;
-    let kept = services.keep_certificate(&mut tx, name.id, CertificateSource::Acme, &material, Some(renew_at)).await;
+    let kept = services.keep_certificate(&mut tx, name.id, CertificateSource::Acme, &material, renewal).await;
     let kept = kept.map_err(|error| StepError::permanent(error.to_string()).caused_by(error))?;
     certificates::serve(&mut tx, name.id, kept).await?;
     tx.commit().await?;

@@ -26,7 +26,16 @@ pub struct NewCertificate<'a> {
     /// Its key.
     pub key_sealed: &'a [u8],
     /// When the next one is due.
-    pub renew_at: Option<DateTime<Utc>>,
+    pub renewal: Renewal,
+}
+
+/// When the next certificate is due; of one that somebody brought, never.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Renewal {
+    /// From when on it is got.
+    pub at: Option<DateTime<Utc>>,
+    /// When the directory is asked again whether it should be sooner.
+    pub ask_at: Option<DateTime<Utc>>,
 }
 
 /// Keeps one; it is not served yet.
@@ -34,8 +43,8 @@ pub async fn insert(conn: &mut PgConnection, new: &NewCertificate<'_>) -> sqlx::
     let names: Vec<String> = new.material.names.iter().map(ToString::to_string).collect();
     sqlx::query!(
         "insert into certificates (id, dns_name_id, source, names, chain, key_sealed, digest, issuer, serial,
-             not_before, not_after, renew_at)
-         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)",
+             not_before, not_after, renew_at, renewal_ask_at)
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)",
         new.id.0,
         new.name.0,
         new.source.as_str(),
@@ -47,19 +56,29 @@ pub async fn insert(conn: &mut PgConnection, new: &NewCertificate<'_>) -> sqlx::
         new.material.serial,
         new.material.not_before,
         new.material.not_after,
-        new.renew_at,
+        new.renewal.at,
+        new.renewal.ask_at,
     )
     .execute(conn)
     .await
     .map(drop)
 }
 
-/// The name serves it from the next plan on; its order is done with, and older ones than the last two are forgotten.
+/// The name serves it from the next plan on; its order is done with, and older ones than the last two are forgotten. Those
+/// that stay are not renewed any more.
 pub async fn serve(conn: &mut PgConnection, name: DnsNameId, certificate: CertificateId) -> sqlx::Result<()> {
     sqlx::query!("update dns_names set certificate_id = $2 where id = $1", name.0, certificate.0)
         .execute(&mut *conn)
         .await?;
     sqlx::query!("delete from certificate_orders where dns_name_id = $1", name.0).execute(&mut *conn).await?;
+    sqlx::query!(
+        "update certificates set renewal_ask_at = null
+         where dns_name_id = $1 and id <> $2 and renewal_ask_at is not null",
+        name.0,
+        certificate.0
+    )
+    .execute(&mut *conn)
+    .await?;
     sqlx::query!(
         "delete from certificates where dns_name_id = $1 and id <> $2 and id not in (
              select id from certificates where dns_name_id = $1 order by created_at desc, id desc limit 2)",

@@ -11,6 +11,7 @@ pub mod badges;
 pub mod balance;
 pub mod certificate_authority;
 pub mod certificate_orders;
+pub mod certificate_renewals;
 pub mod certificates;
 pub mod claims;
 pub mod control_key;

@@ -225,3 +225,44 @@ async fn a_name_is_switched_within_its_project_and_back(db: PgPool) {
     assert_eq!(shop.world.count("select count(*) from jobs where kind = 'name_switch'").await, 1);
     assert_eq!(shop.world.count("select count(*) from undoes where kind = 'switch'").await, 0);
 }
+
+/// To another node its record moves too: that must be ours to change, and those who have the former one gone soon.
+#[sqlx::test(migrations = "../../migrations")]
+async fn a_name_moves_to_another_node_only_where_its_record_can(db: PgPool) {
+    let shop = Shop::open(db).await;
+    let world = &shop.world;
+    world
+        .run(
+            "insert into nodes (id, address, ssh_port, ssh_user, host_key, environments, state, network, bridge)
+             select '0199d3c0-0000-7000-8000-0000000000cc', '192.0.2.2', ssh_port, ssh_user, host_key, environments, state,
+                 '10.6.0.1/16', bridge from nodes",
+        )
+        .await;
+    let there = (Some(shop.guests[1]), None);
+    // On the same node nothing of that counts.
+    for odd in
+        ["update zones set ttl_s = 86400", "update zones set provider = 'gone'", "update dns_names set zone_id = null"]
+    {
+        world.run(odd).await;
+        shop.switch(there).await.unwrap();
+        world.run("delete from jobs").await;
+    }
+    let away = "update guests set node_id = '0199d3c0-0000-7000-8000-0000000000cc' where ip = '10.5.0.11'";
+    world.run(away).await;
+    conflict(shop.switch(there).await, "a zone that others hold, so its record leads to this node");
+    world.run("update dns_names set zone_id = (select id from zones)").await;
+    conflict(shop.switch(there).await, "The DNS server gone is not in Corpus' configuration any more");
+    world.run("update zones set provider = 'powerdns'").await;
+    conflict(shop.switch(there).await, "may be kept for 86400 s");
+    world.run("update zones set ttl_s = 301").await;
+    conflict(shop.switch(there).await, "once that is 300 s or less");
+    assert_eq!(world.count("select count(*) from jobs where kind = 'name_switch'").await, 0);
+    assert_eq!(world.count("select count(*) from dns_names where former_guest_id is not null").await, 0);
+    world.run("update zones set ttl_s = 300").await;
+    shop.switch(there).await.unwrap();
+    assert_eq!(world.count("select count(*) from jobs where kind = 'name_switch'").await, 1);
+    // Who may not switch it learns nothing of why it can't be.
+    let eve = world.member("eve", &[]).await;
+    world.run("update zones set ttl_s = 86400").await;
+    hidden(world.ask(&eve, SwitchName { name: shop.name, guest: there.0, environment: None }).await);
+}
