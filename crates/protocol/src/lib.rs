@@ -16,6 +16,7 @@ mod hook;
 mod node;
 mod project;
 mod request;
+mod signs;
 mod sites;
 
 pub use certificates::{
@@ -35,10 +36,11 @@ pub use project::{
     Moment, PhaseReport, ProjectPlan, Proof, RecipeReport, Report, Role, SaltBundle, SaltState, Source, Turn,
 };
 pub use request::{Answer, ErrorKind, Event, FromAgent, JobRef, Reply, Request, RequestError, Stream, ToAgent};
+pub use signs::{GuestDrops, MAX_BLOCKED, MAX_SSH_SIGNS, SignsReading, SshSign};
 pub use sites::{AskedSite, Site};
 
 /// The version of these shapes; raised with every change of them.
-pub const VERSION: u32 = 10;
+pub const VERSION: u32 = 11;
 
 /// The longest line that either side accepts, in bytes.
 pub const MAX_LINE: usize = 4 << 20;
