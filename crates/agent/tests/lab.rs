@@ -32,6 +32,8 @@ mod line;
 mod names;
 #[path = "lab/network.rs"]
 mod network;
+#[path = "lab/signs.rs"]
+mod signs;
 #[path = "lab/size.rs"]
 mod size;
 #[path = "lab/suite.rs"]
@@ -55,6 +57,8 @@ fn guests_are_themselves_and_go_where_they_may() {
     two.nobody_else();
     two.goes_where_it_may(&mut line, &other);
     two.lets_in(&mut line);
+    two.sees_who_knocks(&mut line, &other);
+    two.keeps_out_who_knocked(&mut line, &other);
     two.resolves(&mut line, &other);
     names::comes_back(&world);
     two.serves_certificates(&mut line, &other);
