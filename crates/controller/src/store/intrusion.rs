@@ -6,7 +6,7 @@
 pub mod blocks;
 mod shown;
 
-pub use self::shown::{of_guest, signs};
+pub use self::shown::{Signs, of_guest, signs};
 
 use std::time::Duration;
 
@@ -212,7 +212,7 @@ pub async fn offenders(conn: &mut PgConnection, failures: u32, window: Duration)
                  from intrusion_failures where read_at > now() - make_interval(secs => $2)
                  group by address, guest_id having sum(accepted) = 0 and sum(refused) > 0) f
            where not exists (select from blocked_addresses b where b.address = f.address and b.ended_at is null)
-           group by f.address having sum(f.refused) >= $1 order by 2 desc, 1 limit $3"#,
+           group by f.address having sum(f.refused) >= $1::bigint order by 2 desc, 1 limit $3"#,
         i64::from(failures),
         window.as_secs_f64(),
         MOST_OFFENDERS,
@@ -247,7 +247,7 @@ pub async fn noisy_nodes(
     let count = sqlx::query_scalar!(
         "select count(*) as \"count!\" from (
              select node_id from intrusion_signs where kind = $1 and hour = $2
-             group by node_id having sum(count) > $3) n",
+             group by node_id having sum(count) > $3::bigint) n",
         kind.as_str(),
         hour_of(at),
         stored(more_than),
