@@ -59,9 +59,17 @@ create table blocked_addresses (
     ended_at   timestamptz,
     lifted_by  uuid references users on delete set null,
     lifted     boolean not null default false,
+    -- Whether operators were told; who blocked by hand knows.
+    told       boolean not null default false,
     check (until > since),
     check (not lifted or ended_at is not null)
 );
+create index blocked_addresses_untold on blocked_addresses (id) where not told;
 create unique index blocked_addresses_in_force on blocked_addresses (address) where ended_at is null;
 create index blocked_addresses_by_end on blocked_addresses (ended_at, id desc);
 create index blocked_addresses_of_node on blocked_addresses (node_id) where ended_at is null;
+
+-- The hours in which operators were told.
+create table intrusion_told (
+    hour timestamptz primary key
+);

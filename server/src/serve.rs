@@ -264,6 +264,7 @@ fn parts(settings: &Settings, database: &Database, directory: Option<Directory>)
         rules: settings.rules(),
         audit_days: settings.audit_days,
         certificates: settings.certificates.clone(),
+        intrusion: settings.intrusion.clone(),
     };
     let dns = providers(&settings.dns)?;
     let world = if settings.resolvers.is_empty() { World::of_system() } else { World::new(settings.resolvers.clone()) };

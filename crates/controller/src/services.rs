@@ -15,6 +15,7 @@ use crate::acme::SignedIn;
 use crate::certificates::CertificateSettings;
 use crate::dns::world::World;
 use crate::dns::{Provider, Providers};
+use crate::intrusion::IntrusionSettings;
 use crate::jobs::StepError;
 use crate::looked_at::LookedAt;
 use crate::nodes::{ControlKey, Pool};
@@ -56,6 +57,8 @@ pub struct Settings {
     pub audit_days: Option<u16>,
     /// Who signs certificates of names.
     pub certificates: CertificateSettings,
+    /// How many signs of intrusion are too many, and what is done then.
+    pub intrusion: IntrusionSettings,
 }
 
 /// What steps of jobs and operations share.

@@ -52,6 +52,7 @@ impl Setting {
             rules: Rules::default(),
             audit_days: None,
             certificates: corpus_controller::CertificateSettings::default(),
+            intrusion: corpus_controller::IntrusionSettings::default(),
         };
         let parts = Parts {
             db: options.connect_with(as_server(self.database_url.parse()?)).await?.into(),

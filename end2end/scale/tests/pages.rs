@@ -92,6 +92,7 @@ async fn router(database: &PgConnectOptions, folder: &Path) -> Router {
         rules: Rules::default(),
         audit_days: None,
         certificates: corpus_controller::CertificateSettings::default(),
+        intrusion: corpus_controller::IntrusionSettings::default(),
         surroundings: Surroundings::default(),
     };
     let seal = SealKeys::load_or_create(&folder.join("seal.key")).unwrap();

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use corpus_controller::mail::Relay;
-use corpus_controller::{CertificateSettings, Rules};
+use corpus_controller::{CertificateSettings, IntrusionSettings, Rules};
 use corpus_domain::{
     DnsName, EgressRule, GuestNetwork, HostName, ProjectCreators, ProjectName, ProjectRole, ProviderName,
 };
@@ -58,6 +58,8 @@ pub struct Settings {
     pub audit_days: Option<u16>,
     /// Who signs certificates of names.
     pub certificates: CertificateSettings,
+    /// How many signs of intrusion are too many, and what is done then.
+    pub intrusion: IntrusionSettings,
     /// After how many days a request to the operators lapses; `None`: after 14.
     pub request_days: Option<u16>,
     /// The form of the log.
@@ -379,6 +381,7 @@ fn read_all(r: &mut Reader) -> Option<Settings> {
             .unwrap_or(6_000),
         audit_days: r.checked("audit.keep_days", |text| text.parse().ok().filter(|days| (30..=36_500).contains(days))),
         certificates: sections::certificates(r),
+        intrusion: sections::intrusion(r),
         request_days: r
             .checked("requests.lapse_days", |text| text.parse().ok().filter(|days| (1..=365).contains(days))),
         log: sections::log(r),

@@ -49,7 +49,7 @@ impl Handle<BlockAddress> for Controller {
             let message = format!("{address} is never blocked: {net} is of Corpus itself, of guests, or trusted.");
             return Err(Error::field("address", message));
         }
-        if blocks::hold_adding(tx).await? == 0 {
+        if blocks::hold_adding(tx).await?.0 == 0 {
             return Err(Error::Conflict("There are as many blocked addresses as can be: lift one.".to_owned()));
         }
         let why = asked.reason.as_str();

@@ -255,6 +255,12 @@ pub async fn noisy_nodes(
     number(count.fetch_one(conn).await?)
 }
 
+/// Whether operators were not told yet in this hour; from now on they were.
+pub async fn take_hour(conn: &mut PgConnection, at: DateTime<Utc>) -> sqlx::Result<bool> {
+    let taken = sqlx::query!("insert into intrusion_told (hour) values ($1) on conflict (hour) do nothing", hour_of(at));
+    Ok(taken.execute(conn).await?.rows_affected() > 0)
+}
+
 /// Forgets who failed when that counts no more, signs after thirty days, and blocks that ended as long ago.
 pub async fn forget_old(conn: &mut PgConnection, window: Duration) -> sqlx::Result<()> {
     sqlx::query!(
@@ -263,6 +269,7 @@ pub async fn forget_old(conn: &mut PgConnection, window: Duration) -> sqlx::Resu
     )
     .execute(&mut *conn)
     .await?;
+    sqlx::query!("delete from intrusion_told where hour < now() - interval '1 day'").execute(&mut *conn).await?;
     sqlx::query!("delete from intrusion_signs where hour < now() - interval '30 days'").execute(&mut *conn).await?;
     sqlx::query!("delete from blocked_addresses where ended_at < now() - interval '30 days'")
         .execute(conn)

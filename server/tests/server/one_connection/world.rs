@@ -106,6 +106,7 @@ impl World {
             rules: Rules::default(),
             audit_days: None,
             certificates: corpus_controller::CertificateSettings::default(),
+            intrusion: corpus_controller::IntrusionSettings::default(),
             surroundings: corpus_controller::Surroundings {
                 webhooks: vec!["192.0.2.0/24".parse().unwrap()],
                 ..corpus_controller::Surroundings::default()

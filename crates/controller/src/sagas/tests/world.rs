@@ -95,6 +95,7 @@ impl World {
             rules: Rules::default(),
             audit_days: None,
             certificates,
+            intrusion: crate::IntrusionSettings::default(),
         };
         let seal = SealKeys::load_or_create(&files.path().join("seal.key")).unwrap();
         let (authority, of_nodes) = (fact("CORPUS_LAB_DNS").parse().unwrap(), fact("CORPUS_LAB_DNS_OF_NODES"));

@@ -35,8 +35,9 @@ pub struct NewBlock<'a> {
 /// Keeps a block; an address that is blocked already breaks the unique rule.
 pub async fn insert(conn: &mut PgConnection, block: &NewBlock<'_>) -> sqlx::Result<DateTime<Utc>> {
     let until = sqlx::query_scalar!(
-        "insert into blocked_addresses (id, address, why, until, blocked_by, by_hand, node_id)
-         values ($1, $2, $3, now() + make_interval(mins => $4), $5, $5 is not null, $6) returning until",
+        "insert into blocked_addresses (id, address, why, until, blocked_by, by_hand, told, node_id)
+         values ($1, $2, $3, now() + make_interval(mins => $4), $5::uuid, $5 is not null, $5 is not null, $6)
+         returning until",
         block.id.0,
         block.address.to_string(),
         block.why,
@@ -47,11 +48,13 @@ pub async fn insert(conn: &mut PgConnection, block: &NewBlock<'_>) -> sqlx::Resu
     until.fetch_one(conn).await
 }
 
-/// Holds the adding of blocks until the transaction ends, and tells how many more there may be.
-pub async fn hold_adding(conn: &mut PgConnection) -> sqlx::Result<usize> {
-    sqlx::query!("select pg_advisory_xact_lock($1)", ADDING).execute(&mut *conn).await?;
-    end_expired(conn).await?;
-    Ok(MAX_BLOCKED.saturating_sub(usize::try_from(count(conn).await?).unwrap_or(MAX_BLOCKED)))
+/// Holds the adding of blocks until the transaction ends, and ends those whose time is over: tells how many more there
+/// may be, and whether any ended.
+pub async fn hold_adding(conn: &mut PgConnection) -> sqlx::Result<(usize, bool)> {
+    sqlx::query!("select pg_advisory_xact_lock($1)::text as held", ADDING).fetch_one(&mut *conn).await?;
+    let ended = end_expired(conn).await?;
+    let there = usize::try_from(count(conn).await?).unwrap_or(MAX_BLOCKED);
+    Ok((MAX_BLOCKED.saturating_sub(there), ended))
 }
 
 /// How many are in force.
@@ -72,9 +75,21 @@ pub async fn told_by(conn: &mut PgConnection, node: NodeId) -> sqlx::Result<u32>
 }
 
 /// Ends those whose time is over; tells whether there were any.
-pub async fn end_expired(conn: &mut PgConnection) -> sqlx::Result<bool> {
+async fn end_expired(conn: &mut PgConnection) -> sqlx::Result<bool> {
     let ended = sqlx::query!("update blocked_addresses set ended_at = until where ended_at is null and until <= now()");
     Ok(ended.execute(conn).await?.rows_affected() > 0)
+}
+
+/// Whether there is a block of which operators were not told.
+pub async fn any_untold(conn: &mut PgConnection) -> sqlx::Result<bool> {
+    let any = sqlx::query_scalar!("select exists (select from blocked_addresses where not told) as \"any!\"");
+    any.fetch_one(conn).await
+}
+
+/// Marks all of them as told; tells their addresses.
+pub async fn take_untold(conn: &mut PgConnection) -> sqlx::Result<Vec<SourceAddress>> {
+    let rows = sqlx::query_scalar!("update blocked_addresses set told = true where not told returning address");
+    rows.fetch_all(conn).await?.iter().map(|address| word(address)).collect()
 }
 
 /// The addresses that nodes are told to keep out, in an order that stays.
