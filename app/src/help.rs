@@ -30,6 +30,7 @@ impl Route {
             Self::GuestFirewall(_) => ("firewall", "let-somebody-in"),
             Self::EnvironmentFirewall(..) => ("firewall", "rules-of-an-environment"),
             Self::NodeFirewall(_) | Self::Networks => ("firewall", "what-operators-decide"),
+            Self::Intrusion => ("intrusion", "who-is-kept-out"),
             Self::LinkNode => ("operating", "a-host-to-be-linked"),
             Self::Guests | Self::RequestGuest => ("first-steps", "request-a-guest"),
             Self::Guest(_) | Self::DestroyGuest(_) | Self::GuestChoice => ("first-steps", "work-on-the-guest"),
@@ -74,7 +75,7 @@ pub(crate) mod tests {
     use super::*;
 
     /// A path of every page.
-    pub const ROUTES: [&str; 57] = [
+    pub const ROUTES: [&str; 58] = [
         "/",
         "/not-created",
         "/login",
@@ -84,6 +85,7 @@ pub(crate) mod tests {
         "/nodes/0199d3c0-0000-7000-8000-000000000001/unlink",
         "/nodes/0199d3c0-0000-7000-8000-000000000001/firewall",
         "/networks",
+        "/intrusion",
         "/guests",
         "/guests/new",
         "/guests/choice",

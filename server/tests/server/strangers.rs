@@ -21,7 +21,7 @@ use crate::support::Running;
 use tenant::{NODE, Tenant};
 
 /// What no page of the router's list is: pages that take no form.
-const PAGES: [&str; 33] = [
+const PAGES: [&str; 34] = [
     "/",
     "/nodes",
     "/nodes/link",
@@ -33,6 +33,7 @@ const PAGES: [&str; 33] = [
     "/guests/{id}",
     "/guests/{id}/destroy",
     "/networks",
+    "/intrusion",
     "/projects",
     "/projects/new",
     "/projects/{project}",
@@ -142,7 +143,7 @@ async fn answer(response: reqwest::Response, of: &Tenant) -> (u16, String) {
 
 /// What is said of nodes, zones and rules as a whole, the same for everybody who is no operator.
 fn is_of_ops(path: &str) -> bool {
-    ["/nodes", "/dns", "/request-rules", "/networks"].iter().any(|begin| path.starts_with(begin))
+    ["/nodes", "/dns", "/request-rules", "/networks", "/intrusion", "/blocked-addresses"].iter().any(|begin| path.starts_with(begin))
 }
 
 #[sqlx::test(migrations = "../migrations")]
