@@ -8,7 +8,7 @@ use leptos::prelude::*;
 
 use super::Asked;
 use crate::caller::Caller;
-use crate::components::{Field, age, at, card, confirm_at, count, empty, error_summary, head, next_page, stays_at};
+use crate::components::{Field, age, at, card, confirm_at, empty, error_summary, head, next_page, stays_at};
 use crate::form::{FormState, Result};
 use crate::layout::Page;
 use crate::to::to;
@@ -36,7 +36,7 @@ pub fn intrusion_view(
         <div id="live-blocked" data-live="">{blocked_table(&blocked.items)}</div>
         {next_page(PATH, blocked.next.as_ref())}
     };
-    let number = view! { <span class="quiet" id="live-number" data-live="">{count(signs.blocked as usize, "address")}</span> };
+    let number = view! { <span class="quiet" id="live-number" data-live="">{format!("{} now", signs.blocked)}</span> };
     let failing = view! { <div id="live-failing" data-live="">{failing_table(&signs.addresses)}</div> };
     let nodes = view! { <div id="live-nodes" data-live="">{nodes_table(&signs.nodes)}</div> };
     let guests = view! { <div id="live-guests" data-live="">{guests_table(&signs.guests)}</div> };
