@@ -126,7 +126,7 @@ impl Controller {
         if settings.failures == 0 {
             return Ok(Vec::new());
         }
-        let mut offenders = intrusion::offenders(conn, settings.failures, settings.window()).await?;
+        let mut offenders = intrusion::offenders(conn, settings.failures, settings.window(), MOST_OF_ONE_NODE).await?;
         if !offenders.is_empty() {
             let spared = blocks::spared(conn, &settings.never_block).await?;
             offenders.retain(|offender| spared.holds(offender.address).is_none());
@@ -141,7 +141,7 @@ impl Controller {
         if let Some(node) = node
             && blocks::told_by(conn, node).await? >= MOST_OF_ONE_NODE
         {
-            tracing::warn!(node.id = %node, %address, "is not blocked: one node told of too many addresses");
+            tracing::debug!(node.id = %node, %address, "is not blocked: one node told of too many addresses");
             return Ok(false);
         }
         let id = BlockId(Uuid::now_v7());

@@ -201,29 +201,38 @@ pub struct Offender {
     pub node: Option<NodeId>,
 }
 
-/// Addresses that failed at least so often in this time, at guests that let nobody in from there meanwhile; those that
-/// are blocked already are left out.
-pub async fn offenders(conn: &mut PgConnection, failures: u32, window: Duration) -> sqlx::Result<Vec<Offender>> {
+/// Addresses that failed at least so often in this time, at guests that let nobody in from there meanwhile. Those that
+/// are blocked already are left out, and those that only a node told of that told of so many before.
+pub async fn offenders(
+    conn: &mut PgConnection,
+    failures: u32,
+    window: Duration,
+    most_of_one_node: u32,
+) -> sqlx::Result<Vec<Offender>> {
     let rows = sqlx::query!(
-        r#"select f.address, least(sum(f.refused), 2147483647)::bigint as "refused!", count(*) as "guests!",
-               min(f.nodes[1]::text) as "node!", min(f.nodes[1]::text) = max(f.nodes[1]::text)
-                   and max(cardinality(f.nodes)) = 1 as "is_one!"
-           from (select address, guest_id, sum(refused) as refused, array_agg(distinct node_id) as nodes
-                 from intrusion_failures where read_at > now() - make_interval(secs => $2)
-                 group by address, guest_id having sum(accepted) = 0 and sum(refused) > 0) f
-           where not exists (select from blocked_addresses b where b.address = f.address and b.ended_at is null)
-           group by f.address having sum(f.refused) >= $1::bigint order by 2 desc, 1 limit $3"#,
+        r#"select o.address, o.refused as "refused!", o.guests as "guests!", o.node
+           from (select f.address, least(sum(f.refused), 2147483647)::bigint as refused, count(*) as guests,
+                     case when max(cardinality(f.nodes)) = 1 and min(f.nodes[1]::text) = max(f.nodes[1]::text)
+                         then min(f.nodes[1]::text)::uuid end as node
+                 from (select address, guest_id, sum(refused) as refused, array_agg(distinct node_id) as nodes
+                       from intrusion_failures where read_at > now() - make_interval(secs => $2)
+                       group by address, guest_id having sum(accepted) = 0 and sum(refused) > 0) f
+                 where not exists (select from blocked_addresses b where b.address = f.address and b.ended_at is null)
+                 group by f.address having sum(f.refused) >= $1::bigint) o
+           where o.node is null or (select count(*) from blocked_addresses b
+                                    where b.node_id = o.node and b.ended_at is null) < $3::bigint
+           order by 2 desc, 1 limit $4"#,
         i64::from(failures),
         window.as_secs_f64(),
+        i64::from(most_of_one_node),
         MOST_OFFENDERS,
     );
     let rows = rows.fetch_all(conn).await?.into_iter().map(|row| {
-        let node = if row.is_one { Some(word(&row.node)?) } else { None };
         Ok(Offender {
             address: word(&row.address)?,
             refused: number(row.refused)?,
             guests: number(row.guests)?,
-            node,
+            node: row.node.map(NodeId),
         })
     });
     rows.collect()
