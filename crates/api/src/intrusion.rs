@@ -43,7 +43,6 @@ impl Operation for ListBlockedAddresses {
 /// Keeps an address out of all nodes and their guests for a while. Refused for what Corpus is made of, for guests, for
 /// named networks, and for what is never to be blocked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
 pub struct BlockAddress {
     /// Which; of an IPv6 address its whole network of 64 bits.
     pub address: SourceAddress,
