@@ -149,7 +149,7 @@ pub async fn list(
 pub struct Spared(Vec<IpNet>);
 
 /// Reads them: what is configured, what Corpus is made of, where nodes are, the networks of guests, and those that
-/// operators gave a name.
+/// operators gave a name, but for those that they keep out by it.
 pub async fn spared(conn: &mut PgConnection, configured: &[IpNet]) -> sqlx::Result<Spared> {
     let mut all = configured.to_vec();
     let ours = infrastructure::addresses(conn).await?.into_iter().chain(infrastructure::sites(conn).await?);
@@ -162,7 +162,9 @@ pub async fn spared(conn: &mut PgConnection, configured: &[IpNet]) -> sqlx::Resu
     let told = told.fetch_all(&mut *conn).await?;
     all.extend(told.iter().filter_map(|text| text.parse::<IpAddr>().ok()).map(IpNet::from));
     let texts = sqlx::query_scalar!(
-        r#"select network as "network!" from nodes union select unnest(networks) from named_networks"#
+        r#"select network as "network!" from nodes
+           union select unnest(w.networks) from named_networks w
+           where not exists (select from firewall_rules r where r.network_id = w.id and r.action = 'block')"#
     );
     // An address with the bits of its network is how a node's network is kept.
     let networks = texts.fetch_all(conn).await?;
