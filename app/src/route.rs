@@ -21,6 +21,7 @@ pub enum Route {
     UnlinkNode(NodeId),
     NodeFirewall(NodeId),
     Networks,
+    Intrusion,
     Guests,
     GuestChoice,
     RequestGuest,
@@ -87,6 +88,7 @@ impl Route {
             ["nodes", id, "unlink"] => with(id, Self::UnlinkNode),
             ["nodes", id, "firewall" | "blocks"] => with(id, Self::NodeFirewall),
             ["networks" | "blocks"] | ["networks", _] | ["networks", _, "delete"] => Self::Networks,
+            ["intrusion" | "blocked-addresses"] | ["blocked-addresses", _, "delete"] => Self::Intrusion,
             ["guests"] => Self::Guests,
             ["guests", "new"] => Self::RequestGuest,
             ["guests", "choice"] => Self::GuestChoice,
@@ -207,6 +209,7 @@ impl Route {
             Self::UnlinkNode(id) => format!("/nodes/{id}/unlink"),
             Self::NodeFirewall(id) => format!("/nodes/{id}/firewall"),
             Self::Networks => "/networks".to_owned(),
+            Self::Intrusion => "/intrusion".to_owned(),
             Self::Guests => "/guests".to_owned(),
             Self::GuestChoice => "/guests/choice".to_owned(),
             Self::RequestGuest => "/guests/new".to_owned(),
@@ -270,6 +273,7 @@ impl Route {
             Self::Overview | Self::NotCreated => "/",
             Self::Nodes | Self::LinkNode | Self::Node(_) | Self::UnlinkNode(_) | Self::NodeFirewall(_) => "/nodes",
             Self::Networks => "/networks",
+            Self::Intrusion => "/intrusion",
             Self::Guests
             | Self::GuestChoice
             | Self::RequestGuest

@@ -265,6 +265,7 @@ fn parts(settings: &Settings, database: &Database, directory: Option<Directory>)
         audit_days: settings.audit_days,
         certificates: settings.certificates.clone(),
         access_addresses: settings.access_addresses,
+        intrusion: settings.intrusion.clone(),
     };
     let dns = providers(&settings.dns)?;
     let world = if settings.resolvers.is_empty() { World::of_system() } else { World::new(settings.resolvers.clone()) };

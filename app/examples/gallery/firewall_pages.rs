@@ -4,12 +4,16 @@ use corpus_api::Version;
 use corpus_api::firewall::networks::{NamedNetwork, Networks};
 use corpus_api::firewall::nodes::NodeFirewall;
 use corpus_api::firewall::{EnvironmentFirewall, FirewallDrop, FirewallRuleLine, GuestFirewall};
+use corpus_api::intrusion::{
+    BlockedAddress, BlockedAddressPage, FailingAddress, GuestSigns, GuestSignsLine, IntrusionRules, IntrusionSigns,
+    NodeSigns, SignCount,
+};
 use corpus_app::FormState;
 use corpus_app::layout::Page;
-use corpus_app::pages::{environment_firewall, guest_firewall, networks, node_firewall};
+use corpus_app::pages::{environment_firewall, guest_firewall, intrusion, networks, node_firewall};
 use corpus_app::route::Route;
 use corpus_domain::{
-    Environment, FirewallRuleId, GuestId, JobId, NamedNetworkId, NodeId, RuleAction, RuleState, Transport,
+    BlockId, Environment, FirewallRuleId, GuestId, JobId, NamedNetworkId, NodeId, RuleAction, RuleState, Transport,
 };
 
 use crate::project_samples::{before, id, word};
@@ -53,6 +57,11 @@ pub fn page(route: &Route, variant: &str) -> Option<Page> {
                 .under("Compute nodes", "/nodes")
         }
         Route::Networks => Page::new("networks", "Networks", networks::networks_view(&named(is_empty), &form)),
+        Route::Intrusion => {
+            let (blocked, ended) = (blocked(is_empty, false), blocked(is_empty, true));
+            let view = intrusion::intrusion_view(&found(is_empty), (&blocked, &ended.items), &form);
+            Page::new("intrusion", "Intrusion", view)
+        }
         _ => return None,
     })
 }
@@ -84,6 +93,7 @@ pub fn guest(is_empty: bool) -> GuestFirewall {
         } else {
             vec![drop("10.5.0.14", 5432, 6, 4), drop("203.0.113.9", 22, 310, 95)]
         },
+        signs: if is_empty { GuestSigns::default() } else { signs(12, 418) },
         read_at: (!is_empty).then(|| before(3)),
         sources: sources(),
         may_change: true,
@@ -168,4 +178,56 @@ pub fn named(is_empty: bool) -> Networks {
     ];
     let blocks = rules(is_empty).into_iter().filter(|rule| rule.action == RuleAction::Block).collect();
     Networks { items: if is_empty { Vec::new() } else { items }, blocks }
+}
+
+fn signs(refused: u64, dropped: u64) -> GuestSigns {
+    let count = |hour| SignCount { hour, day: hour * 9 };
+    GuestSigns { refused_ssh: count(refused), dropped_packets: count(dropped) }
+}
+
+/// What nodes counted, and who failed.
+pub fn found(is_empty: bool) -> IntrusionSigns {
+    let rules = IntrusionRules {
+        failures: 20,
+        window_minutes: 10,
+        block_minutes: 60,
+        dropped_packets: 100_000,
+        tls_errors: 10_000,
+    };
+    let node = NodeSigns {
+        node: NodeId(id(1)),
+        address: word("192.0.2.7"),
+        guests: signs(31, 418),
+        tls_errors: SignCount { hour: 7, day: 90 },
+        read_at: Some(before(40)),
+    };
+    let guest = GuestSignsLine {
+        guest: GuestId(id(11)),
+        name: word("db.carto.example.net"),
+        project: word("carto-api"),
+        signs: signs(12, 418),
+    };
+    let address = |text: &str, refused| FailingAddress { address: word(text), refused, guests: 2, last_at: before(80) };
+    let addresses = vec![address("203.0.113.9", 14), address("2001:db8:7:1::/64", 3)];
+    if is_empty {
+        return IntrusionSigns { nodes: Vec::new(), guests: Vec::new(), addresses: Vec::new(), blocked: 0, rules };
+    }
+    IntrusionSigns { nodes: vec![node], guests: vec![guest], addresses, blocked: 2, rules }
+}
+
+/// Addresses that are kept out, or were.
+pub fn blocked(is_empty: bool, ended: bool) -> BlockedAddressPage {
+    let block = |number, address: &str, by_hand: bool| BlockedAddress {
+        id: BlockId(id(number)),
+        address: word(address),
+        why: if by_hand { "Scans all names of ours" } else { "20 refused SSH logins at 3 guests within 10 minutes" }
+            .to_owned(),
+        since: before(900),
+        until: before(-2_700),
+        by: by_hand.then(|| word("ops.lead")),
+        ended_at: ended.then(|| before(60)),
+        lifted_by: ended.then(|| word("ops.lead")),
+    };
+    let items = vec![block(81, "198.51.100.77", false), block(82, "2001:db8:9:1::/64", true)];
+    BlockedAddressPage { items: if is_empty { Vec::new() } else { items }, next: None }
 }

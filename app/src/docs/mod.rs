@@ -80,6 +80,7 @@ const SHELVES: [(&str, &[Source]); 3] = [
             source!("ci"),
             source!("firewall"),
             source!("traffic"),
+            source!("intrusion"),
             source!("requests"),
             source!("tests-and-badges"),
             source!("webhooks"),

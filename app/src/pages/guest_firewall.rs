@@ -1,6 +1,7 @@
 //! The firewall of a guest: who may reach which of its ports, by whose word, and what was kept out last.
 
 use corpus_api::firewall::{AllowToGuest, FirewallDrop, GetGuestFirewall, GuestFirewall, PublishPort};
+use corpus_api::intrusion::{GuestSigns, SignCount};
 use corpus_api::quotas::{GetQuota, ProjectQuota};
 use corpus_domain::{GuestId, QuotaOf};
 use leptos::prelude::*;
@@ -36,6 +37,7 @@ pub fn firewall_view(firewall: &GuestFirewall, quota: &ProjectQuota, form: &Form
     let nothing = "Nobody reaches it but by the node's proxy.";
     let rules = view! { <div id="live-rules" data-live="">{table(&firewall.rules, &page, nothing, own)}</div> };
     let drops = view! { <div id="live-drops" data-live="">{drops(&firewall.drops)}</div> };
+    let signs = view! { <div id="live-signs" data-live="">{signs(&firewall.signs)}</div> };
     let forms = firewall.may_change.then(|| {
         view! {
             <div class="stack">
@@ -51,6 +53,7 @@ pub fn firewall_view(firewall: &GuestFirewall, quota: &ProjectQuota, form: &Form
         <div class="cols">
             <div class="stack">
                 {card("rules", "Rules", ().into_any(), rules.into_any())}
+                {card("signs", "Signs of intrusion", view! { <a class="link" href="/docs/intrusion#what-is-counted">"What is counted"</a> }.into_any(), signs.into_any())}
                 {card("drops", "Kept out last", view! { <span class="quiet">"in the last 10 minutes"</span> }.into_any(), drops.into_any())}
             </div>
             {forms}
@@ -87,6 +90,29 @@ fn publish(firewall: &GuestFirewall, quota: &ProjectQuota, form: &FormState) -> 
             {left(quota, &[QuotaOf::Ports])}
             <div class="submit"><button class="btn primary">"Publish the port"</button></div>
         </form>
+    }
+    .into_any()
+}
+
+/// Counted at the node's edge, by whole hours.
+fn signs(signs: &GuestSigns) -> AnyView {
+    let row = |what: &'static str, count: SignCount| {
+        view! {
+            <tr>
+                <td data-label="What">{what}</td>
+                <td data-label="This hour and the last" class="num">{count.hour.to_string()}</td>
+                <td data-label="A day" class="num">{count.day.to_string()}</td>
+            </tr>
+        }
+    };
+    view! {
+        <table class="rows" aria-label="Signs of intrusion">
+            <thead><tr><th>"What"</th><th class="num">"This hour and the last"</th><th class="num">"A day"</th></tr></thead>
+            <tbody>
+                {row("Refused SSH logins", signs.refused_ssh)}
+                {row("Dropped packets", signs.dropped_packets)}
+            </tbody>
+        </table>
     }
     .into_any()
 }

@@ -34,6 +34,7 @@ pub mod guest_limits;
 pub mod guest_parts;
 pub mod guests;
 pub mod hooks;
+pub mod intrusion;
 pub mod job;
 pub mod jobs;
 pub mod key_claim;
@@ -126,6 +127,7 @@ pub async fn load(route: Route, caller: &Caller, asked: Asked) -> Result<Page> {
         Route::Guest(id) => guest::load(caller, id, &asked).await,
         Route::GuestFirewall(id) => guest_firewall::load(caller, id, &asked.form).await,
         Route::NodeFirewall(id) => node_firewall::load(caller, id, &asked.form).await,
+        Route::Intrusion => intrusion::load(caller, &asked).await,
         Route::Networks => networks::load(caller, &asked.form).await,
         Route::EnvironmentFirewall(name, which) => {
             environment_firewall::load(caller, (&name, which), &asked.form).await

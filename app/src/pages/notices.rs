@@ -110,6 +110,7 @@ fn state(news: &News) -> AnyView {
         News::Request { state, .. } => super::requests::state_status(*state),
         News::KeyMoved { .. } => status(Tone::Warn, "Moved"),
         News::MailGivenUp { .. } => status(Tone::Fail, "Given up"),
+        News::Intrusion { .. } => status(Tone::Warn, "Intrusion"),
         News::WebhookOff { .. } => status(Tone::Warn, "Switched off"),
     }
 }

@@ -3,6 +3,7 @@
 use corpus_api::firewall::GuestFirewall;
 use corpus_app::FormState;
 use corpus_app::pages::guest_firewall::firewall_view;
+use corpus_app::pages::intrusion::intrusion_view;
 use corpus_app::pages::networks::networks_view;
 
 use crate::{firewall_pages, html, samples};
@@ -61,4 +62,32 @@ fn a_network_that_rules_name_is_not_removed() {
     let page = html(|| networks_view(&firewall_pages::named(false), &FormState::default()));
     assert!(page.contains("Change office") && page.contains("aria-label=\"Remove scanners\""), "{page}");
     assert!(!page.contains("aria-label=\"Remove office\""));
+}
+
+#[test]
+fn a_guests_own_numbers_are_shown_and_no_address() {
+    let page = page(&firewall_pages::guest(false), &FormState::default());
+    assert!(page.contains("Refused SSH logins") && page.contains("3762") && !page.contains("198.51.100.77"), "{page}");
+}
+
+#[test]
+fn who_is_kept_out_can_be_let_in_again() {
+    let shown = |is_empty| {
+        let (blocked, ended) = (firewall_pages::blocked(is_empty, false), firewall_pages::blocked(is_empty, true));
+        html(|| intrusion_view(&firewall_pages::found(is_empty), (&blocked, &ended.items), &FormState::default()))
+    };
+    let page = shown(false);
+    for text in [
+        "aria-label=\"Lift 198.51.100.77\"",
+        "20 refused SSH logins at 3 guests within 10 minutes",
+        "2001:db8:9:1::/64",
+        "by ops.lead",
+        "lifted by ops.lead",
+        "An address with 20 refused SSH logins within 10 minutes is kept out of all nodes for 60 minutes.",
+        "action=\"/blocked-addresses\"",
+    ] {
+        assert!(page.contains(text), "{text} is not in {page}");
+    }
+    let page = shown(true);
+    assert!(page.contains("Nobody is kept out") && page.contains("Nobody was refused"), "{page}");
 }

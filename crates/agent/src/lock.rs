@@ -59,7 +59,7 @@ pub fn wanted(request: &Request) -> Vec<Wanted> {
         | Request::ApplyNode { .. }
         | Request::RefreshNode { .. }
         | Request::PutCertificates { .. } => vec![alone("node".into())],
-        Request::CheckNode { .. } | Request::ReadFirewall => vec![shared("node".into())],
+        Request::CheckNode { .. } | Request::ReadFirewall | Request::ReadSigns { .. } => vec![shared("node".into())],
         Request::CheckGuests { .. } => vec![shared("guests".into())],
         Request::RemoveNode => vec![alone("guests".into()), alone("node".into())],
         Request::EnsureImage { name, .. } => vec![shared("guests".into()), alone(format!("image-{name}"))],

@@ -34,6 +34,8 @@ mod names;
 mod network;
 #[path = "lab/rotation.rs"]
 mod rotation;
+#[path = "lab/signs.rs"]
+mod signs;
 #[path = "lab/size.rs"]
 mod size;
 #[path = "lab/suite.rs"]
@@ -59,6 +61,8 @@ fn guests_are_themselves_and_go_where_they_may() {
     two.nobody_else();
     two.goes_where_it_may(&mut line, &other);
     two.lets_in(&mut line);
+    two.sees_who_knocks(&mut line, &other);
+    two.keeps_out_who_knocked(&mut line, &other);
     two.resolves(&mut line, &other);
     names::comes_back(&world);
     two.serves_certificates(&mut line, &other);

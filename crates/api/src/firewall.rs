@@ -11,6 +11,7 @@ use corpus_domain::{
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::intrusion::GuestSigns;
 use crate::jobs::JobAccepted;
 use crate::operation::{Meta, Operation, Read, Reply, Role, Scope, Write, delete, get, post};
 use crate::words::{Label, Port};
@@ -243,6 +244,8 @@ pub struct GuestFirewall {
     pub drops: Vec<FirewallDrop>,
     /// When its node told that.
     pub read_at: Option<DateTime<Utc>>,
+    /// What was counted at its node's edge: who was refused, and what was dropped.
+    pub signs: GuestSigns,
     /// Who can be let in by name.
     pub sources: Vec<RuleSource>,
     /// Whether who asks may change the rules of the guest.

@@ -16,6 +16,7 @@ pub mod first_steps;
 pub mod guests;
 pub mod hooks;
 pub mod input;
+pub mod intrusion;
 pub mod jobs;
 pub mod keys;
 mod list;

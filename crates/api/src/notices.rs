@@ -6,7 +6,7 @@
 use chrono::{DateTime, Utc};
 use corpus_domain::{
     DeploymentId, DeploymentState, Environment, GuestName, JobId, JobKind, JobState, KeyClaimId, NoticeId, ProjectName,
-    RequestId, RequestState, Trigger, WebhookId, shown_actor,
+    RequestId, RequestState, SourceAddress, Trigger, WebhookId, shown_actor,
 };
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -169,6 +169,17 @@ pub enum News {
         /// Why the last of them was not taken.
         reason: String,
     },
+    /// Addresses failed too often, or nodes counted more than is usual, for operators.
+    Intrusion {
+        /// Addresses that failed too often in this hour, as far as they were told.
+        addresses: Vec<SourceAddress>,
+        /// For how many minutes they are blocked; 0: they are not.
+        block_minutes: u32,
+        /// Nodes whose firewall dropped more packets than is usual.
+        dropping: u32,
+        /// Nodes with more failed TLS handshakes than is usual.
+        failing_tls: u32,
+    },
     /// A webhook failed for days and was switched off.
     WebhookOff {
         /// The project.
@@ -202,6 +213,7 @@ impl News {
             Self::KeyMoved { .. } => "An SSH key of yours is another account's now".to_owned(),
             Self::MailGivenUp { letters: 1, .. } => "A letter could not be sent".to_owned(),
             Self::MailGivenUp { letters, .. } => format!("{letters} letters could not be sent"),
+            Self::Intrusion { addresses, block_minutes, .. } => intrusion_title(addresses, *block_minutes),
             Self::WebhookOff { project, name, .. } => format!("Webhook {name} of {project} was switched off"),
         }
     }
@@ -224,6 +236,7 @@ impl News {
             Self::Deployment { fault, .. } => fault.clone(),
             Self::KeyClaim { fingerprint, .. } | Self::KeyMoved { fingerprint } => Some(fingerprint.clone()),
             Self::MailGivenUp { reason, .. } => Some(reason.clone()),
+            Self::Intrusion { dropping, failing_tls, .. } => intrusion_detail(*dropping, *failing_tls),
             Self::WebhookOff { reason, .. } => Some(format!(
                 "It failed for three days{}",
                 reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default()
@@ -243,9 +256,31 @@ impl News {
             Self::Request { request, .. } => format!("/requests/{request}"),
             Self::KeyMoved { .. } => "/keys".to_owned(),
             Self::MailGivenUp { .. } => "/mail".to_owned(),
+            Self::Intrusion { .. } => "/intrusion".to_owned(),
             Self::WebhookOff { project, webhook, .. } => format!("/projects/{project}/webhooks/{webhook}"),
         }
     }
+}
+
+/// Who failed too often, and what was done about it.
+fn intrusion_title(addresses: &[SourceAddress], block_minutes: u32) -> String {
+    let blocked = if block_minutes > 0 { ": blocked for a while" } else { "" };
+    match addresses {
+        [] => "Nodes count more signs of intrusion than is usual".to_owned(),
+        [one] => format!("{one} failed to log in too often{blocked}"),
+        [first, rest @ ..] => format!("{first} and {} more failed to log in too often{blocked}", rest.len()),
+    }
+}
+
+/// What else was counted.
+fn intrusion_detail(dropping: u32, failing_tls: u32) -> Option<String> {
+    let nodes = |count: u32, what: &str| {
+        let nodes = if count == 1 { "node" } else { "nodes" };
+        (count > 0).then(|| format!("{what} at {count} {nodes}"))
+    };
+    let said = [nodes(dropping, "many dropped packets"), nodes(failing_tls, "many failed TLS handshakes")];
+    let said: Vec<String> = said.into_iter().flatten().collect();
+    (!said.is_empty()).then(|| said.join(", "))
 }
 
 /// What became of a request, in a sentence.

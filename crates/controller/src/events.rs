@@ -10,7 +10,7 @@
 pub mod lasting;
 mod webhooks;
 
-use chrono::Utc;
+use chrono::{DateTime, Utc};
 use corpus_api::notices::{News, NoticeOf};
 use corpus_domain::{
     DeploymentId, DeploymentState, Environment, JobId, JobKind, JobState, KeyClaimId, ProjectId, RequestId,
@@ -331,6 +331,13 @@ pub async fn mail_given_up(tx: &mut PgConnection, letters: i64, reason: &str) ->
     let to = notices::operators(tx).await?;
     let news = News::MailGivenUp { letters, reason: short(reason) };
     let event = format!("mail:{}", Utc::now().format("%Y-%m-%dT%H"));
+    notices::tell(tx, &to, &Telling { event, news, seen_by: SeenBy::Ops }).await
+}
+
+/// Addresses failed too often, or nodes counted more than is usual: operators are told once an hour.
+pub async fn intrusion(tx: &mut PgConnection, at: DateTime<Utc>, news: News) -> sqlx::Result<()> {
+    let to = notices::operators(tx).await?;
+    let event = format!("intrusion:{}", at.format("%Y-%m-%dT%H"));
     notices::tell(tx, &to, &Telling { event, news, seen_by: SeenBy::Ops }).await
 }
 

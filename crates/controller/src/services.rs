@@ -17,6 +17,7 @@ use crate::acme::SignedIn;
 use crate::certificates::CertificateSettings;
 use crate::dns::world::World;
 use crate::dns::{Provider, Providers};
+use crate::intrusion::IntrusionSettings;
 use crate::jobs::StepError;
 use crate::looked_at::LookedAt;
 use crate::nodes::{ControlKey, Pool};
@@ -60,6 +61,8 @@ pub struct Settings {
     pub certificates: CertificateSettings,
     /// How much of visitors' addresses who follows their requests is told.
     pub access_addresses: AddressDetail,
+    /// How many signs of intrusion are too many, and what is done then.
+    pub intrusion: IntrusionSettings,
 }
 
 /// What steps of jobs and operations share.

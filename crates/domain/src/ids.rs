@@ -97,4 +97,6 @@ id_type!(
     FirewallRuleId,
     /// The id of a named network.
     NamedNetworkId,
+    /// The id of a block of an address.
+    BlockId,
 );

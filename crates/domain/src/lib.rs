@@ -19,6 +19,7 @@ mod guest;
 mod hook;
 mod id_range;
 mod ids;
+mod intrusion;
 mod job;
 mod limits;
 mod mail;
@@ -33,6 +34,7 @@ mod role;
 mod room;
 mod schema;
 mod size;
+mod source_address;
 mod test_report;
 mod text;
 mod traffic;
@@ -53,10 +55,11 @@ pub use guest::{Backing, Driver, GuestState, Mode, NameState, Reason, Safeguard}
 pub use hook::{HookFailure, HookHost, HookName, HookSide, HookStage, HookState, HookUndo};
 pub use id_range::IdRange;
 pub use ids::{
-    AuditId, CertificateId, DeploymentId, DnsNameId, FirewallRuleId, GuestId, JobId, KeyClaimId, NameClaimId,
+    AuditId, BlockId, CertificateId, DeploymentId, DnsNameId, FirewallRuleId, GuestId, JobId, KeyClaimId, NameClaimId,
     NamedNetworkId, NodeId, NoticeId, ProjectId, RequestId, RequestRuleId, SshKeyId, TokenId, UndoId, UserId, ViewId,
     WebhookDeliveryId, WebhookId, ZoneId,
 };
+pub use intrusion::IntrusionKind;
 pub use job::{JobKind, JobState, StepState};
 pub use limits::{AMOUNT, ChosenLimits, CpuLimit, IoWeight, Limits, MemoryLimit, ProcessLimit};
 pub use mail::{MailDelivery, MailKind, MailPreference};
@@ -73,6 +76,7 @@ pub use request::{RequestOf, RequestState, Verdict};
 pub use role::{Grant, ProjectCreators, ProjectRole};
 pub use room::{Factor, Overcommit, Room, processors};
 pub use size::SizeProfile;
+pub use source_address::SourceAddress;
 pub use test_report::{TestReportName, TestResult};
 pub use text::Invalid;
 pub use traffic::TrafficSpan;

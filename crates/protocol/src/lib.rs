@@ -17,6 +17,7 @@ mod links;
 mod node;
 mod project;
 mod request;
+mod signs;
 mod sites;
 mod traffic;
 
@@ -38,6 +39,7 @@ pub use project::{
     Moment, PhaseReport, ProjectPlan, Proof, RecipeReport, Report, Role, SaltBundle, SaltState, Source, Turn,
 };
 pub use request::{Answer, ErrorKind, Event, FromAgent, JobRef, Reply, Request, RequestError, Stream, ToAgent};
+pub use signs::{GuestDrops, MAX_BLOCKED, MAX_SSH_SIGNS, SignsReading, SshSign};
 pub use sites::{AskedSite, Site};
 pub use traffic::{
     ACCESS_CAUSE, ACCESS_METHOD, ACCESS_PATH, AccessLine, AddressDetail, FOLLOW_LIMIT_S, FOLLOWED_NAMES,

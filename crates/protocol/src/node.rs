@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 
 use corpus_domain::{
     BalancePolicy, CheckPath, DnsName, EgressRule, FirewallRuleId, GuestName, GuestNetwork, Ipv4Network, MacAddress,
-    NodeId, PoolId, PortRange, SshPort, Stickiness, Transport,
+    NodeId, PoolId, PortRange, SourceAddress, SshPort, Stickiness, Transport,
 };
 use serde::{Deserialize, Serialize};
 
@@ -32,6 +32,9 @@ pub struct NodePlan {
     /// What is kept from guests, whatever else lets it through.
     #[serde(default)]
     pub blocks: Vec<Block>,
+    /// The addresses that are kept from the node and all its guests for a while, [`crate::MAX_BLOCKED`] at most.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub blocked: Vec<SourceAddress>,
     /// Who may send what on which port of the bridge.
     #[serde(default)]
     pub ports: Vec<GuestPort>,

@@ -13,6 +13,7 @@ use crate::guest::{AuthorizedKeys, GuestPlan, GuestSetup};
 use crate::hook::HookOrder;
 use crate::node::{FirewallReading, ImageSource, NodePlan};
 use crate::project::{ArchiveEntry, ConfigurationEntry, DeployOrder, Entry, Live, Millis, ProjectPlan, Report, Turn};
+use crate::signs::SignsReading;
 use crate::sites::{AskedSite, Site};
 use crate::traffic::{AccessLine, AddressDetail, RoutedName, TrafficReading};
 
@@ -210,6 +211,12 @@ pub enum Request {
         /// [`FOLLOW_LIMIT_S`]: crate::FOLLOW_LIMIT_S
         limit_s: u32,
     },
+    /// Tell the signs of intrusion that the node's own edge has seen. Answer: [`Answer::Signs`].
+    ReadSigns {
+        /// What [`SignsReading::until`] was last: sessions that ended later are counted. None: those of the last ten
+        /// minutes.
+        after: Option<i64>,
+    },
     /// No request is under way at this guest any more as a member of a pool, or so many seconds have passed: then the log
     /// says how many are. It is given none, as the plan in force says; whatever else changes is not waited for.
     AwaitIdle {
@@ -400,6 +407,8 @@ pub enum Answer {
     Firewall(Box<FirewallReading>),
     /// What the proxy has counted.
     Traffic(Box<TrafficReading>),
+    /// What the edge of the node has seen.
+    Signs(Box<SignsReading>),
     /// How a deployment ended.
     Report(Box<Report>),
     /// A project on a guest.

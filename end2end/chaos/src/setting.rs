@@ -72,6 +72,7 @@ impl Setting {
             audit_days: None,
             access_addresses: corpus_controller::AddressDetail::default(),
             certificates: self.directory.as_ref().map(DirectoryAddress::settings).transpose()?.unwrap_or_default(),
+            intrusion: corpus_controller::IntrusionSettings::default(),
         };
         let parts = Parts {
             db: options.connect_with(as_server(self.database_url.parse()?)).await?.into(),

@@ -100,6 +100,7 @@ const PAGES: &[(bool, Sees, &str, &str)] = &[
     (false, Ops, "/nodes/…/unlink", "/nodes/{node}/unlink"),
     (false, Ops, "/nodes/…/firewall", "/nodes/{node}/firewall"),
     (false, Ops, "/networks", "/networks"),
+    (false, Ops, "/intrusion", "/intrusion"),
     (true, Everyone, "/nodes, half-way", "/nodes?cursor={middle of nodes}"),
     (true, Everyone, "/nodes?q", "/nodes?q=10.1"),
     (true, Everyone, "/nodes?sort=free_slots", "/nodes?sort=free_slots"),

@@ -124,6 +124,7 @@ impl Fleet {
             audit_days: None,
             certificates: corpus_controller::CertificateSettings::default(),
             access_addresses: corpus_controller::AddressDetail::default(),
+            intrusion: corpus_controller::IntrusionSettings::default(),
         };
         let seal = SealKeys::load_or_create(&files.path().join("seal.key"))?;
         let dns = config.dns.map(|dns| Providers::one(dns, config.authority, None)).unwrap_or_default();

@@ -174,6 +174,7 @@ impl Host {
             Request::ReadTraffic { after_ms } => Ok(Answer::Traffic(Box::new(self.traffic(*after_ms, Utc::now())))),
             // Who follows is told by `agent` as long as it waits.
             Request::FollowAccess { .. } => Ok(done(false)),
+            Request::ReadSigns { .. } => Ok(Answer::Signs(Box::default())),
             Request::RunHook { .. } => Ok(done(true)),
             Request::AwaitIdle { .. } => Ok(done(false)),
             Request::RemoveNode => self.remove(),

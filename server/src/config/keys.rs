@@ -107,6 +107,12 @@ pub const KEYS: &[Key] = &[
     key("guests.network", Kind::Text, "the gateway's address and a prefix of 8 to 28, such as 10.5.0.1/16"),
     key("guests.bridge", Kind::Text, "an interface name: letters, digits and hyphens, 15 characters at most"),
     key("network.egress", Kind::List, "destinations such as [\"10.1.2.3:5432\", \"10.1.2.3:53/udp\", \"10.4.0.0/24\"]"),
+    key("intrusion.failures", Kind::Number, "a whole number, 0 to 10000"),
+    key("intrusion.window_minutes", Kind::Number, "a whole number of minutes, 1 to 120"),
+    key("intrusion.block_minutes", Kind::Number, "a whole number of minutes, 0 to 43200"),
+    key("intrusion.never_block", Kind::List, "networks such as [\"192.0.2.0/24\", \"2001:db8::/32\"]"),
+    key("intrusion.dropped_packets", Kind::Number, "a whole number of packets in an hour, 0 to 1000000000"),
+    key("intrusion.tls_errors", Kind::Number, "a whole number of connections in an hour, 0 to 1000000000"),
     key("webhooks.allowed", Kind::List, "networks such as [\"10.0.0.0/8\", \"192.0.2.7/32\", \"fd00::/8\"]"),
 ];
 

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use corpus_controller::mail::Relay;
-use corpus_controller::{AddressDetail, CertificateSettings, Rules};
+use corpus_controller::{AddressDetail, CertificateSettings, IntrusionSettings, Rules};
 use corpus_domain::{
     DnsName, EgressRule, GuestNetwork, HostName, ProjectCreators, ProjectName, ProjectRole, ProviderName,
 };
@@ -60,6 +60,8 @@ pub struct Settings {
     pub certificates: CertificateSettings,
     /// How much of visitors' addresses who follows their requests is told.
     pub access_addresses: AddressDetail,
+    /// How many signs of intrusion are too many, and what is done then.
+    pub intrusion: IntrusionSettings,
     /// After how many days a request to the operators lapses; `None`: after 14.
     pub request_days: Option<u16>,
     /// The form of the log.
@@ -391,6 +393,7 @@ fn read_all(r: &mut Reader) -> Option<Settings> {
         audit_days: r.checked("audit.keep_days", |text| text.parse().ok().filter(|days| (30..=36_500).contains(days))),
         certificates: sections::certificates(r),
         access_addresses: r.checked("access_log.addresses", address_detail).unwrap_or_default(),
+        intrusion: sections::intrusion(r),
         request_days: r
             .checked("requests.lapse_days", |text| text.parse().ok().filter(|days| (1..=365).contains(days))),
         log: sections::log(r),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use corpus_acme::{DirectorySettings, ExternalAccount, ProofKind};
 use corpus_controller::mail::Relay;
-use corpus_controller::{AcmeSettings, CertificateSettings, Issuer};
+use corpus_controller::{AcmeSettings, CertificateSettings, IntrusionSettings, Issuer};
 use corpus_domain::ProviderName;
 use secrecy::ExposeSecret;
 use tracing_subscriber::EnvFilter;
@@ -98,6 +98,21 @@ fn updates(r: &mut Reader) -> Option<DnsKind> {
         r.required("dns.zones", None::<()>);
     }
     Some(DnsKind::Rfc2136 { key_name: key_name?, key: key?, zones })
+}
+
+pub fn intrusion(r: &mut Reader) -> IntrusionSettings {
+    let usual = IntrusionSettings::default();
+    let mut number = |name: &'static str, least: u64, most: u64| {
+        r.checked(name, |text| text.parse().ok().filter(|number| (least..=most).contains(number)))
+    };
+    let small = |number: Option<u64>, usual: u32| number.and_then(|number| number.try_into().ok()).unwrap_or(usual);
+    let failures = small(number("intrusion.failures", 0, 10_000), usual.failures);
+    let window_minutes = small(number("intrusion.window_minutes", 1, 120), usual.window_minutes);
+    let block_minutes = small(number("intrusion.block_minutes", 0, 43_200), usual.block_minutes);
+    let dropped_packets = number("intrusion.dropped_packets", 0, 1_000_000_000).unwrap_or(usual.dropped_packets);
+    let tls_errors = number("intrusion.tls_errors", 0, 1_000_000_000).unwrap_or(usual.tls_errors);
+    let never_block = r.list("intrusion.never_block");
+    IntrusionSettings { failures, window_minutes, block_minutes, never_block, dropped_packets, tls_errors }
 }
 
 pub fn certificates(r: &mut Reader) -> CertificateSettings {

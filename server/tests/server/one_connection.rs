@@ -328,6 +328,7 @@ async fn paths(world: &World, (node, guest, other): (&str, &str, &str), made: Ma
         format!("/nodes/{node}/unlink"),
         format!("/nodes/{node}/firewall"),
         "/networks".into(),
+        "/intrusion".into(),
         "/guests".into(),
         "/guests/new".into(),
         "/guests/choice".into(),
@@ -466,6 +467,10 @@ async fn firewalls(world: &World, browser: &mut Browser, node: &str, guest: &str
     let other = [("networks", "198.51.100.0/25"), ("version", version.as_str())];
     browser.form("/networks/{network}", &format!("/networks/{network}"), &other).await;
     browser.form("/networks/{network}/delete", &format!("/networks/{network}/delete"), &[]).await;
+    let scanner = [("address", "203.0.113.200"), ("minutes", "60"), ("reason", "it scans")];
+    browser.form("/blocked-addresses", "/blocked-addresses", &scanner).await;
+    let block = world.one("select id::text from blocked_addresses").await;
+    browser.form("/blocked-addresses/{block}/delete", &format!("/blocked-addresses/{block}/delete"), &[]).await;
     world.run("update firewall_rules set state = 'in_force'").await;
     let port = world.one("select id::text from firewall_rules where action = 'publish'").await;
     browser.form("/published-ports/{rule}/delete", &format!("/published-ports/{port}/delete"), &[]).await;

@@ -33,6 +33,7 @@ const PAGES: [&str; 34] = [
     "/guests/{id}",
     "/guests/{id}/destroy",
     "/networks",
+    "/intrusion",
     "/projects",
     "/projects/new",
     "/projects/{project}",
@@ -123,6 +124,9 @@ fn form(of: &Tenant) -> Vec<(&'static str, String)> {
         ("port", "80".to_owned()),
         ("node_port", "30100".to_owned()),
         ("networks", "198.51.100.0/24".to_owned()),
+        ("address", "203.0.113.7".to_owned()),
+        ("minutes", "60".to_owned()),
+        ("reason", "why".to_owned()),
         ("policy", "round_robin".to_owned()),
         ("stickiness", "none".to_owned()),
         ("commit", "1".repeat(40)),
@@ -143,7 +147,7 @@ async fn answer(response: reqwest::Response, of: &Tenant) -> (u16, String) {
 
 /// What is said of nodes, zones and rules as a whole, the same for everybody who is no operator.
 fn is_of_ops(path: &str) -> bool {
-    ["/nodes", "/dns", "/request-rules", "/networks"].iter().any(|begin| path.starts_with(begin))
+    ["/nodes", "/dns", "/request-rules", "/networks", "/intrusion", "/blocked-addresses"].iter().any(|begin| path.starts_with(begin))
 }
 
 #[sqlx::test(migrations = "../migrations")]

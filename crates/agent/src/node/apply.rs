@@ -9,7 +9,7 @@ use super::check::{learns_unseen, map_difference, network, port_differences};
 use super::live::{self, inactive_units};
 use super::plan::require_sound;
 use super::{
-    Part, Rendered, applied_path, balance, certificate, certificates, mark, render, seen_rules, unit_path, units,
+    Part, Rendered, applied_path, balance, blocked, certificate, certificates, mark, render, seen_rules, unit_path, units,
 };
 use super::{counts, firewalld, own_line, ports, resolver, traffic};
 use crate::drivers;
@@ -34,6 +34,7 @@ const READ_BY_OTHERS: [&str; 11] = [
     "lent.map",
     "servers.state",
     "ports.nft",
+    "blocked.nft",
 ];
 
 /// A file that is not as planned, and what it was.
@@ -48,6 +49,7 @@ pub fn apply(task: &Task<'_>, plan: &NodePlan) -> Result<bool, Failure> {
     let applied = applied(task.host)?;
     require_successor(task.host, applied.as_ref(), plan)?;
     own_line::require(task.host, applied.as_ref(), plan)?;
+    blocked::tell_left_out(task, plan);
     ensure_certificate(task)?;
     drivers::ensure_tools(task.host)?;
     let changes = changes(task.host, plan)?;
@@ -188,7 +190,8 @@ fn rules_are_there(task: &Task<'_>, plan: &NodePlan, changes: &[Change]) -> Resu
     let seen = files::read(&seen_rules(&task.host.configuration()))?;
     let Ok(filter) = live::filter(task) else { return Ok(false) };
     let ports = changes_part(Part::Ports) || port_differences(task.host, plan, &filter).is_empty();
-    Ok(ports && seen.is_some_and(|seen| filter.rules == seen))
+    let blocked = changes_part(Part::Blocked) || blocked::difference(task.host, plan, &filter.blocked).is_none();
+    Ok(ports && blocked && seen.is_some_and(|seen| filter.rules == seen))
 }
 
 /// Asks haproxy and nft what they think of the changed files, beside the old ones.
@@ -258,6 +261,7 @@ fn swap(
             Part::Traffic,
             Part::Firewall,
             Part::Ports,
+            Part::Blocked,
             Part::Proxy,
             Part::Maps,
             Part::Members,
@@ -302,8 +306,8 @@ fn bring_into_force(
         counts::keep(task, plan)?;
         Argv::new("nft").arg("-f").arg(folder.join("firewall.nft")).run(task)?;
         files::write(&seen_rules(&folder), &live::filter(task)?.rules, 0o600)?;
-    } else if parts.contains(&Part::Ports) {
-        ports::load(task)?;
+    } else {
+        load_sets(task, parts)?;
     }
     if parts.contains(&Part::Firewalld) {
         firewalld::reload(task)?;
@@ -334,6 +338,14 @@ fn bring_into_force(
     change_certificates(task, changes)?;
     replace_maps(task, parts, changes)?;
     if parts.contains(&Part::Members) { balance::set(task, plan) } else { Ok(()) }
+}
+
+/// Without the rules around them, and what those have counted.
+fn load_sets(task: &Task<'_>, parts: &HashSet<Part>) -> Result<(), Failure> {
+    if parts.contains(&Part::Ports) {
+        ports::load(task)?;
+    }
+    if parts.contains(&Part::Blocked) { blocked::load(task) } else { Ok(()) }
 }
 
 /// In the running process; when it does not take one of them, it begins anew with what is on disk, as far as that is good.

@@ -8,7 +8,7 @@ use corpus_protocol::{Difference, NodePlan};
 
 use super::live::{self, Filter, inactive_units};
 use super::plan::require_sound;
-use super::{Part, Rendered, balance, certificates, identity, ports, render, resolver, seen_rules};
+use super::{Part, Rendered, balance, blocked, certificates, identity, ports, render, resolver, seen_rules};
 use crate::facts::addresses;
 use crate::failure::Failure;
 use crate::files;
@@ -91,6 +91,7 @@ fn rules(task: &Task<'_>, plan: &NodePlan) -> Result<Vec<Difference>, Failure> {
         let changed = seen.is_some_and(|seen| seen != now.rules);
         texts.extend(changed.then(|| "the firewall's rules in the kernel were changed by someone else".to_owned()));
         texts.extend(port_differences(task.host, plan, &now));
+        texts.extend(blocked::difference(task.host, plan, &now.blocked));
     }
     Ok(texts.into_iter().map(|text| found(DriftKind::Rule, text)).collect())
 }

@@ -10,13 +10,13 @@ use std::net::Ipv4Addr;
 use corpus_domain::{FirewallRuleId, Transport};
 use corpus_protocol::{Dropped, FirewallReading, NodePlan, RuleCount};
 
+use super::FAMILIES;
 use super::rules::{KEPT_S, counted, counter};
 use crate::failure::Failure;
 use crate::files;
 use crate::runner::Argv;
 use crate::task::Task;
 
-const FAMILIES: [&str; 2] = ["inet", "bridge"];
 /// Drops that are told of each guest.
 const TOLD: usize = 20;
 
@@ -60,7 +60,7 @@ pub fn keep(task: &Task<'_>, plan: &NodePlan) -> Result<(), Failure> {
 }
 
 /// What nft lists; empty where there is nothing of the kind.
-fn listed(task: &Task<'_>, what: &[&str]) -> Result<String, Failure> {
+pub fn listed(task: &Task<'_>, what: &[&str]) -> Result<String, Failure> {
     let (status, output) = Argv::new("nft").arg("list").args(what).quiet().end(task)?;
     Ok(if status.success() { output.stdout } else { String::new() })
 }
@@ -80,7 +80,8 @@ fn counts_of(listing: &str) -> Vec<(FirewallRuleId, Count)> {
     found
 }
 
-fn count(text: &str) -> Option<Count> {
+/// What stands after `packets` and `bytes`.
+pub fn count(text: &str) -> Option<Count> {
     let words: Vec<&str> = text.split_whitespace().collect();
     Some((after(&words, "packets")?.parse().ok()?, after(&words, "bytes")?.parse().ok()?))
 }
@@ -91,9 +92,14 @@ fn after<'a>(words: &[&'a str], word: &str) -> Option<&'a str> {
 
 /// The elements of the set: `TO . FROM . tcp . PORT counter packets N bytes N expires 9m59s`.
 fn drops_of(listing: &str) -> Vec<Dropped> {
+    elements(listing).filter_map(dropped).collect()
+}
+
+/// The elements of a set of which nothing else is listed.
+pub fn elements(listing: &str) -> impl Iterator<Item = &str> {
     let text = listing.split_once("elements = {").map_or("", |(_, rest)| rest);
     let text = text.split_once('}').map_or(text, |(elements, _)| elements);
-    text.split(',').filter_map(dropped).collect()
+    text.split(',')
 }
 
 fn dropped(element: &str) -> Option<Dropped> {

@@ -7,20 +7,22 @@
 //! checks its own site on the way that the world takes. Guests don't reach each other, neither on
 //! the bridge (see `identity`) nor by way of the node, but where a rule says so.
 //!
+//! Who is kept out for a while is dropped before all of this (see `blocked`).
+//!
 //! Only our tables are touched: the host's own rules stay as they are.
 
 use std::path::Path;
 
 use corpus_protocol::NodePlan;
 
-use super::{egress, identity, links, rules};
+use super::{blocked, egress, identity, links, rules};
 
 /// Questions of one guest to the resolver a second, and at once.
 const QUESTIONS: (u32, u32) = (200, 1000);
 /// Connections of one guest to the resolver.
 const RESOLVING: u32 = 16;
 
-/// The text for `nft -f`; what is in the set of ports comes from a file beside it.
+/// The text for `nft -f`; what is in the sets of ports and of blocked addresses comes from files beside it.
 pub fn rules(folder: &Path, plan: &NodePlan) -> String {
     let bridge = &plan.bridge;
     let gateway = plan.network.gateway();
@@ -47,7 +49,7 @@ table inet corpus {{
 		size 65535
 		flags dynamic
 	}}
-{drops}{bounds}	chain untracked {{
+{drops}{blocked}{bounds}	chain untracked {{
 		type filter hook prerouting priority raw; policy accept;
 		iifname \"{bridge}\" ip daddr {gateway} udp dport 53 notrack
 	}}
@@ -101,9 +103,11 @@ table inet corpus {{
 	}}
 }}
 {identity}include \"{folder}/ports.nft\"
+include \"{folder}/blocked.nft\"
 ",
         counters = rules::routed_counters(plan, &far),
         drops = rules::sets(),
+        blocked = blocked::chain(bridge),
         bounds = egress::bounds(bridge),
         near = if near.is_empty() {
             String::new()

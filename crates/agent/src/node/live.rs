@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use super::proxy::SOCKET;
 use super::resolver::UNIT;
-use super::units;
+use super::{FAMILIES, units};
 use crate::failure::{At, Failure};
 use crate::host::Host;
 use crate::runner::Argv;
@@ -41,12 +41,14 @@ pub struct Filter {
     pub rules: String,
     /// The ports of guests, as `identity::element` writes them.
     pub ports: BTreeSet<String>,
+    /// The addresses that are kept out.
+    pub blocked: BTreeSet<String>,
 }
 
 /// What the kernel filters by; empty when there are no tables of ours.
 pub fn filter(task: &Task<'_>) -> Result<Filter, Failure> {
     let mut text = String::new();
-    for family in ["inet", "bridge"] {
+    for family in FAMILIES {
         text.push_str(&table(task, family)?);
     }
     Ok(Filter::read(&text))
@@ -88,7 +90,11 @@ impl Filter {
             let text = elements.unwrap_or(line);
             inside = !text.ends_with('}');
             let found = text.trim_end_matches('}').split(',').map(str::trim).filter(|one| !one.is_empty());
-            filter.ports.extend(found.filter(|_| set == "ports").map(str::to_owned));
+            match set {
+                "ports" => filter.ports.extend(found.map(str::to_owned)),
+                "blocked4" | "blocked6" => filter.blocked.extend(found.map(str::to_owned)),
+                _ => {}
+            }
         }
         filter
     }
@@ -264,9 +270,12 @@ mod tests {
     fn what_is_in_sets_is_no_rule() {
         let listing = "table bridge corpus {\n\tset ports {\n\t\ttype ifname\n\t\telements = { \"a\" . b . c,\n\
                        \t\t\t     \"d\" . e . f }\n\t}\n\tset asking {\n\t\telements = { \"a\" limit rate 25/second }\n\t}\n\
+                       \tset blocked4 {\n\t\telements = { 192.0.2.7, 192.0.2.8 }\n\t}\n\
+                       \tset blocked6 {\n\t\tflags interval\n\t\telements = { 2001:db8:1:2::/64 }\n\t}\n\
                        \tchain x {\n\t\tudp sport { 67, 68 } drop\n\t}\n}\n";
         let filter = Filter::read(listing);
         assert_eq!(filter.ports, ["\"a\" . b . c", "\"d\" . e . f"].map(str::to_owned).into());
+        assert_eq!(filter.blocked, ["192.0.2.7", "192.0.2.8", "2001:db8:1:2::/64"].map(str::to_owned).into());
         assert!(!filter.rules.contains("limit") && filter.rules.contains("udp sport { 67, 68 } drop\n}\n}\n"));
         assert_eq!(Filter::read(""), Filter::default());
     }

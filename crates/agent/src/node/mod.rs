@@ -7,6 +7,7 @@
 
 mod apply;
 mod balance;
+mod blocked;
 mod certificates;
 mod check;
 mod counts;
@@ -26,6 +27,7 @@ mod proxy;
 mod remove;
 mod resolver;
 mod rules;
+mod signs;
 mod sites;
 mod traffic;
 
@@ -37,6 +39,7 @@ pub use self::counts::read as read_firewall;
 pub use self::plan::require_interface_name;
 pub use self::ports::{admit, retract};
 pub use self::remove::remove;
+pub use self::signs::read as read_signs;
 pub use self::sites::{MOST as MOST_SITES, probe as probe_sites};
 
 use std::path::{Path, PathBuf};
@@ -44,6 +47,9 @@ use std::path::{Path, PathBuf};
 use corpus_protocol::NodePlan;
 
 use crate::host::Host;
+
+/// The families of our tables in nftables.
+const FAMILIES: [&str; 2] = ["inet", "bridge"];
 
 /// The units of a node, in the order in which they start.
 const UNITS: [&str; 6] = {
@@ -70,6 +76,8 @@ enum Part {
     Firewall,
     /// Who is let on the bridge, and where the node finds them.
     Ports,
+    /// Which addresses are kept out for a while.
+    Blocked,
     /// What haproxy reads when it starts.
     Proxy,
     /// What haproxy looks names and ports up in.
@@ -111,6 +119,7 @@ fn render(host: &Host, plan: &NodePlan) -> Vec<Rendered> {
         unit("corpus-proxy.service", proxy::unit(&folder, places)),
         file(Part::Ports, "ports.nft", identity::ports(plan)),
         file(Part::Ports, "neighbours", identity::neighbours(plan)),
+        file(Part::Blocked, "blocked.nft", blocked::file(host, plan)),
         file(Part::Firewall, "firewall.nft", firewall::rules(&folder, plan)),
         file(Part::Maps, "hosts.map", proxy::hosts(plan)),
         file(Part::Maps, "wildcards.map", proxy::wildcards(plan)),

@@ -48,6 +48,12 @@ pub fn require(host: &Host, applied: Option<&NodePlan>, plan: &NodePlan) -> Resu
     Ok(())
 }
 
+/// From where our own line comes, if it is one of SSH.
+pub fn client() -> Option<IpAddr> {
+    let connection = std::env::var("SSH_CONNECTION").ok()?;
+    connection.split_whitespace().next()?.parse().ok()
+}
+
 /// From where sshd(8) says that we were started, and at which port of the host.
 fn line(connection: Option<&str>) -> (Option<Ipv4Addr>, Option<u16>) {
     let mut words = connection.unwrap_or_default().split_whitespace();

@@ -251,6 +251,7 @@ pub(super) mod tests {
                 published(6, Transport::Udp, 30_001, b, 53, "192.0.2.0/24"),
             ],
             blocks: vec![block(7, "203.0.113.0/24", None), block(8, "192.0.2.9", Some((Transport::Tcp, "22")))],
+            blocked: ["203.0.113.7", "2001:db8:1:2::7"].map(|one| one.parse().unwrap()).into(),
             ports: vec![port("a.example.org", a), port("b.example.org", b)],
             egress: Egress {
                 denied: vec![Ipv4Addr::new(198, 51, 100, 7), Ipv4Addr::new(192, 0, 2, 9)],

@@ -16,6 +16,8 @@
 //! Each request is told of when it has ended (see `traffic`), by the name that it was routed by; those for no site are not,
 //! and the node's own are not.
 //!
+//! Each session at a port of SSH is noted when it is over, for the signs of intrusion (see `signs`).
+//!
 //! Places are shared: see `places`. A guest is counted by its address, once the name or the port
 //! has told which it is; a source from its first packet, so that connections which ask for nothing
 //! are bounded too. What a guest answers, or does not, costs its own visitors only.
@@ -28,6 +30,7 @@ use corpus_protocol::NodePlan;
 
 use super::links::{self, Identity};
 use super::places::Places;
+use super::signs::{NOTED, RING};
 use super::{pools, traffic};
 use crate::traffic::line;
 
@@ -39,6 +42,11 @@ pub const SOCKET: &str = "/run/corpus-proxy/admin.sock";
 pub const SITES: &str = "/run/corpus-proxy/sites.sock";
 /// What authorities ask for begins so (RFC 8555, 8.3).
 const CHALLENGE: &str = "/.well-known/acme-challenge/";
+
+/// What sessions are noted in: some ten thousand of them.
+const RING_SIZE: u32 = 1 << 20;
+/// How long is waited for the first word of who comes to a port of SSH.
+const FIRST_WORD: &str = "1s";
 
 /// New connections of one source in ten seconds: a handshake of TLS costs the host a fraction of a millisecond.
 const CONNECTIONS: u32 = 5000;
@@ -140,6 +148,7 @@ pub fn configuration(folder: &Path, plan: &NodePlan, host: &Offers) -> String {
         http(folder, places, &http_binds),
         pools::configuration(plan, places, host.identity.as_ref()),
         host.identity.as_ref().map(|identity| links::configuration(folder, identity, places)).unwrap_or_default(),
+        ring(),
         ssh(folder, places, &binds),
     ]
     .concat()
@@ -300,6 +309,11 @@ fn https(folder: &Path) -> String {
     )
 }
 
+/// Where sessions are noted; see `signs`.
+fn ring() -> String {
+    format!("ring {RING}\n    format raw\n    maxlen 256\n    size {RING_SIZE}\n\n")
+}
+
 fn ssh(folder: &Path, places: Places, binds: &str) -> String {
     let Places { ssh, ssh_of_guest: of_guest, ssh_of_source: of_source, .. } = places;
     format!(
@@ -308,12 +322,17 @@ frontend ssh
     mode tcp
     maxconn {ssh}
     timeout client 24h
+    log ring@{RING} format raw daemon info
+    log-format \"{NOTED}\"
 {binds}{sources}    tcp-request connection reject if {{ sc0_conn_cur gt {of_source} }}
+    tcp-request inspect-delay {FIRST_WORD}
     tcp-request content set-var(sess.guest) dst_port,map_int_ip({folder}/ports.map)
     tcp-request content reject unless {{ var(sess.guest) -m found }}
     tcp-request content track-sc1 var(sess.guest) table ssh_guests
     tcp-request content reject if {{ sc1_conn_cur gt {of_guest} }}
     tcp-request content set-dst var(sess.guest)
+    # Clients of SSH speak first, all but a few. Whoever waits for the guest's first word gets it a moment later.
+    tcp-request content set-var(sess.speaks) int(1) if {{ req.payload(0,4) -m bin 5353482d }}
     default_backend ssh_guest
 
 backend ssh_guest

@@ -72,7 +72,7 @@ pub fn routed_counters(plan: &NodePlan, far: &[Part<'_>]) -> String {
     counters(rules.chain(rest))
 }
 
-/// The sets of what was dropped.
+/// The sets of what was dropped: each for a while, and how many of each guest.
 pub fn sets() -> String {
     format!(
         "\tset dropped {{
@@ -87,15 +87,22 @@ pub fn sets() -> String {
 		flags dynamic,timeout
 		timeout {KEPT_S}s
 	}}
+	set losses {{
+		type ipv4_addr
+		size 65535
+		flags dynamic,timeout
+		timeout 1h
+	}}
 "
     )
 }
 
-/// The lines that note a packet and drop it.
+/// The lines that count and note a packet and drop it.
 pub fn refuse() -> String {
     let (rate, burst) = NOTED;
     format!(
-        "\t\t{DROP} @dropped update @dropped {{ {DROP} counter }} drop
+        "\t\tupdate @losses {{ ip daddr counter }}
+		{DROP} @dropped update @dropped {{ {DROP} counter }} drop
 		meta l4proto {{ tcp, udp }} update @noting {{ ip daddr limit rate {rate}/minute burst {burst} packets }} update @dropped {{ {DROP} counter }}
 		drop
 "

@@ -214,6 +214,7 @@ pub fn node(guests: &[&GuestPlan]) -> NodePlan {
         firewall: vec![],
         published: vec![],
         blocks: vec![],
+        blocked: vec![],
         ports: guests
             .iter()
             .map(|guest| GuestPort { guest: name(guest), ip: guest.net.ip, mac: guest.net.mac })

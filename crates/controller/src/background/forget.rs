@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use crate::store::{audit, counts, device_logins, kept_forms, notices, requests, undoes, webhook_deliveries};
+use crate::store::{audit, counts, device_logins, intrusion, kept_forms, notices, requests, undoes, webhook_deliveries};
 use crate::{Controller, Result};
 
 /// As many rows of the audit are removed in one transaction.
@@ -47,6 +47,7 @@ impl Controller {
         webhook_deliveries::forget_old(&mut tx).await?;
         self.lapse_requests(&mut tx).await?;
         requests::forget_old(&mut tx).await?;
+        intrusion::forget_old(&mut tx, self.services.settings.intrusion.window()).await?;
         counts::fold(&mut tx).await?;
         Ok(tx.commit().await?)
     }

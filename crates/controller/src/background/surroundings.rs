@@ -2,7 +2,7 @@
 //!
 //! What Corpus is made of is looked up again and again, by each server, and kept in the database,
 //! so that a node is told the same by all of them. A host that can't be resolved stays where
-//! it was last seen, and the log says so. When something changes, a host, a node or a zone, each
+//! it was last seen, and the log says so. When something changes, a host, a node, a zone or whom they keep out, each
 //! node in service is told at once, and one that was away when it is back. That is no job: it makes
 //! nothing that was not there, and a node that was given back meanwhile takes nothing.
 

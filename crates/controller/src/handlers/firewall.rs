@@ -23,7 +23,7 @@ use sqlx::PgConnection;
 use crate::Controller;
 use crate::sagas::firewall_apply;
 use crate::store::firewall::{self, Of, RuleChange, RuleRow};
-use crate::store::{guests, nodes as node_rows};
+use crate::store::{guests, intrusion, nodes as node_rows};
 
 impl Handle<GetGuestFirewall> for Controller {
     async fn handle(&self, permit: Permit<GetGuestFirewall>) -> Result<GuestFirewall> {
@@ -37,6 +37,7 @@ impl Handle<GetGuestFirewall> for Controller {
             guest: id,
             rules: firewall::of(&mut conn, Of::Guest(id)).await?,
             drops: firewall::drops(&mut conn, id).await?,
+            signs: intrusion::of_guest(&mut conn, id).await?,
             read_at: firewall::read_at(&mut conn, guest.node_id).await?,
             sources: firewall::sources(&mut conn, Some(project), Some(id), environments.as_deref()).await?,
             may_change: who.can::<AllowToGuest>(Some(project)),

@@ -13,6 +13,7 @@ mod firewall;
 mod first_steps;
 mod guests;
 mod hooks;
+mod intrusion;
 mod jobs;
 mod key_claims;
 mod keys;

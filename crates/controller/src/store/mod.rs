@@ -33,6 +33,7 @@ pub mod guests;
 pub mod hook_runs;
 pub mod http_challenges;
 pub mod infrastructure;
+pub mod intrusion;
 pub mod jobs;
 pub mod kept_forms;
 pub mod key_claims;

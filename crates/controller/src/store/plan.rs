@@ -77,7 +77,7 @@ async fn read(
     let pools = balance::pools(conn, node, links.is_some()).await?;
     let served = certificates::of_node(conn, node).await?;
     let challenges = certificates::challenges_of_node(conn, node).await?;
-    let (egress, zones) = surroundings::read(conn, around).await?;
+    let (egress, zones, blocked) = surroundings::read(conn, around).await?;
     // A guest that is being made has its port from whoever starts it, until it has a route.
     let (mut ssh_routes, mut ports) = (Vec::with_capacity(guests.len()), Vec::with_capacity(guests.len()));
     for guest in guests {
@@ -105,6 +105,7 @@ async fn read(
         firewall: rules.rules,
         published: rules.published,
         blocks: rules.blocks,
+        blocked,
         ports,
         egress,
         zones,

@@ -1,13 +1,15 @@
-//! What all nodes are told of what is around them, from the rows.
+//! What all nodes are told of what is around them, and whom they keep out for a while, from the rows.
 
+use corpus_domain::SourceAddress;
 use corpus_protocol::{Egress, ZoneServers};
 use sqlx::PgConnection;
 
+use super::intrusion::blocks;
 use super::{infrastructure, zones};
 use crate::surroundings::Around;
 
 /// What all nodes are told.
-pub type Notice = (Egress, Vec<ZoneServers>);
+pub type Notice = (Egress, Vec<ZoneServers>, Vec<SourceAddress>);
 
 /// Reads what all nodes are told.
 pub async fn read(conn: &mut PgConnection, around: Around<'_>) -> sqlx::Result<Notice> {
@@ -21,5 +23,6 @@ pub async fn read(conn: &mut PgConnection, around: Around<'_>) -> sqlx::Result<N
         let server = around.dns.get(&provider)?.resolver?;
         Some(ZoneServers { zone, servers: vec![server] })
     });
-    Ok((egress, zones.collect()))
+    let zones = zones.collect();
+    Ok((egress, zones, blocks::in_force(conn).await?))
 }

@@ -21,6 +21,7 @@ mod firewall;
 mod first_steps;
 mod git;
 mod history;
+mod intrusion;
 mod lists;
 mod members;
 mod names;

@@ -74,6 +74,7 @@ async fn opened_with(
         audit_days: Some(30),
         certificates,
         access_addresses: crate::AddressDetail::default(),
+        intrusion: crate::IntrusionSettings::default(),
     };
     let seal = SealKeys::load_or_create(&files.path().join("seal.key")).unwrap();
     let dns = dns.map(|dns| Providers::one(dns, ([127, 0, 0, 1], 53).into(), None)).unwrap_or_default();

@@ -122,6 +122,11 @@ pub(crate) fn ipv4_network() -> String {
     format!("^{}$", network())
 }
 
+/// An IP address, or a network of IPv6 of 64 bits.
+pub(crate) fn source_address() -> String {
+    format!("^({}|{}|({GROUP}:){{1,4}}:/64|::/64)$", ipv4(), ipv6())
+}
+
 /// An IPv4 network, and a port of it perhaps.
 pub(crate) fn egress_rule() -> String {
     format!("^{}(:{PORT}(/(tcp|udp))?)?$", network())

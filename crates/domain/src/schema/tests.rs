@@ -36,7 +36,7 @@ macro_rules! each_type {
 
 each_type! {
     texts by text::exact: ActorName, CheckPath, CommitId, EgressRule, GuestName, HookName, HookStage, ImageName, Ipv4Network, MacAddress,
-        NetworkName, NodeName, PoolId, PortRange, PreviewName, ProjectName, ProviderName, Reason, RobotName, RuleSource, TestReportName,
+        NetworkName, NodeName, PoolId, PortRange, PreviewName, ProjectName, ProviderName, Reason, RobotName, RuleSource, SourceAddress, TestReportName,
         UnixUser, UserName, WebhookUrl;
     stricter_texts by text::stricter:
         CertifiedName except ("a.123456789012345678901a", LONG_LAST_LABEL),
@@ -45,11 +45,11 @@ each_type! {
         HostName except ("123456789012345678901a", LONG_LAST_LABEL),
         NodeAddress except ("123456789012345678901a", LONG_LAST_LABEL);
     words by value::words: Backing, BalancePolicy, CertificateSource, CertificateState, DeliveryState, DeploymentState, Door, DriftKind, Driver, Environment, EnvironmentState, ExportFormat,
-        GitService, Grant, GuestRole, GuestState, HookFailure, HookHost, HookSide, HookState, HookUndo, Repository,
+        GitService, Grant, GuestRole, GuestState, HookFailure, HookHost, HookSide, HookState, HookUndo, IntrusionKind, Repository,
         JobKind, JobState, MailDelivery, MailKind, MailPreference, Mode, NameState, NodeState, Origin, Outcome, Phase,
         ProjectCreators, ProjectRole, QuotaOf, Reachability, RequestOf, RequestState, RuleAction, RuleState, Safeguard, SizeProfile, StepState, Stickiness, TestResult, TrafficSpan, Transport, Trigger, Verdict, ViewedList,
         WebhookEvent;
-    ids by value::id: AuditId, CertificateId, DeploymentId, DnsNameId, FirewallRuleId, GuestId, JobId, KeyClaimId, NameClaimId, NamedNetworkId, NodeId, NoticeId, ProjectId,
+    ids by value::id: AuditId, BlockId, CertificateId, DeploymentId, DnsNameId, FirewallRuleId, GuestId, JobId, KeyClaimId, NameClaimId, NamedNetworkId, NodeId, NoticeId, ProjectId,
         RequestId, RequestRuleId, SshKeyId, TokenId, UndoId, UserId, ViewId, WebhookDeliveryId, WebhookId, ZoneId;
     numbers by value::number: Bytes, CpuLimit, CpuQuota, Factor, GuestQuota, IdRange, IoWeight, MemoryLimit, MemoryQuota,
         NameQuota, PortQuota, ProcessLimit, SshPort, StorageQuota;

@@ -2,8 +2,8 @@
 
 use corpus_domain::{Bytes, plain_line};
 use corpus_protocol::{
-    Answer, ConfigurationEntry, Difference, Event, Facts, FromAgent, GuestReading, MAX_CERTIFICATES, MemberReading,
-    Reading, RequestError, Site, Storage,
+    Answer, ConfigurationEntry, Difference, Event, Facts, FromAgent, GuestDrops, GuestReading, MAX_CERTIFICATES,
+    MAX_SSH_SIGNS, MemberReading, Reading, RequestError, SignsReading, Site, SshSign, Storage,
 };
 
 use super::{report, traffic};
@@ -33,6 +33,12 @@ const MOST_SITES: usize = 500;
 /// Rules of a firewall that are counted, and drops that are told of: the agent keeps no more.
 const MOST_COUNTS: usize = 20_000;
 const MOST_DROPS: usize = 4_096;
+/// SSH sessions of one address at one guest between two readings: a table of the proxy holds no more.
+const MOST_SESSIONS: u32 = 100_000;
+/// No counter of packets has come that far.
+const MOST_PACKETS: u64 = 1 << 50;
+/// The end of the year 9999, in seconds since 1970: what a database takes as a time.
+const HUGE_TIME: i64 = 253_402_300_799;
 /// Values of a configuration, and their size in all, in bytes: it is read and kept again and again.
 const MOST_ENTRIES: usize = 2_000;
 const CONFIGURATION: usize = 256 << 10;
@@ -82,6 +88,7 @@ fn of_answer(answer: &mut Answer) {
             reading.drops.truncate(MOST_DROPS);
         }
         Answer::Traffic(reading) => traffic::reading(reading),
+        Answer::Signs(reading) => of_signs(reading),
         Answer::Report(report) => report::whole(report),
         Answer::Project { deployments, archives, configuration, .. } => {
             deployments.truncate(MOST_DEPLOYMENTS);
@@ -95,6 +102,22 @@ fn of_answer(answer: &mut Answer) {
             }
         }
     }
+}
+
+/// What a node counts in a minute is no more than this, and it has no more guests than members of pools.
+fn of_signs(reading: &mut SignsReading) {
+    let SignsReading { until, ssh, dropped, tls_errors } = reading;
+    *until = (*until).clamp(0, HUGE_TIME);
+    ssh.truncate(MAX_SSH_SIGNS);
+    for SshSign { refused, accepted, .. } in ssh {
+        *refused = (*refused).min(MOST_SESSIONS);
+        *accepted = (*accepted).min(MOST_SESSIONS);
+    }
+    dropped.truncate(MOST_MEMBERS);
+    for GuestDrops { packets, .. } in dropped {
+        *packets = (*packets).min(MOST_PACKETS);
+    }
+    *tls_errors = (*tls_errors).min(MOST_PACKETS);
 }
 
 fn of_facts(facts: &mut Facts) {

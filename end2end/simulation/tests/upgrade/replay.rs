@@ -181,6 +181,7 @@ impl World {
                     firewall: Vec::new(),
                     published: Vec::new(),
                     blocks: Vec::new(),
+                    blocked: Vec::new(),
                     ports: Vec::new(),
                     egress: Egress::default(),
                     zones: Vec::new(),

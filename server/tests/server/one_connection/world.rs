@@ -107,6 +107,7 @@ impl World {
             audit_days: None,
             certificates: corpus_controller::CertificateSettings::default(),
             access_addresses: corpus_controller::AddressDetail::default(),
+            intrusion: corpus_controller::IntrusionSettings::default(),
             surroundings: corpus_controller::Surroundings {
                 webhooks: vec!["192.0.2.0/24".parse().unwrap()],
                 ..corpus_controller::Surroundings::default()

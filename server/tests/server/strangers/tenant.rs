@@ -60,6 +60,7 @@ impl Tenant {
             .replace("{preview}", "login")
             .replace("{rule}", &self.key.to_string())
             .replace("{network}", &self.key.to_string())
+            .replace("{block}", &self.key.to_string())
     }
 
     /// A text without what is this project's, and without what differs each time.

@@ -96,6 +96,7 @@ impl World {
             audit_days: None,
             certificates,
             access_addresses: crate::AddressDetail::default(),
+            intrusion: crate::IntrusionSettings::default(),
         };
         let seal = SealKeys::load_or_create(&files.path().join("seal.key")).unwrap();
         let (authority, of_nodes) = (fact("CORPUS_LAB_DNS").parse().unwrap(), fact("CORPUS_LAB_DNS_OF_NODES"));
