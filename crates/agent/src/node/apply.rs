@@ -22,7 +22,7 @@ use crate::task::Task;
 
 const NETWORK: &str = "corpus-network.service";
 /// What a configuration that is checked reads besides; there may be none yet.
-const READ_BY_OTHERS: [&str; 11] = [
+const READ_BY_OTHERS: [&str; 12] = [
     "hosts.map",
     "wildcards.map",
     "ports.map",
