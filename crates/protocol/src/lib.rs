@@ -13,6 +13,7 @@ mod drift;
 mod facts;
 mod guest;
 mod hook;
+mod mail;
 mod node;
 mod project;
 mod request;
@@ -26,6 +27,7 @@ pub use drift::{Difference, GuestCheck};
 pub use facts::{Cpu, DriverFact, Facts, GuestReading, Listener, MemberReading, Reading, SafeguardFact, Storage};
 pub use guest::{Account, AuthorizedKeys, GuestFile, GuestNet, GuestPlan, GuestSetup, SshHostKey, UnixPasswordHash};
 pub use hook::HookOrder;
+pub use mail::{MAX_MAIL_COUNTS, MailCount, MailGuest, MailPlan};
 pub use node::{
     Block, Dropped, Egress, FirewallReading, FirewallRule, GuestPort, HealthCheck, HttpRoute, Https, ImageSource,
     NodePlan, Pool, PoolMember, PublishedPort, RuleCount, SshRoute, ZoneServers,
@@ -38,7 +40,7 @@ pub use request::{Answer, ErrorKind, Event, FromAgent, JobRef, Reply, Request, R
 pub use sites::{AskedSite, Site};
 
 /// The version of these shapes; raised with every change of them.
-pub const VERSION: u32 = 10;
+pub const VERSION: u32 = 11;
 
 /// The longest line that either side accepts, in bytes.
 pub const MAX_LINE: usize = 4 << 20;

@@ -9,6 +9,7 @@ use corpus_domain::{
 use serde::{Deserialize, Serialize};
 
 use crate::certificates::{HttpChallenge, ServedCertificate};
+use crate::mail::MailPlan;
 
 /// Bridge, firewall and proxy of a node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -49,6 +50,9 @@ pub struct NodePlan {
     /// The guests that share names.
     #[serde(default)]
     pub pools: Vec<Pool>,
+    /// How it takes mail from guests; it takes none when this is absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mail: Option<MailPlan>,
 }
 
 /// A guest's port of the bridge: nothing goes through it but what is sent from, or to, this address and MAC.

@@ -11,6 +11,7 @@ use crate::drift::{Difference, GuestCheck};
 use crate::facts::{Facts, Reading};
 use crate::guest::{AuthorizedKeys, GuestPlan, GuestSetup};
 use crate::hook::HookOrder;
+use crate::mail::MailCount;
 use crate::node::{FirewallReading, ImageSource, NodePlan};
 use crate::project::{ArchiveEntry, ConfigurationEntry, DeployOrder, Entry, Live, ProjectPlan, Report, Turn};
 use crate::sites::{AskedSite, Site};
@@ -180,6 +181,8 @@ pub enum Request {
     },
     /// Tell what the firewall has counted, and what it kept from guests last. Answer: [`Answer::Firewall`].
     ReadFirewall,
+    /// Tell what became of the mail of guests in the last day, by the hour. Answer: [`Answer::Mail`].
+    ReadMail,
     /// No request is under way at this guest any more as a member of a pool, or so many seconds have passed: then the log
     /// says how many are. It is given none, as the plan in force says; whatever else changes is not waited for.
     AwaitIdle {
@@ -368,6 +371,11 @@ pub enum Answer {
     },
     /// What the firewall has counted.
     Firewall(Box<FirewallReading>),
+    /// What became of the mail of guests.
+    Mail {
+        /// By guest and hour, [`MAX_MAIL_COUNTS`](crate::MAX_MAIL_COUNTS) at most.
+        counts: Vec<MailCount>,
+    },
     /// How a deployment ended.
     Report(Box<Report>),
     /// A project on a guest.
