@@ -56,6 +56,7 @@ fn serve(request: &Request, of_job: bool, task: &Task<'_>) -> Result<Answer, Fai
         }
         Request::PutCertificates { certificates } => node::put_certificates(task, certificates, of_job).map(done),
         Request::ReadFirewall => Ok(Answer::Firewall(Box::new(node::read_firewall(task)?))),
+        Request::ReadMail => Ok(Answer::Mail { counts: node::read_mail(task.host) }),
         Request::AwaitIdle { guest, limit_s } => node::await_idle(task, guest, *limit_s).map(done),
         Request::EnsureProject { plan } => {
             project::ensure::ensure(&Layout::of(task.host, &plan.project), plan, task).map(done)

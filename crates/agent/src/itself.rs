@@ -1,12 +1,12 @@
 //! What the agent is started for by others than the controller: by LXC, before a guest starts, by the
-//! unit of lxcfs, and by itself. Whatever program the agent is a part of passes its words on to [`serve`].
+//! units of lxcfs and of mail, and by itself. Whatever program the agent is a part of passes its words on to [`serve`].
 
 use std::io;
 
 use crate::drivers;
 use crate::drivers::lxc::{self, views};
 use crate::host::Host;
-use crate::users;
+use crate::{mail, users};
 
 /// Does what the words ask for, if they are any of these.
 pub fn serve(words: &[&str]) -> Option<io::Result<()>> {
@@ -18,6 +18,8 @@ pub fn serve(words: &[&str]) -> Option<io::Result<()>> {
         // The unit of lxcfs, and this for each guest.
         ["views"] => Some(views::serve(None)),
         ["views", name] => Some(views::serve(Some(name))),
+        // The unit of guests' mail.
+        ["mail", address] => Some(mail::serve(address)),
         _ => None,
     }
 }

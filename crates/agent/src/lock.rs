@@ -42,6 +42,7 @@ pub fn wanted(request: &Request) -> Vec<Wanted> {
         | Request::ProbeSites { .. }
         | Request::MissingCertificates { .. }
         | Request::AwaitIdle { .. }
+        | Request::ReadMail
         | Request::Deploy { .. }
         | Request::FollowDeployment { .. }
         | Request::CancelDeployment { .. }

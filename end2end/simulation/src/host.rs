@@ -170,6 +170,7 @@ impl Host {
             }
             // A simulated host runs nothing.
             Request::ReadFirewall => Ok(Answer::Firewall(Box::default())),
+            Request::ReadMail => Ok(Answer::Mail { counts: Vec::new() }),
             Request::RunHook { .. } => Ok(done(true)),
             Request::AwaitIdle { .. } => Ok(done(false)),
             Request::RemoveNode => self.remove(),

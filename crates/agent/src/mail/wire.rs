@@ -1,7 +1,7 @@
 //! A connection of which nothing is waited for without end, and of which no more than a line is kept.
 
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::TcpStream;
+use std::net::{Shutdown, TcpStream};
 use std::time::{Duration, Instant};
 
 /// The longest line of a dialogue, its end included (RFC 5321, 4.5.3.1.6).
@@ -72,6 +72,16 @@ impl Wire {
     pub fn send(&mut self, bytes: &[u8], limit: Duration) -> io::Result<()> {
         self.stream.set_write_timeout(Some(limit))?;
         self.stream.write_all(bytes)
+    }
+
+    /// Says that nothing more comes, and lets what was said arrive: a connection that is closed while there is something
+    /// unread takes back what the other side has not read yet.
+    pub fn close(mut self, limit: Duration) {
+        let end = Instant::now() + limit;
+        let _ = self.stream.shutdown(Shutdown::Write);
+        while self.fill(end).is_ok() {
+            self.unread.clear();
+        }
     }
 
     fn fill(&mut self, end: Instant) -> io::Result<()> {

@@ -9,7 +9,7 @@ use super::check::{learns_unseen, map_difference, network, port_differences};
 use super::live::{self, inactive_units};
 use super::plan::require_sound;
 use super::{Part, Rendered, applied_path, balance, certificate, certificates, mark, render, seen_rules, units};
-use super::{counts, firewalld, own_line, ports, resolver};
+use super::{counts, firewalld, mail, own_line, ports, resolver};
 use crate::drivers;
 use crate::failure::{At, Failure};
 use crate::files;
@@ -42,7 +42,9 @@ struct Change {
 /// Bridge, firewall, proxy and routes are as planned.
 pub fn apply(task: &Task<'_>, plan: &NodePlan) -> Result<bool, Failure> {
     require_sound(plan)?;
-    let applied = applied(task.host)?;
+    let (plan, problem) = mail::as_far_as_can_be(task.host, plan);
+    problem.iter().for_each(|problem| task.note(problem));
+    let (plan, applied) = (plan.as_ref(), applied(task.host)?);
     require_successor(task.host, applied.as_ref(), plan)?;
     own_line::require(task.host, applied.as_ref(), plan)?;
     ensure_certificate(task)?;
@@ -62,10 +64,11 @@ pub fn apply(task: &Task<'_>, plan: &NodePlan) -> Result<bool, Failure> {
     }
     let mended = applied.is_some() && mend_bridge(task, plan, remade)?;
     let forgotten = certificates::forget(task.host, plan, applied.as_ref())?;
+    let mailed = mail::settle(task, plan)?;
     if swapped || mended || applied.as_ref() != Some(plan) {
         remember(task.host, plan)?;
     }
-    Ok(swapped || mended || forgotten)
+    Ok(swapped || mended || forgotten || mailed)
 }
 
 /// The same where a plan is in force; a node that was given back stays so.

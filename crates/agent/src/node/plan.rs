@@ -49,6 +49,7 @@ pub fn require_sound(plan: &NodePlan) -> Result<(), Failure> {
     require_certificates(plan)?;
     require_challenges(plan)?;
     require_sound_pools(plan)?;
+    super::mail::require_sound(plan)?;
     require_sound_rules(plan)
 }
 
@@ -157,7 +158,7 @@ fn require_sound_pools(plan: &NodePlan) -> Result<(), Failure> {
     Ok(())
 }
 
-fn require_guest_address(plan: &NodePlan, ip: Ipv4Addr) -> Result<(), Failure> {
+pub(super) fn require_guest_address(plan: &NodePlan, ip: Ipv4Addr) -> Result<(), Failure> {
     if plan.network.takes(ip) {
         return Ok(());
     }
@@ -240,6 +241,7 @@ pub(super) mod tests {
             certificates: vec![certificate(1, &["www.example.org", "*.b.example.org"])],
             challenges: vec![challenge("x.example.org", "tok_-1", "tok_-1.thumb")],
             pools: vec![],
+            mail: None,
         }
     }
 

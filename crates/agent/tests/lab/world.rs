@@ -223,6 +223,7 @@ pub fn node(guests: &[&GuestPlan]) -> NodePlan {
         certificates: vec![],
         challenges: vec![],
         pools: vec![],
+        mail: None,
     }
 }
 

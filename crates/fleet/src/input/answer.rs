@@ -80,6 +80,7 @@ fn of_answer(answer: &mut Answer) {
             reading.counts.truncate(MOST_COUNTS);
             reading.drops.truncate(MOST_DROPS);
         }
+        Answer::Mail { counts } => counts.truncate(MAX_MAIL_COUNTS),
         Answer::Report(report) => report::whole(report),
         Answer::Project { deployments, archives, configuration, .. } => {
             deployments.truncate(MOST_DEPLOYMENTS);

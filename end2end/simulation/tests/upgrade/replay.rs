@@ -187,6 +187,7 @@ impl World {
                     certificates: Vec::new(),
                     challenges: Vec::new(),
                     pools: Vec::new(),
+                    mail: None,
                 });
             }
         }
