@@ -6,6 +6,7 @@ mod elsewhere;
 mod evidence;
 mod firewalls;
 mod forget;
+mod guest_mail;
 mod mail;
 mod previews;
 mod seen;

@@ -41,6 +41,7 @@ impl Controller {
         tokio::spawn(self.clone().look_at_sites(stop.clone()));
         tokio::spawn(self.clone().look_names_up(stop.clone()));
         tokio::spawn(self.clone().read_firewalls(stop.clone()));
+        tokio::spawn(self.clone().read_mail_of_guests(stop.clone()));
         tokio::spawn(self.clone().follow_surroundings(stop.clone()));
         tokio::spawn(self.clone().look_after_certificates(stop.clone()));
         loop {

@@ -2,8 +2,8 @@
 
 use corpus_domain::{Bytes, plain_line};
 use corpus_protocol::{
-    Answer, ConfigurationEntry, Difference, Event, Facts, FromAgent, GuestReading, MAX_CERTIFICATES, MemberReading,
-    Reading, RequestError, Site, Storage,
+    Answer, ConfigurationEntry, Difference, Event, Facts, FromAgent, GuestReading, MAX_CERTIFICATES, MAX_MAIL_COUNTS,
+    MemberReading, Reading, RequestError, Site, Storage,
 };
 
 use super::report;
