@@ -30,6 +30,8 @@ impl Route {
             Self::GuestFirewall(_) => ("firewall", "let-somebody-in"),
             Self::EnvironmentFirewall(..) => ("firewall", "rules-of-an-environment"),
             Self::NodeFirewall(_) | Self::Networks => ("firewall", "what-operators-decide"),
+            Self::GuestMail(_) => ("mail", "of-one-guest"),
+            Self::EnvironmentMail(..) => ("mail", "switch-it-on"),
             Self::LinkNode => ("operating", "a-host-to-be-linked"),
             Self::Guests | Self::RequestGuest => ("first-steps", "request-a-guest"),
             Self::Guest(_) | Self::DestroyGuest(_) | Self::GuestChoice => ("first-steps", "work-on-the-guest"),
@@ -74,7 +76,7 @@ pub(crate) mod tests {
     use super::*;
 
     /// A path of every page.
-    pub const ROUTES: [&str; 57] = [
+    pub const ROUTES: [&str; 59] = [
         "/",
         "/not-created",
         "/login",
@@ -90,6 +92,7 @@ pub(crate) mod tests {
         "/guests/0199d3c0-0000-7000-8000-000000000001",
         "/guests/0199d3c0-0000-7000-8000-000000000001/destroy",
         "/guests/0199d3c0-0000-7000-8000-000000000001/firewall",
+        "/guests/0199d3c0-0000-7000-8000-000000000001/mail",
         "/projects",
         "/projects/new",
         "/projects/atlas",
@@ -102,6 +105,7 @@ pub(crate) mod tests {
         "/projects/atlas/dev/remove",
         "/projects/atlas/dev/guests/0199d3c0-0000-7000-8000-000000000001/remove",
         "/projects/atlas/dev/firewall",
+        "/projects/atlas/dev/mail",
         "/projects/atlas/dev/drill",
         "/projects/atlas/dev/restore/0199d3c0-0000-7000-8000-000000000001",
         "/requests",

@@ -27,6 +27,7 @@ pub enum Route {
     Guest(GuestId),
     DestroyGuest(GuestId),
     GuestFirewall(GuestId),
+    GuestMail(GuestId),
     Projects,
     NewProject,
     Project(ProjectName),
@@ -39,6 +40,7 @@ pub enum Route {
     RemoveEnvironment(ProjectName, Environment),
     RemoveEnvironmentGuest(ProjectName, Environment, GuestId),
     EnvironmentFirewall(ProjectName, Environment),
+    EnvironmentMail(ProjectName, Environment),
     Drill(ProjectName, Environment),
     Restore(ProjectName, Environment, DeploymentId),
     Requests,
@@ -91,6 +93,7 @@ impl Route {
             ["guests", "choice"] => Self::GuestChoice,
             ["guests", id] => with(id, Self::Guest),
             ["guests", id, "firewall" | "ports"] => with(id, Self::GuestFirewall),
+            ["guests", id, "mail"] => with(id, Self::GuestMail),
             ["firewall-rules" | "published-ports", _, "delete"] => Self::Guests,
             // What is only posted to shows its page when it is visited.
             ["nodes", id, "initialize" | "repair" | "host-key" | "probe" | "overcommit" | "name" | "dns-name"] => {
@@ -184,6 +187,9 @@ impl Route {
             [environment, "firewall"] | ["environments", environment, "firewall"] => {
                 Self::EnvironmentFirewall(name, environment.parse().ok()?)
             }
+            [environment, "mail"] | ["environments", environment, "mail"] => {
+                Self::EnvironmentMail(name, environment.parse().ok()?)
+            }
             [environment, "drill"] | ["environments", environment, "drill"] => {
                 Self::Drill(name, environment.parse().ok()?)
             }
@@ -209,6 +215,7 @@ impl Route {
             Self::Guest(id) => format!("/guests/{id}"),
             Self::DestroyGuest(id) => format!("/guests/{id}/destroy"),
             Self::GuestFirewall(id) => format!("/guests/{id}/firewall"),
+            Self::GuestMail(id) => format!("/guests/{id}/mail"),
             Self::Overview => "/".to_owned(),
             Self::NotCreated => "/not-created".to_owned(),
             Self::Projects => "/projects".to_owned(),
@@ -225,6 +232,7 @@ impl Route {
                 format!("/projects/{name}/{environment}/guests/{guest}/remove")
             }
             Self::EnvironmentFirewall(name, environment) => format!("/projects/{name}/{environment}/firewall"),
+            Self::EnvironmentMail(name, environment) => format!("/projects/{name}/{environment}/mail"),
             Self::Drill(name, environment) => format!("/projects/{name}/{environment}/drill"),
             Self::Restore(name, environment, archive) => format!("/projects/{name}/{environment}/restore/{archive}"),
             Self::Deployments => "/deployments".to_owned(),
@@ -270,7 +278,8 @@ impl Route {
             | Self::RequestGuest
             | Self::Guest(_)
             | Self::DestroyGuest(_)
-            | Self::GuestFirewall(_) => "/guests",
+            | Self::GuestFirewall(_)
+            | Self::GuestMail(_) => "/guests",
             Self::Projects
             | Self::NewProject
             | Self::Project(_)
@@ -283,6 +292,7 @@ impl Route {
             | Self::RemoveEnvironment(..)
             | Self::RemoveEnvironmentGuest(..)
             | Self::EnvironmentFirewall(..)
+            | Self::EnvironmentMail(..)
             | Self::Drill(..)
             | Self::Restore(..) => "/projects",
             Self::Deployments | Self::Deployment(..) => "/deployments",

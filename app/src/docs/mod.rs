@@ -79,6 +79,7 @@ const SHELVES: [(&str, &[Source]); 3] = [
             source!("deploying"),
             source!("ci"),
             source!("firewall"),
+            source!("mail"),
             source!("requests"),
             source!("tests-and-badges"),
             source!("webhooks"),
