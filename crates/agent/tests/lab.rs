@@ -28,6 +28,8 @@ mod firewall;
 mod limits;
 #[path = "lab/line.rs"]
 mod line;
+#[path = "lab/mail.rs"]
+mod mail;
 #[path = "lab/names.rs"]
 mod names;
 #[path = "lab/network.rs"]
@@ -56,6 +58,7 @@ fn guests_are_themselves_and_go_where_they_may() {
     two.goes_where_it_may(&mut line, &other);
     two.lets_in(&mut line);
     two.resolves(&mut line, &other);
+    two.sends_mail(&mut line, &other, suite::drift);
     names::comes_back(&world);
     two.serves_certificates(&mut line, &other);
     let mut line = world.line();

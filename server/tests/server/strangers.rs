@@ -21,7 +21,7 @@ use crate::support::Running;
 use tenant::{NODE, Tenant};
 
 /// What no page of the router's list is: pages that take no form.
-const PAGES: [&str; 33] = [
+const PAGES: [&str; 35] = [
     "/",
     "/nodes",
     "/nodes/link",
@@ -32,6 +32,7 @@ const PAGES: [&str; 33] = [
     "/guests/new",
     "/guests/{id}",
     "/guests/{id}/destroy",
+    "/guests/{id}/mail",
     "/networks",
     "/projects",
     "/projects/new",
@@ -40,6 +41,7 @@ const PAGES: [&str; 33] = [
     "/projects/{project}/robots/{robot}",
     "/projects/{project}/{environment}",
     "/projects/{project}/{environment}/firewall",
+    "/projects/{project}/{environment}/mail",
     "/deployments",
     "/dns",
     "/name-claims/{id}",
