@@ -30,6 +30,7 @@ function configuration(folder, data, [port, gitPort], changes) {
       ...(CORPUS_SALT_BUNDLE && { salt_bundle: CORPUS_SALT_BUNDLE }),
     },
     certificates: {},
+    guest_mail: {},
     git: { listen: `127.0.0.1:${gitPort}` },
     projects: { create: 'ops' },
     log: { format: 'json' },

@@ -19,6 +19,7 @@ mod finding;
 mod firewall;
 mod first_steps;
 mod git;
+mod guest_mail;
 mod history;
 mod lists;
 mod members;
