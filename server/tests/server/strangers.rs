@@ -126,6 +126,7 @@ fn form(of: &Tenant) -> Vec<(&'static str, String)> {
         ("networks", "198.51.100.0/24".to_owned()),
         ("policy", "round_robin".to_owned()),
         ("stickiness", "none".to_owned()),
+        ("mail", "off".to_owned()),
         ("commit", "1".repeat(40)),
         ("most", "1".to_owned()),
         ("domain", "preview.example.net".to_owned()),
