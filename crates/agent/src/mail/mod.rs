@@ -163,6 +163,6 @@ fn take(stream: TcpStream, from: Ipv4Addr, shared: &Arc<Shared>) {
 /// Whoever does not read is not waited for.
 fn turn_away(mut stream: &TcpStream, why: &str) {
     if stream.set_nonblocking(true).is_ok() {
-        let _ = io::Write::write(&mut stream, why.as_bytes());
+        let _ = io::Write::write_all(&mut stream, why.as_bytes());
     }
 }

@@ -167,12 +167,12 @@ fn a_relay_that_is_away_is_not_waited_for_by_each() {
 }
 
 #[test]
-fn a_thousand_connections_are_ten() {
+fn hundreds_of_connections_are_ten() {
     let world = World::new(Manner::Takes);
-    let mut all: Vec<_> = (0..1000).map(|_| world.connect()).collect();
+    let mut all: Vec<_> = (0..300).map(|_| world.connect()).collect();
     let codes: Vec<String> = all.iter_mut().flat_map(|one| one.codes(1)).collect();
     let of = |code: &str| codes.iter().filter(|one| *one == code).count();
-    assert_eq!((of("220"), of("421")), (10, 990));
+    assert_eq!((of("220"), of("421")), (10, 290));
     drop(all);
     let end = Instant::now() + Duration::from_secs(5);
     while !world.connect().answer().starts_with("220") {

@@ -6,9 +6,9 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
-use std::fs;
+use std::fs::{self, Permissions};
 use std::net::Ipv4Addr;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::PathBuf;
 
 use corpus_domain::DriftKind;
@@ -18,7 +18,7 @@ use super::plan::require_guest_address;
 use super::unit_path;
 use crate::drivers::lxc::AGENT;
 use crate::facts::{is_taken_at, processes_of};
-use crate::failure::Failure;
+use crate::failure::{At, Failure};
 use crate::files;
 use crate::host::Host;
 use crate::mail::{COUNTS, POLICY, read_counts};
@@ -70,6 +70,7 @@ pub fn as_far_as_can_be<'a>(host: &Host, plan: &'a NodePlan) -> (Cow<'a, NodePla
 pub fn settle(task: &Task<'_>, plan: &NodePlan) -> Result<bool, Failure> {
     let Some(mail) = &plan.mail else { return stop(task) };
     let mut changed = files::ensure(&policy_path(task.host), &policy(mail), 0o644)?;
+    open_way(task.host)?;
     let renewed = files::ensure(&unit_path(task.host, UNIT), &unit(plan.network.gateway()), 0o644)?;
     if renewed {
         Argv::new("systemctl").arg("daemon-reload").run(task)?;
@@ -132,6 +133,17 @@ fn stop(task: &Task<'_>) -> Result<bool, Failure> {
     Ok(files::remove(&policy_path(task.host))? || there)
 }
 
+/// The service is nobody, and comes to the agent and to what it reads also where root's files are for root only.
+fn open_way(host: &Host) -> Result<(), Failure> {
+    for folder in [host.configuration(), host.corpus(), host.lxc_tools()] {
+        let mode = fs::metadata(&folder).at("look at", &folder)?.permissions().mode();
+        if mode & 0o011 != 0o011 {
+            fs::set_permissions(&folder, Permissions::from_mode(mode | 0o011)).at("open", &folder)?;
+        }
+    }
+    Ok(())
+}
+
 /// Whether it runs, and is what the agent's file for services holds now.
 fn is_of_this_agent(host: &Host) -> bool {
     let id = |path: PathBuf| fs::metadata(path).ok().map(|stat| (stat.dev(), stat.ino()));
@@ -169,7 +181,6 @@ NoNewPrivileges=yes
 ProtectSystem=strict
 ProtectHome=yes
 PrivateTmp=yes
-PrivateDevices=yes
 RestrictAddressFamilies=AF_INET AF_INET6
 RestrictSUIDSGID=yes
 LockPersonality=yes
