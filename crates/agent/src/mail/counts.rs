@@ -114,13 +114,23 @@ impl Counts {
         kept.changed = true;
         let key = (hour, guest.clone());
         if !kept.entries.contains_key(&key) {
-            // A clock that was set back would keep what is not over for ever.
-            kept.entries.retain(|(of, _), _| (hour - KEPT_H + 1..=hour).contains(of));
-            while kept.entries.len() >= MAX_MAIL_COUNTS {
-                kept.entries.pop_first();
-            }
+            kept.make_room(hour);
         }
         change(kept.entries.entry(key).or_insert_with(|| Entry { begun: 0, count: none(guest, hour) }))
+    }
+}
+
+impl Kept {
+    /// Room for one more in this hour. A clock that was set back would keep what is to come for ever.
+    fn make_room(&mut self, hour: i64) {
+        let is_kept = |of: i64| (hour - KEPT_H + 1..=hour).contains(&of);
+        let ends = [self.entries.first_key_value(), self.entries.last_key_value()];
+        if ends.into_iter().flatten().any(|((of, _), _)| !is_kept(*of)) {
+            self.entries.retain(|(of, _), _| is_kept(*of));
+        }
+        while self.entries.len() >= MAX_MAIL_COUNTS {
+            self.entries.pop_first();
+        }
     }
 }
 
