@@ -132,10 +132,10 @@ test('guests send mail by their node, when it is on', async t => {
 
   await step('the relay\'s answer is the guest\'s, and an hour has so many', async () => {
     assert.match(await sends(web, 'nobody@example.com'), /550.*nobody of that name/)
-    const answers = []
+    const said = []
     // An hour may end meanwhile.
-    for (let count = 0; count < 2 * MESSAGES; count += 1) answers.push(await sends(web))
-    assert.match(answers.at(-1), /^452/, answers.join('\n'))
+    for (let count = 0; count < 2 * MESSAGES; count += 1) said.push(await sends(web))
+    assert.match(said.at(-1), /^452/, said.join('\n'))
   })
 
   await step('what was sent is counted, by guest and hour', async () => {
