@@ -77,7 +77,11 @@ pub fn settle(task: &Task<'_>, plan: &NodePlan) -> Result<bool, Failure> {
         Argv::new("systemctl").args(["enable", "--quiet", UNIT]).quiet().run(task)?;
     }
     if renewed || !is_of_this_agent(task.host) {
-        Argv::new("systemctl").args(["restart", UNIT]).run(task)?;
+        let (status, _) = Argv::new("systemctl").args(["restart", UNIT]).quiet().end(task)?;
+        if !status.success() {
+            // It is told as a difference, too, and no guest waits for it.
+            task.note(format!("{UNIT} does not start; the node's journal says why"));
+        }
         changed = true;
     }
     Ok(changed)
@@ -170,6 +174,7 @@ After=network.target corpus-network.service corpus-firewall.service
 StartLimitIntervalSec=0
 
 [Service]
+Type=exec
 ExecStart={AGENT} mail {gateway}:{PORT}
 DynamicUser=yes
 StateDirectory=corpus-mail
