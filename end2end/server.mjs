@@ -31,6 +31,7 @@ function configuration(folder, data, [port, gitPort], changes) {
     },
     certificates: {},
     access_log: {},
+    guest_mail: {},
     git: { listen: `127.0.0.1:${gitPort}` },
     projects: { create: 'ops' },
     log: { format: 'json' },

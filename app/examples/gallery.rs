@@ -14,6 +14,8 @@ mod project_samples;
 
 #[path = "gallery/firewall_pages.rs"]
 mod firewall_pages;
+#[path = "gallery/mail_pages.rs"]
+mod mail_pages;
 #[path = "gallery/preview_samples.rs"]
 mod preview_samples;
 #[path = "gallery/project_pages.rs"]
@@ -351,6 +353,9 @@ fn with_id(path: &str, variant: &str) -> Page {
         return page;
     }
     if let Some(page) = traffic_pages::page(&Route::of(path), variant) {
+        return page;
+    }
+    if let Some(page) = mail_pages::page(&Route::of(path), variant) {
         return page;
     }
     if let Some(page) = documentation(path, variant) {

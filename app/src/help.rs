@@ -32,6 +32,8 @@ impl Route {
             Self::Traffic(..) => ("traffic", "what-is-counted"),
             Self::NodeFirewall(_) | Self::Networks => ("firewall", "what-operators-decide"),
             Self::Intrusion => ("intrusion", "who-is-kept-out"),
+            Self::GuestMail(_) => ("mail", "of-one-guest"),
+            Self::EnvironmentMail(..) => ("mail", "switch-it-on"),
             Self::LinkNode => ("operating", "a-host-to-be-linked"),
             Self::Guests | Self::RequestGuest => ("first-steps", "request-a-guest"),
             Self::Guest(_) | Self::DestroyGuest(_) | Self::GuestChoice => ("first-steps", "work-on-the-guest"),
@@ -76,7 +78,7 @@ pub(crate) mod tests {
     use super::*;
 
     /// A path of every page.
-    pub const ROUTES: [&str; 58] = [
+    pub const ROUTES: [&str; 60] = [
         "/",
         "/not-created",
         "/login",
@@ -93,6 +95,7 @@ pub(crate) mod tests {
         "/guests/0199d3c0-0000-7000-8000-000000000001",
         "/guests/0199d3c0-0000-7000-8000-000000000001/destroy",
         "/guests/0199d3c0-0000-7000-8000-000000000001/firewall",
+        "/guests/0199d3c0-0000-7000-8000-000000000001/mail",
         "/projects",
         "/projects/new",
         "/projects/atlas",
@@ -106,6 +109,7 @@ pub(crate) mod tests {
         "/projects/atlas/dev/guests/0199d3c0-0000-7000-8000-000000000001/remove",
         "/projects/atlas/dev/firewall",
         "/projects/atlas/dev/traffic",
+        "/projects/atlas/dev/mail",
         "/projects/atlas/dev/drill",
         "/projects/atlas/dev/restore/0199d3c0-0000-7000-8000-000000000001",
         "/requests",

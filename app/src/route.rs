@@ -28,6 +28,7 @@ pub enum Route {
     Guest(GuestId),
     DestroyGuest(GuestId),
     GuestFirewall(GuestId),
+    GuestMail(GuestId),
     Projects,
     NewProject,
     Project(ProjectName),
@@ -41,6 +42,7 @@ pub enum Route {
     RemoveEnvironmentGuest(ProjectName, Environment, GuestId),
     EnvironmentFirewall(ProjectName, Environment),
     Traffic(ProjectName, Environment),
+    EnvironmentMail(ProjectName, Environment),
     Drill(ProjectName, Environment),
     Restore(ProjectName, Environment, DeploymentId),
     Requests,
@@ -94,6 +96,7 @@ impl Route {
             ["guests", "choice"] => Self::GuestChoice,
             ["guests", id] => with(id, Self::Guest),
             ["guests", id, "firewall" | "ports"] => with(id, Self::GuestFirewall),
+            ["guests", id, "mail"] => with(id, Self::GuestMail),
             ["firewall-rules" | "published-ports", _, "delete"] => Self::Guests,
             // What is only posted to shows its page when it is visited.
             ["nodes", id, "initialize" | "repair" | "host-key" | "probe" | "overcommit" | "name" | "dns-name"] => {
@@ -190,6 +193,9 @@ impl Route {
             [environment, "traffic"] | ["environments", environment, "traffic"] => {
                 Self::Traffic(name, environment.parse().ok()?)
             }
+            [environment, "mail"] | ["environments", environment, "mail"] => {
+                Self::EnvironmentMail(name, environment.parse().ok()?)
+            }
             [environment, "drill"] | ["environments", environment, "drill"] => {
                 Self::Drill(name, environment.parse().ok()?)
             }
@@ -216,6 +222,7 @@ impl Route {
             Self::Guest(id) => format!("/guests/{id}"),
             Self::DestroyGuest(id) => format!("/guests/{id}/destroy"),
             Self::GuestFirewall(id) => format!("/guests/{id}/firewall"),
+            Self::GuestMail(id) => format!("/guests/{id}/mail"),
             Self::Overview => "/".to_owned(),
             Self::NotCreated => "/not-created".to_owned(),
             Self::Projects => "/projects".to_owned(),
@@ -233,6 +240,7 @@ impl Route {
             }
             Self::EnvironmentFirewall(name, environment) => format!("/projects/{name}/{environment}/firewall"),
             Self::Traffic(name, environment) => format!("/projects/{name}/{environment}/traffic"),
+            Self::EnvironmentMail(name, environment) => format!("/projects/{name}/{environment}/mail"),
             Self::Drill(name, environment) => format!("/projects/{name}/{environment}/drill"),
             Self::Restore(name, environment, archive) => format!("/projects/{name}/{environment}/restore/{archive}"),
             Self::Deployments => "/deployments".to_owned(),
@@ -279,7 +287,8 @@ impl Route {
             | Self::RequestGuest
             | Self::Guest(_)
             | Self::DestroyGuest(_)
-            | Self::GuestFirewall(_) => "/guests",
+            | Self::GuestFirewall(_)
+            | Self::GuestMail(_) => "/guests",
             Self::Projects
             | Self::NewProject
             | Self::Project(_)
@@ -293,6 +302,7 @@ impl Route {
             | Self::RemoveEnvironmentGuest(..)
             | Self::EnvironmentFirewall(..)
             | Self::Traffic(..)
+            | Self::EnvironmentMail(..)
             | Self::Drill(..)
             | Self::Restore(..) => "/projects",
             Self::Deployments | Self::Deployment(..) => "/deployments",

@@ -26,7 +26,13 @@ pub fn of(settings: &Settings) -> Surroundings {
     if let Some(git) = &settings.git {
         hosts.extend([git.public_host.clone(), git.listen.ip().to_string()]);
     }
-    Surroundings { hosts, allowed: settings.egress.clone(), webhooks: settings.webhooks.clone() }
+    hosts.extend(settings.guest_mail.map(|mail| mail.relay.ip().to_string()));
+    Surroundings {
+        hosts,
+        allowed: settings.egress.clone(),
+        webhooks: settings.webhooks.clone(),
+        mail: settings.guest_mail,
+    }
 }
 
 fn host_in(url: &str) -> Option<String> {
@@ -76,6 +82,8 @@ mod tests {
             [mail]
             relay = "smtps://corpus:secret@mail.example.org"
             from = "corpus@example.org"
+            [guest_mail]
+            relay = "10.0.0.6:25"
             [network]
             egress = ["10.1.2.3:5432"]
         "#;
@@ -92,6 +100,7 @@ mod tests {
                 "10.0.0.3",
                 "10.0.0.4",
                 "10.0.0.5",
+                "10.0.0.6",
                 "corpus.example.org",
                 "db.example.org",
                 "git.example.org",

@@ -81,6 +81,7 @@ const SHELVES: [(&str, &[Source]); 3] = [
             source!("firewall"),
             source!("traffic"),
             source!("intrusion"),
+            source!("mail"),
             source!("requests"),
             source!("tests-and-badges"),
             source!("webhooks"),

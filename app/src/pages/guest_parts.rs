@@ -176,6 +176,7 @@ pub fn about(guest: &Guest) -> AnyView {
         ("Mode", guest.mode.as_str().into_any()),
         ("Autostart", yes(guest.autostart).into_any()),
         ("Firewall", firewall_link(guest)),
+        ("Mail", mail_link(guest)),
         ("Requested", age(guest.created_at)),
     ]);
     let right = view! { <span class="quiet">{guest.line.observed_at.map(|at| view! { "read "{age(at)} })}</span> };
@@ -184,6 +185,10 @@ pub fn about(guest: &Guest) -> AnyView {
 
 fn firewall_link(guest: &Guest) -> AnyView {
     view! { <a class="link" href=format!("{}/firewall", path(guest))>"Who may reach it"</a> }.into_any()
+}
+
+fn mail_link(guest: &Guest) -> AnyView {
+    view! { <a class="link" href=format!("{}/mail", path(guest))>"What it sends"</a> }.into_any()
 }
 
 /// What to do about a guest that shows another key than its own.

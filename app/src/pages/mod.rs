@@ -23,6 +23,7 @@ mod environment_archives;
 pub mod environment_balance;
 pub mod environment_firewall;
 pub mod environment_guests;
+pub mod environment_mail;
 pub mod environment_questions;
 pub mod error;
 mod firewall_rules;
@@ -31,6 +32,7 @@ pub mod guest;
 pub mod guest_choice;
 pub mod guest_firewall;
 pub mod guest_limits;
+pub mod guest_mail;
 pub mod guest_parts;
 pub mod guests;
 pub mod hooks;
@@ -126,6 +128,8 @@ pub async fn load(route: Route, caller: &Caller, asked: Asked) -> Result<Page> {
         Route::RequestGuest => request::load(caller, &asked).await,
         Route::Guest(id) => guest::load(caller, id, &asked).await,
         Route::GuestFirewall(id) => guest_firewall::load(caller, id, &asked.form).await,
+        Route::GuestMail(id) => guest_mail::load(caller, id, &asked.form).await,
+        Route::EnvironmentMail(name, which) => environment_mail::load(caller, (&name, which), &asked.form).await,
         Route::NodeFirewall(id) => node_firewall::load(caller, id, &asked.form).await,
         Route::Intrusion => intrusion::load(caller, &asked).await,
         Route::Networks => networks::load(caller, &asked.form).await,

@@ -12,6 +12,10 @@ mod docs;
 mod firewall_pages;
 mod firewalls;
 mod fleet;
+mod mail_of_guests;
+#[path = "../../examples/gallery/mail_pages.rs"]
+#[allow(dead_code, unused_imports, missing_docs, reason = "each user needs a part of them")]
+mod mail_pages;
 #[path = "../../examples/gallery/preview_samples.rs"]
 #[allow(dead_code, unused_imports, missing_docs, reason = "each user needs a part of them")]
 mod preview_samples;

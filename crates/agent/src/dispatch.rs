@@ -61,6 +61,7 @@ fn serve(request: &Request, of_job: bool, task: &Task<'_>) -> Result<Answer, Fai
             traffic::follow(task, names, *addresses, *limit_s).map(done)
         }
         Request::ReadSigns { after } => Ok(Answer::Signs(Box::new(node::read_signs(task, *after)?))),
+        Request::ReadMail => Ok(Answer::Mail { counts: node::read_mail(task.host) }),
         Request::AwaitIdle { guest, limit_s } => node::await_idle(task, guest, *limit_s).map(done),
         Request::EnsureProject { plan } => {
             project::ensure::ensure(&Layout::of(task.host, &plan.project), plan, task).map(done)

@@ -1,14 +1,13 @@
 //! What the agent is started for by others than the controller: by LXC, before a guest starts, by the
-//! units of lxcfs and of the collector, and by itself. Whatever program the agent is a part of passes its
-//! words on to [`serve`].
+//! units of lxcfs, of the collector and of mail, and by itself. Whatever program the agent is a part of
+//! passes its words on to [`serve`].
 
 use std::io;
 
 use crate::drivers;
 use crate::drivers::lxc::{self, views};
 use crate::host::Host;
-use crate::traffic;
-use crate::users;
+use crate::{mail, traffic, users};
 
 /// Does what the words ask for, if they are any of these.
 pub fn serve(words: &[&str]) -> Option<io::Result<()>> {
@@ -22,6 +21,8 @@ pub fn serve(words: &[&str]) -> Option<io::Result<()>> {
         ["views", name] => Some(views::serve(Some(name))),
         // The unit of the collector.
         [traffic::WORD] => Some(traffic::collect(&Host::default())),
+        // The unit of guests' mail.
+        ["mail", address] => Some(mail::serve(address)),
         _ => None,
     }
 }

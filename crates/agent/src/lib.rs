@@ -2,10 +2,10 @@
 //!
 //! The controller copies this binary to a host, starts `corpus-agent serve` over SSH and
 //! speaks [`corpus_protocol`] with it. Each request says what must be true afterwards; the
-//! agent makes it so with the host's own tools, and tells what it did. Nothing listens on
-//! the host's network, nothing stays when the line is closed but what counts visitors
-//! ([`traffic`]), and nothing here ever reaches a shell: a command is an argv ([`runner`]), a
-//! name is a type of [`corpus_domain`].
+//! agent makes it so with the host's own tools, and tells what it did. Nothing of it listens on
+//! the host's network but where guests leave their mail ([`mail`]), nothing else stays when the
+//! line is closed but what counts visitors ([`traffic`]), and nothing here ever reaches a shell: a
+//! command is an argv ([`runner`]), a name is a type of [`corpus_domain`].
 //!
 //! Guarantees, and where they are kept:
 //! - a request that is sent again changes nothing: [`drivers`], [`node`], [`image`];
@@ -15,7 +15,8 @@
 //! - root in a guest can't raise the guest's limits: [`groups`], [`drivers`];
 //! - a refused configuration leaves the old one in force: [`node`];
 //! - a visitor of a site can't write what is told of others: [`traffic`];
-//! - a deployment goes live, proven, or everything is back as it was: [`project`].
+//! - a deployment goes live, proven, or everything is back as it was: [`project`];
+//! - mail of a guest is the relay's when the guest is told so, and no more of it is taken than may be: [`mail`].
 
 pub mod check;
 pub mod confinement;
@@ -33,6 +34,7 @@ pub mod image;
 pub mod itself;
 pub mod line;
 pub mod lock;
+pub mod mail;
 pub mod node;
 pub mod packages;
 pub mod project;

@@ -44,6 +44,7 @@ pub fn wanted(request: &Request) -> Vec<Wanted> {
         | Request::FollowAccess { .. }
         | Request::MissingCertificates { .. }
         | Request::AwaitIdle { .. }
+        | Request::ReadMail
         | Request::Deploy { .. }
         | Request::FollowDeployment { .. }
         | Request::CancelDeployment { .. }

@@ -28,6 +28,8 @@ mod firewall;
 mod limits;
 #[path = "lab/line.rs"]
 mod line;
+#[path = "lab/mail.rs"]
+mod mail;
 #[path = "lab/names.rs"]
 mod names;
 #[path = "lab/network.rs"]
@@ -64,6 +66,7 @@ fn guests_are_themselves_and_go_where_they_may() {
     two.sees_who_knocks(&mut line, &other);
     two.keeps_out_who_knocked(&mut line, &other);
     two.resolves(&mut line, &other);
+    two.sends_mail(&mut line, &other, suite::drift);
     names::comes_back(&world);
     two.serves_certificates(&mut line, &other);
     two.rotates_many(&mut line, &other);

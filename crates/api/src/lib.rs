@@ -13,6 +13,7 @@ pub mod device_logins;
 pub mod environments;
 pub mod firewall;
 pub mod first_steps;
+pub mod guest_mail;
 pub mod guests;
 pub mod hooks;
 pub mod input;

@@ -60,4 +60,4 @@ pub use services::Settings;
 pub use store::kept_forms::KeptForm;
 pub use store::keys::KeyHolder;
 pub use store::users::SignIn;
-pub use surroundings::Surroundings;
+pub use surroundings::{GuestMailSettings, Surroundings};

@@ -31,6 +31,7 @@ pub struct LookedAt {
     nodes: Mutex<HashMap<NodeId, Times>>,
     names: Mutex<HashMap<DnsNameId, Times>>,
     firewalls: Mutex<HashMap<NodeId, Times>>,
+    mail: Mutex<HashMap<NodeId, Times>>,
     seen: Mutex<HashSet<Seen>>,
     noted: Notify,
 }
@@ -89,6 +90,11 @@ impl LookedAt {
         note(&self.firewalls, nodes);
     }
 
+    /// What became of mail of guests of this node is shown.
+    pub fn note_mail(&self, node: NodeId) {
+        note(&self.mail, [node]);
+    }
+
     /// The nodes whose sites are shown.
     pub fn nodes(&self) -> Vec<Uuid> {
         let mut nodes = self.nodes.lock().unwrap_or_else(PoisonError::into_inner);
@@ -124,6 +130,11 @@ impl LookedAt {
     /// The nodes whose firewalls are shown and were not taken for so long, so many at most.
     pub fn take_firewalls(&self, soon: Duration, most: usize) -> Vec<NodeId> {
         due(&self.firewalls, soon, most)
+    }
+
+    /// The nodes whose guests' mail is shown, likewise.
+    pub fn take_mail(&self, soon: Duration, most: usize) -> Vec<NodeId> {
+        due(&self.mail, soon, most)
     }
 }
 

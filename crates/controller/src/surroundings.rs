@@ -2,6 +2,7 @@
 //! and where they may go all the same.
 
 use std::collections::BTreeSet;
+use std::net::SocketAddr;
 
 use corpus_domain::EgressRule;
 use ipnet::IpNet;
@@ -26,4 +27,17 @@ pub struct Surroundings {
     pub allowed: Vec<EgressRule>,
     /// Where webhooks may lead although it is closed to them otherwise.
     pub webhooks: Vec<IpNet>,
+    /// How mail of guests is taken; none: it is not.
+    pub mail: Option<GuestMailSettings>,
+}
+
+/// How nodes take mail from guests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GuestMailSettings {
+    /// Where it goes, as nodes reach it.
+    pub relay: SocketAddr,
+    /// Messages of one guest in an hour.
+    pub messages_per_hour: u32,
+    /// The size of a message, in bytes.
+    pub max_message_bytes: u64,
 }

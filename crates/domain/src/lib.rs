@@ -62,7 +62,7 @@ pub use ids::{
 pub use intrusion::IntrusionKind;
 pub use job::{JobKind, JobState, StepState};
 pub use limits::{AMOUNT, ChosenLimits, CpuLimit, IoWeight, Limits, MemoryLimit, ProcessLimit};
-pub use mail::{MailDelivery, MailKind, MailPreference};
+pub use mail::{EnvironmentMailSwitch, GuestMailSwitch, MailDelivery, MailKind, MailPreference};
 pub use names::{
     ActorName, CertifiedName, DnsName, Environment, GuestName, HostName, ImageName, NetworkName, NodeName, PreviewName,
     ProjectName, ProviderName, RobotName, UnixUser, UserName, shown_actor,

@@ -1,4 +1,4 @@
-//! What letters tell of, and when a member wants to be told.
+//! What letters tell of, and when a member wants to be told; and whether guests send mail.
 //!
 //! What a member can't choose has no kind here: that a key of theirs is another account's is told always.
 
@@ -73,3 +73,52 @@ word_enum!(
         Never = "never",
     }
 );
+
+word_enum!(
+    /// Whether mail of the guests of an environment is taken.
+    EnvironmentMailSwitch, "switch of mail", {
+        /// It is.
+        On = "on",
+        /// It is not.
+        Off = "off",
+    }
+);
+
+impl EnvironmentMailSwitch {
+    /// The switch that stands so.
+    pub const fn of(is_on: bool) -> Self {
+        if is_on { Self::On } else { Self::Off }
+    }
+}
+
+word_enum!(
+    /// Whether mail of a guest is taken.
+    GuestMailSwitch, "switch of mail", {
+        /// As its environment says.
+        Environment = "environment",
+        /// It is.
+        On = "on",
+        /// It is not.
+        Off = "off",
+    }
+);
+
+impl GuestMailSwitch {
+    /// The switch that stands so; none: there is no word of the guest's own.
+    pub const fn of(own: Option<bool>) -> Self {
+        match own {
+            None => Self::Environment,
+            Some(true) => Self::On,
+            Some(false) => Self::Off,
+        }
+    }
+
+    /// The guest's own word, if it has one.
+    pub const fn own(self) -> Option<bool> {
+        match self {
+            Self::Environment => None,
+            Self::On => Some(true),
+            Self::Off => Some(false),
+        }
+    }
+}

@@ -14,6 +14,7 @@ mod facts;
 mod guest;
 mod hook;
 mod links;
+mod mail;
 mod node;
 mod project;
 mod request;
@@ -30,6 +31,7 @@ pub use facts::{Cpu, DriverFact, Facts, GuestReading, Listener, MemberReading, R
 pub use guest::{Account, AuthorizedKeys, GuestFile, GuestNet, GuestPlan, GuestSetup, SshHostKey, UnixPasswordHash};
 pub use hook::HookOrder;
 pub use links::{LINK_PORT, LentGuest, Links, MAX_PEERS, link_name};
+pub use mail::{MAX_MAIL_COUNTS, MailCount, MailGuest, MailPlan};
 pub use node::{
     Block, Dropped, Egress, FirewallReading, FirewallRule, GuestPort, HealthCheck, HttpRoute, Https, ImageSource,
     NodePlan, Pool, PoolMember, PublishedPort, RuleCount, SshRoute, ZoneServers,

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::certificates::{HttpChallenge, ServedCertificate};
 use crate::links::Links;
+use crate::mail::MailPlan;
 
 /// Bridge, firewall and proxy of a node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -56,6 +57,9 @@ pub struct NodePlan {
     /// The ways to other nodes, whose guests share names with those of this one; none: there are no such names here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub links: Option<Links>,
+    /// How it takes mail from guests; it takes none when this is absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mail: Option<MailPlan>,
 }
 
 impl NodePlan {

@@ -11,6 +11,7 @@ use crate::drift::{Difference, GuestCheck};
 use crate::facts::{Facts, Reading};
 use crate::guest::{AuthorizedKeys, GuestPlan, GuestSetup};
 use crate::hook::HookOrder;
+use crate::mail::MailCount;
 use crate::node::{FirewallReading, ImageSource, NodePlan};
 use crate::project::{ArchiveEntry, ConfigurationEntry, DeployOrder, Entry, Live, Millis, ProjectPlan, Report, Turn};
 use crate::signs::SignsReading;
@@ -217,6 +218,8 @@ pub enum Request {
         /// minutes.
         after: Option<i64>,
     },
+    /// Tell what became of the mail of guests in the last day, by the hour. Answer: [`Answer::Mail`].
+    ReadMail,
     /// No request is under way at this guest any more as a member of a pool, or so many seconds have passed: then the log
     /// says how many are. It is given none, as the plan in force says; whatever else changes is not waited for.
     AwaitIdle {
@@ -409,6 +412,11 @@ pub enum Answer {
     Traffic(Box<TrafficReading>),
     /// What the edge of the node has seen.
     Signs(Box<SignsReading>),
+    /// What became of the mail of guests.
+    Mail {
+        /// By guest and hour, [`MAX_MAIL_COUNTS`](crate::MAX_MAIL_COUNTS) at most.
+        counts: Vec<MailCount>,
+    },
     /// How a deployment ended.
     Report(Box<Report>),
     /// A project on a guest.

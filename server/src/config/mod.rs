@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use corpus_controller::mail::Relay;
-use corpus_controller::{AddressDetail, CertificateSettings, IntrusionSettings, Rules};
+use corpus_controller::{AddressDetail, CertificateSettings, GuestMailSettings, IntrusionSettings, Rules};
 use corpus_domain::{
     DnsName, EgressRule, GuestNetwork, HostName, ProjectCreators, ProjectName, ProjectRole, ProviderName,
 };
@@ -76,6 +76,8 @@ pub struct Settings {
     pub git: Option<Git>,
     /// How mail is sent, if it is.
     pub mail: Option<Mail>,
+    /// How mail of guests is taken, if it is.
+    pub guest_mail: Option<GuestMailSettings>,
     /// Who makes projects.
     pub project_creators: ProjectCreators,
     /// What guests get when a node says nothing else.
@@ -371,6 +373,7 @@ fn read_all(r: &mut Reader) -> Option<Settings> {
     let public_host = public_url.as_ref().and_then(Url::host_str).unwrap_or("localhost").to_owned();
     let git = r.has_section("git").then(|| sections::git(r, public_host));
     let mail = r.has_section("mail").then(|| sections::mail(r));
+    let guest_mail = r.has_section("guest_mail").then(|| sections::guest_mail(r));
     Some(Settings {
         listen,
         public_url: public_url?,
@@ -402,6 +405,7 @@ fn read_all(r: &mut Reader) -> Option<Settings> {
         resolvers: r.list("dns.resolvers"),
         git,
         mail: mail.flatten(),
+        guest_mail: guest_mail.flatten(),
         project_creators: r.optional("projects.create").unwrap_or_default(),
         guests: sections::guests(r)?,
         egress: r.list("network.egress"),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use corpus_acme::{DirectorySettings, ExternalAccount, ProofKind};
 use corpus_controller::mail::Relay;
-use corpus_controller::{AcmeSettings, CertificateSettings, IntrusionSettings, Issuer};
+use corpus_controller::{AcmeSettings, CertificateSettings, GuestMailSettings, IntrusionSettings, Issuer};
 use corpus_domain::ProviderName;
 use secrecy::ExposeSecret;
 use tracing_subscriber::EnvFilter;
@@ -176,6 +176,25 @@ pub fn mail(r: &mut Reader) -> Option<Mail> {
         r.fault(error.to_string());
     }
     Some(Mail { relay, from: from? })
+}
+
+/// Without a relay there is no place for it to go, and a limit alone is a mistake.
+pub fn guest_mail(r: &mut Reader) -> Option<GuestMailSettings> {
+    let relay = r.checked("guest_mail.relay", |text| {
+        text.parse().ok().filter(|relay: &SocketAddr| relay.port() != 0 && !relay.ip().is_unspecified())
+    });
+    let relay = r.required("guest_mail.relay", relay);
+    let messages = r.checked("guest_mail.messages_per_hour", |text| {
+        text.parse().ok().filter(|count| (1..=1_000_000).contains(count))
+    });
+    let bytes = r.checked("guest_mail.max_message_bytes", |text| {
+        text.parse().ok().filter(|bytes| (64 << 10..=100 << 20).contains(bytes))
+    });
+    Some(GuestMailSettings {
+        relay: relay?,
+        messages_per_hour: messages.unwrap_or(100),
+        max_message_bytes: bytes.unwrap_or(25 << 20),
+    })
 }
 
 pub fn guests(r: &mut Reader) -> Option<Guests> {

@@ -294,6 +294,7 @@ async fn environments(world: &World, browser: &mut Browser, node: &str, guest: &
 
     quotas(browser).await;
     firewalls(world, browser, node, guest).await;
+    mail_of_guests(browser, guest).await;
     let request = requests(world, browser, node, &other).await;
     let job = decide(world, browser).await;
     notices(world, browser).await;
@@ -335,6 +336,7 @@ async fn paths(world: &World, (node, guest, other): (&str, &str, &str), made: Ma
         format!("/guests/{guest}"),
         format!("/guests/{guest}/destroy"),
         format!("/guests/{guest}/firewall"),
+        format!("/guests/{guest}/mail"),
         "/projects".into(),
         "/projects/new".into(),
         "/projects/atlas".into(),
@@ -349,6 +351,7 @@ async fn paths(world: &World, (node, guest, other): (&str, &str, &str), made: Ma
         "/projects/atlas/dev/drill".into(),
         "/projects/atlas/dev/firewall".into(),
         "/projects/atlas/dev/traffic".into(),
+        "/projects/atlas/dev/mail".into(),
         format!("/projects/atlas/dev/restore/{one}"),
         "/deployments".into(),
         "/deployments?project=atlas".into(),
@@ -476,6 +479,18 @@ async fn firewalls(world: &World, browser: &mut Browser, node: &str, guest: &str
     browser.form("/published-ports/{rule}/delete", &format!("/published-ports/{port}/delete"), &[]).await;
     let rule = world.one("select id::text from firewall_rules where action = 'block' and node_id is null").await;
     browser.form("/firewall-rules/{rule}/delete", &format!("/firewall-rules/{rule}/delete"), &[]).await;
+}
+
+/// Switches mail of an environment on, and of a guest off.
+async fn mail_of_guests(browser: &mut Browser, guest: &str) {
+    let of_guest = ("/guests/{guest}/mail", format!("/guests/{guest}/mail"), "off");
+    let environment = "/projects/atlas/environments/dev/mail".to_owned();
+    let of_environment = ("/projects/{project}/environments/{environment}/mail", environment, "on");
+    for (form, path, to) in [of_environment, of_guest] {
+        let shown = browser.get(&format!("/api/v1{path}")).await;
+        let version = shown.headers()["etag"].to_str().unwrap().trim_matches('"').to_owned();
+        browser.form(form, &path, &[("mail", to), ("version", &version)]).await;
+    }
 }
 
 /// Allows previews, makes one, keeps it longer and destroys it.

@@ -21,7 +21,7 @@ use crate::support::Running;
 use tenant::{NODE, Tenant};
 
 /// What no page of the router's list is: pages that take no form.
-const PAGES: [&str; 34] = [
+const PAGES: [&str; 37] = [
     "/",
     "/nodes",
     "/nodes/link",
@@ -32,6 +32,7 @@ const PAGES: [&str; 34] = [
     "/guests/new",
     "/guests/{id}",
     "/guests/{id}/destroy",
+    "/guests/{id}/mail",
     "/networks",
     "/intrusion",
     "/projects",
@@ -42,6 +43,7 @@ const PAGES: [&str; 34] = [
     "/projects/{project}/{environment}",
     "/projects/{project}/{environment}/firewall",
     "/projects/{project}/{environment}/traffic",
+    "/projects/{project}/{environment}/mail",
     "/deployments",
     "/dns",
     "/name-claims/{id}",
@@ -129,6 +131,7 @@ fn form(of: &Tenant) -> Vec<(&'static str, String)> {
         ("reason", "why".to_owned()),
         ("policy", "round_robin".to_owned()),
         ("stickiness", "none".to_owned()),
+        ("mail", "off".to_owned()),
         ("commit", "1".repeat(40)),
         ("most", "1".to_owned()),
         ("domain", "preview.example.net".to_owned()),

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::net::Ipv4Addr;
 
 use corpus_domain::Transport;
 use corpus_protocol::Listener;
@@ -10,7 +11,8 @@ use crate::host::Host;
 
 /// The ports that the proxy needs for HTTP and HTTPS.
 const PORTS: [u16; 2] = [80, 443];
-const PROXY_GROUPS: [&str; 3] = ["systemd/system.slice", "system.slice", "unified/system.slice"];
+/// Where the control groups of services are.
+const GROUPS: [&str; 3] = ["systemd/system.slice", "system.slice", "unified/system.slice"];
 
 /// The listeners on ports 80 and 443, and whether each is our proxy's.
 pub fn listeners(host: &Host) -> Vec<Listener> {
@@ -53,18 +55,39 @@ pub fn is_taken(host: &Host, protocol: Transport, port: u16) -> bool {
     })
 }
 
+/// Whether a program listens at this address and TCP port, or at that port of every address.
+pub fn is_taken_at(host: &Host, address: Ipv4Addr, port: u16) -> bool {
+    // Words of the machine's order.
+    let own = format!("{:08X}", u32::from_ne_bytes(address.octets()));
+    let mapped = format!("0000000000000000{:08X}{own}", u32::from_ne_bytes([0, 0, 0xff, 0xff]));
+    let takes = |line: &str| {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        let (at, of) = fields.get(1)?.rsplit_once(':')?;
+        let listens = u16::from_str_radix(of, 16).ok()? == port && *fields.get(3)? == "0A";
+        Some(listens && (at == own || at == mapped || at.bytes().all(|digit| digit == b'0')))
+    };
+    ["/proc/net/tcp", "/proc/net/tcp6"].iter().any(|path| {
+        let table = fs::read_to_string(host.path(path)).unwrap_or_default();
+        table.lines().any(|line| takes(line).unwrap_or(false))
+    })
+}
+
 /// Whether an address of /proc/net is the host's own: `127.0.0.0/8`, or `::1`, as words of the machine's order.
 fn is_loopback(address: &str) -> bool {
     address == "00000000000000000000000001000000" || (address.len() == 8 && address.ends_with("7F"))
 }
 
 fn proxy_sockets(host: &Host) -> BTreeSet<u64> {
-    let procs = PROXY_GROUPS.iter().find_map(|group| {
-        let path = format!("/sys/fs/cgroup/{group}/corpus-proxy.service/cgroup.procs");
+    processes_of(host, "corpus-proxy.service").iter().flat_map(|pid| sockets_of(host, pid)).collect()
+}
+
+/// The processes of a unit, as its control group tells them.
+pub fn processes_of(host: &Host, unit: &str) -> Vec<String> {
+    let procs = GROUPS.iter().find_map(|group| {
+        let path = format!("/sys/fs/cgroup/{group}/{unit}/cgroup.procs");
         fs::read_to_string(host.path(path)).ok()
     });
-    let procs = procs.unwrap_or_default();
-    procs.lines().flat_map(|pid| sockets_of(host, pid)).collect()
+    procs.unwrap_or_default().lines().map(str::to_owned).collect()
 }
 
 fn sockets_of(host: &Host, pid: &str) -> Vec<u64> {

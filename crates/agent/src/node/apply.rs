@@ -11,7 +11,7 @@ use super::plan::require_sound;
 use super::{
     Part, Rendered, applied_path, balance, blocked, certificate, certificates, mark, render, seen_rules, unit_path, units,
 };
-use super::{counts, firewalld, own_line, ports, resolver, traffic};
+use super::{counts, firewalld, mail, own_line, ports, resolver, traffic};
 use crate::drivers;
 use crate::failure::{At, Failure};
 use crate::files;
@@ -46,7 +46,9 @@ struct Change {
 /// Bridge, firewall, proxy and routes are as planned.
 pub fn apply(task: &Task<'_>, plan: &NodePlan) -> Result<bool, Failure> {
     require_sound(plan)?;
-    let applied = applied(task.host)?;
+    let (plan, problem) = mail::as_far_as_can_be(task.host, plan);
+    problem.iter().for_each(|problem| task.note(problem));
+    let (plan, applied) = (plan.as_ref(), applied(task.host)?);
     require_successor(task.host, applied.as_ref(), plan)?;
     own_line::require(task.host, applied.as_ref(), plan)?;
     blocked::tell_left_out(task, plan);
@@ -69,10 +71,11 @@ pub fn apply(task: &Task<'_>, plan: &NodePlan) -> Result<bool, Failure> {
     let started = !swapped && traffic::start(task, &inactive)?;
     let mended = applied.is_some() && mend_bridge(task, plan, remade)?;
     let forgotten = certificates::forget(task.host, plan, applied.as_ref())?;
+    let mailed = mail::settle(task, plan)?;
     if swapped || mended || applied.as_ref() != Some(plan) {
         remember(task.host, plan)?;
     }
-    Ok(swapped || started || mended || forgotten)
+    Ok(swapped || started || mended || forgotten || mailed)
 }
 
 /// The same where a plan is in force; a node that was given back stays so.

@@ -8,7 +8,7 @@ use corpus_protocol::{Difference, NodePlan};
 
 use super::live::{self, Filter, inactive_units};
 use super::plan::require_sound;
-use super::{Part, Rendered, balance, blocked, certificates, identity, ports, render, resolver, seen_rules};
+use super::{Part, Rendered, balance, blocked, certificates, identity, mail, ports, render, resolver, seen_rules};
 use crate::facts::addresses;
 use crate::failure::Failure;
 use crate::files;
@@ -18,8 +18,10 @@ use crate::task::Task;
 /// The differences.
 pub fn check(task: &Task<'_>, plan: &NodePlan) -> Result<Vec<Difference>, Failure> {
     require_sound(plan)?;
+    let (plan, problem) = mail::as_far_as_can_be(task.host, plan);
+    let plan = plan.as_ref();
     let rendered = render(task.host, plan);
-    let mut differences = Vec::new();
+    let mut differences: Vec<Difference> = problem.into_iter().map(|text| found(DriftKind::Unit, text)).collect();
     let files = certificates::file_differences(task.host, plan)?;
     // A list that lacks what has no file is as it should be.
     let is_listed = |file: &Rendered| file.part == Part::Certificates && files.is_empty();
@@ -33,6 +35,7 @@ pub fn check(task: &Task<'_>, plan: &NodePlan) -> Result<Vec<Difference>, Failur
         let text = "unbound is not installed, so guests resolve no names; a repair installs it";
         differences.push(found(DriftKind::Unit, text));
     }
+    differences.extend(mail::differences(task.host, plan)?);
     differences.extend(network(task.host, plan)?);
     differences.extend(rules(task, plan)?);
     let maps = rendered.iter().filter(|file| file.part == Part::Maps);

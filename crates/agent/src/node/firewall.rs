@@ -3,9 +3,9 @@
 //! Towards guests everything is dropped but replies and what the plan lets through (see `rules`); the
 //! proxy's connections come from the node itself and don't pass here. From guests the internet may be
 //! reached, behind the node's address (see `egress`); of the node itself, whichever of its
-//! addresses is asked, only ping, the resolver, and what the world may ask of the proxy: a guest
-//! checks its own site on the way that the world takes. Guests don't reach each other, neither on
-//! the bridge (see `identity`) nor by way of the node, but where a rule says so.
+//! addresses is asked, only ping, the resolver, where mail is taken if it is, and what the world may
+//! ask of the proxy: a guest checks its own site on the way that the world takes. Guests don't reach
+//! each other, neither on the bridge (see `identity`) nor by way of the node, but where a rule says so.
 //!
 //! Who is kept out for a while is dropped before all of this (see `blocked`).
 //!
@@ -15,7 +15,7 @@ use std::path::Path;
 
 use corpus_protocol::NodePlan;
 
-use super::{blocked, egress, identity, links, rules};
+use super::{blocked, egress, identity, links, mail, rules};
 
 /// Questions of one guest to the resolver a second, and at once.
 const QUESTIONS: (u32, u32) = (200, 1000);
@@ -29,6 +29,7 @@ pub fn rules(folder: &Path, plan: &NodePlan) -> String {
     let network = format!("{}/{}", plan.network.network(), plan.network.prefix());
     let (near, far) = rules::near_and_far(plan);
     let (rate, burst) = QUESTIONS;
+    let mail = Mail::of(plan);
     format!(
         "\
 # Written by corpus-agent; changes are overwritten.
@@ -49,7 +50,7 @@ table inet corpus {{
 		size 65535
 		flags dynamic
 	}}
-{drops}{blocked}{bounds}	chain untracked {{
+{mailing}{drops}{blocked}{bounds}	chain untracked {{
 		type filter hook prerouting priority raw; policy accept;
 		iifname \"{bridge}\" ip daddr {gateway} udp dport 53 notrack
 	}}
@@ -88,13 +89,13 @@ table inet corpus {{
 	}}
 	chain from_outside {{
 		ip daddr {gateway} meta l4proto {{ tcp, udp }} th dport 53 drop
-{links}{to_node}	}}
+{links}{mail_of_others}{to_node}	}}
 	chain from_guests {{
 		ip daddr {gateway} udp dport 53 update @questions {{ ip saddr limit rate {rate}/second burst {burst} packets }} accept
 		ct state established,related accept
 		icmp type echo-request accept
 		ip daddr {gateway} tcp dport 53 add @resolving {{ ip saddr ct count {RESOLVING} }} accept
-		tcp dport {{ 80, 443 }} accept
+{mail}		tcp dport {{ 80, 443 }} accept
 		drop
 	}}
 	chain postrouting {{
@@ -120,10 +121,36 @@ include \"{folder}/blocked.nft\"
         leads = rules::leads(plan),
         between = between(&near),
         links = links::closed(plan),
+        mailing = mail.set,
+        mail = mail.of_guests,
+        mail_of_others = mail.of_others,
         to_node = rules::to_node(plan),
         identity = identity::table(&near),
         folder = folder.display(),
     )
+}
+
+/// What lets guests, and nobody else, to where the node takes their mail; nothing where it takes none.
+#[derive(Default)]
+struct Mail {
+    set: String,
+    of_guests: String,
+    of_others: String,
+}
+
+impl Mail {
+    fn of(plan: &NodePlan) -> Self {
+        if plan.mail.is_none() {
+            return Self::default();
+        }
+        let to = format!("\t\tip daddr {} tcp dport {}", plan.network.gateway(), mail::PORT);
+        let few = format!("add @mailing {{ ip saddr ct count {} }}", mail::CONNECTIONS);
+        Self {
+            set: "\tset mailing {\n\t\ttype ipv4_addr\n\t\tsize 65535\n\t\tflags dynamic\n\t}\n".to_owned(),
+            of_guests: format!("{to} {few} accept\n"),
+            of_others: format!("{to} drop\n"),
+        }
+    }
 }
 
 /// Where the kernel shows frames of a bridge to these rules too (`br_netfilter`), what the table of the bridge lets
@@ -160,4 +187,27 @@ ExecStop=-/usr/sbin/nft delete table bridge corpus
 WantedBy=multi-user.target
 "
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::mail::tests::mailing;
+    use super::super::plan::tests::plan;
+    use super::*;
+
+    #[test]
+    fn guests_reach_where_mail_is_taken_only_if_it_is() {
+        let folder = Path::new("/etc/corpus");
+        let (without, with) = (rules(folder, &plan()), rules(folder, &mailing()));
+        assert!(!without.contains("dport 25") && !without.contains("mailing"));
+        let added: Vec<&str> = with.lines().filter(|line| !without.contains(line)).map(str::trim).collect();
+        assert_eq!(
+            added,
+            [
+                "set mailing {",
+                "ip daddr 10.5.0.1 tcp dport 25 drop",
+                "ip daddr 10.5.0.1 tcp dport 25 add @mailing { ip saddr ct count 20 } accept",
+            ]
+        );
+    }
 }

@@ -50,6 +50,7 @@ pub fn require_sound(plan: &NodePlan) -> Result<(), Failure> {
     require_challenges(plan)?;
     require_sound_pools(plan)?;
     require_sound_links(plan)?;
+    super::mail::require_sound(plan)?;
     require_sound_rules(plan)
 }
 
@@ -183,7 +184,7 @@ fn require_sound_links(plan: &NodePlan) -> Result<(), Failure> {
     Ok(())
 }
 
-fn require_guest_address(plan: &NodePlan, ip: Ipv4Addr) -> Result<(), Failure> {
+pub(super) fn require_guest_address(plan: &NodePlan, ip: Ipv4Addr) -> Result<(), Failure> {
     if plan.network.takes(ip) {
         return Ok(());
     }
@@ -268,6 +269,7 @@ pub(super) mod tests {
             challenges: vec![challenge("x.example.org", "tok_-1", "tok_-1.thumb")],
             pools: vec![],
             links: None,
+            mail: None,
         }
     }
 

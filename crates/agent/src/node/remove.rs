@@ -4,7 +4,7 @@ use std::fs;
 
 use super::apply::applied;
 use super::live::inactive_units;
-use super::{UNITS, firewalld, resolver, traffic, unit_path, units};
+use super::{UNITS, firewalld, mail, resolver, traffic, unit_path, units};
 use crate::drivers;
 use crate::drivers::lxc::views;
 use crate::failure::Failure;
@@ -25,7 +25,8 @@ pub fn remove(task: &Task<'_>) -> Result<bool, Failure> {
         )));
     }
     let bridge = applied(task.host)?.map(|plan| plan.bridge);
-    let mut changed = stop_those_without_a_file(task)?;
+    let mut changed = mail::remove(task)?;
+    changed |= stop_those_without_a_file(task)?;
     let units: Vec<&str> = UNITS.into_iter().filter(|unit| unit_path(task.host, unit).exists()).collect();
     if !units.is_empty() {
         Argv::new("systemctl").args(["disable", "--now", "--quiet"]).args(units.iter().rev()).quiet().run(task)?;

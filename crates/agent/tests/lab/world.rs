@@ -225,6 +225,7 @@ pub fn node(guests: &[&GuestPlan]) -> NodePlan {
         challenges: vec![],
         pools: vec![],
         links: None,
+        mail: None,
     }
 }
 

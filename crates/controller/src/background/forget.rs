@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use crate::store::{audit, counts, device_logins, intrusion, kept_forms, notices, requests, undoes, webhook_deliveries};
+use crate::store::{
+    audit, counts, device_logins, guest_mail, intrusion, kept_forms, notices, requests, undoes, webhook_deliveries,
+};
 use crate::{Controller, Result};
 
 /// As many rows of the audit are removed in one transaction.
@@ -35,7 +37,7 @@ impl Controller {
     }
 
     /// Keys of requests that were sent long ago, programs that nobody let in, forms that nobody came back to,
-    /// notices and deliveries of webhooks of a month ago, what can not be undone any more, and requests that nobody
+    /// notices, deliveries of webhooks and counts of mail of a month ago, what can not be undone any more, and requests that nobody
     /// decided in time.
     async fn forget_once(&self) -> Result<()> {
         let mut tx = self.services.begin().await?;
@@ -48,6 +50,7 @@ impl Controller {
         self.lapse_requests(&mut tx).await?;
         requests::forget_old(&mut tx).await?;
         intrusion::forget_old(&mut tx, self.services.settings.intrusion.window()).await?;
+        guest_mail::forget_old(&mut tx).await?;
         counts::fold(&mut tx).await?;
         Ok(tx.commit().await?)
     }

@@ -6,6 +6,7 @@ mod elsewhere;
 mod evidence;
 mod firewalls;
 mod forget;
+mod guest_mail;
 mod intrusion;
 mod mail;
 mod previews;

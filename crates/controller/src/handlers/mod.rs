@@ -11,6 +11,7 @@ pub mod device_logins;
 mod environments;
 mod firewall;
 mod first_steps;
+mod guest_mail;
 mod guests;
 mod hooks;
 mod intrusion;

@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
+use super::guest_mail::{self, MailSwitched};
 use super::{number, word, word_opt};
 
 /// Whom a rule is about.
@@ -245,6 +246,9 @@ pub struct RuleChange {
     /// The named network that is another one now, and what it was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub network: Option<NetworkBefore>,
+    /// The switch of guests' mail that stands otherwise now: it opens and closes their way to it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mail: Option<MailSwitched>,
 }
 
 /// What a named network was before it was changed.
@@ -262,6 +266,9 @@ pub struct NetworkBefore {
 pub async fn left_by(conn: &mut PgConnection, change: RuleChange) -> sqlx::Result<()> {
     delete(conn, &change.added).await?;
     set_state(conn, &change.removed, RuleState::InForce).await?;
+    if let Some(switched) = change.mail {
+        guest_mail::switch_back(conn, switched).await?;
+    }
     match change.network {
         Some(before) => networks::set(conn, before.id, &before.networks, before.comment.as_deref()).await,
         None => Ok(()),

@@ -29,6 +29,7 @@ pub mod firewall;
 pub mod first_steps;
 pub mod followers;
 pub mod git_host_key;
+pub mod guest_mail;
 pub mod guests;
 pub mod hook_runs;
 pub mod http_challenges;

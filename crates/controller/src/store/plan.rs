@@ -4,7 +4,7 @@ use corpus_domain::{Environment, GuestName, NodeId, PoolId, ProjectId};
 use corpus_protocol::{GuestPort, HttpRoute, Https, NodePlan, SshRoute};
 use sqlx::PgConnection;
 
-use super::{balance, certificates, firewall, links, number, surroundings, word, word_opt};
+use super::{balance, certificates, firewall, guest_mail, links, number, surroundings, word, word_opt};
 use crate::surroundings::Around;
 
 /// Raises the node's revision and reads its plan, both in the caller's transaction: the row
@@ -77,6 +77,7 @@ async fn read(
     let pools = balance::pools(conn, node, links.is_some()).await?;
     let served = certificates::of_node(conn, node).await?;
     let challenges = certificates::challenges_of_node(conn, node).await?;
+    let mail = guest_mail::plan(conn, node, around.decided.mail).await?;
     let (egress, zones, blocked) = surroundings::read(conn, around).await?;
     // A guest that is being made has its port from whoever starts it, until it has a route.
     let (mut ssh_routes, mut ports) = (Vec::with_capacity(guests.len()), Vec::with_capacity(guests.len()));
@@ -113,5 +114,6 @@ async fn read(
         challenges,
         pools,
         links,
+        mail,
     })
 }

@@ -20,6 +20,7 @@ mod finding;
 mod firewall;
 mod first_steps;
 mod git;
+mod guest_mail;
 mod history;
 mod intrusion;
 mod lists;

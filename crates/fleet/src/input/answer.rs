@@ -3,7 +3,7 @@
 use corpus_domain::{Bytes, plain_line};
 use corpus_protocol::{
     Answer, ConfigurationEntry, Difference, Event, Facts, FromAgent, GuestDrops, GuestReading, MAX_CERTIFICATES,
-    MAX_SSH_SIGNS, MemberReading, Reading, RequestError, SignsReading, Site, SshSign, Storage,
+    MAX_MAIL_COUNTS, MAX_SSH_SIGNS, MemberReading, Reading, RequestError, SignsReading, Site, SshSign, Storage,
 };
 
 use super::{report, traffic};
@@ -89,6 +89,7 @@ fn of_answer(answer: &mut Answer) {
         }
         Answer::Traffic(reading) => traffic::reading(reading),
         Answer::Signs(reading) => of_signs(reading),
+        Answer::Mail { counts } => counts.truncate(MAX_MAIL_COUNTS),
         Answer::Report(report) => report::whole(report),
         Answer::Project { deployments, archives, configuration, .. } => {
             deployments.truncate(MOST_DEPLOYMENTS);

@@ -189,6 +189,7 @@ impl World {
                     challenges: Vec::new(),
                     pools: Vec::new(),
                     links: None,
+                    mail: None,
                 });
             }
         }

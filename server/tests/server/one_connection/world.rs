@@ -110,6 +110,11 @@ impl World {
             intrusion: corpus_controller::IntrusionSettings::default(),
             surroundings: corpus_controller::Surroundings {
                 webhooks: vec!["192.0.2.0/24".parse().unwrap()],
+                mail: Some(corpus_controller::GuestMailSettings {
+                    relay: "192.0.2.25:25".parse().unwrap(),
+                    messages_per_hour: 100,
+                    max_message_bytes: 1 << 20,
+                }),
                 ..corpus_controller::Surroundings::default()
             },
         };

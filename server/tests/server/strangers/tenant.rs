@@ -138,7 +138,7 @@ macro_rules! of {
     };
 }
 
-const INSERTS: [&str; 18] = [
+const INSERTS: [&str; 20] = [
     of!(
         " insert into projects (id, name, last_deployment) select t.project, t.word, 1 from t"
     ),
@@ -217,6 +217,13 @@ const INSERTS: [&str; 18] = [
          state_reason = coalesce(state_reason, '') || 'haproxy refused shop.' || t.word || '.example.net',
          reachability_reason = 'asked for www.' || t.word || '.example.net'
      from t where id = t.node"
+    ),
+    of!(
+        " insert into environment_mail (project_id, environment, sends) select t.project, 'staging', false from t"
+    ),
+    of!(
+        " insert into guest_mail_counts (guest_id, hour, accepted, limited, refused, failed, bytes)
+     select t.guest, date_trunc('hour', now()), 4711, 4712, 4713, 4714, 4715 from t"
     ),
     of!("insert into webhooks (id, project_id, name, url, events, secret)
          select key, project, word || ' chat', 'https://' || word || '.example.org/', '{guest_ready}', '' from t"),
