@@ -27,7 +27,7 @@ mod tests;
 pub use bundle::{Group, LISTED};
 pub use errors::MailError;
 pub use letter::{
-    AwayLetter, CertificateLetter, DeploymentLetter, GuestLetter, JobLetter, KeyLetter, Letter, NodeLetter,
+    AwayLetter, CertificateLetter, ClaimLetter, DeploymentLetter, GuestLetter, JobLetter, KeyLetter, Letter, NodeLetter,
     PlatformLetter, RequestLetter, TokenLetter,
 };
 pub use mailer::{Mailer, is_address};
