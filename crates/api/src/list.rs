@@ -126,6 +126,7 @@ macro_rules! each_operation {
             $crate::claims::AskNameClaim,
             $crate::claims::WithdrawNameClaim,
             $crate::names::SwitchName,
+            $crate::names::PointGuest,
             $crate::environments::balance::GetBalance,
             $crate::environments::balance::SetBalance,
             $crate::environments::balance::AttachEnvironmentName,

@@ -1,7 +1,9 @@
 //! DNS names that lead to guests.
 
+mod pointer;
 mod switch;
 
+pub use pointer::{NamePointer, PointGuest};
 pub use switch::SwitchName;
 
 use chrono::{DateTime, Utc};
@@ -182,6 +184,8 @@ pub struct NameLine {
     pub target: Option<String>,
     /// The address it points to by IPv6, where its node has one.
     pub target_ipv6: Option<String>,
+    /// That its guest's address points back to it, if it is to.
+    pub pointer: Option<NamePointer>,
     /// The job that is on it, while it is not settled.
     pub job: Option<JobId>,
     /// Whether its node serves a certificate of it, which is valid now.

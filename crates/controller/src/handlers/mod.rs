@@ -26,6 +26,7 @@ mod node_names;
 mod nodes;
 mod notices;
 mod overview;
+mod pointers;
 mod previews;
 mod projects;
 mod quotas;

@@ -14,7 +14,7 @@ use crate::sagas::name_switch::{self, End, LONGEST_TTL_S};
 use crate::store::guests::{self, GuestRow};
 use crate::store::names::NameRow;
 use crate::store::undoes::{About, NewUndo, Reverse};
-use crate::store::{environments, names, undoes};
+use crate::store::{environments, names, pointers, undoes};
 
 impl Handle<SwitchName> for Controller {
     async fn handle(&self, change: Change<SwitchName>) -> Result<Committed<SwitchName>> {
@@ -41,6 +41,12 @@ impl Controller {
         }
         if name.wildcard {
             return Err(not_as_wildcard(&name, wanted.1));
+        }
+        if pointers::of_name(tx, id).await?.is_some() {
+            return Err(Error::Conflict(format!(
+                "The address of {} points back to {}: have it point to another name first, or to none.",
+                name.guest, name.name
+            )));
         }
         let former = guests::get(tx, name.guest_id).await?.ok_or(Denied::NotFound)?;
         let (guest, environment) = match wanted {

@@ -9,6 +9,7 @@ use corpus_domain::{GuestId, GuestName, GuestState, JobKind, NodeId};
 use corpus_protocol::Request;
 use serde::{Deserialize, Serialize};
 
+use super::guest_point::unpoint;
 use super::name_detach::remove_record;
 use super::node_calls::{apply, ask};
 use crate::dns::Owner;
@@ -78,6 +79,7 @@ async fn remove_names(ctx: Ctx) -> Result<(), StepError> {
     let all = names::of_guest(&mut conn, ctx.params().guest).await?;
     drop(conn);
     for name in all {
+        unpoint(&ctx, name.id).await?;
         remove_record(&ctx, name.held.as_ref(), &Owner::new(name.name, name.wildcard)).await?;
         let mut tx = ctx.begin().await?;
         names::delete(&mut tx, name.id).await?;

@@ -3,6 +3,7 @@
 use corpus_domain::{DnsName, DnsNameId, JobKind, NameState, NodeId, ProviderName};
 use serde::{Deserialize, Serialize};
 
+use super::guest_point::unpoint;
 use super::name_attach::{dns_failed, provider};
 use super::node_calls::apply;
 use crate::dns::{Owner, Removal};
@@ -72,7 +73,8 @@ async fn set_state(ctx: &Ctx, state: NameState, reason: Option<&str>) -> Result<
 }
 
 async fn unrecord(ctx: Ctx) -> Result<(), StepError> {
-    let Params { zone, provider, name, wildcard, .. } = ctx.params();
+    let Params { id, zone, provider, name, wildcard, .. } = ctx.params();
+    unpoint(&ctx, *id).await?;
     match zone {
         Some(zone) => remove(&ctx, provider, zone, &Owner::new(name.clone(), *wildcard)).await,
         None => Ok(()),

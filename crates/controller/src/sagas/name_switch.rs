@@ -18,6 +18,7 @@ use crate::services::Services;
 use crate::store::balance::{self, Proof};
 use crate::store::guests::GuestRow;
 use crate::store::names::{self, Held, NameRow};
+use crate::store::pointers;
 
 /// A name moves to another node where resolvers may keep its record for no longer: the job waits for that, and holds its
 /// guest meanwhile.
@@ -151,6 +152,9 @@ async fn lead(ctx: &Ctx, id: DnsNameId, from: &End, to: &End) -> Result<(), Step
     let row = names::get(&mut tx, id).await?.ok_or_else(|| StepError::permanent("the name is gone"))?;
     if (row.guest_id, row.environment) == (to.guest, to.environment) {
         return Ok(());
+    }
+    if pointers::of_name(&mut tx, id).await?.is_some() {
+        return Err(StepError::permanent(format!("the address of {} points back to {}", row.guest, row.name)));
     }
     if !names::switch(&mut tx, id, from.guest, (to.guest, to.environment)).await? {
         return Err(StepError::permanent(format!("{} leads to {} by now", row.name, row.guest)));

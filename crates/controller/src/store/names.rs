@@ -1,6 +1,6 @@
 //! DNS names attached to guests.
 
-use corpus_api::names::{ListNames, NameLine};
+use corpus_api::names::{ListNames, NameLine, NamePointer};
 use corpus_api::words::SearchText;
 use corpus_domain::{
     DnsName, DnsNameId, Environment, GuestId, GuestName, JobId, NameState, ProjectId, ProjectName, ProviderName,
@@ -163,6 +163,7 @@ async fn lines(conn: &mut PgConnection, ids: &[Uuid]) -> sqlx::Result<Vec<NameLi
                 n.site_status, n.site_problem, n.site_since,
                 coalesce(h.not_after > now(), false) as "https!",
                 coalesce(n.site_left_at, c.sites_at) as "site_checked_at?", c.public_ip, c.public_ipv6,
+                n.pointed_address, n.pointer_zone_id, n.pointer_problem, n.pointer_at,
                 (select j.id from jobs j
                  where n.state in ('wanted', 'detaching') and j.guest_id = n.guest_id
                    and j.state in ('waiting', 'running', 'undoing', 'stuck') and j.params ->> 'id' = n.id::text
@@ -190,6 +191,12 @@ async fn lines(conn: &mut PgConnection, ids: &[Uuid]) -> sqlx::Result<Vec<NameLi
             site: evidence::site(row.site_status, row.site_problem, row.site_since, row.site_checked_at)?,
             target: row.public_ip,
             target_ipv6: row.public_ipv6,
+            pointer: row.pointed_address.map(|address| NamePointer {
+                address,
+                stands: row.pointer_zone_id.is_some(),
+                problem: row.pointer_problem,
+                since: row.pointer_at,
+            }),
             job: row.job.map(JobId),
             https: row.https,
         })
