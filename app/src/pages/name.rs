@@ -4,15 +4,16 @@ use corpus_api::certificates::{
     CertificateAuthority, GetCertificate, GetCertificateAuthority, NameCertificate, RenewCertificate,
 };
 use corpus_api::guests::GetGuest;
-use corpus_api::names::{GetName, NameLine};
-use corpus_domain::{CertificateSource, CertificateState, DnsNameId};
+use corpus_api::names::{GetName, NameLine, NamePointer, PointGuest};
+use corpus_domain::{CertificateSource, CertificateState, DnsNameId, NameState};
 use leptos::prelude::*;
 
 use super::dns::in_zone;
 use super::name_certificate::{certificate, https, root, upload};
 use crate::caller::Caller;
 use crate::components::{
-    Fact, action_at, card, code, error_summary, facts, head, name_evidence, name_status, reason, stays_at,
+    Fact, Tone, action_at, age, card, code, error_summary, facts, head, name_evidence, name_status, reason, stays_at,
+    status,
 };
 use crate::form::{FormState, Result};
 use crate::layout::Page;
@@ -72,6 +73,7 @@ pub fn name_view(shown: &Shown<'_>) -> AnyView {
             </div>
             <div class="stack">
                 <div class="stack" id="live-leads" data-live="">{card("leads", "Name", ().into_any(), leads(name))}</div>
+                {pointer(name, *may_change)}
                 {authority.map(|authority| card("root", "Trust", ().into_any(), root(authority)))}
             </div>
         </div>
@@ -104,4 +106,47 @@ fn leads(name: &NameLine) -> AnyView {
         rows.push(("Resolves to", code("target", target.clone())));
     }
     facts(rows)
+}
+
+/// Whether the address of its guest points back to it. A wildcard, and a name of a zone that others hold, it can't say.
+fn pointer(name: &NameLine, may_change: bool) -> Option<AnyView> {
+    if name.wildcard || name.zone.is_none() || name.state != NameState::Attached {
+        return None;
+    }
+    let now = match &name.pointer {
+        Some(pointer) => points(pointer),
+        None => view! { <p class="body quiet">"The address of its guest does not point back to it."</p> }.into_any(),
+    };
+    let change = may_change.then(|| point(name));
+    Some(card("pointer", "Reverse record", ().into_any(), view! { <div id="live-pointer" data-live="">{now}</div>{change} }.into_any()))
+}
+
+fn points(pointer: &NamePointer) -> AnyView {
+    let state = match (&pointer.problem, pointer.stands) {
+        (Some(why), _) => view! { {status(Tone::Wait, "Not written")}{reason(why)} }.into_any(),
+        (None, true) => status(Tone::Ok, "Written"),
+        (None, false) => status(Tone::Busy, "Being written"),
+    };
+    let mut rows = vec![("Address", code("pointer", pointer.address.clone())), ("State", state)];
+    if let Some(since) = pointer.since {
+        rows.push(("Since", age(since)));
+    }
+    facts(rows)
+}
+
+/// What was not written is tried again by the same form: a reverse zone may be there by now.
+fn point(name: &NameLine) -> AnyView {
+    let post = to::<PointGuest>(&[&name.guest]);
+    let form = |id: String, word: &'static str| {
+        let hidden = view! { {stays_at(&path(name.id), "pointer")}<input type="hidden" name="name" value=id/> };
+        action_at(post.clone(), hidden.into_any(), word, "btn", None)
+    };
+    let word = match &name.pointer {
+        None => Some("Point its address here"),
+        Some(pointer) if pointer.problem.is_some() => Some("Try again"),
+        Some(_) => None,
+    };
+    let here = word.map(|word| form(name.id.to_string(), word));
+    let nowhere = name.pointer.is_some().then(|| form(String::new(), "Point it to no name"));
+    view! { <div class="body row">{here}{nowhere}</div> }.into_any()
 }

@@ -198,6 +198,8 @@ pub fn touches(kind: &str, step: &str) -> Option<Touches> {
         | ("firewall_apply", "rules" | "in_force")
         // To a guest on the same node.
         | ("name_switch", "record" | "answered" | "settled")
+        // No reverse zone is ours here.
+        | ("guest_point", "wanted" | "pointer" | "answered")
         // They ask the directory of certificates, not the node.
         | ("certificate_issue", "ordered" | "validated" | "issued")
         | ("environment_set_up" | "deploy", "row")

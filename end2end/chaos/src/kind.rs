@@ -10,7 +10,7 @@ use corpus_api::guests::{
 };
 use corpus_api::jobs::ListJobs;
 use corpus_api::keys::{AddKey, ListMyKeys, RemoveKey};
-use corpus_api::names::{AttachName, DetachName, ListNames, SwitchName};
+use corpus_api::names::{AttachName, DetachName, ListNames, PointGuest, SwitchName};
 use corpus_api::nodes::{InitializeNode, RepairNode, UnlinkNode};
 use corpus_api::projects::DestroyProject;
 use corpus_domain::{GuestId, JobId, JobKind, SizeProfile, Transport};
@@ -22,7 +22,7 @@ use crate::lane::{ENVIRONMENT, Lane};
 const MEMORY: &str = "1.5 GiB";
 
 /// In the order in which a lane tries them, so that little has to be rebuilt in between.
-pub const KINDS: [JobKind; 22] = [
+pub const KINDS: [JobKind; 23] = [
     JobKind::GuestCreate,
     JobKind::GuestStart,
     JobKind::GuestStop,
@@ -32,6 +32,7 @@ pub const KINDS: [JobKind; 22] = [
     JobKind::NodeRepair,
     JobKind::NameAttach,
     JobKind::NameConfigure,
+    JobKind::GuestPoint,
     JobKind::NameDetach,
     JobKind::NameSwitch,
     JobKind::FirewallApply,
@@ -58,6 +59,7 @@ pub fn level(kind: JobKind) -> Level {
         JobKind::NameConfigure
         | JobKind::NameDetach
         | JobKind::NameSwitch
+        | JobKind::GuestPoint
         | JobKind::GuestDestroy
         | JobKind::ProjectDestroy => Level::Named,
         JobKind::EnvironmentConfigure | JobKind::Deploy | JobKind::EnvironmentRemove => Level::Environment,
@@ -121,6 +123,7 @@ pub async fn ask(lane: &Lane, kind: JobKind) -> Result<JobId> {
         }
         JobKind::CertificateIssue => bail!("there is no directory of certificates here"),
         JobKind::NameSwitch => switch_name(lane).await?,
+        JobKind::GuestPoint => point(lane).await?,
         JobKind::FirewallApply => change_rules(lane).await?,
         JobKind::KeysSync => change_keys(lane).await?,
         JobKind::EnvironmentSetUp => {
@@ -172,6 +175,14 @@ async fn switch_name(lane: &Lane) -> Result<JobId> {
     let name = names.await?.items.into_iter().next().context("no name")?;
     let (guest, environment) = if name.environment.is_some() { (Some(guest), None) } else { (None, Some(ENVIRONMENT)) };
     Ok(lane.controller.call(&lane.member, SwitchName { name: name.id, guest, environment }, None).await?.job)
+}
+
+/// The address of the guest points to its name, or to none again.
+async fn point(lane: &Lane) -> Result<JobId> {
+    let names = lane.controller.call(&lane.member, ListNames::default(), None).await?.items;
+    let name = names.into_iter().next().context("no name")?;
+    let point = PointGuest { guest: name.guest, name: name.pointer.is_none().then_some(name.id) };
+    Ok(lane.controller.call(&lane.member, point, None).await?.job)
 }
 
 async fn guest(lane: &Lane) -> Result<GuestId> {

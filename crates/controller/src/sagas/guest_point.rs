@@ -32,7 +32,7 @@ pub struct Params {
     guest: GuestId,
     address: Ipv4Addr,
     /// What it pointed to before.
-    pub(crate) from: Option<Pointed>,
+    from: Option<Pointed>,
     to: Option<Pointed>,
 }
 
@@ -48,8 +48,11 @@ pub fn job(guest: &GuestRow, address: Ipv4Addr, from: Option<Pointed>, to: Optio
         Some(to) => format!("Point the address of {} to {}", guest.name, to.name),
         None => format!("Point the address of {} to no name", guest.name),
     };
-    let mut locks = vec![Lock::guest(guest.id)];
-    locks.extend([&from, &to].into_iter().flatten().map(|pointed| Lock::exclusive("name", pointed.id)));
+    let mut names: Vec<DnsNameId> = [&from, &to].into_iter().flatten().map(|pointed| pointed.id).collect();
+    names.dedup();
+    // Guests of other nodes may have this address, too.
+    let mut locks = vec![Lock::guest(guest.id), Lock::exclusive("address", address)];
+    locks.extend(names.into_iter().map(|name| Lock::exclusive("name", name)));
     let params = Params { guest: guest.id, address, from, to };
     NewJob::new(title, params).guest(guest.id).project(guest.project_id).node(guest.node_id).locks(locks)
 }
@@ -80,7 +83,7 @@ async fn wanted(ctx: Ctx) -> Result<(), StepError> {
 async fn as_before(ctx: Ctx) -> Result<(), StepError> {
     let Params { guest, from, .. } = ctx.params();
     let mut tx = ctx.begin().await?;
-    pointers::point(&mut tx, *guest, from.as_ref().map(|from| from.id)).await?;
+    pointers::point_back(&mut tx, *guest, from.as_ref().map(|from| from.id)).await?;
     Ok(tx.commit().await?)
 }
 
@@ -88,16 +91,24 @@ async fn pointer(ctx: Ctx) -> Result<(), StepError> {
     say(&ctx, ctx.params().to.as_ref()).await
 }
 
-/// The rows say still what was wanted; what is kept of the former record is kept when they say so again.
+/// The rows come first: what the record is to say is what they say then.
 async fn pointer_back(ctx: Ctx) -> Result<(), StepError> {
     as_before(ctx.clone()).await?;
-    say(&ctx, ctx.params().from.as_ref()).await
+    let mut conn = ctx.services().db.acquire().await?;
+    let now = pointers::of_guest(&mut conn, ctx.params().guest).await?;
+    drop(conn);
+    let now = now.map(|pointed| Pointed { id: pointed.id, name: pointed.name });
+    say(&ctx, now.as_ref()).await
 }
 
 /// Has the reverse record say a name, or has none of ours, and keeps what came of it.
 async fn say(ctx: &Ctx, to: Option<&Pointed>) -> Result<(), StepError> {
     let address = ctx.params().address;
-    let Some(to) = to else { return erase(ctx, address).await };
+    let Some(to) = to else {
+        let is_taken = pointers::is_of_guest(&mut *ctx.services().db.acquire().await?, &address.to_string()).await?;
+        // By a guest of another node that has this address: it is its name's by now.
+        return if is_taken { Ok(()) } else { erase(ctx, address).await };
+    };
     let stands = write(ctx, address, &to.name).await?;
     match &stands {
         Ok(_) => ctx.log(format!("{address} points to {}", to.name)),

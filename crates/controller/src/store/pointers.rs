@@ -68,6 +68,15 @@ pub async fn is_of_guest(conn: &mut PgConnection, address: &str) -> sqlx::Result
 /// The address of a guest is to point to this name, or to none. Tells whether the name leads to the guest still, and the
 /// guest has an address; one that points to another guest's name breaks the unique rule.
 pub async fn point(conn: &mut PgConnection, guest: GuestId, name: Option<DnsNameId>) -> sqlx::Result<bool> {
+    set(conn, guest, name, false).await
+}
+
+/// The same, of what it pointed to before: unless the name is gone, or the address points to another guest's name by now.
+pub async fn point_back(conn: &mut PgConnection, guest: GuestId, name: Option<DnsNameId>) -> sqlx::Result<()> {
+    set(conn, guest, name, true).await.map(drop)
+}
+
+async fn set(conn: &mut PgConnection, guest: GuestId, name: Option<DnsNameId>, if_free: bool) -> sqlx::Result<bool> {
     sqlx::query!(
         "update dns_names set pointed_address = null, pointer_zone_id = null, pointer_problem = null, pointer_at = null
          where guest_id = $1 and pointed_address is not null and id is distinct from $2",
@@ -79,9 +88,13 @@ pub async fn point(conn: &mut PgConnection, guest: GuestId, name: Option<DnsName
     let Some(name) = name else { return Ok(true) };
     let pointed = sqlx::query!(
         "update dns_names d set pointed_address = g.ip, pointer_at = null, pointer_problem = null
-         from guests g where d.id = $2 and d.guest_id = $1 and g.id = $1 and g.ip is not null",
+         from guests g
+         where d.id = $2 and d.guest_id = $1 and g.id = $1 and g.ip is not null
+             and not ($3 and exists (
+                 select from dns_names o where o.pointed_address = g.ip and o.guest_id <> $1))",
         guest.0,
         name.0,
+        if_free,
     );
     Ok(pointed.execute(conn).await?.rows_affected() == 1)
 }

@@ -28,6 +28,7 @@ mod not_created;
 mod notices;
 mod overview;
 mod own;
+mod pointers;
 mod previews;
 mod quotas;
 mod requests;

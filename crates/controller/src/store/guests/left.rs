@@ -34,7 +34,7 @@ pub async fn left_by(conn: &mut PgConnection, job: JobId) -> sqlx::Result<()> {
         JobKind::NameAttach => names::delete(conn, json::<DnsNameId>(param("id"))?).await,
         JobKind::GuestPoint => {
             let from: Option<DnsNameId> = json(param("from").get("id").cloned().unwrap_or_default())?;
-            pointers::point(conn, guest, from).await.map(drop)
+            pointers::point_back(conn, guest, from).await
         }
         JobKind::NameDetach => names::set_state(conn, json(param("id"))?, NameState::Attached, None).await,
         _ => Ok(()),
