@@ -29,6 +29,7 @@ mod notices;
 mod overview;
 mod own;
 mod pointers;
+mod pointing;
 mod previews;
 mod quotas;
 mod requests;

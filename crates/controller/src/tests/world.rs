@@ -32,10 +32,12 @@ pub async fn controller(
     groups: Option<Arc<dyn ProjectGroups>>,
     rules: Rules,
 ) -> Controller {
+    // Nobody answers there for what was written.
+    let dns = dns.map(|dns| Providers::one(dns, ([127, 0, 0, 1], 53).into(), None));
     opened(db, (dns, groups), (crate::Surroundings::default(), rules)).await
 }
 
-type Others = (Option<Arc<dyn DnsProvider>>, Option<Arc<dyn ProjectGroups>>);
+type Others = (Option<Providers>, Option<Arc<dyn ProjectGroups>>);
 
 async fn opened(db: &PgPool, others: Others, around: (crate::Surroundings, Rules)) -> Controller {
     opened_in(db, others, around, DnsWorld::default()).await
@@ -75,7 +77,7 @@ async fn opened_with(
         certificates,
     };
     let seal = SealKeys::load_or_create(&files.path().join("seal.key")).unwrap();
-    let dns = dns.map(|dns| Providers::one(dns, ([127, 0, 0, 1], 53).into(), None)).unwrap_or_default();
+    let dns = dns.unwrap_or_default();
     Controller::open(Parts { db: db.clone().into(), settings, dns, world, groups, seal }).await.unwrap()
 }
 
@@ -101,9 +103,9 @@ impl World {
 
     /// Where this server holds our zones, and answers as the world does too.
     pub async fn asking(db: PgPool, dns: &PowerDnsServer, rules: Rules) -> Self {
-        let provider: Arc<dyn DnsProvider> = Arc::new(dns.provider());
+        let providers = Providers::one(Arc::new(dns.provider()), dns.dns, None);
         let around = (crate::Surroundings::default(), rules);
-        let controller = opened_in(&db, (Some(provider), None), around, DnsWorld::new(vec![dns.dns])).await;
+        let controller = opened_in(&db, (Some(providers), None), around, DnsWorld::new(vec![dns.dns])).await;
         Self::of(db, controller).await
     }
 

@@ -1,13 +1,14 @@
 //! Attach and detach.
 
 use corpus_api::guests::{DestroyGuest, GetGuest};
-use corpus_api::names::{AttachName, DetachName};
-use corpus_api::zones::{ListZones, RemoveZone};
+use corpus_api::names::{AttachName, DetachName, PointGuest};
+use corpus_api::zones::{CreateZone, ListZones, RemoveZone, ZoneAccess, ZoneProjects};
 use corpus_domain::{DnsName, GuestId, JobId, JobState, NameState};
 use sqlx::PgPool;
 
-use super::world::{World, fact, faults};
-use crate::dns::authority::addresses;
+use super::world::{REVERSE_ZONE, World, fact, faults};
+use crate::dns::authority::{addresses, pointers};
+use crate::dns::reverse;
 use crate::jobs::testing::Fault;
 
 const ATTACH: [&str; 5] = ["wanted", "record", "answered", "routes", "attached"];
@@ -34,6 +35,35 @@ async fn certificates(world: &World) -> i64 {
 async fn attach(world: &World, guest: GuestId) -> JobId {
     let name = NAME.parse().unwrap();
     world.controller.call(&world.member, AttachName { guest, name, wildcard: false }, None).await.unwrap().job
+}
+
+/// The reverse record of a guest goes with the name that it says; one that somebody made by hand stays.
+async fn pointed_names_go_with_their_records(world: &World, guest: GuestId) {
+    let zone: DnsName = REVERSE_ZONE.parse().unwrap();
+    let (access, projects) = (ZoneAccess::Only, ZoneProjects::default());
+    let zone = CreateZone { name: zone, access, projects, provider: None, ttl_s: None };
+    let zone = world.controller.call(&world.ops, zone, None).await.unwrap().zone;
+    let ip = world.controller.call(&world.member, GetGuest { guest }, None).await.unwrap().line.ip.unwrap();
+    let of = reverse(ip.into()).unwrap();
+    let said = async || pointers(fact("CORPUS_LAB_DNS").parse().unwrap(), &of).await.unwrap();
+    for fault in faults(&DETACH) {
+        let job = attach(world, guest).await;
+        world.done(job).await;
+        let id = world.controller.call(&world.member, GetGuest { guest }, None).await.unwrap().names[0].id;
+        let point = PointGuest { guest, name: Some(id) };
+        let job = world.controller.call(&world.member, point, None).await.unwrap().job;
+        world.done(job).await;
+        assert_eq!(said().await, [NAME], "{fault:?}");
+        let job = world.controller.call(&world.member, DetachName { name: id }, None).await.unwrap().job;
+        world.run(job, fault.clone()).await;
+        if let Some(left) = world.controller.call(&world.member, GetGuest { guest }, None).await.unwrap().names.first() {
+            let job = world.controller.call(&world.member, DetachName { name: left.id }, None).await.unwrap().job;
+            world.done(job).await;
+        }
+        assert_eq!(said().await, [""; 0], "{fault:?}");
+        assert_gone(world, guest, &fault).await;
+    }
+    world.controller.call(&world.ops, RemoveZone { zone }, None).await.unwrap();
 }
 
 #[sqlx::test(migrations = "../../migrations")]
@@ -83,6 +113,8 @@ async fn attach_and_detach_fail_and_repeat_at_every_step(db: PgPool) {
         }
         assert_gone(&world, guest, &fault).await;
     }
+
+    pointed_names_go_with_their_records(&world, guest).await;
 
     let job = world.controller.call(&world.member, DestroyGuest { guest }, None).await.unwrap().job;
     world.done(job).await;

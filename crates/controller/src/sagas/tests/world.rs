@@ -31,6 +31,8 @@ use corpus_api::Principal;
 
 /// The zone and domain of the tests.
 pub const ZONE: &str = "trial.corpus.test";
+/// The zone of the reverse names of guests.
+pub const REVERSE_ZONE: &str = "5.10.in-addr.arpa";
 
 /// A fact of the lab, by its variable.
 pub fn fact(name: &str) -> String {
@@ -128,6 +130,7 @@ impl World {
                 provider.remove_record(&zone, &(&format!("{name}.{ZONE}").parse::<DnsName>().unwrap()).into()).await;
         }
         let _ = provider.remove_zone(&zone).await;
+        let _ = provider.remove_zone(&REVERSE_ZONE.parse().unwrap()).await;
     }
 
     /// Runs jobs with one fault until this one is over; a server that dies is followed by another.
