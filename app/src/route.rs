@@ -104,7 +104,7 @@ impl Route {
             | ["guests", id, "password", "reveal"] => with(id, Self::Guest),
             ["dns" | "names" | "zones"] | ["names" | "zones", _, "delete"] => Self::Dns,
             ["names", id]
-            | ["names", id, "certificate" | "https"]
+            | ["names", id, "certificate" | "https" | "aliases"]
             | ["names", id, "certificate", "delete" | "renew"] => with(id, Self::Name),
             ["certificates"] => Self::Certificates,
             ["zones", id] | ["zones", id, "access" | "ttl"] => with(id, Self::Zone),

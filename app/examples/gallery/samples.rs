@@ -391,6 +391,7 @@ fn name(number: u128, text: &str, state: NameState) -> NameLine {
         wildcard: false,
         zone: Some(ZoneId(id(71))),
         zone_name: Some(word("atlas.example.net")),
+        alias_of: None,
         guest: GuestId(id(20)),
         guest_name: word("www.atlas.example.net"),
         environment: None,

@@ -4,7 +4,7 @@ use corpus_api::certificates::{
     CertificateAuthority, GetCertificate, GetCertificateAuthority, NameCertificate, RenewCertificate,
 };
 use corpus_api::guests::GetGuest;
-use corpus_api::names::{GetName, NameLine, NamePointer, PointGuest};
+use corpus_api::names::{AttachAlias, GetName, ListNames, NameLine, NamePointer, PointGuest};
 use corpus_domain::{CertificateSource, CertificateState, DnsNameId, NameState};
 use leptos::prelude::*;
 
@@ -12,7 +12,7 @@ use super::dns::in_zone;
 use super::name_certificate::{certificate, https, root, upload};
 use crate::caller::Caller;
 use crate::components::{
-    Fact, Tone, action_at, age, card, code, error_summary, facts, head, name_evidence, name_status, reason, stays_at,
+    Fact, Field, Tone, action_at, age, card, code, error_summary, facts, head, name_evidence, name_status, reason, stays_at,
     status,
 };
 use crate::form::{FormState, Result};
@@ -26,7 +26,11 @@ pub async fn load(caller: &Caller, id: DnsNameId, form: &FormState) -> Result<Pa
     let may_change = caller.ask(GetGuest { guest: name.guest }).await?.may_change;
     let is_internal = served.served.as_ref().is_some_and(|one| one.source == CertificateSource::Internal);
     let authority = if is_internal { Some(caller.ask(GetCertificateAuthority {}).await?) } else { None };
-    let shown = Shown { name: &name, served: &served, authority: authority.as_ref(), may_change, form };
+    let can_have = can_have_aliases(&name);
+    let aliases = ListNames { alias_of: Some(id), ..ListNames::default() };
+    let aliases = if can_have { caller.ask(aliases).await?.items } else { Vec::new() };
+    let (authority, aliases) = (authority.as_ref(), &aliases[..]);
+    let shown = Shown { name: &name, aliases, served: &served, authority, may_change, form };
     Ok(Page::new("name", name.shown(), name_view(&shown)).under("DNS", "/dns"))
 }
 
@@ -34,6 +38,8 @@ pub async fn load(caller: &Caller, id: DnsNameId, form: &FormState) -> Result<Pa
 pub struct Shown<'a> {
     /// The name.
     pub name: &'a NameLine,
+    /// Those that are another name for it; a name has few.
+    pub aliases: &'a [NameLine],
     /// Its certificate, and its HTTPS.
     pub served: &'a NameCertificate,
     /// Who signed it, where that is Corpus itself.
@@ -51,7 +57,7 @@ pub fn path(id: DnsNameId) -> String {
 
 /// The view of plain values.
 pub fn name_view(shown: &Shown<'_>) -> AnyView {
-    let Shown { name, served, authority, may_change, form } = shown;
+    let Shown { name, aliases, served, authority, may_change, form } = shown;
     let guest = view! { <span>"Leads to "<a class="link" href=format!("/guests/{}", name.guest)>{name.guest_name.to_string()}</a></span> };
     let is_busy = name.job.is_some() || matches!(served.state, CertificateState::Wanted | CertificateState::Issuing);
     let busy = is_busy.then_some("");
@@ -73,6 +79,7 @@ pub fn name_view(shown: &Shown<'_>) -> AnyView {
             </div>
             <div class="stack">
                 <div class="stack" id="live-leads" data-live="">{card("leads", "Name", ().into_any(), leads(name))}</div>
+                {can_have_aliases(name).then(|| alias_card(name, aliases, *may_change, &form.of("alias")))}
                 {pointer(name, *may_change)}
                 {authority.map(|authority| card("root", "Trust", ().into_any(), root(authority)))}
             </div>
@@ -102,15 +109,54 @@ fn leads(name: &NameLine) -> AnyView {
     if let Some(url) = name.url() {
         rows.insert(0, ("Address", view! { <a class="link wrap" href=url.clone()>{url.clone()}</a> }.into_any()));
     }
+    if let Some(of) = &name.alias_of {
+        rows.push(("Alias of", view! { <a class="link wrap" href=path(of.id)>{of.name.to_string()}</a> }.into_any()));
+    }
     for target in [&name.target, &name.target_ipv6].into_iter().flatten() {
         rows.push(("Resolves to", code("target", target.clone())));
     }
     facts(rows)
 }
 
-/// Whether the address of its guest points back to it. A wildcard, and a name of a zone that others hold, it can't say.
+/// Whether others can be another name for it: it has addresses, for as long as we say which.
+fn can_have_aliases(name: &NameLine) -> bool {
+    !name.wildcard && name.zone.is_some() && name.alias_of.is_none() && name.state == NameState::Attached
+}
+
+/// Those that are another name for it, and the form for one more.
+fn alias_card(name: &NameLine, aliases: &[NameLine], may_change: bool, form: &FormState) -> AnyView {
+    let rows = aliases.iter().map(|alias| {
+        let link = view! { <a class="link wrap" href=path(alias.id)>{alias.name.to_string()}</a> };
+        view! { <tr><td data-label="Name">{link}</td><td data-label="State">{name_status(alias)}</td></tr> }
+    });
+    let table = if aliases.is_empty() {
+        view! { <p class="body quiet">"No name is an alias of it."</p> }.into_any()
+    } else {
+        view! {
+            <table class="rows" aria-label="Aliases">
+                <thead><tr><th>"Name"</th><th>"State"</th></tr></thead>
+                <tbody>{rows.collect_view()}</tbody>
+            </table>
+        }
+        .into_any()
+    };
+    let attach = may_change.then(|| {
+        view! {
+            <form method="post" action={to::<AttachAlias>(&[&name.id])} class="body row foot">
+                {stays_at(&path(name.id), "alias")}
+                {Field::new(form, "alias", "Alias").required().mono().hint("Leads where this name leads, also when it is switched").input()}
+                <button class="btn">"Attach alias"</button>
+            </form>
+        }
+    });
+    let body = view! { <div id="live-aliases" data-live="">{table}</div>{attach} };
+    card("aliases", "Aliases", ().into_any(), body.into_any())
+}
+
+/// Whether the address of its guest points back to it. That it can't say of a wildcard, of an alias, and of a name of a
+/// zone that others hold.
 fn pointer(name: &NameLine, may_change: bool) -> Option<AnyView> {
-    if name.wildcard || name.zone.is_none() || name.state != NameState::Attached {
+    if !can_have_aliases(name) {
         return None;
     }
     let now = match &name.pointer {

@@ -127,6 +127,7 @@ macro_rules! each_operation {
             $crate::claims::WithdrawNameClaim,
             $crate::names::SwitchName,
             $crate::names::PointGuest,
+            $crate::names::AttachAlias,
             $crate::environments::balance::GetBalance,
             $crate::environments::balance::SetBalance,
             $crate::environments::balance::AttachEnvironmentName,

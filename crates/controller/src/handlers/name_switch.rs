@@ -39,6 +39,12 @@ impl Controller {
                 name.name, name.state
             )));
         }
+        if let Some(target) = &name.alias_of {
+            return Err(Error::Conflict(format!(
+                "{} is an alias of {}, and leads where that leads: switch that one.",
+                name.name, target.name
+            )));
+        }
         if name.wildcard {
             return Err(not_as_wildcard(&name, wanted.1));
         }
@@ -85,7 +91,8 @@ impl Controller {
             };
             undoes::keep(change.transaction().await?, who.id, &undo).await?;
         }
-        let job = name_switch::job(&name, from, (to, &guest), format!("Switch {} to {is}", name.name));
+        let aliases = names::aliases(change.transaction().await?, id).await?;
+        let job = name_switch::job((&name, &aliases), from, (to, &guest), format!("Switch {} to {is}", name.name));
         let job = self.queue(&mut change, job).await?;
         for (guest, of) in [(&former, name.environment), (&guest, environment)] {
             self.end_is_told(&mut change, project, (guest, of)).await?;

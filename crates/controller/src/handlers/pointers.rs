@@ -74,6 +74,8 @@ async fn may_be_said(
         "is all names below one: an address points to a name that is one".to_owned()
     } else if name.state != NameState::Attached {
         format!("is {}; an address can point to it once it is attached", name.state)
+    } else if let Some(target) = &name.alias_of {
+        format!("is an alias: an address points to the name itself, {}", target.name)
     } else if name.held.is_none() {
         "is of a zone that others hold, who may have it lead elsewhere at any time".to_owned()
     } else if !zones::holding(conn, &name.name, project).await?.is_some_and(|zone| zone.takes) {

@@ -76,8 +76,10 @@ async fn unroute(ctx: Ctx) -> Result<(), StepError> {
 
 async fn remove_names(ctx: Ctx) -> Result<(), StepError> {
     let mut conn = ctx.services().db.acquire().await?;
-    let all = names::of_guest(&mut conn, ctx.params().guest).await?;
+    let mut all = names::of_guest(&mut conn, ctx.params().guest).await?;
     drop(conn);
+    // A name stays for as long as it has aliases.
+    all.sort_by_key(|name| name.alias_of.is_none());
     for name in all {
         unpoint(&ctx, name.id).await?;
         remove_record(&ctx, name.held.as_ref(), &Owner::new(name.name, name.wildcard)).await?;

@@ -4,7 +4,7 @@ use corpus_domain::{DnsName, DnsNameId, JobKind, NameState, NodeId, ProviderName
 use serde::{Deserialize, Serialize};
 
 use super::guest_point::unpoint;
-use super::name_attach::{dns_failed, provider};
+use super::name_attach::{dns_failed, node_of, provider};
 use super::node_calls::apply;
 use crate::dns::{Owner, Removal};
 use crate::jobs::{Job, JobParams, Lock, NewJob, Retry, Step, StepContext, StepError};
@@ -42,11 +42,14 @@ pub fn job(name: &NameRow, guest: &GuestRow) -> NewJob<Params> {
     let zone = name.held.as_ref().map(|held| held.zone.clone());
     let provider = name.held.as_ref().map_or_else(ProviderName::first, |held| held.provider.clone());
     let params = Params { id: name.id, name: name.name.clone(), wildcard: name.wildcard, zone, provider, node };
+    let mut locks = vec![Lock::guest(guest.id), Lock::node_shared(node), Lock::exclusive("name", name.id)];
+    // What it leads along with is not switched meanwhile.
+    locks.extend(name.alias_of.as_ref().map(|target| Lock::shared("name", target.id)));
     NewJob::new(format!("Detach {} from {}", Owner::new(name.name.clone(), name.wildcard), name.guest), params)
         .guest(guest.id)
         .project(guest.project_id)
         .node(node)
-        .locks([Lock::guest(guest.id), Lock::node_shared(node), Lock::exclusive("name", name.id)])
+        .locks(locks)
 }
 
 /// The steps. The record goes first, so that nobody is led to a route that is gone.
@@ -85,7 +88,8 @@ async fn unroute(ctx: Ctx) -> Result<(), StepError> {
     let mut tx = ctx.begin().await?;
     names::set_routed(&mut tx, ctx.params().id, false).await?;
     tx.commit().await?;
-    apply(&ctx, ctx.params().node).await
+    let node = node_of(&ctx, ctx.params().id, ctx.params().node).await?;
+    apply(&ctx, node).await
 }
 
 async fn forget(ctx: Ctx) -> Result<(), StepError> {

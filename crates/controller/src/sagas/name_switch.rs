@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use corpus_api::names::AliasTarget;
 use corpus_domain::{DnsName, DnsNameId, Environment, GuestId, JobKind, NodeId};
 use corpus_protocol::{Answer, AskedSite, Request};
 use serde::{Deserialize, Serialize};
@@ -59,12 +60,18 @@ impl JobParams for Params {
 
 type Ctx = StepContext<Services, Params>;
 
-/// The job; `title` says what the name is to lead to.
-pub fn job(name: &NameRow, from: End, (to, guest): (End, &GuestRow), title: String) -> NewJob<Params> {
+/// The job; `title` says what the name is to lead to. Its aliases lead there along with it.
+pub fn job(
+    (name, aliases): (&NameRow, &[AliasTarget]),
+    from: End,
+    (to, guest): (End, &GuestRow),
+    title: String,
+) -> NewJob<Params> {
     let mut locks = vec![Lock::exclusive("name", name.id), Lock::shared("guest", to.guest), Lock::node_shared(to.node)];
     if from.node != to.node {
         locks.push(Lock::node_shared(from.node));
     }
+    locks.extend(aliases.iter().map(|alias| Lock::exclusive("name", alias.id)));
     let params = Params { id: name.id, name: name.name.clone(), from, to };
     NewJob::new(title, params).guest(guest.id).project(guest.project_id).node(guest.node_id).locks(locks)
 }
@@ -149,6 +156,7 @@ async fn back(ctx: Ctx) -> Result<(), StepError> {
 /// Has the name lead from one to the other; one that leads there already stays.
 async fn lead(ctx: &Ctx, id: DnsNameId, from: &End, to: &End) -> Result<(), StepError> {
     let mut tx = ctx.begin().await?;
+    names::hold(&mut tx, id).await?;
     let row = names::get(&mut tx, id).await?.ok_or_else(|| StepError::permanent("the name is gone"))?;
     if (row.guest_id, row.environment) == (to.guest, to.environment) {
         return Ok(());
