@@ -177,7 +177,7 @@ impl Controller {
         })
     }
 
-    pub(super) async fn look_up_shown(&self, ids: &[Uuid]) -> Result<()> {
+    pub(crate) async fn look_up_shown(&self, ids: &[Uuid]) -> Result<()> {
         let names = evidence::these(&mut *self.services.db.acquire().await?, ids).await?;
         // A server that is silent is told of by its zone.
         let looks = stream::iter(names).map(|name| self.look_one_up(name)).buffer_unordered(QUESTIONS_AT_ONCE);

@@ -2,6 +2,7 @@
 //! job runs here.
 
 mod access;
+mod aliases;
 mod approvals;
 mod archives;
 mod audit;

@@ -1,8 +1,5 @@
 //! The job that has an address point back to a name: each step fails and is repeated, against a real PowerDNS.
 
-use std::sync::Arc;
-use std::time::Duration;
-
 use corpus_api::Principal;
 use corpus_api::names::{AttachName, GetName, NamePointer, PointGuest};
 use corpus_api::zones::{CreateZone, ZoneAccess, ZoneProjects};
@@ -14,8 +11,7 @@ use sqlx::PgPool;
 use super::world::World;
 use crate::dns::authority;
 use crate::dns::powerdns_server::PowerDnsServer;
-use crate::jobs::testing::{Fault, Faults, Trial};
-use crate::services::Services;
+use crate::jobs::testing::Fault;
 
 const STEPS: [&str; 3] = ["wanted", "pointer", "answered"];
 /// The reverse name of the guest's address, 10.5.0.10, and the zone that holds it.
@@ -64,27 +60,9 @@ impl Pointing {
         self.world.ask(&self.mia, PointGuest { guest: self.guest, name: to }).await.unwrap().job
     }
 
-    /// Runs a job with a fault until it is over; how it ended, and why.
-    async fn run(&self, job: JobId, fault: Fault) -> (JobState, Option<String>) {
-        let controller = &self.world.controller;
-        let engine = controller.engine(&Trial::<Services>::config(Arc::new(Faults::new(fault))));
-        let mut left = 3000;
-        let ended = loop {
-            let job = controller.jobs.get(job).await.unwrap().job;
-            if job.state.is_over() {
-                break (job.state, job.error);
-            }
-            left -= 1;
-            assert!(left > 0, "the job hangs: {job:?}");
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        };
-        engine.shutdown(Duration::from_secs(5)).await;
-        ended
-    }
-
     async fn points(&self, to: Option<DnsNameId>) {
         let job = self.ask(to).await;
-        let ended = self.run(job, Fault::None).await;
+        let ended = self.world.run_job(job, Fault::None).await;
         assert_eq!(ended.0, JobState::Done, "{ended:?}");
     }
 
@@ -114,7 +92,7 @@ async fn it_fails_and_repeats_at_every_step(db: PgPool) {
                 all.points(Some(before)).await;
             }
             let job = all.ask(to).await;
-            let ended = all.run(job, fault.clone()).await;
+            let ended = all.world.run_job(job, fault.clone()).await;
             let expected = if is_repeated { (JobState::Done, to) } else { (JobState::Undone, before) };
             assert_eq!(ended.0, expected.0, "{fault:?}: {ended:?}");
             let says = expected.1.map(|id| if id == all.site { "shop.example.org" } else { "other.example.org" });
@@ -170,7 +148,7 @@ async fn the_record_of_a_node_is_left(db: PgPool) {
     make_zone(&all.world, REVERSE_ZONE).await;
     let job = all.ask(Some(all.site)).await;
     all.world.run("update nodes set public_ip = '10.5.0.10'").await;
-    assert_eq!(all.run(job, Fault::None).await.0, JobState::Done);
+    assert_eq!(all.world.run_job(job, Fault::None).await.0, JobState::Done);
     assert_eq!(all.said().await, [""; 0]);
     assert!(all.shown(all.site).await.unwrap().problem.unwrap().contains("of a node"));
 }

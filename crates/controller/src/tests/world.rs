@@ -1,19 +1,24 @@
 //! Members, guests and the controller that the tests of projects share.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use corpus_api::Problem;
 use corpus_api::deployments::{Deploy, DeploymentAccepted, Phases};
 use corpus_api::environments::SetUpEnvironment;
 use corpus_api::projects::{CreateProject, GetProdEntry, GetProject, Project, SetProdEntry};
-use corpus_domain::{DeploymentId, Environment, GuestId, IdRange, ProjectCreators, ProjectId, ProjectRole, UserId};
+use corpus_domain::{
+    DeploymentId, Environment, GuestId, IdRange, JobId, JobState, ProjectCreators, ProjectId, ProjectRole, UserId,
+};
 use sqlx::PgPool;
 use uuid::Uuid;
 
 use crate::dns::powerdns_server::PowerDnsServer;
 use crate::dns::world::World as DnsWorld;
 use crate::dns::{DnsProvider, Providers};
+use crate::jobs::testing::{Fault, Faults, Trial};
 use crate::seal::SealKeys;
+use crate::services::Services;
 use crate::{Ask, Controller, Handle, Parts, ProjectGroups, Rules, Settings, SignIn};
 use corpus_api::Principal;
 
@@ -250,6 +255,21 @@ impl World {
 
     pub async fn count(&self, statement: &'static str) -> i64 {
         sqlx::query_scalar(statement).fetch_one(&self.db).await.unwrap()
+    }
+
+    /// Runs a job with a fault until it is over; how it ended, and why. For jobs that need no node, up to the fault.
+    pub async fn run_job(&self, job: JobId, fault: Fault) -> (JobState, Option<String>) {
+        let config = Trial::<Services>::config(Arc::new(Faults::new(fault)));
+        let engine = self.controller.engine(&config);
+        for _ in 0..6000 {
+            let now = self.controller.jobs.get(job).await.unwrap().job;
+            if now.state.is_over() {
+                engine.shutdown(Duration::from_secs(5)).await;
+                return (now.state, now.error);
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        panic!("the job hangs: {:?}", self.controller.jobs.get(job).await.unwrap().job);
     }
 
     pub async fn state_of(&self, id: DeploymentId) -> String {
