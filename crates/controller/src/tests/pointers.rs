@@ -164,6 +164,8 @@ async fn what_is_pointed_to_leads_nowhere_else(db: PgPool) {
     // Its record keeps its reverse zone; detached, it goes with the name.
     let ops = world.ops().await;
     let reverse = world.ask(&ops, zone("5.10.in-addr.arpa")).await.unwrap().zone;
+    let by_name = AttachName { guest: all.of_mia, name: name("10.0.5.10.in-addr.arpa"), wildcard: false };
+    at_field(world.ask(mia, by_name).await, "name", "is a reverse name");
     let mut conn = world.db.acquire().await.unwrap();
     pointers::keep(&mut conn, all.site, Ok(reverse)).await.unwrap();
     assert!(all.shown(all.site).await.unwrap().stands);

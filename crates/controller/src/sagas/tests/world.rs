@@ -125,7 +125,7 @@ impl World {
         .await;
         let provider = &self.controller.services.dns.get(&ProviderName::first()).unwrap().dns;
         let zone: DnsName = ZONE.parse().unwrap();
-        for name in ["www", "shop", "a", "pages"] {
+        for name in ["www", "shop", "docs", "a", "pages"] {
             let _ =
                 provider.remove_record(&zone, &(&format!("{name}.{ZONE}").parse::<DnsName>().unwrap()).into()).await;
         }
