@@ -173,9 +173,8 @@ pub(super) async fn unpoint<P: JobParams>(
     let pointed = pointers::of_name(&mut conn, name).await?;
     drop(conn);
     let Some(pointed) = pointed else { return Ok(()) };
-    if pointed.zone.is_some()
-        && let Ok(address) = pointed.address.parse()
-    {
+    // Also where the row does not know of a record: one may stand there since a server that died in between.
+    if let Ok(address) = pointed.address.parse() {
         erase(ctx, address).await?;
     }
     let mut tx = ctx.begin().await?;
