@@ -99,7 +99,8 @@ impl Route {
             [
                 "guests",
                 id,
-                "start" | "stop" | "restart" | "enlarge" | "limits" | "host-key" | "names" | "name-claims" | "pointer" | "delete",
+                "start" | "stop" | "restart" | "enlarge" | "limits" | "host-key" | "names" | "name-claims" | "pointer"
+                | "delete",
             ]
             | ["guests", id, "password", "reveal"] => with(id, Self::Guest),
             ["dns" | "names" | "zones"] | ["names" | "zones", _, "delete"] => Self::Dns,

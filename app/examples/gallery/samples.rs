@@ -757,10 +757,7 @@ pub fn certificate(failed: bool) -> (NameLine, NameCertificate, CertificateAutho
 pub fn aliases(of: &NameLine) -> Vec<NameLine> {
     let alias_of = Some(AliasTarget { id: of.id, name: of.name.clone() });
     let alias = |number, text, state| NameLine { alias_of: alias_of.clone(), ..name(number, text, state) };
-    vec![
-        alias(5, "docs.atlas.example.net", NameState::Attached),
-        alias(6, "maps.atlas.example.net", NameState::Wanted),
-    ]
+    vec![alias(5, "docs.atlas.example.net", NameState::Attached), alias(6, "maps.atlas.example.net", NameState::Wanted)]
 }
 
 /// One that is about to end, one that should have been renewed, and one that is well.

@@ -12,8 +12,8 @@ use super::dns::in_zone;
 use super::name_certificate::{certificate, https, root, upload};
 use crate::caller::Caller;
 use crate::components::{
-    Fact, Field, Tone, action_at, age, card, code, error_summary, facts, head, name_evidence, name_status, reason, stays_at,
-    status,
+    Fact, Field, Tone, action_at, age, card, code, error_summary, facts, head, name_evidence, name_status, reason,
+    status, stays_at,
 };
 use crate::form::{FormState, Result};
 use crate::layout::Page;
@@ -164,7 +164,12 @@ fn pointer(name: &NameLine, may_change: bool) -> Option<AnyView> {
         None => view! { <p class="body quiet">"The address of its guest does not point back to it."</p> }.into_any(),
     };
     let change = may_change.then(|| point(name));
-    Some(card("pointer", "Reverse record", ().into_any(), view! { <div id="live-pointer" data-live="">{now}</div>{change} }.into_any()))
+    Some(card(
+        "pointer",
+        "Reverse record",
+        ().into_any(),
+        view! { <div id="live-pointer" data-live="">{now}</div>{change} }.into_any(),
+    ))
 }
 
 fn points(pointer: &NamePointer) -> AnyView {

@@ -19,7 +19,9 @@ use corpus_domain::{
 use corpus_protocol::Report;
 use sqlx::PgConnection;
 
-use crate::mail::{ClaimLetter, DeploymentLetter, JobLetter, KeyLetter, Letter, NodeLetter, PlatformLetter, RequestLetter};
+use crate::mail::{
+    ClaimLetter, DeploymentLetter, JobLetter, KeyLetter, Letter, NodeLetter, PlatformLetter, RequestLetter,
+};
 use crate::ssh_keys::MemberKey;
 use crate::store::claims::{Answered, Lapsed};
 use crate::store::mail::{self, Ended};
@@ -334,7 +336,8 @@ pub async fn claim_lapsed(tx: &mut PgConnection, claim: Lapsed) -> sqlx::Result<
     let to = robots::answerable(tx, &[by]).await?;
     let Answered { addresses, leads, proven, problem } = answered;
     let problem = problem.as_deref().map(short);
-    let letter = Letter::ClaimLapsed(ClaimLetter { name, guest, guest_name, answered: addresses, leads, proven, problem });
+    let letter =
+        Letter::ClaimLapsed(ClaimLetter { name, guest, guest_name, answered: addresses, leads, proven, problem });
     mail::enqueue(tx, &format!("name_claim:{id}:lapsed"), &to, &letter, SeenBy::Project(project)).await
 }
 

@@ -162,7 +162,9 @@ mod tests {
     #[test]
     fn which_names_are_reverse_names() {
         let is = |text: &str| is_reverse(&text.parse().unwrap());
-        assert!(is("10.2.0.192.in-addr.arpa") && is("2.0.192.in-addr.arpa") && is("in-addr.arpa") && is("8.b.d.ip6.arpa"));
+        assert!(
+            is("10.2.0.192.in-addr.arpa") && is("2.0.192.in-addr.arpa") && is("in-addr.arpa") && is("8.b.d.ip6.arpa")
+        );
         assert!(!is("in-addr.arpa.example.org") && !is("myin-addr.arpa") && !is("www.example.org"));
     }
 

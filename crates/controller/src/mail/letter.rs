@@ -5,8 +5,8 @@
 
 use chrono::{DateTime, Utc};
 use corpus_domain::{
-    CommitId, DeploymentState, DnsName, DnsNameId, Environment, Grant, GuestId, GuestName, JobId, MailKind, NodeAddress, NodeId,
-    ProjectName, RequestId, RequestState,
+    CommitId, DeploymentState, DnsName, DnsNameId, Environment, Grant, GuestId, GuestName, JobId, MailKind,
+    NodeAddress, NodeId, ProjectName, RequestId, RequestState,
 };
 use serde::{Deserialize, Serialize};
 
@@ -60,10 +60,9 @@ impl Letter {
             Self::NodeAway(_) | Self::NodeBack(_) => MailKind::NodeUnreachable,
             Self::JobFailed(_) => MailKind::JobFailed,
             Self::JobStuck(_) => MailKind::JobStuck,
-            Self::TokenEnds(_)
-            | Self::CertificateEnds(_)
-            | Self::CertificateFails(_)
-            | Self::ClaimLapsed(_) => MailKind::Expiry,
+            Self::TokenEnds(_) | Self::CertificateEnds(_) | Self::CertificateFails(_) | Self::ClaimLapsed(_) => {
+                MailKind::Expiry
+            }
             Self::RequestMade(_) | Self::RequestDecided(_) => MailKind::Request,
         })
     }

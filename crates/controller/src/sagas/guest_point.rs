@@ -165,10 +165,7 @@ async fn held(conn: &mut sqlx::PgConnection, address: Ipv4Addr) -> sqlx::Result<
 }
 
 /// What points back to a name that is going does so no more. The row says so last, so that it can be repeated.
-pub(super) async fn unpoint<P: JobParams>(
-    ctx: &StepContext<Services, P>,
-    name: DnsNameId,
-) -> Result<(), StepError> {
+pub(super) async fn unpoint<P: JobParams>(ctx: &StepContext<Services, P>, name: DnsNameId) -> Result<(), StepError> {
     let mut conn = ctx.services().db.acquire().await?;
     let pointed = pointers::of_name(&mut conn, name).await?;
     drop(conn);

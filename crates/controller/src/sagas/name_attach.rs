@@ -60,8 +60,7 @@ pub fn job(
 ) -> NewJob<Params> {
     let asked = AttachName { guest: guest.id, name: name.clone(), wildcard };
     let asked = if environment.is_none() { serde_json::to_value(asked).ok() } else { None };
-    let params =
-        Params { id, name: name.clone(), wildcard, node: guest.node_id, alias_of: None, only_free, asked };
+    let params = Params { id, name: name.clone(), wildcard, node: guest.node_id, alias_of: None, only_free, asked };
     let name = Owner::new(name.clone(), wildcard);
     let title = match environment {
         Some(environment) => format!("Attach {name} to {environment} of {}", guest.project),

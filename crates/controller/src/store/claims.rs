@@ -247,12 +247,7 @@ pub async fn lapse(conn: &mut PgConnection, most: i64) -> sqlx::Result<Vec<Lapse
             guest: GuestId(row.guest_id),
             guest_name: word(&row.guest)?,
             project: ProjectId(row.project_id),
-            answered: Answered {
-                addresses: row.answered,
-                leads: row.leads,
-                proven: row.proven,
-                problem: row.problem,
-            },
+            answered: Answered { addresses: row.answered, leads: row.leads, proven: row.proven, problem: row.problem },
             by: row.created_by.map(UserId),
         })
     });

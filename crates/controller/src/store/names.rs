@@ -421,5 +421,8 @@ pub async fn switch(
 
 /// Nobody is sent any more to where the name led before.
 pub async fn settle_switch(conn: &mut PgConnection, id: DnsNameId) -> sqlx::Result<()> {
-    sqlx::query!("update dns_names set former_guest_id = null where id = $1 or alias_of = $1", id.0).execute(conn).await.map(drop)
+    sqlx::query!("update dns_names set former_guest_id = null where id = $1 or alias_of = $1", id.0)
+        .execute(conn)
+        .await
+        .map(drop)
 }

@@ -134,7 +134,8 @@ async fn the_database_knows_no_alias_of_an_alias_and_no_circle(db: PgPool) {
     let all = aliases(db).await;
     let docs = all.attached("docs.example.org").await;
     let refused = async |statement: &'static str, rule: &str| {
-        let error = sqlx::query(statement).bind(docs.0).bind(all.site.0).bind(all.guests[1].0).execute(&all.world.db).await;
+        let error =
+            sqlx::query(statement).bind(docs.0).bind(all.site.0).bind(all.guests[1].0).execute(&all.world.db).await;
         let error = error.unwrap_err().to_string();
         assert!(error.contains(rule), "{statement}: {error}");
     };

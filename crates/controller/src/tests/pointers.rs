@@ -39,8 +39,7 @@ async fn pointers(db: PgPool) -> Pointers {
     let of_mia = world.guest(atlas, Environment::Dev).await;
     let of_bob = world.guest(borealis, Environment::Dev).await;
     world.run("update nodes set public_ip = '192.0.2.7'").await;
-    let mut made =
-        Pointers { world, _server: server, mia, bob, of_mia, of_bob, site: DnsNameId(uuid::Uuid::nil()) };
+    let mut made = Pointers { world, _server: server, mia, bob, of_mia, of_bob, site: DnsNameId(uuid::Uuid::nil()) };
     made.site = made.attached(&made.mia, of_mia, "shop.example.org", false).await;
     made
 }

@@ -57,7 +57,8 @@ async fn pointed_names_go_with_their_records(world: &World, guest: GuestId) {
         assert_eq!(said().await, [NAME], "{fault:?}");
         let job = world.controller.call(&world.member, DetachName { name: id }, None).await.unwrap().job;
         world.run(job, fault.clone()).await;
-        if let Some(left) = world.controller.call(&world.member, GetGuest { guest }, None).await.unwrap().names.first() {
+        if let Some(left) = world.controller.call(&world.member, GetGuest { guest }, None).await.unwrap().names.first()
+        {
             let job = world.controller.call(&world.member, DetachName { name: left.id }, None).await.unwrap().job;
             world.done(job).await;
         }
