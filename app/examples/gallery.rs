@@ -221,8 +221,10 @@ fn page(path: &str, variant: &str) -> Page {
                 "The private key is not the certificate's: upload the key that the certificate was asked for with.",
             );
             let (name, served, authority) = samples::certificate(variant == "failed");
+            let aliases = samples::aliases(&name);
             let shown = pages::name::Shown {
                 name: &name,
+                aliases: if empty { &[] } else { &aliases },
                 served: &served,
                 authority: Some(&authority),
                 ends: &samples::ends(),

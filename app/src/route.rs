@@ -105,12 +105,13 @@ impl Route {
             [
                 "guests",
                 id,
-                "start" | "stop" | "restart" | "enlarge" | "limits" | "host-key" | "names" | "name-claims" | "delete",
+                "start" | "stop" | "restart" | "enlarge" | "limits" | "host-key" | "names" | "name-claims" | "pointer"
+                | "delete",
             ]
             | ["guests", id, "password", "reveal"] => with(id, Self::Guest),
             ["dns" | "names" | "zones"] | ["names" | "zones", _, "delete"] => Self::Dns,
             ["names", id]
-            | ["names", id, "certificate" | "https"]
+            | ["names", id, "certificate" | "https" | "aliases"]
             | ["names", id, "certificate", "delete" | "renew"] => with(id, Self::Name),
             ["certificates"] => Self::Certificates,
             ["zones", id] | ["zones", id, "access" | "ttl"] => with(id, Self::Zone),

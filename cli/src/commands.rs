@@ -21,6 +21,7 @@ const NAMED: &[(&str, &[&str])] = &[
     ("list_undoes", &["undo", "list"]),
     ("undo", &["undo", "change"]),
     ("search", &["search"]),
+    ("attach_alias", &["name", "alias"]),
     ("get_certificate", &["name", "show"]),
     ("upload_certificate", &["name", "upload"]),
     ("remove_certificate", &["name", "remove-certificate"]),

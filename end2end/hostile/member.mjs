@@ -301,6 +301,11 @@ export async function attacks(attack, world) {
     }
     const own = JSON.parse((await mallory.get('/api/v1/names?limit=200')).html).items[0]
     if (own) assert.ok([404, 409].includes((await mallory.post(`/names/${own.id}/switch`, { guest })).status))
+    assert.equal((await mallory.post(`/names/${theirs.id}/aliases`, { alias: `mallory.${zone}` })).status, 404)
+    if (own) assert.ok([409, 422].includes((await mallory.post(`/names/${own.id}/aliases`, { alias: world.site })).status))
+    // What an address points back to: his to another's name, another's to his.
+    assert.equal((await mallory.post(`${attacker.place}/pointer`, { name: theirs.id })).status, 422)
+    for (const name of [theirs.id, own?.id ?? '', '']) assert.equal((await mallory.post(`${victim.place}/pointer`, { name })).status, 404)
     const version = '0123456789abcdef'
     for (const [path, fields] of [['balance', { policy: 'round_robin', stickiness: 'none', version }], ['names', { name: `x.${zone}` }]]) {
       const answer = await mallory.post(`/projects/atlas/environments/prod/${path}`, fields)

@@ -19,7 +19,7 @@ use corpus_api::first_steps::{FirstStep, FirstSteps, Step};
 use corpus_api::guests::{Guest, GuestDifference, GuestEnvironment, GuestLine, GuestSafeguard};
 use corpus_api::keys::{KeyClaim, KeyPage, OwnKey};
 use corpus_api::logins::RefusedLogin;
-use corpus_api::names::{NameLine, NamePage};
+use corpus_api::names::{AliasTarget, NameLine, NamePage, NamePointer};
 use corpus_api::nodes::{self, Drift, DriverFact, Node, NodeFacts, NodeLine, NodePage, NodeReading, NodeUse};
 use corpus_api::notices::{News, Notice, NoticePage};
 use corpus_api::overview::{Counts, FailedGuest, Overview};
@@ -392,6 +392,7 @@ fn name(number: u128, text: &str, state: NameState) -> NameLine {
         wildcard: false,
         zone: Some(ZoneId(id(71))),
         zone_name: Some(word("atlas.example.net")),
+        alias_of: None,
         guest: GuestId(id(20)),
         guest_name: word("www.atlas.example.net"),
         environment: None,
@@ -403,6 +404,7 @@ fn name(number: u128, text: &str, state: NameState) -> NameLine {
         site: None,
         target: Some("203.0.113.11".into()),
         target_ipv6: None,
+        pointer: None,
         job: (state == NameState::Wanted).then(|| JobId(id(41))),
         https: state == NameState::Attached,
     }
@@ -722,7 +724,14 @@ pub fn first_steps(ops: bool) -> FirstSteps {
 
 /// A name with its certificate, of the authority of Corpus; the last try for the next one failed, or not.
 pub fn certificate(failed: bool) -> (NameLine, NameCertificate, CertificateAuthority) {
-    let line = name(1, "www.atlas.example.net", NameState::Attached);
+    let reverse = "no reverse zone of ours holds 12.0.5.10.in-addr.arpa; an operator can make one under DNS";
+    let pointer = NamePointer {
+        address: "10.5.0.12".into(),
+        stands: !failed,
+        problem: failed.then(|| reverse.into()),
+        since: Some(before(4000)),
+    };
+    let line = NameLine { pointer: Some(pointer), ..name(1, "www.atlas.example.net", NameState::Attached) };
     let served = ServedByNode {
         source: CertificateSource::Internal,
         names: vec![word("www.atlas.example.net")],
@@ -753,6 +762,13 @@ pub fn ends() -> Ends {
         guest(1, "search.atlas.example.net", Environment::Staging),
     ];
     Ends { guests, is_cut: false }
+}
+
+/// Those that are another name for it.
+pub fn aliases(of: &NameLine) -> Vec<NameLine> {
+    let alias_of = Some(AliasTarget { id: of.id, name: of.name.clone() });
+    let alias = |number, text, state| NameLine { alias_of: alias_of.clone(), ..name(number, text, state) };
+    vec![alias(5, "docs.atlas.example.net", NameState::Attached), alias(6, "maps.atlas.example.net", NameState::Wanted)]
 }
 
 /// One that is about to end, one that should have been renewed, and one that is well.

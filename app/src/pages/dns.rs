@@ -218,7 +218,8 @@ fn name_row(name: &NameLine) -> AnyView {
 
 /// Which zone holds it.
 pub fn in_zone(name: &NameLine) -> String {
-    name.zone_name.as_ref().map_or_else(|| "from elsewhere".to_owned(), |zone| format!("in {zone}"))
+    let zone = name.zone_name.as_ref().map_or_else(|| "from elsewhere".to_owned(), |zone| format!("in {zone}"));
+    name.alias_of.as_ref().map_or_else(|| zone.clone(), |of| format!("{zone}, alias of {}", of.name))
 }
 
 fn zone_list(principal: &Principal, zones: &[Zone], servers: &[ProviderName], form: &FormState) -> AnyView {

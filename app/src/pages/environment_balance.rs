@@ -42,7 +42,9 @@ pub async fn read(
         ..ListNames::default()
     };
     let elsewhere = if may_change { caller.ask(attached).await?.items } else { Vec::new() };
-    let can_be_switched = |name: &NameLine| !name.wildcard && name.environment != Some(environment);
+    // An alias is switched with its name.
+    let can_be_switched =
+        |name: &NameLine| !name.wildcard && name.alias_of.is_none() && name.environment != Some(environment);
     let elsewhere = elsewhere.into_iter().filter(can_be_switched).collect();
     Ok(SharedNames { balance, elsewhere })
 }

@@ -13,9 +13,9 @@ use crate::{html, samples};
 fn page(failed: bool, change: impl FnOnce(&mut NameCertificate), may_change: bool, form: &FormState) -> String {
     let (name, mut served, authority) = samples::certificate(failed);
     change(&mut served);
-    let ends = samples::ends();
+    let (aliases, ends, authority) = (samples::aliases(&name), samples::ends(), Some(&authority));
     html(|| {
-        name_view(&Shown { name: &name, served: &served, authority: Some(&authority), ends: &ends, may_change, form })
+        name_view(&Shown { name: &name, aliases: &aliases, served: &served, authority, ends: &ends, may_change, form })
     })
 }
 
@@ -99,4 +99,22 @@ fn the_list_says_how_near_each_end_is() {
     }
     let none = html(|| certificates_view(&CertificatePage::default(), &std::collections::BTreeMap::new()));
     assert!(none.contains("No certificate is served"), "{none}");
+}
+
+#[test]
+fn a_name_says_what_points_to_it_and_what_is_an_alias_of_it() {
+    let page = shown(false, |_| {});
+    assert!(page.contains("Reverse record") && page.contains("10.5.0.12") && page.contains(">Written<"), "{page}");
+    assert!(page.contains("Point it to no name") && !page.contains("Point its address here"), "{page}");
+    assert!(page.contains("docs.atlas.example.net") && page.contains("Attach alias"), "{page}");
+    let failed = shown(true, |_| {});
+    assert!(failed.contains("Not written") && failed.contains("Try again"), "{failed}");
+    assert!(failed.contains("no reverse zone of ours holds"), "{failed}");
+    let viewed = page_for_viewers();
+    assert!(viewed.contains("docs.atlas.example.net") && !viewed.contains("Attach alias"), "{viewed}");
+    assert!(!viewed.contains("Point it to no name"), "{viewed}");
+}
+
+fn page_for_viewers() -> String {
+    page(false, |_| {}, false, &FormState::default())
 }

@@ -126,6 +126,8 @@ macro_rules! each_operation {
             $crate::claims::AskNameClaim,
             $crate::claims::WithdrawNameClaim,
             $crate::names::SwitchName,
+            $crate::names::PointGuest,
+            $crate::names::AttachAlias,
             $crate::environments::balance::GetBalance,
             $crate::environments::balance::SetBalance,
             $crate::environments::balance::AttachEnvironmentName,

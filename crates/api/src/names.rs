@@ -1,7 +1,11 @@
 //! DNS names that lead to guests.
 
+mod alias;
+mod pointer;
 mod switch;
 
+pub use alias::{AliasTarget, AttachAlias};
+pub use pointer::{NamePointer, PointGuest};
 pub use switch::SwitchName;
 
 use chrono::{DateTime, Utc};
@@ -27,6 +31,8 @@ pub struct ListNames {
     pub state: Option<NameState>,
     /// Only of this guest.
     pub guest: Option<GuestId>,
+    /// Only those that are another name for this one.
+    pub alias_of: Option<DnsNameId>,
     /// Only those that have this in them.
     pub q: Option<SearchText>,
     /// By name unless said.
@@ -160,6 +166,8 @@ pub struct NameLine {
     pub zone: Option<ZoneId>,
     /// That zone's name.
     pub zone_name: Option<DnsName>,
+    /// What it is another name for (CNAME), and leads along with; none: it has addresses of its own.
+    pub alias_of: Option<AliasTarget>,
     /// The guest it leads to.
     pub guest: GuestId,
     /// That guest's name.
@@ -182,6 +190,8 @@ pub struct NameLine {
     pub target: Option<String>,
     /// The address it points to by IPv6, where its node has one.
     pub target_ipv6: Option<String>,
+    /// That its guest's address points back to it, if it is to.
+    pub pointer: Option<NamePointer>,
     /// The job that is on it, while it is not settled.
     pub job: Option<JobId>,
     /// Whether its node serves a certificate of it, which is valid now.

@@ -175,6 +175,7 @@ pub const fn to_start(kind: JobKind, environment: Option<Environment>) -> Role {
         | JobKind::NameAttach
         | JobKind::NameDetach
         | JobKind::NameSwitch
+        | JobKind::GuestPoint
         | JobKind::FirewallApply
         | JobKind::NameConfigure
         | JobKind::CertificateIssue

@@ -19,8 +19,11 @@ use corpus_domain::{
 use corpus_protocol::Report;
 use sqlx::PgConnection;
 
-use crate::mail::{DeploymentLetter, JobLetter, KeyLetter, Letter, NodeLetter, PlatformLetter, RequestLetter};
+use crate::mail::{
+    ClaimLetter, DeploymentLetter, JobLetter, KeyLetter, Letter, NodeLetter, PlatformLetter, RequestLetter,
+};
 use crate::ssh_keys::MemberKey;
+use crate::store::claims::{Answered, Lapsed};
 use crate::store::mail::{self, Ended};
 use crate::store::notices::{self, EndedJob, SeenBy, Telling};
 use crate::store::requests::{self, Told};
@@ -324,6 +327,18 @@ pub async fn key_moved(tx: &mut PgConnection, former: UserId, claim: KeyClaimId,
     mail::enqueue(tx, &event, &[former], &Letter::KeyMoved(letter), SeenBy::Each).await?;
     let telling = Telling { event, news: News::KeyMoved { fingerprint }, seen_by: SeenBy::Each };
     notices::tell(tx, &[former], &telling).await
+}
+
+/// A claim of a name from elsewhere has lapsed: who claimed it is told.
+pub async fn claim_lapsed(tx: &mut PgConnection, claim: Lapsed) -> sqlx::Result<()> {
+    let Lapsed { id, name, guest, guest_name, project, answered, by } = claim;
+    let Some(by) = by else { return Ok(()) };
+    let to = robots::answerable(tx, &[by]).await?;
+    let Answered { addresses, leads, proven, problem } = answered;
+    let problem = problem.as_deref().map(short);
+    let letter =
+        Letter::ClaimLapsed(ClaimLetter { name, guest, guest_name, answered: addresses, leads, proven, problem });
+    mail::enqueue(tx, &format!("name_claim:{id}:lapsed"), &to, &letter, SeenBy::Project(project)).await
 }
 
 /// Letters were given up: the operators are told, once in an hour.

@@ -7,8 +7,9 @@
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
+use corpus_domain::DnsName;
 use hickory_proto::op::{Message, ResponseCode};
-use hickory_proto::rr::{RData, RecordType};
+use hickory_proto::rr::{Name, RData, RecordType};
 use thiserror::Error;
 use tokio::time::{Instant, sleep};
 
@@ -51,7 +52,7 @@ pub enum AuthorityError {
         server: SocketAddr,
         /// The name asked for.
         name: Owner,
-        /// The addresses last seen, or "nothing".
+        /// The addresses or names last seen, or "nothing".
         seen: String,
         /// How long it was tried, in milliseconds.
         waited_ms: u128,
@@ -75,12 +76,23 @@ pub async fn all_addresses(server: SocketAddr, name: impl Into<Owner>) -> Result
 
 /// The names that the server says a reverse name points to, without their final dot.
 pub async fn pointers(server: SocketAddr, name: impl Into<Owner>) -> Result<Vec<String>, AuthorityError> {
-    let answer = records(server, &name.into(), RecordType::PTR).await?;
-    let name = |data: &RData| match data {
-        RData::PTR(name) => Some(name.0.to_ascii().trim_end_matches('.').to_ascii_lowercase()),
+    names(server, &name.into(), RecordType::PTR).await
+}
+
+/// The names that the server says a name is another name for, without their final dot: one, or none.
+pub async fn aliases(server: SocketAddr, name: impl Into<Owner>) -> Result<Vec<String>, AuthorityError> {
+    names(server, &name.into(), RecordType::CNAME).await
+}
+
+/// The names that the records of this type say; they may be in other zones, and are not followed.
+async fn names(server: SocketAddr, name: &Owner, kind: RecordType) -> Result<Vec<String>, AuthorityError> {
+    let plain = |name: &Name| name.to_ascii().trim_end_matches('.').to_ascii_lowercase();
+    let said = |data: &RData| match data {
+        RData::PTR(name) if kind == RecordType::PTR => Some(plain(&name.0)),
+        RData::CNAME(name) if kind == RecordType::CNAME => Some(plain(&name.0)),
         _ => None,
     };
-    Ok(answer.iter().filter_map(name).collect())
+    Ok(records(server, name, kind).await?.iter().filter_map(said).collect())
 }
 
 /// Whether the server answers the name with this address and no other.
@@ -127,6 +139,48 @@ pub async fn wait_until_gone(
     limit: Duration,
 ) -> Result<(), AuthorityError> {
     wait(server, name.into(), Family::of(address), limit, |seen| !seen.contains(&address)).await
+}
+
+/// Waits until the server says that a reverse name points to this name and to no other.
+pub async fn wait_until_pointed(
+    server: SocketAddr,
+    name: impl Into<Owner>,
+    to: &DnsName,
+    limit: Duration,
+) -> Result<(), AuthorityError> {
+    wait_for_name(server, name.into(), RecordType::PTR, to, limit).await
+}
+
+/// Waits until the server says that a name is another name for this one.
+pub async fn wait_until_alias(
+    server: SocketAddr,
+    name: impl Into<Owner>,
+    of: &DnsName,
+    limit: Duration,
+) -> Result<(), AuthorityError> {
+    wait_for_name(server, name.into(), RecordType::CNAME, of, limit).await
+}
+
+async fn wait_for_name(
+    server: SocketAddr,
+    name: Owner,
+    kind: RecordType,
+    wanted: &DnsName,
+    limit: Duration,
+) -> Result<(), AuthorityError> {
+    let begin = Instant::now();
+    let mut pause = FIRST_PAUSE;
+    loop {
+        let seen = names(server, &name, kind).await;
+        if seen.as_deref().is_ok_and(|seen| seen == [wanted.as_str()]) {
+            return Ok(());
+        }
+        if begin.elapsed() + pause > limit {
+            return Err(not_yet(server, &name, seen, begin.elapsed()));
+        }
+        sleep(pause).await;
+        pause = (pause * 3 / 2).min(LAST_PAUSE);
+    }
 }
 
 /// Whether the server answers a challenge.
@@ -195,15 +249,15 @@ async fn wait(
     }
 }
 
-fn not_yet(
+fn not_yet<T: ToString>(
     server: SocketAddr,
     name: &Owner,
-    seen: Result<Vec<IpAddr>, AuthorityError>,
+    seen: Result<Vec<T>, AuthorityError>,
     waited: Duration,
 ) -> AuthorityError {
     match seen {
         Ok(seen) => {
-            let seen: Vec<String> = seen.iter().map(IpAddr::to_string).collect();
+            let seen: Vec<String> = seen.iter().map(ToString::to_string).collect();
             let seen = if seen.is_empty() { "nothing".to_owned() } else { seen.join(", ") };
             AuthorityError::NotYet { server, name: name.clone(), seen, waited_ms: waited.as_millis() }
         }

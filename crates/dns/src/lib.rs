@@ -32,7 +32,7 @@ use corpus_domain::DnsName;
 pub use error::DnsError;
 pub use powerdns::{PowerDns, PowerDnsSettings};
 pub use providers::{Provider, Providers};
-pub use record::{Challenge, Content, Owner, Record, reverse};
+pub use record::{Challenge, Content, Owner, Record, is_reverse, reverse};
 pub use rfc2136::{Rfc2136, Rfc2136Settings};
 
 /// A zone that a DNS server holds.

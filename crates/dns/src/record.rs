@@ -129,6 +129,12 @@ pub fn reverse(address: IpAddr) -> Option<DnsName> {
     }
 }
 
+/// Whether a name is a reverse name, or a zone of them: what such names say follows from what has the addresses.
+pub fn is_reverse(name: &DnsName) -> bool {
+    let below = |top: &str| name.as_str().strip_suffix(top).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'));
+    below("in-addr.arpa") || below("ip6.arpa")
+}
+
 fn reverse_v6(address: Ipv6Addr) -> String {
     let bits = address.to_bits();
     let nibbles = (0..32).map(|place| format!("{:x}.", (bits >> (4 * place)) & 0xf));
@@ -151,6 +157,26 @@ mod tests {
         assert_eq!(name("192.0.2.10"), "10.2.0.192.in-addr.arpa");
         let v6 = name("2001:db8::a1");
         assert_eq!(v6, "1.a.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.8.b.d.0.1.0.0.2.ip6.arpa");
+    }
+
+    #[test]
+    fn which_names_are_reverse_names() {
+        let is = |text: &str| is_reverse(&text.parse().unwrap());
+        assert!(
+            is("10.2.0.192.in-addr.arpa") && is("2.0.192.in-addr.arpa") && is("in-addr.arpa") && is("8.b.d.ip6.arpa")
+        );
+        assert!(!is("in-addr.arpa.example.org") && !is("myin-addr.arpa") && !is("www.example.org"));
+    }
+
+    #[test]
+    fn an_alias_is_one_line() {
+        let record = Record {
+            zone: "example.org".parse().unwrap(),
+            owner: Owner::from(&"docs.example.org".parse().unwrap()),
+            content: Content::Alias("www.example.net".parse().unwrap()),
+            ttl_s: 60,
+        };
+        assert_eq!(record.lines(), [("CNAME", "www.example.net.".to_owned())]);
     }
 
     #[test]

@@ -113,13 +113,25 @@ pub(crate) async fn both_families_and_more(dns: &dyn DnsProvider, server: std::n
     dns.ensure_record(&alias).await.unwrap();
     dns.ensure_record(&alias).await.unwrap();
     authority::wait_until_answered(server, &name("alias.example.org"), ip("10.0.0.8"), WAIT_LIMIT).await.unwrap();
+    // What it leads to may be held elsewhere: it is asked for by itself.
+    let (known, elsewhere) = (name("x.app.example.org"), name("www.example.net"));
+    authority::wait_until_alias(server, &name("alias.example.org"), &known, WAIT_LIMIT).await.unwrap();
+    dns.ensure_record(&Record { content: Content::Alias(elsewhere.clone()), ..alias }).await.unwrap();
+    authority::wait_until_alias(server, &name("alias.example.org"), &elsewhere, WAIT_LIMIT).await.unwrap();
+    let limit = Duration::from_millis(150);
+    let other = authority::wait_until_alias(server, &name("alias.example.org"), &known, limit).await.unwrap_err();
+    assert!(matches!(&other, AuthorityError::NotYet { seen, .. } if seen == "www.example.net"), "{other}");
+    assert_eq!(authority::aliases(server, &name("x.app.example.org")).await.unwrap(), [""; 0]);
     dns.ensure_record(&record("alias.example.org", "10.0.0.9")).await.unwrap();
     authority::wait_until_answered(server, &name("alias.example.org"), ip("10.0.0.9"), WAIT_LIMIT).await.unwrap();
 
     let pointer =
         Record { content: Content::Pointer(name("x.app.example.org")), ..record("9.example.org", "10.0.0.9") };
     dns.ensure_record(&pointer).await.unwrap();
+    authority::wait_until_pointed(server, &name("9.example.org"), &known, WAIT_LIMIT).await.unwrap();
     assert_eq!(authority::pointers(server, &name("9.example.org")).await.unwrap(), ["x.app.example.org"]);
+    let other = authority::wait_until_pointed(server, &name("9.example.org"), &elsewhere, limit).await.unwrap_err();
+    assert!(matches!(&other, AuthorityError::NotYet { seen, .. } if seen == "x.app.example.org"), "{other}");
     assert_eq!(dns.remove_record(&zone, &owner("9.example.org")).await.unwrap(), Removal::Removed);
     assert!(authority::pointers(server, &name("9.example.org")).await.unwrap().is_empty());
 }

@@ -148,6 +148,7 @@ fn name_servers(text: &str) -> Vec<SocketAddr> {
 mod tests {
     use reqwest::Method;
     use serde_json::{Value, json};
+    use tokio::net::UdpSocket;
 
     use super::*;
     use crate::DnsProvider;
@@ -157,6 +158,109 @@ mod tests {
     fn the_resolvers_of_the_system() {
         let text = "# x\nnameserver 192.0.2.1\nsearch x\nnameserver fd00::1\nnameserver fe80::1%eth0\n";
         assert_eq!(name_servers(text), ["192.0.2.1:53", "[fd00::1]:53"].map(|one| one.parse().unwrap()));
+    }
+
+    /// A resolver that answers each question so, by UDP; none: it stays silent.
+    async fn resolver(answer: impl Fn(&[u8]) -> Option<Vec<u8>> + Send + 'static) -> SocketAddr {
+        let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        let address = socket.local_addr().unwrap();
+        tokio::spawn(async move {
+            let mut question = [0; 1500];
+            while let Ok((length, from)) = socket.recv_from(&mut question).await {
+                if let Some(answer) = answer(&question[..length]) {
+                    socket.send_to(&answer, from).await.unwrap();
+                }
+            }
+        });
+        address
+    }
+
+    /// The question as an answer with this response code (RFC 1035, section 4.1.1).
+    fn failing(code: u8) -> impl Fn(&[u8]) -> Option<Vec<u8>> {
+        move |question| {
+            let mut answer = question.to_vec();
+            answer[2] |= 0x80;
+            answer[3] = (answer[3] & 0xf0) | code;
+            Some(answer)
+        }
+    }
+
+    /// A resolver of a0.test and so on: each is an alias of the next, and the last one has an address. It answers with one
+    /// alias at a time.
+    fn chained(aliases: usize) -> impl Fn(&[u8]) -> Option<Vec<u8>> {
+        move |question| {
+            let first = usize::from(question[12]);
+            let number: usize = std::str::from_utf8(&question[14..13 + first]).ok()?.parse().ok()?;
+            // The first label, `test`, the root, type and class.
+            let end = 12 + 1 + first + 5 + 1 + 4;
+            let kind = question[end - 3];
+            let mut answer = question[..end].to_vec();
+            (answer[2], answer[3]) = (answer[2] | 0x80, 0x80);
+            let next = format!("a{}", number + 1);
+            let said = match (number < aliases, kind) {
+                (true, _) => {
+                    let label = [&[u8::try_from(next.len()).ok()?], next.as_bytes(), b"\x04test\0"].concat();
+                    Some((5, label))
+                }
+                (false, 1) => Some((1, vec![192, 0, 2, 7])),
+                (false, _) => None,
+            };
+            answer[6..12].copy_from_slice(&[0, u8::from(said.is_some()), 0, 0, 0, 0]);
+            if let Some((kind, data)) = said {
+                answer.extend([0xc0, 12, 0, kind, 0, 1, 0, 0, 0, 60, 0, u8::try_from(data.len()).ok()?]);
+                answer.extend(data);
+            }
+            Some(answer)
+        }
+    }
+
+    #[tokio::test]
+    async fn resolvers_that_fail_are_told_and_the_next_one_is_asked() {
+        let name: DnsName = "a0.test".parse().unwrap();
+        let (refusing, failing) = (resolver(failing(5)).await, resolver(failing(2)).await);
+        for of in [vec![refusing], vec![failing], vec![failing, refusing]] {
+            let world = World::new(of.clone());
+            for error in [world.addresses(&name).await.unwrap_err(), world.proofs(&name).await.unwrap_err()] {
+                let last = if of.last() == Some(&refusing) { ResponseCode::Refused } else { ResponseCode::ServFail };
+                assert!(matches!(&error, WorldError::Failed(code) if *code == last.to_string()), "{error}");
+            }
+        }
+        let good = resolver(chained(0)).await;
+        let world = World::new(vec![refusing, failing, good]);
+        assert_eq!(world.addresses(&name).await.unwrap(), ["192.0.2.7".parse::<IpAddr>().unwrap()]);
+    }
+
+    #[tokio::test]
+    async fn resolvers_that_are_silent_or_talk_nonsense_give_no_answer() {
+        let name: DnsName = "a0.test".parse().unwrap();
+        let nonsense = resolver(|_| Some(b"nonsense".to_vec())).await;
+        let of_another = resolver(|question| {
+            let mut answer = failing(0)(question)?;
+            answer[0] ^= 0xff;
+            Some(answer)
+        });
+        let of_another = of_another.await;
+        let begin = std::time::Instant::now();
+        for resolver in [nonsense, of_another] {
+            let error = World::new(vec![resolver]).addresses(&name).await.unwrap_err();
+            assert!(matches!(error, WorldError::Silent), "{error}");
+        }
+        assert!(begin.elapsed() < QUESTION_LIMIT, "they are not waited for");
+        let silent = resolver(|_| None).await;
+        let error = World::new(vec![silent]).addresses(&name).await.unwrap_err();
+        assert!(matches!(error, WorldError::Silent), "{error}");
+        assert!(begin.elapsed() < QUESTION_LIMIT * 3, "each is waited for so long");
+    }
+
+    #[tokio::test]
+    async fn so_many_aliases_are_followed_and_no_more() {
+        let name: DnsName = "a0.test".parse().unwrap();
+        let most = World::new(vec![resolver(chained(MOST_ALIASES)).await]);
+        assert_eq!(most.addresses(&name).await.unwrap(), ["192.0.2.7".parse::<IpAddr>().unwrap()]);
+        let more = World::new(vec![resolver(chained(MOST_ALIASES + 1)).await]);
+        let error = more.addresses(&name).await.unwrap_err();
+        assert!(matches!(error, WorldError::TooManyAliases), "{error}");
+        assert_eq!(error.to_string(), "more than 8 aliases follow each other");
     }
 
     fn set(name: &str, kind: &str, content: &str) -> Value {

@@ -37,6 +37,8 @@ word_enum!(
         CertificateIssue = "certificate_issue",
         /// Have a DNS name lead to another guest or environment.
         NameSwitch = "name_switch",
+        /// Have the address of a guest point back to a DNS name.
+        GuestPoint = "guest_point",
         /// Bring the members' SSH keys to the guests of a node.
         KeysSync = "keys_sync",
         /// Make a guest one that a project is pushed to.

@@ -31,7 +31,7 @@ word_enum!(
         JobStuck = "job_stuck",
         /// A request to the operators: that it was made, for them, and what was decided, for who asked.
         Request = "request",
-        /// What is near its end: a token, a certificate.
+        /// What is near its end, or over without anybody's doing: a token, a certificate, a claim of a name.
         Expiry = "expiry",
         /// A node that takes guests.
         NodeReady = "node_ready",

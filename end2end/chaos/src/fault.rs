@@ -202,6 +202,8 @@ pub fn touches(kind: &str, step: &str) -> Option<Touches> {
         | ("firewall_apply", "rules" | "in_force")
         // To a guest on the same node.
         | ("name_switch", "record" | "answered" | "settled")
+        // No reverse zone is ours here.
+        | ("guest_point", "wanted" | "pointer" | "answered")
         | ("environment_set_up" | "deploy", "row")
         | ("project_destroy", "mark" | "begin" | "deployments" | "forget")
         // Of an environment on one guest.

@@ -10,7 +10,7 @@ use corpus_api::guests::{
 };
 use corpus_api::jobs::ListJobs;
 use corpus_api::keys::{AddKey, ListMyKeys, RemoveKey};
-use corpus_api::names::{AttachName, DetachName, ListNames, SwitchName};
+use corpus_api::names::{AttachName, DetachName, ListNames, PointGuest, SwitchName};
 use corpus_api::nodes::{InitializeNode, RepairNode, UnlinkNode};
 use corpus_api::projects::DestroyProject;
 use corpus_domain::{GuestId, JobId, JobKind, SizeProfile, Transport};
@@ -33,6 +33,7 @@ pub const KINDS: [JobKind; 23] = [
     JobKind::NameAttach,
     JobKind::NameConfigure,
     JobKind::CertificateIssue,
+    JobKind::GuestPoint,
     JobKind::NameDetach,
     JobKind::NameSwitch,
     JobKind::FirewallApply,
@@ -60,6 +61,7 @@ pub fn level(kind: JobKind) -> Level {
         | JobKind::CertificateIssue
         | JobKind::NameDetach
         | JobKind::NameSwitch
+        | JobKind::GuestPoint
         | JobKind::GuestDestroy
         | JobKind::ProjectDestroy => Level::Named,
         JobKind::EnvironmentConfigure | JobKind::Deploy | JobKind::EnvironmentRemove => Level::Environment,
@@ -123,6 +125,7 @@ pub async fn ask(lane: &Lane, kind: JobKind) -> Result<JobId> {
         }
         JobKind::CertificateIssue => issue_certificate(lane).await?,
         JobKind::NameSwitch => switch_name(lane).await?,
+        JobKind::GuestPoint => point(lane).await?,
         JobKind::FirewallApply => change_rules(lane).await?,
         JobKind::KeysSync => change_keys(lane).await?,
         JobKind::EnvironmentSetUp => {
@@ -183,6 +186,14 @@ async fn switch_name(lane: &Lane) -> Result<JobId> {
     let name = names.await?.items.into_iter().next().context("no name")?;
     let (guest, environment) = if name.environment.is_some() { (Some(guest), None) } else { (None, Some(ENVIRONMENT)) };
     Ok(lane.controller.call(&lane.member, SwitchName { name: name.id, guest, environment }, None).await?.job)
+}
+
+/// The address of the guest points to its name, or to none again.
+async fn point(lane: &Lane) -> Result<JobId> {
+    let names = lane.controller.call(&lane.member, ListNames::default(), None).await?.items;
+    let name = names.into_iter().next().context("no name")?;
+    let point = PointGuest { guest: name.guest, name: name.pointer.is_none().then_some(name.id) };
+    Ok(lane.controller.call(&lane.member, point, None).await?.job)
 }
 
 async fn guest(lane: &Lane) -> Result<GuestId> {

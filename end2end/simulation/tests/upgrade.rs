@@ -76,11 +76,12 @@ const ON_GUESTS: [JobKind; 6] = [
 
 /// Kinds that are newer than what was recorded of a release: no server of it had one open. They are recorded with the
 /// next one (`scripts/record-jobs`).
-const NEWER: [(&str, JobKind); 5] = [
+const NEWER: [(&str, JobKind); 6] = [
     ("0.1.0", JobKind::ProjectDestroy),
     ("0.1.0", JobKind::NameConfigure),
     ("0.1.0", JobKind::CertificateIssue),
     ("0.1.0", JobKind::NameSwitch),
+    ("0.1.0", JobKind::GuestPoint),
     ("0.1.0", JobKind::FirewallApply),
 ];
 

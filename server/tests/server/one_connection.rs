@@ -218,6 +218,12 @@ async fn guests(world: &World, browser: &mut Browser, node: &str) -> String {
     browser.page(&claim).await;
     browser.form("/name-claims/{claim}/ask", &format!("{claim}/ask"), &[]).await;
     certificates(browser, &format!("/names/{name}")).await;
+    world.run("update dns_names set state = 'attached' where name = 'other.example.org'").await;
+    browser.form("/guests/{guest}/pointer", &format!("{place}/pointer"), &[("name", name.as_str())]).await;
+    let alias = [("alias", "alias.example.org")];
+    browser.form("/names/{name}/aliases", &format!("/names/{name}/aliases"), &alias).await;
+    browser.page(&format!("/names/{name}")).await;
+    world.run("delete from dns_names where alias_of is not null").await;
     browser.form("/names/{name}/delete", &format!("/names/{name}/delete"), &[]).await;
     guest
 }

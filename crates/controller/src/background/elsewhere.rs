@@ -11,6 +11,7 @@ use corpus_domain::{Door, GuestState};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
+use crate::events;
 use crate::job_errors::jobs_error;
 use crate::quotas::{self, More};
 use crate::sagas::name_attach::{self, leads_to};
@@ -128,9 +129,11 @@ impl Controller {
     async fn lapse_claims(&self) -> Result<()> {
         let mut tx = self.services.begin().await?;
         let lapsed = claims::lapse(&mut tx, ROOM).await?;
-        for (id, name, project) in &lapsed {
-            let entry = audit::Entry::new("name_claim.lapse", name.as_str()).id(id.0).of_project(*project);
+        for claim in lapsed {
+            let entry = audit::Entry::new("name_claim.lapse", claim.name.as_str()).id(claim.id.0);
+            let entry = entry.of_project(claim.project);
             audit::write(&mut tx, Author::new(None, "corpus", Door::Corpus), entry).await?;
+            events::claim_lapsed(&mut tx, claim).await?;
         }
         Ok(tx.commit().await?)
     }

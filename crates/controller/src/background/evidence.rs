@@ -5,7 +5,7 @@
 //! with its time: a state that nobody looked at grows old on the page, it does not stay green.
 
 use std::collections::HashSet;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
 
 use chrono::{DateTime, Utc};
@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::dns::Owner;
-use crate::dns::authority::{AuthorityError, all_addresses};
+use crate::dns::authority::{AuthorityError, aliases, all_addresses};
 use crate::nodes::Call;
 use crate::sagas::name_attach::leads_to;
 use crate::store::beside;
@@ -177,7 +177,7 @@ impl Controller {
         })
     }
 
-    pub(super) async fn look_up_shown(&self, ids: &[Uuid]) -> Result<()> {
+    pub(crate) async fn look_up_shown(&self, ids: &[Uuid]) -> Result<()> {
         let names = evidence::these(&mut *self.services.db.acquire().await?, ids).await?;
         // A server that is silent is told of by its zone.
         let looks = stream::iter(names).map(|name| self.look_one_up(name)).buffer_unordered(QUESTIONS_AT_ONCE);
@@ -231,6 +231,9 @@ impl Controller {
             Ok(provider) => provider,
             Err(why) => return Ok((name.id, Some(why))),
         };
+        if let Some(of) = &name.alias_of {
+            return Ok((name.id, alias_reason(provider.authority, &name.name, of).await?));
+        }
         let reason = match all_addresses(provider.authority, Owner::new(name.name.clone(), name.wildcard)).await {
             // One that was attached before its node had an address by IPv6 has none.
             Ok(seen) if seen.iter().any(|one| targets.contains(one)) && leads_to(&seen, &wanted) => None,
@@ -250,6 +253,21 @@ impl Controller {
             Ok(seen) => Some(format!("the world answers {}, not {} alone", list(&seen), list(wanted))),
             Err(error) => Some(error.to_string()),
         }
+    }
+}
+
+/// Why a name is not answered as another name for this one, which is asked for by itself.
+async fn alias_reason(
+    authority: SocketAddr,
+    name: &DnsName,
+    of: &DnsName,
+) -> std::result::Result<Option<String>, AuthorityError> {
+    match aliases(authority, name).await {
+        Ok(seen) if seen == [of.as_str()] => Ok(None),
+        Ok(seen) if seen.is_empty() => Ok(Some(format!("the DNS server does not answer that it is an alias of {of}"))),
+        Ok(seen) => Ok(Some(format!("the DNS server answers that it is an alias of {}, not of {of}", seen.join(", ")))),
+        Err(error @ (AuthorityError::Silent(_) | AuthorityError::Unreachable(..))) => Err(error),
+        Err(error) => Ok(Some(error.to_string())),
     }
 }
 

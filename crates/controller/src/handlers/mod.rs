@@ -3,6 +3,7 @@
 //! A handler decides nothing about who may: it is called with what the gate permitted, and reaches the
 //! database only by that. What takes longer than a query it queues as a job.
 
+mod aliases;
 mod audit;
 mod certificates;
 mod claims;
@@ -28,6 +29,7 @@ mod node_names;
 mod nodes;
 mod notices;
 mod overview;
+mod pointers;
 mod previews;
 mod projects;
 mod quotas;

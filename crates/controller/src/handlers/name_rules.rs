@@ -12,7 +12,7 @@ use corpus_gate::{Change, Error, Result};
 use sqlx::PgConnection;
 
 use crate::Controller;
-use crate::dns::{DnsError, Owner};
+use crate::dns::{DnsError, Owner, is_reverse};
 use crate::rules::made_by_others;
 use crate::store::names::Near;
 use crate::store::zones::Holding;
@@ -38,6 +38,10 @@ impl Controller {
         };
         if !self.services.dns.is_empty() {
             self.provider(&zone.provider)?;
+        }
+        if is_reverse(name) {
+            let why = format!("{name} is a reverse name: its record follows from what has the address.");
+            return Err(Error::field("name", why));
         }
         if node_dns_names::is_of_node(conn, name).await? {
             return Err(Error::field("name", not_free(name)));

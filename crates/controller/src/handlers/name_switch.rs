@@ -14,7 +14,7 @@ use crate::sagas::name_switch::{self, End, LONGEST_TTL_S};
 use crate::store::guests::{self, GuestRow};
 use crate::store::names::NameRow;
 use crate::store::undoes::{About, NewUndo, Reverse};
-use crate::store::{environments, links, names, undoes};
+use crate::store::{environments, links, names, pointers, undoes};
 
 impl Handle<SwitchName> for Controller {
     async fn handle(&self, change: Change<SwitchName>) -> Result<Committed<SwitchName>> {
@@ -39,8 +39,20 @@ impl Controller {
                 name.name, name.state
             )));
         }
+        if let Some(target) = &name.alias_of {
+            return Err(Error::Conflict(format!(
+                "{} is an alias of {}, and leads where that leads: switch that one.",
+                name.name, target.name
+            )));
+        }
         if name.wildcard {
             return Err(not_as_wildcard(&name, wanted.1));
+        }
+        if pointers::of_name(tx, id).await?.is_some() {
+            return Err(Error::Conflict(format!(
+                "The address of {} points back to {}: have it point to another name first, or to none.",
+                name.guest, name.name
+            )));
         }
         let former = guests::get(tx, name.guest_id).await?.ok_or(Denied::NotFound)?;
         let (guest, environment) = match wanted {
@@ -88,7 +100,9 @@ impl Controller {
             };
             undoes::keep(change.transaction().await?, who.id, &undo).await?;
         }
-        let job = name_switch::job(&name, from, (to, &guest), is_spread, format!("Switch {} to {is}", name.name));
+        let aliases = names::aliases(change.transaction().await?, id).await?;
+        let title = format!("Switch {} to {is}", name.name);
+        let job = name_switch::job((&name, &aliases), from, (to, &guest), is_spread, title);
         let job = self.queue(&mut change, job).await?;
         for (guest, of) in [(&former, name.environment), (&guest, environment)] {
             self.end_is_told(&mut change, project, (guest, of)).await?;

@@ -89,8 +89,16 @@ impl Handle<DetachName> for Controller {
             return Err(Error::Conflict(format!("{} is being detached already.", name.name)));
         }
         names::set_state(tx, id, NameState::Detaching, None).await?;
-        // One from elsewhere is to be claimed again, and a wildcard to be asked for as one.
-        if name.held.is_some() && !name.wildcard {
+        let aliases = names::aliases(tx, id).await?;
+        if !aliases.is_empty() {
+            let aliases = aliases.iter().map(|alias| alias.name.to_string()).collect::<Vec<_>>().join(", ");
+            return Err(Error::Conflict(format!(
+                "{} stays while others are aliases of it: detach {aliases} first.",
+                name.name
+            )));
+        }
+        // One from elsewhere is to be claimed again; a wildcard, and an alias, to be asked for as one.
+        if name.held.is_some() && !name.wildcard && name.alias_of.is_none() {
             undoes::keep(tx, who.id, &attach_again(&name, &guest)).await?;
         }
         let job = self.queue(&mut change, name_detach::job(&name, &guest)).await?;

@@ -14,6 +14,7 @@ use super::zones::dns_error;
 use crate::Controller;
 use crate::dns::{Content, DnsError, Owner, Record, reverse};
 use crate::store::names::Held;
+use crate::store::pointers as guest_pointers;
 use crate::store::{names, node_dns_names, nodes, zones};
 
 impl Handle<GetNodeDnsName> for Controller {
@@ -79,7 +80,11 @@ async fn keep(conn: &mut PgConnection, node: &nodes::Node, name: &DnsName, addre
 /// The reverse names of addresses, as far as zones of ours hold them.
 async fn pointers(conn: &mut PgConnection, addresses: &[IpAddr]) -> Result<Vec<(DnsName, Held)>> {
     let mut found = Vec::new();
-    for of in addresses.iter().filter_map(|address| reverse(*address)) {
+    for (address, of) in addresses.iter().filter_map(|address| Some((address, reverse(*address)?))) {
+        // One that a guest of another node has as well, and was given first, says that guest's name.
+        if guest_pointers::is_of_guest(conn, &address.to_string()).await? {
+            continue;
+        }
         if let Some((_, held)) = zones::of_name(conn, &of).await? {
             found.push((of, held));
         }

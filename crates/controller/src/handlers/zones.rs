@@ -198,7 +198,7 @@ pub(super) fn dns_error(error: DnsError) -> Error {
 fn in_use(error: sqlx::Error, name: &DnsName) -> Error {
     match &error {
         sqlx::Error::Database(inner) if inner.is_foreign_key_violation() => Error::Conflict(format!(
-            "Names are still attached in {name}, or a node is called so; take them away first."
+            "Names are still attached in {name}, a node is called so, or addresses point back by it; take them away first."
         )),
         _ => Error::Database(error),
     }

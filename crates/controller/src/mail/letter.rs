@@ -5,8 +5,8 @@
 
 use chrono::{DateTime, Utc};
 use corpus_domain::{
-    CommitId, DeploymentState, DnsNameId, Environment, Grant, GuestId, GuestName, JobId, MailKind, NodeAddress, NodeId,
-    ProjectName, RequestId, RequestState,
+    CommitId, DeploymentState, DnsName, DnsNameId, Environment, Grant, GuestId, GuestName, JobId, MailKind,
+    NodeAddress, NodeId, ProjectName, RequestId, RequestState,
 };
 use serde::{Deserialize, Serialize};
 
@@ -40,6 +40,8 @@ pub enum Letter {
     CertificateEnds(CertificateLetter),
     /// A certificate can't be had, for a day now.
     CertificateFails(CertificateLetter),
+    /// A claim of a name from elsewhere has lapsed.
+    ClaimLapsed(ClaimLetter),
     /// Somebody asks the operators for something.
     RequestMade(RequestLetter),
     /// What was asked of the operators is decided.
@@ -58,7 +60,9 @@ impl Letter {
             Self::NodeAway(_) | Self::NodeBack(_) => MailKind::NodeUnreachable,
             Self::JobFailed(_) => MailKind::JobFailed,
             Self::JobStuck(_) => MailKind::JobStuck,
-            Self::TokenEnds(_) | Self::CertificateEnds(_) | Self::CertificateFails(_) => MailKind::Expiry,
+            Self::TokenEnds(_) | Self::CertificateEnds(_) | Self::CertificateFails(_) | Self::ClaimLapsed(_) => {
+                MailKind::Expiry
+            }
             Self::RequestMade(_) | Self::RequestDecided(_) => MailKind::Request,
         })
     }
@@ -241,6 +245,25 @@ pub struct CertificateLetter {
     /// Whether somebody brought it, so that nobody renews it by itself.
     pub is_brought: bool,
     /// Why there is no other.
+    pub problem: Option<String>,
+}
+
+/// A claim of a name from elsewhere that has lapsed: what it takes was not all seen in time.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClaimLetter {
+    /// The name.
+    pub name: DnsName,
+    /// The guest that it was to lead to.
+    pub guest: GuestId,
+    /// That guest's name.
+    pub guest_name: GuestName,
+    /// Where the world said last that it leads to.
+    pub answered: Vec<String>,
+    /// Whether that was the guest's node.
+    pub leads: bool,
+    /// Whether the proof stood there.
+    pub proven: bool,
+    /// Why the world could not be asked, or why it was not attached though all was as it should be.
     pub problem: Option<String>,
 }
 

@@ -9,6 +9,7 @@ use corpus_domain::{GuestId, GuestName, GuestState, JobKind, NodeId};
 use corpus_protocol::Request;
 use serde::{Deserialize, Serialize};
 
+use super::guest_point::unpoint;
 use super::name_detach::remove_record;
 use super::node_calls::{apply, ask};
 use crate::dns::Owner;
@@ -75,9 +76,12 @@ async fn unroute(ctx: Ctx) -> Result<(), StepError> {
 
 async fn remove_names(ctx: Ctx) -> Result<(), StepError> {
     let mut conn = ctx.services().db.acquire().await?;
-    let all = names::of_guest(&mut conn, ctx.params().guest).await?;
+    let mut all = names::of_guest(&mut conn, ctx.params().guest).await?;
     drop(conn);
+    // A name stays for as long as it has aliases.
+    all.sort_by_key(|name| name.alias_of.is_none());
     for name in all {
+        unpoint(&ctx, name.id).await?;
         remove_record(&ctx, name.held.as_ref(), &Owner::new(name.name, name.wildcard)).await?;
         let mut tx = ctx.begin().await?;
         names::delete(&mut tx, name.id).await?;

@@ -16,6 +16,7 @@ pub mod guest_create;
 pub mod guest_destroy;
 pub mod guest_enlarge;
 pub mod guest_limit;
+pub mod guest_point;
 pub mod guest_power;
 pub mod keys_sync;
 pub mod name_attach;
@@ -48,6 +49,7 @@ pub fn registry() -> Registry<Services> {
         .with(name_attach::steps())
         .with(name_detach::steps())
         .with(name_switch::steps())
+        .with(guest_point::steps())
         .with(firewall_apply::steps())
         .with(name_configure::steps())
         .with(certificate_issue::steps())

@@ -2,7 +2,7 @@
 //!
 //! A name of a zone that others hold gets no record from us: the world is asked instead.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use corpus_api::names::AttachName;
@@ -13,12 +13,12 @@ use serde_json::Value;
 use super::name_detach::remove_record;
 use super::node_calls::{apply_name, node};
 use crate::certificates::{Issuer, certified};
-use crate::dns::authority::{AuthorityError, wait_until_all_answered};
+use crate::dns::authority::{AuthorityError, wait_until_alias, wait_until_all_answered};
 use crate::dns::{Content, DnsError, Owner, Provider, Record};
 use crate::jobs::{Job, JobParams, Lock, NewJob, Retry, Step, StepContext, StepError};
 use crate::rules::made_by_others;
 use crate::services::Services;
-use crate::store::guests::GuestRow;
+use crate::store::guests::{self, GuestRow};
 use crate::store::names::NameRow;
 use crate::store::{certificates, claims, names};
 
@@ -34,6 +34,9 @@ pub struct Params {
     #[serde(default)]
     wildcard: bool,
     node: NodeId,
+    /// What it is another name for, and leads along with; none: it has the addresses of the node.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    alias_of: Option<DnsName>,
     /// Whether what others' records are about is refused: not for operators.
     #[serde(default)]
     only_free: bool,
@@ -57,7 +60,7 @@ pub fn job(
 ) -> NewJob<Params> {
     let asked = AttachName { guest: guest.id, name: name.clone(), wildcard };
     let asked = if environment.is_none() { serde_json::to_value(asked).ok() } else { None };
-    let params = Params { id, name: name.clone(), wildcard, node: guest.node_id, only_free, asked };
+    let params = Params { id, name: name.clone(), wildcard, node: guest.node_id, alias_of: None, only_free, asked };
     let name = Owner::new(name.clone(), wildcard);
     let title = match environment {
         Some(environment) => format!("Attach {name} to {environment} of {}", guest.project),
@@ -67,6 +70,20 @@ pub fn job(
         Lock::guest(guest.id),
         Lock::node_shared(guest.node_id),
         Lock::exclusive("name", id),
+    ])
+}
+
+/// The job for a name whose row is there, and which is another name for this one.
+pub fn alias_job(id: DnsNameId, name: &DnsName, target: &NameRow, guest: &GuestRow, only_free: bool) -> NewJob<Params> {
+    let (name, alias_of, node) = (name.clone(), Some(target.name.clone()), guest.node_id);
+    let title = format!("Attach {name} as an alias of {}", target.name);
+    let params = Params { id, name, wildcard: false, node, alias_of, only_free, asked: None };
+    NewJob::new(title, params).guest(guest.id).project(guest.project_id).node(node).locks([
+        Lock::guest(guest.id),
+        Lock::node_shared(node),
+        Lock::exclusive("name", id),
+        // What it leads along with is not switched meanwhile.
+        Lock::shared("name", target.id),
     ])
 }
 
@@ -102,11 +119,17 @@ async fn forget(ctx: Ctx) -> Result<(), StepError> {
 }
 
 async fn record(ctx: Ctx) -> Result<(), StepError> {
-    let addresses = addresses(&ctx).await?;
+    let Params { name, wildcard, alias_of, .. } = ctx.params();
+    let (content, said) = match alias_of {
+        Some(target) => (Content::Alias(target.clone()), format!("an alias of {target}")),
+        None => {
+            let addresses = addresses(&ctx).await?;
+            let said = addresses.iter().map(IpAddr::to_string).collect::<Vec<_>>().join(" and ");
+            (Content::Addresses(addresses), said)
+        }
+    };
     let Some(held) = row(&ctx).await?.held else { return Ok(()) };
-    let Params { name, wildcard, .. } = ctx.params();
-    let said = addresses.iter().map(IpAddr::to_string).collect::<Vec<_>>().join(" and ");
-    let (owner, content) = (Owner::new(name.clone(), *wildcard), Content::Addresses(addresses));
+    let owner = Owner::new(name.clone(), *wildcard);
     let record = Record { zone: held.zone, owner, content, ttl_s: held.ttl_s };
     ctx.still_ours().await?;
     let dns = &provider(ctx.services(), &held.provider)?.dns;
@@ -117,6 +140,9 @@ async fn record(ctx: Ctx) -> Result<(), StepError> {
     }
     dns.ensure_record(&record).await.map_err(dns_failed)?;
     ctx.log(format!("{} is {said}", record.owner));
+    if ctx.params().alias_of.is_some() {
+        return Ok(());
+    }
     let mut tx = ctx.begin().await?;
     let said = names::addresses(&mut tx, ctx.params().id).await?;
     names::spread(&mut tx, ctx.params().id, &said).await?;
@@ -134,23 +160,34 @@ async fn unrecord(ctx: Ctx) -> Result<(), StepError> {
 }
 
 async fn answered(ctx: Ctx) -> Result<(), StepError> {
-    let (wanted, name) = (addresses(&ctx).await?, &ctx.params().name);
     match row(&ctx).await?.held {
         Some(held) => {
             let authority = provider(ctx.services(), &held.provider)?.authority;
-            let owner = Owner::new(name.clone(), ctx.params().wildcard);
-            let all_answered = wait_until_all_answered(authority, owner, &wanted, PROPAGATION);
             let unanswered = |error: AuthorityError| {
                 let awaited = "the authoritative server to answer";
                 StepError::transient(error.to_string()).while_waiting_for(awaited).caused_by(error)
             };
-            ctx.or_cancelled(async { all_answered.await.map_err(unanswered) }).await?;
+            ctx.or_cancelled(async { authority_answers(&ctx, authority).await?.map_err(unanswered) }).await?;
         }
-        None => ctx.or_cancelled(world_answers(&ctx, name, &wanted)).await?,
+        None => {
+            let wanted = addresses(&ctx).await?;
+            ctx.or_cancelled(world_answers(&ctx, &ctx.params().name, &wanted)).await?;
+        }
     }
     let mut tx = ctx.begin().await?;
     names::answered(&mut tx, ctx.params().id).await?;
     Ok(tx.commit().await?)
+}
+
+/// Waits until the server of its zone answers what was written. What an alias leads to may be held by another server.
+async fn authority_answers(ctx: &Ctx, authority: SocketAddr) -> Result<Result<(), AuthorityError>, StepError> {
+    let Params { name, wildcard, alias_of, .. } = ctx.params();
+    let owner = Owner::new(name.clone(), *wildcard);
+    if let Some(target) = alias_of {
+        return Ok(wait_until_alias(authority, owner, target, PROPAGATION).await);
+    }
+    let wanted = addresses(ctx).await?;
+    Ok(wait_until_all_answered(authority, owner, &wanted, PROPAGATION).await)
 }
 
 /// With the internal authority the name is served by HTTPS from the first request on. Others take their time: the job of
@@ -170,10 +207,11 @@ async fn route(ctx: Ctx) -> Result<(), StepError> {
 }
 
 async fn unroute(ctx: Ctx) -> Result<(), StepError> {
+    let Params { id, .. } = ctx.params();
     let mut tx = ctx.begin().await?;
-    names::set_routed(&mut tx, ctx.params().id, false).await?;
+    names::set_routed(&mut tx, *id, false).await?;
     tx.commit().await?;
-    apply_name(&ctx, ctx.params().id).await
+    apply_name(&ctx, *id).await
 }
 
 async fn attached(ctx: Ctx) -> Result<(), StepError> {

@@ -3,6 +3,7 @@
 use corpus_domain::{DnsName, DnsNameId, JobKind, NameState, NodeId, ProviderName};
 use serde::{Deserialize, Serialize};
 
+use super::guest_point::unpoint;
 use super::name_attach::{dns_failed, provider};
 use super::node_calls::apply_name;
 use crate::dns::{Owner, Removal};
@@ -41,11 +42,14 @@ pub fn job(name: &NameRow, guest: &GuestRow) -> NewJob<Params> {
     let zone = name.held.as_ref().map(|held| held.zone.clone());
     let provider = name.held.as_ref().map_or_else(ProviderName::first, |held| held.provider.clone());
     let params = Params { id: name.id, name: name.name.clone(), wildcard: name.wildcard, zone, provider, node };
+    let mut locks = vec![Lock::guest(guest.id), Lock::node_shared(node), Lock::exclusive("name", name.id)];
+    // What it leads along with is not switched meanwhile.
+    locks.extend(name.alias_of.as_ref().map(|target| Lock::shared("name", target.id)));
     NewJob::new(format!("Detach {} from {}", Owner::new(name.name.clone(), name.wildcard), name.guest), params)
         .guest(guest.id)
         .project(guest.project_id)
         .node(node)
-        .locks([Lock::guest(guest.id), Lock::node_shared(node), Lock::exclusive("name", name.id)])
+        .locks(locks)
 }
 
 /// The steps. The record goes first, so that nobody is led to a route that is gone.
@@ -72,7 +76,8 @@ async fn set_state(ctx: &Ctx, state: NameState, reason: Option<&str>) -> Result<
 }
 
 async fn unrecord(ctx: Ctx) -> Result<(), StepError> {
-    let Params { zone, provider, name, wildcard, .. } = ctx.params();
+    let Params { id, zone, provider, name, wildcard, .. } = ctx.params();
+    unpoint(&ctx, *id).await?;
     match zone {
         Some(zone) => remove(&ctx, provider, zone, &Owner::new(name.clone(), *wildcard)).await,
         None => Ok(()),

@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use corpus_api::names::AliasTarget;
 use corpus_domain::{DnsName, DnsNameId, Environment, GuestId, JobKind, NodeId};
 use corpus_protocol::{Answer, AskedSite, Request};
 use serde::{Deserialize, Serialize};
@@ -18,6 +19,7 @@ use crate::services::Services;
 use crate::store::balance::{self, Proof};
 use crate::store::guests::GuestRow;
 use crate::store::names::{self, Held, NameRow};
+use crate::store::pointers;
 
 /// A name moves to another node where resolvers may keep its record for no longer: the job waits for that, and holds its
 /// guest meanwhile.
@@ -61,9 +63,9 @@ impl JobParams for Params {
 
 type Ctx = StepContext<Services, Params>;
 
-/// The job; `title` says what the name is to lead to.
+/// The job; `title` says what the name is to lead to. Its aliases lead there along with it.
 pub fn job(
-    name: &NameRow,
+    (name, aliases): (&NameRow, &[AliasTarget]),
     from: End,
     (to, guest): (End, &GuestRow),
     spread: bool,
@@ -73,6 +75,7 @@ pub fn job(
     if from.node != to.node {
         locks.push(Lock::node_shared(from.node));
     }
+    locks.extend(aliases.iter().map(|alias| Lock::exclusive("name", alias.id)));
     let params = Params { id: name.id, name: name.name.clone(), from, to, spread };
     NewJob::new(title, params).guest(guest.id).project(guest.project_id).node(guest.node_id).locks(locks)
 }
@@ -158,9 +161,13 @@ async fn back(ctx: Ctx) -> Result<(), StepError> {
 /// Has the name lead from one to the other; one that leads there already stays.
 async fn lead(ctx: &Ctx, id: DnsNameId, from: &End, to: &End) -> Result<(), StepError> {
     let mut tx = ctx.begin().await?;
+    names::hold(&mut tx, id).await?;
     let row = names::get(&mut tx, id).await?.ok_or_else(|| StepError::permanent("the name is gone"))?;
     if (row.guest_id, row.environment) == (to.guest, to.environment) {
         return Ok(());
+    }
+    if pointers::of_name(&mut tx, id).await?.is_some() {
+        return Err(StepError::permanent(format!("the address of {} points back to {}", row.guest, row.name)));
     }
     if !names::switch(&mut tx, id, from.guest, (to.guest, to.environment)).await? {
         return Err(StepError::permanent(format!("{} leads to {} by now", row.name, row.guest)));

@@ -15,6 +15,7 @@ use corpus_domain::{JobKind, NodeId, ProjectId, ProjectName};
 use corpus_protocol::Request;
 use serde::{Deserialize, Serialize};
 
+use super::guest_point::unpoint;
 use super::name_detach::remove_record;
 use super::node_calls::{apply, ask};
 use crate::dns::Owner;
@@ -128,6 +129,7 @@ async fn remove_names(ctx: Ctx) -> Result<(), StepError> {
     let all = project_end::names(&mut conn, ctx.params().project).await?;
     drop(conn);
     for name in all {
+        unpoint(&ctx, name.id).await?;
         remove_record(&ctx, name.held.as_ref(), &Owner::new(name.name, name.wildcard)).await?;
         let mut tx = ctx.begin().await?;
         names::delete(&mut tx, name.id).await?;

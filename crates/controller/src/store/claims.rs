@@ -1,7 +1,7 @@
 //! Claims of names from elsewhere: which are to be asked for, and what the world answered.
 
 use corpus_api::claims::{ListNameClaims, NameClaim};
-use corpus_domain::{DnsName, GuestId, NameClaimId, ProjectId, ProjectName, UserId};
+use corpus_domain::{DnsName, GuestId, GuestName, NameClaimId, ProjectId, ProjectName, UserId};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
@@ -206,16 +206,52 @@ pub async fn rest(conn: &mut PgConnection, id: NameClaimId, for_s: f64) -> sqlx:
         .map(drop)
 }
 
-/// Forgets claims that have lapsed; answers what they were.
-pub async fn lapse(conn: &mut PgConnection, most: i64) -> sqlx::Result<Vec<(NameClaimId, DnsName, ProjectId)>> {
+/// A claim that has lapsed.
+#[derive(Debug, Clone)]
+pub struct Lapsed {
+    /// What its id was.
+    pub id: NameClaimId,
+    /// The name.
+    pub name: DnsName,
+    /// For which guest.
+    pub guest: GuestId,
+    /// That guest's name.
+    pub guest_name: GuestName,
+    /// Of which project.
+    pub project: ProjectId,
+    /// What was seen last of what it takes.
+    pub answered: Answered,
+    /// Who claimed it.
+    pub by: Option<UserId>,
+}
+
+/// Forgets up to so many claims that have lapsed; answers what they were. One whose name is being attached stays until
+/// that is over.
+pub async fn lapse(conn: &mut PgConnection, most: i64) -> sqlx::Result<Vec<Lapsed>> {
     let rows = sqlx::query!(
-        "delete from name_claims where id in (select id from name_claims where expires_at <= now() limit $1
-             for update skip locked)
-         returning id, name, project_id",
+        "delete from name_claims c using guests g
+         where g.id = c.guest_id and c.id in (
+             select o.id from name_claims o
+             where o.expires_at <= now() and not exists (
+                 select from dns_names d
+                 where d.name = o.name and not d.wildcard and d.guest_id = o.guest_id and d.state = 'wanted')
+             limit $1 for update of o skip locked)
+         returning c.id, c.name, c.guest_id, g.name as guest, c.project_id, c.answered, c.leads, c.proven, c.problem,
+             c.created_by",
         most,
     );
-    let rows = rows.fetch_all(conn).await?.into_iter();
-    rows.map(|row| Ok((NameClaimId(row.id), word(&row.name)?, ProjectId(row.project_id)))).collect()
+    let rows = rows.fetch_all(conn).await?.into_iter().map(|row| {
+        Ok(Lapsed {
+            id: NameClaimId(row.id),
+            name: word(&row.name)?,
+            guest: GuestId(row.guest_id),
+            guest_name: word(&row.guest)?,
+            project: ProjectId(row.project_id),
+            answered: Answered { addresses: row.answered, leads: row.leads, proven: row.proven, problem: row.problem },
+            by: row.created_by.map(UserId),
+        })
+    });
+    rows.collect()
 }
 
 /// Holds a claim until the transaction ends, if it is still there.

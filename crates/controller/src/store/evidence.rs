@@ -66,6 +66,8 @@ pub struct Name {
     pub targets_ipv6: Vec<String>,
     /// The DNS server that is asked; none: the world is.
     pub provider: Option<ProviderName>,
+    /// What it is to be answered as another name for.
+    pub alias_of: Option<DnsName>,
 }
 
 /// The names that a node routes, in the order in which they are to be asked: one of each guest, then the next of each,
@@ -158,14 +160,15 @@ pub async fn take_zones(conn: &mut PgConnection, room: i64, at_most_s: f64) -> s
 /// The names of a zone that are to be answered, those after one, by name.
 pub async fn of_zone(conn: &mut PgConnection, zone: ZoneId, after: &str, limit: i64) -> sqlx::Result<Vec<Name>> {
     let rows = sqlx::query!(
-        r#"select d.id, d.name, d.wildcard, 
+        r#"select d.id, d.name, d.wildcard,
              case when d.environment is null then array_remove(array[n.public_ip], null) else array(
                  select o.public_ip from name_nodes s join nodes o on o.id = s.node_id
                  where s.name_id = d.id and o.public_ip is not null) end as "targets!",
              case when d.environment is null then array_remove(array[n.public_ipv6], null) else array(
                  select o.public_ipv6 from name_nodes s join nodes o on o.id = s.node_id
                  where s.name_id = d.id and o.public_ipv6 is not null) end as "targets_ipv6!",
-             z.provider as "provider?" from dns_names d
+             z.provider as "provider?",
+             (select t.name from dns_names t where t.id = d.alias_of) as target from dns_names d
          join zones z on z.id = d.zone_id join guests g on g.id = d.guest_id join nodes n on n.id = g.node_id
          where d.zone_id = $1 and d.state = 'attached' and d.name > $2 order by d.name limit $3"#,
         zone.0,
@@ -181,6 +184,7 @@ pub async fn of_zone(conn: &mut PgConnection, zone: ZoneId, after: &str, limit: 
             targets: row.targets,
             targets_ipv6: row.targets_ipv6,
             provider: word_opt(row.provider.as_deref())?,
+            alias_of: word_opt(row.target.as_deref())?,
         })
     })
     .collect()
@@ -189,14 +193,15 @@ pub async fn of_zone(conn: &mut PgConnection, zone: ZoneId, after: &str, limit: 
 /// The same of these names, as far as they are to be answered.
 pub async fn these(conn: &mut PgConnection, ids: &[Uuid]) -> sqlx::Result<Vec<Name>> {
     let rows = sqlx::query!(
-        r#"select d.id, d.name, d.wildcard, 
+        r#"select d.id, d.name, d.wildcard,
              case when d.environment is null then array_remove(array[n.public_ip], null) else array(
                  select o.public_ip from name_nodes s join nodes o on o.id = s.node_id
                  where s.name_id = d.id and o.public_ip is not null) end as "targets!",
              case when d.environment is null then array_remove(array[n.public_ipv6], null) else array(
                  select o.public_ipv6 from name_nodes s join nodes o on o.id = s.node_id
                  where s.name_id = d.id and o.public_ipv6 is not null) end as "targets_ipv6!",
-             z.provider as "provider?" from dns_names d
+             z.provider as "provider?",
+             (select t.name from dns_names t where t.id = d.alias_of) as target from dns_names d
          left join zones z on z.id = d.zone_id join guests g on g.id = d.guest_id join nodes n on n.id = g.node_id
          where d.id = any($1) and d.state = 'attached' order by d.name"#,
         ids,
@@ -210,6 +215,7 @@ pub async fn these(conn: &mut PgConnection, ids: &[Uuid]) -> sqlx::Result<Vec<Na
             targets: row.targets,
             targets_ipv6: row.targets_ipv6,
             provider: word_opt(row.provider.as_deref())?,
+            alias_of: word_opt(row.target.as_deref())?,
         })
     })
     .collect()

@@ -52,6 +52,7 @@ pub mod not_created;
 pub mod notices;
 pub mod observer;
 pub mod plan;
+pub mod pointers;
 pub mod previews;
 pub mod project_end;
 pub mod projects;

@@ -1,6 +1,6 @@
 //! DNS names attached to guests.
 
-use corpus_api::names::{ListNames, NameLine};
+use corpus_api::names::{AliasTarget, ListNames, NameLine, NamePointer};
 use corpus_api::words::SearchText;
 use corpus_domain::{
     DnsName, DnsNameId, Environment, GuestId, GuestName, JobId, NameState, ProjectId, ProjectName, ProviderName,
@@ -30,6 +30,8 @@ pub struct NameRow {
     pub environment: Option<Environment>,
     /// Its state.
     pub state: NameState,
+    /// What it is another name for, and leads along with.
+    pub alias_of: Option<AliasTarget>,
 }
 
 /// The zone of ours that holds a name.
@@ -64,8 +66,9 @@ pub async fn of_guest(conn: &mut PgConnection, guest: GuestId) -> sqlx::Result<V
 async fn rows(conn: &mut PgConnection, id: Option<DnsNameId>, guest: Option<GuestId>) -> sqlx::Result<Vec<NameRow>> {
     let rows = sqlx::query!(
         "select n.id, n.name, n.wildcard, z.name as \"zone?\", z.provider as \"provider?\", z.ttl_s as \"ttl_s?\", n.guest_id,
-             g.name as guest, n.environment, n.state
+             g.name as guest, n.environment, n.state, t.id as \"target_id?\", t.name as \"target?\"
          from dns_names n left join zones z on z.id = n.zone_id join guests g on g.id = n.guest_id
+         left join dns_names t on t.id = n.alias_of
          where n.id = $1 or n.guest_id = $2 order by n.name",
         id.map(|id| id.0),
         guest.map(|id| id.0),
@@ -80,9 +83,16 @@ async fn rows(conn: &mut PgConnection, id: Option<DnsNameId>, guest: Option<Gues
             guest: word(&row.guest)?,
             environment: word_opt(row.environment.as_deref())?,
             state: word(&row.state)?,
+            alias_of: target(row.target_id, row.target.as_deref())?,
         })
     });
     rows.collect()
+}
+
+/// From the columns of a row, which are there together.
+fn target(id: Option<Uuid>, name: Option<&str>) -> sqlx::Result<Option<AliasTarget>> {
+    let Some((id, name)) = id.zip(name) else { return Ok(None) };
+    Ok(Some(AliasTarget { id: DnsNameId(id), name: word(name)? }))
 }
 
 /// The names that match, by name, those after one.
@@ -99,7 +109,7 @@ pub async fn list(
          where ($1::uuid[] is null or n.project_id = any($1))
            and ($2::text is null or n.project_id = (select id from projects where name = $2))
            and ($3::uuid is null or n.zone_id = $3) and ($4::text is null or n.state = $4)
-           and ($5::uuid is null or n.guest_id = $5)
+           and ($5::uuid is null or n.guest_id = $5) and ($10::uuid is null or n.alias_of = $10)
            and ($6::text is null or position(lower($6) in n.name) > 0) and ($7::text is null or (n.name, n.wildcard) > ($7, $9::boolean))
          order by n.name, n.wildcard limit $8",
         visible.as_deref(),
@@ -111,6 +121,7 @@ pub async fn list(
         after.map(|(name, _)| name),
         limit,
         after.is_some_and(|(_, wildcard)| wildcard),
+        asked.alias_of.map(|id| id.0),
     );
     let ids = ids.fetch_all(&mut *conn).await?;
     lines(conn, &ids).await
@@ -130,7 +141,7 @@ pub async fn newest(
          where ($1::uuid[] is null or n.project_id = any($1))
            and ($2::text is null or n.project_id = (select id from projects where name = $2))
            and ($3::uuid is null or n.zone_id = $3) and ($4::text is null or n.state = $4)
-           and ($5::uuid is null or n.guest_id = $5)
+           and ($5::uuid is null or n.guest_id = $5) and ($9::uuid is null or n.alias_of = $9)
            and ($6::text is null or position(lower($6) in n.name) > 0) and ($7::uuid is null or n.id < $7)
          order by n.id desc limit $8",
         visible.as_deref(),
@@ -141,6 +152,7 @@ pub async fn newest(
         asked.q.as_ref().map(SearchText::as_str),
         before.map(|id| id.0),
         limit,
+        asked.alias_of.map(|id| id.0),
     );
     let ids = ids.fetch_all(&mut *conn).await?;
     lines(conn, &ids).await
@@ -163,6 +175,8 @@ async fn lines(conn: &mut PgConnection, ids: &[Uuid]) -> sqlx::Result<Vec<NameLi
                 n.site_status, n.site_problem, n.site_since,
                 coalesce(h.not_after > now(), false) as "https!",
                 coalesce(n.site_left_at, c.sites_at) as "site_checked_at?", c.public_ip, c.public_ipv6,
+                n.alias_of, (select t.name from dns_names t where t.id = n.alias_of) as alias_target,
+                n.pointed_address, n.pointer_zone_id, n.pointer_problem, n.pointer_at,
                 (select j.id from jobs j
                  where n.state in ('wanted', 'detaching') and j.guest_id = n.guest_id
                    and j.state in ('waiting', 'running', 'undoing', 'stuck') and j.params ->> 'id' = n.id::text
@@ -179,6 +193,7 @@ async fn lines(conn: &mut PgConnection, ids: &[Uuid]) -> sqlx::Result<Vec<NameLi
             wildcard: row.wildcard,
             zone: row.zone_id.map(ZoneId),
             zone_name: word_opt(row.zone.as_deref())?,
+            alias_of: target(row.alias_of, row.alias_target.as_deref())?,
             guest: GuestId(row.guest_id),
             guest_name: word(&row.guest)?,
             environment: word_opt(row.environment.as_deref())?,
@@ -190,6 +205,12 @@ async fn lines(conn: &mut PgConnection, ids: &[Uuid]) -> sqlx::Result<Vec<NameLi
             site: evidence::site(row.site_status, row.site_problem, row.site_since, row.site_checked_at)?,
             target: row.public_ip,
             target_ipv6: row.public_ipv6,
+            pointer: row.pointed_address.map(|address| NamePointer {
+                address,
+                stands: row.pointer_zone_id.is_some(),
+                problem: row.pointer_problem,
+                since: row.pointer_at,
+            }),
             job: row.job.map(JobId),
             https: row.https,
         })
@@ -220,6 +241,42 @@ pub async fn insert(
     .execute(conn)
     .await?;
     Ok(id)
+}
+
+/// Keeps a wanted name that is another name for this one, and leads where it leads; a name that is there already breaks
+/// the unique rule.
+pub async fn insert_alias(
+    conn: &mut PgConnection,
+    name: &DnsName,
+    zone: ZoneId,
+    target: DnsNameId,
+    by: UserId,
+) -> sqlx::Result<DnsNameId> {
+    let id = DnsNameId(Uuid::now_v7());
+    sqlx::query!(
+        "insert into dns_names (id, name, zone_id, guest_id, environment, state, created_by, alias_of)
+         select $1, $2, $3, t.guest_id, t.environment, 'wanted', $4, t.id from dns_names t where t.id = $5",
+        id.0,
+        name.as_str(),
+        zone.0,
+        by.0,
+        target.0,
+    )
+    .execute(conn)
+    .await?;
+    Ok(id)
+}
+
+/// Holds a name until the transaction ends, so that nothing becomes an alias of it meanwhile, and it leads where it leads.
+pub async fn hold(conn: &mut PgConnection, id: DnsNameId) -> sqlx::Result<()> {
+    sqlx::query!("select id from dns_names where id = $1 for update", id.0).fetch_optional(conn).await.map(drop)
+}
+
+/// The names that are another name for this one, by name; no more than a name can have.
+pub async fn aliases(conn: &mut PgConnection, of: DnsNameId) -> sqlx::Result<Vec<AliasTarget>> {
+    let rows = sqlx::query!("select id, name from dns_names where alias_of = $1 order by name", of.0);
+    let rows = rows.fetch_all(conn).await?.into_iter();
+    rows.map(|row| Ok(AliasTarget { id: DnsNameId(row.id), name: word(&row.name)? })).collect()
 }
 
 /// Serializes who takes which name: whether one is free depends on those around it.
@@ -342,8 +399,8 @@ pub async fn hosts(conn: &mut PgConnection, projects: &[ProjectId]) -> sqlx::Res
     rows.into_iter().map(|row| Ok((GuestId(row.guest_id), word(&row.name)?))).collect()
 }
 
-/// Has a name lead to another guest, or to the environment that it leads. It is routed where it was too, until
-/// [`settle_switch`]. Tells whether it led to `from` still.
+/// Has a name lead to another guest, or to the environment that it leads, and its aliases along with it. They are routed
+/// where they were too, until [`settle_switch`]. Tells whether it led to `from` still.
 pub async fn switch(
     conn: &mut PgConnection,
     id: DnsNameId,
@@ -351,20 +408,21 @@ pub async fn switch(
     (guest, environment): (GuestId, Option<Environment>),
 ) -> sqlx::Result<bool> {
     let switched = sqlx::query!(
-        "update dns_names set guest_id = $3, environment = $4, former_guest_id = $2 where id = $1 and guest_id = $2",
+        "update dns_names set guest_id = $3, environment = $4, former_guest_id = $2
+         where (id = $1 or alias_of = $1) and guest_id = $2",
         id.0,
         from.0,
         guest.0,
         environment.map(Environment::as_str),
     );
-    Ok(switched.execute(conn).await?.rows_affected() == 1)
+    Ok(switched.execute(conn).await?.rows_affected() > 0)
 }
 
 /// The attached names of environments on several nodes, or that were, that do not lead where they should.
 pub async fn to_spread(conn: &mut PgConnection, limit: i64) -> sqlx::Result<Vec<DnsNameId>> {
     let rows = sqlx::query_scalar!(
         r#"select n.id from dns_names n join guests g on g.id = n.guest_id join nodes o on o.id = g.node_id
-           where n.state = 'attached' and n.zone_id is not null
+           where n.state = 'attached' and n.zone_id is not null and n.alias_of is null
              and (n.spread_to is not null or (n.project_id, n.environment) in (
                  select eg.project_id, eg.environment from environment_guests eg
                  join guests f on f.id = eg.guest_id
@@ -395,7 +453,7 @@ pub async fn hold_spread(conn: &mut PgConnection, id: DnsNameId) -> sqlx::Result
     let row = sqlx::query!(
         r#"select n.name, z.name as zone, z.provider, z.ttl_s, name_addresses(n.id) as "addresses!"
            from dns_names n join zones z on z.id = n.zone_id
-           where n.id = $1 and n.state = 'attached' and not n.wildcard for update of n"#,
+           where n.id = $1 and n.state = 'attached' and not n.wildcard and n.alias_of is null for update of n"#,
         id.0,
     );
     let Some(row) = row.fetch_optional(conn).await? else { return Ok(None) };
@@ -446,5 +504,8 @@ pub async fn addresses(conn: &mut PgConnection, id: DnsNameId) -> sqlx::Result<V
 
 /// Nobody is sent any more to where the name led before.
 pub async fn settle_switch(conn: &mut PgConnection, id: DnsNameId) -> sqlx::Result<()> {
-    sqlx::query!("update dns_names set former_guest_id = null where id = $1", id.0).execute(conn).await.map(drop)
+    sqlx::query!("update dns_names set former_guest_id = null where id = $1 or alias_of = $1", id.0)
+        .execute(conn)
+        .await
+        .map(drop)
 }

@@ -168,12 +168,12 @@ pub async fn close(conn: &mut PgConnection, id: ProjectId) -> sqlx::Result<()> {
     sqlx::query!("delete from environments where project_id = $1", id.0).execute(conn).await.map(drop)
 }
 
-/// The project's names that are there still.
+/// The project's names that are there still, and before each its aliases.
 pub async fn names(conn: &mut PgConnection, id: ProjectId) -> sqlx::Result<Vec<GoingName>> {
     let rows = sqlx::query!(
         "select n.id, n.name, n.wildcard, z.name as \"zone?\", z.provider as \"provider?\", z.ttl_s as \"ttl_s?\"
          from dns_names n left join zones z on z.id = n.zone_id
-         where n.project_id = $1 order by n.name",
+         where n.project_id = $1 order by n.alias_of is null, n.name",
         id.0,
     );
     let rows = rows.fetch_all(conn).await?.into_iter();

@@ -2,6 +2,7 @@
 //! job runs here.
 
 mod access;
+mod aliases;
 mod approvals;
 mod archives;
 mod audit;
@@ -31,6 +32,8 @@ mod not_created;
 mod notices;
 mod overview;
 mod own;
+mod pointers;
+mod pointing;
 mod previews;
 mod quotas;
 mod renewals;

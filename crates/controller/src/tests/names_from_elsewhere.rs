@@ -205,3 +205,48 @@ async fn a_claim_lapses_and_a_circle_is_told(db: PgPool) {
     assert_eq!(refusal(two.world.ask(&two.mia, GetNameClaim { claim }).await).status, 404);
     assert_eq!(two.world.count("select count(*) from audit where action = 'name_claim.lapse'").await, 1);
 }
+
+/// Who is told of claims that lapsed, by what: the key of the event and the login name.
+async fn told(two: &Two) -> Vec<(String, String)> {
+    let told = "select q.key, u.login from mail_queue q join users u on u.id = q.user_id
+        where q.letter ->> 'type' = 'claim_lapsed' and q.kind = 'expiry' order by u.login";
+    sqlx::query_as(told).fetch_all(&two.world.db).await.unwrap()
+}
+
+#[sqlx::test(migrations = "../../migrations")]
+async fn who_claimed_what_lapsed_is_told_once_and_nobody_else(db: PgPool) {
+    let two = two(db).await;
+    two.world.run("update users set mail = login || '@example.org'").await;
+    let claim = two.claims(&two.mia, two.of_mia, NAME).await.unwrap();
+    let of_bob = two.claims(&two.bob, two.of_bob, "www2.elsewhere.test").await.unwrap();
+    two.asks().await;
+    assert_eq!(told(&two).await, [], "they last");
+    two.world.run("update users set disabled_at = now() where login = 'bob'").await;
+    two.world.run("update name_claims set expires_at = now()").await;
+    two.asks().await;
+    two.asks().await;
+    let by = format!("name_claim:{claim}:lapsed:{}", two.mia.id);
+    assert_eq!(told(&two).await, [(by, "mia".to_owned())], "{of_bob} was of one who is no member any more");
+    let of_project = "select count(*) from mail_queue q join projects p on p.id = q.project_id
+        where q.letter ->> 'type' = 'claim_lapsed' and p.name = 'atlas'";
+    assert_eq!(two.world.count(of_project).await, 1, "it is for members of the project alone");
+}
+
+#[sqlx::test(migrations = "../../migrations")]
+async fn a_claim_whose_name_is_being_attached_does_not_lapse(db: PgPool) {
+    let two = two(db).await;
+    let claim = two.claims(&two.mia, two.of_mia, NAME).await.unwrap();
+    let proof = two.shown(&two.mia, claim).await;
+    two.writes(&[set(NAME, "A", NODE)]).await;
+    two.proves(&proof).await;
+    two.asks().await;
+    assert_eq!(two.attached(two.of_mia).await, 1);
+    two.world.run("update name_claims set expires_at = now()").await;
+    two.asks().await;
+    two.shown(&two.mia, claim).await;
+    // Its job failed, and took the name back.
+    two.world.run("delete from dns_names").await;
+    two.asks().await;
+    assert_eq!(refusal(two.world.ask(&two.mia, GetNameClaim { claim }).await).status, 404);
+    assert_eq!(told(&two).await, [], "who has no address has no letter");
+}

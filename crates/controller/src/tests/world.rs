@@ -1,19 +1,24 @@
 //! Members, guests and the controller that the tests of projects share.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use corpus_api::Problem;
 use corpus_api::deployments::{Deploy, DeploymentAccepted, Phases};
 use corpus_api::environments::SetUpEnvironment;
 use corpus_api::projects::{CreateProject, GetProdEntry, GetProject, Project, SetProdEntry};
-use corpus_domain::{DeploymentId, Environment, GuestId, IdRange, ProjectCreators, ProjectId, ProjectRole, UserId};
+use corpus_domain::{
+    DeploymentId, Environment, GuestId, IdRange, JobId, JobState, ProjectCreators, ProjectId, ProjectRole, UserId,
+};
 use sqlx::PgPool;
 use uuid::Uuid;
 
 use crate::dns::powerdns_server::PowerDnsServer;
 use crate::dns::world::World as DnsWorld;
 use crate::dns::{DnsProvider, Providers};
+use crate::jobs::testing::{Fault, Faults, Trial};
 use crate::seal::SealKeys;
+use crate::services::Services;
 use crate::{Ask, Controller, Handle, Parts, ProjectGroups, Rules, Settings, SignIn};
 use corpus_api::Principal;
 
@@ -32,10 +37,12 @@ pub async fn controller(
     groups: Option<Arc<dyn ProjectGroups>>,
     rules: Rules,
 ) -> Controller {
+    // Nobody answers there for what was written.
+    let dns = dns.map(|dns| Providers::one(dns, ([127, 0, 0, 1], 53).into(), None));
     opened(db, (dns, groups), (crate::Surroundings::default(), rules)).await
 }
 
-type Others = (Option<Arc<dyn DnsProvider>>, Option<Arc<dyn ProjectGroups>>);
+type Others = (Option<Providers>, Option<Arc<dyn ProjectGroups>>);
 
 async fn opened(db: &PgPool, others: Others, around: (crate::Surroundings, Rules)) -> Controller {
     opened_in(db, others, around, DnsWorld::default()).await
@@ -77,7 +84,7 @@ async fn opened_with(
         intrusion: crate::IntrusionSettings::default(),
     };
     let seal = SealKeys::load_or_create(&files.path().join("seal.key")).unwrap();
-    let dns = dns.map(|dns| Providers::one(dns, ([127, 0, 0, 1], 53).into(), None)).unwrap_or_default();
+    let dns = dns.unwrap_or_default();
     Controller::open(Parts { db: db.clone().into(), settings, dns, world, groups, seal }).await.unwrap()
 }
 
@@ -103,9 +110,9 @@ impl World {
 
     /// Where this server holds our zones, and answers as the world does too.
     pub async fn asking(db: PgPool, dns: &PowerDnsServer, rules: Rules) -> Self {
-        let provider: Arc<dyn DnsProvider> = Arc::new(dns.provider());
+        let providers = Providers::one(Arc::new(dns.provider()), dns.dns, None);
         let around = (crate::Surroundings::default(), rules);
-        let controller = opened_in(&db, (Some(provider), None), around, DnsWorld::new(vec![dns.dns])).await;
+        let controller = opened_in(&db, (Some(providers), None), around, DnsWorld::new(vec![dns.dns])).await;
         Self::of(db, controller).await
     }
 
@@ -250,6 +257,21 @@ impl World {
 
     pub async fn count(&self, statement: &'static str) -> i64 {
         sqlx::query_scalar(statement).fetch_one(&self.db).await.unwrap()
+    }
+
+    /// Runs a job with a fault until it is over; how it ended, and why. For jobs that need no node, up to the fault.
+    pub async fn run_job(&self, job: JobId, fault: Fault) -> (JobState, Option<String>) {
+        let config = Trial::<Services>::config(Arc::new(Faults::new(fault)));
+        let engine = self.controller.engine(&config);
+        for _ in 0..6000 {
+            let now = self.controller.jobs.get(job).await.unwrap().job;
+            if now.state.is_over() {
+                engine.shutdown(Duration::from_secs(5)).await;
+                return (now.state, now.error);
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        panic!("the job hangs: {:?}", self.controller.jobs.get(job).await.unwrap().job);
     }
 
     pub async fn state_of(&self, id: DeploymentId) -> String {

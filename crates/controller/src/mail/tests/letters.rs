@@ -7,8 +7,8 @@ use url::Url;
 use uuid::Uuid;
 
 use crate::mail::{
-    AwayLetter, CertificateLetter, DeploymentLetter, Group, GuestLetter, JobLetter, KeyLetter, Letter, Mailer,
-    NodeLetter, PlatformLetter, Relay, RequestLetter, TokenLetter, bundle,
+    AwayLetter, CertificateLetter, ClaimLetter, DeploymentLetter, Group, GuestLetter, JobLetter, KeyLetter, Letter,
+    Mailer, NodeLetter, PlatformLetter, Relay, RequestLetter, TokenLetter, bundle,
 };
 
 fn pages() -> Url {
@@ -204,6 +204,31 @@ fn certificate(is_brought: bool) -> CertificateLetter {
     }
 }
 
+fn claim() -> ClaimLetter {
+    ClaimLetter {
+        name: "www.elsewhere.example".parse().unwrap(),
+        guest: GuestId(Uuid::nil()),
+        guest_name: "www.shop.example.org".parse().unwrap(),
+        answered: vec!["198.51.100.1".to_owned()],
+        leads: false,
+        proven: true,
+        problem: None,
+    }
+}
+
+#[test]
+fn a_claim_that_lapsed_says_what_was_missing() {
+    let said = |leads, proven, problem: Option<&str>| {
+        let problem = problem.map(str::to_owned);
+        Letter::ClaimLapsed(ClaimLetter { leads, proven, problem, ..claim() }).mail(&pages()).text
+    };
+    assert!(said(false, false, Some("no resolver answers")).contains("nor the proof.\n"));
+    assert!(said(false, false, Some("no resolver answers")).contains("Why:       no resolver answers\n"));
+    let proof = said(true, false, None);
+    assert!(proof.contains("did not answer the proof.") && !proof.contains("Leads to:"), "{proof}");
+    assert!(said(true, true, Some("it is not free")).contains("could not be attached"));
+}
+
 fn one_of_each() -> Vec<Letter> {
     let address = "node-01.example.net".parse().unwrap();
     let environments = vec![Environment::Dev, Environment::Prod];
@@ -228,6 +253,7 @@ fn one_of_each() -> Vec<Letter> {
         Letter::RequestDecided(request(RequestState::Refused)),
         Letter::CertificateEnds(certificate(true)),
         Letter::CertificateFails(certificate(false)),
+        Letter::ClaimLapsed(claim()),
     ]
 }
 

@@ -3,6 +3,7 @@
 //! All kinds are rendered here and nowhere else. A letter has links to the pages and no secret.
 
 mod certificate;
+mod claim;
 mod deployment;
 mod guest;
 mod job;
@@ -44,6 +45,7 @@ impl Letter {
             Self::TokenEnds(letter) => own::token_ends(letter, pages),
             Self::CertificateEnds(letter) => certificate::ends(letter, pages),
             Self::CertificateFails(letter) => certificate::fails(letter, pages),
+            Self::ClaimLapsed(letter) => claim::lapsed(letter, pages),
             Self::RequestMade(letter) => request::made(letter, pages),
             Self::RequestDecided(letter) => request::decided(letter, pages),
         }
@@ -64,6 +66,7 @@ impl Letter {
             Self::TokenEnds(letter) => own::token_line(letter),
             Self::CertificateEnds(letter) => certificate::ends_line(letter),
             Self::CertificateFails(letter) => certificate::fails_line(letter),
+            Self::ClaimLapsed(letter) => claim::lapsed_line(letter),
             Self::RequestMade(letter) => request::made_line(letter),
             Self::RequestDecided(letter) => request::decided_line(letter),
         };
@@ -89,6 +92,7 @@ impl Letter {
             Self::RequestDecided(_) => ("request of yours is decided", "requests of yours are decided", "requests"),
             Self::CertificateEnds(_) => ("certificate ends soon", "certificates end soon", "names"),
             Self::CertificateFails(_) => ("certificate can't be had", "certificates can't be had", "names"),
+            Self::ClaimLapsed(_) => ("claim of a name has lapsed", "claims of names have lapsed", "dns"),
             Self::TokenEnds(_) => ("token of yours ends soon", "tokens of yours end soon", "tokens"),
         };
         (format!("{count} {}", if count == 1 { one } else { many }), path)

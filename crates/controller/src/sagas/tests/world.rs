@@ -31,6 +31,8 @@ use corpus_api::Principal;
 
 /// The zone and domain of the tests.
 pub const ZONE: &str = "trial.corpus.test";
+/// The zone of the reverse names of guests.
+pub const REVERSE_ZONE: &str = "5.10.in-addr.arpa";
 
 /// A fact of the lab, by its variable.
 pub fn fact(name: &str) -> String {
@@ -127,11 +129,12 @@ impl World {
         .await;
         let provider = &self.controller.services.dns.get(&ProviderName::first()).unwrap().dns;
         let zone: DnsName = ZONE.parse().unwrap();
-        for name in ["www", "shop", "a", "pages"] {
+        for name in ["www", "shop", "docs", "a", "pages"] {
             let _ =
                 provider.remove_record(&zone, &(&format!("{name}.{ZONE}").parse::<DnsName>().unwrap()).into()).await;
         }
         let _ = provider.remove_zone(&zone).await;
+        let _ = provider.remove_zone(&REVERSE_ZONE.parse().unwrap()).await;
     }
 
     /// Runs jobs with one fault until this one is over; a server that dies is followed by another.

@@ -7,7 +7,7 @@ use corpus_domain::{DnsNameId, GuestId, GuestState, JobId, JobKind, NameState};
 use sqlx::PgConnection;
 
 use super::{delete, set_limits, set_state, settle_storage};
-use crate::store::{environments, firewall, json, names, word};
+use crate::store::{environments, firewall, json, names, pointers, word};
 
 /// Takes a guest, or a name of it, back to where it was before the job was submitted.
 pub async fn left_by(conn: &mut PgConnection, job: JobId) -> sqlx::Result<()> {
@@ -32,6 +32,10 @@ pub async fn left_by(conn: &mut PgConnection, job: JobId) -> sqlx::Result<()> {
         JobKind::GuestEnlarge => settle_storage(conn, guest).await,
         JobKind::GuestLimit => set_limits(conn, guest, json(param("from"))?).await,
         JobKind::NameAttach => names::delete(conn, json::<DnsNameId>(param("id"))?).await,
+        JobKind::GuestPoint => {
+            let from: Option<DnsNameId> = json(param("from").get("id").cloned().unwrap_or_default())?;
+            pointers::point_back(conn, guest, from).await
+        }
         JobKind::NameDetach => names::set_state(conn, json(param("id"))?, NameState::Attached, None).await,
         _ => Ok(()),
     }
