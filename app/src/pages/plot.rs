@@ -1,6 +1,8 @@
 //! Plots: an SVG without any script or style of its own. Who can't see it gets its title, its description, and the same
 //! numbers as a table.
 
+use std::fmt::Write;
+
 use leptos::prelude::*;
 
 /// The height of a plot in its own units; what is drawn keeps 4 of them free.
@@ -48,7 +50,7 @@ pub fn line(class: &'static str, values: &[Option<u64>], most: u64) -> AnyView {
         if let Some(value) = value {
             let y = HEIGHT - high(*value, most.max(1)).min(HEIGHT);
             let to = if goes_on { 'L' } else { 'M' };
-            path.push_str(&format!("{to}{} {y}h{STEP}", at * STEP));
+            let _ = write!(path, "{to}{} {y}h{STEP}", at * STEP);
         }
         goes_on = value.is_some();
     }

@@ -78,7 +78,7 @@ fn a_name_is_led_to_another_guest_by_who_may() {
     let none = |ends: &Ends| switch(&name, ends, &FormState::default()).is_none();
     assert!(none(&Ends::default()), "there is no other guest");
     let cut = Ends { is_cut: true, ..samples::ends() };
-    assert!(html(|| switch(&name, &cut, &FormState::default()).into_any()).contains("the first 50 that run"));
+    assert!(html(|| switch(&name, &cut, &FormState::default()).unwrap()).contains("the first 50 that run"));
 }
 
 #[test]

@@ -18,9 +18,9 @@ use crate::Result;
 use crate::acme::AcmeSettings;
 use crate::seal::{Purpose, Sealed};
 use crate::services::{Services, internal};
+use crate::store::certificates::{self, Kept, NewCertificate, Renewal};
 use crate::store::links::{self, NewLink};
 use crate::store::plan;
-use crate::store::certificates::{self, Kept, NewCertificate, Renewal};
 
 /// For how long the internal authority signs: a lost key is worth little for long, and a server that is away for weeks
 /// still renews in time.

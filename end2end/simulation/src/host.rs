@@ -172,12 +172,11 @@ impl Host {
             // A simulated host runs nothing.
             Request::ReadFirewall => Ok(Answer::Firewall(Box::default())),
             Request::ReadTraffic { after_ms } => Ok(Answer::Traffic(Box::new(self.traffic(*after_ms, Utc::now())))),
-            // Who follows is told by `agent` as long as it waits.
-            Request::FollowAccess { .. } => Ok(done(false)),
             Request::ReadSigns { .. } => Ok(Answer::Signs(Box::default())),
             Request::ReadMail => Ok(Answer::Mail { counts: Vec::new() }),
             Request::RunHook { .. } => Ok(done(true)),
-            Request::AwaitIdle { .. } => Ok(done(false)),
+            // Who follows is told by `agent` as long as it waits.
+            Request::FollowAccess { .. } | Request::AwaitIdle { .. } => Ok(done(false)),
             Request::RemoveNode => self.remove(),
             Request::EnsureImage { name, source } => Ok(done(self.ensure_image(name, source))),
             Request::EnsureGuest { plan } => {

@@ -9,7 +9,8 @@ use super::check::{learns_unseen, map_difference, network, port_differences};
 use super::live::{self, inactive_units};
 use super::plan::require_sound;
 use super::{
-    Part, Rendered, applied_path, balance, blocked, certificate, certificates, mark, render, seen_rules, unit_path, units,
+    Part, Rendered, applied_path, balance, blocked, certificate, certificates, mark, render, seen_rules, unit_path,
+    units,
 };
 use super::{counts, firewalld, mail, own_line, ports, resolver, traffic};
 use crate::drivers;
@@ -47,7 +48,9 @@ struct Change {
 pub fn apply(task: &Task<'_>, plan: &NodePlan) -> Result<bool, Failure> {
     require_sound(plan)?;
     let (plan, problem) = mail::as_far_as_can_be(task.host, plan);
-    problem.iter().for_each(|problem| task.note(problem));
+    if let Some(problem) = &problem {
+        task.note(problem);
+    }
     let (plan, applied) = (plan.as_ref(), applied(task.host)?);
     require_successor(task.host, applied.as_ref(), plan)?;
     own_line::require(task.host, applied.as_ref(), plan)?;

@@ -50,7 +50,7 @@ table inet corpus {{
 		size 65535
 		flags dynamic
 	}}
-{mailing}{drops}{blocked}{bounds}	chain untracked {{
+{sets}	chain untracked {{
 		type filter hook prerouting priority raw; policy accept;
 		iifname \"{bridge}\" ip daddr {gateway} udp dport 53 notrack
 	}}
@@ -89,7 +89,7 @@ table inet corpus {{
 	}}
 	chain from_outside {{
 		ip daddr {gateway} meta l4proto {{ tcp, udp }} th dport 53 drop
-{links}{mail_of_others}{to_node}	}}
+{to_node}	}}
 	chain from_guests {{
 		ip daddr {gateway} udp dport 53 update @questions {{ ip saddr limit rate {rate}/second burst {burst} packets }} accept
 		ct state established,related accept
@@ -107,9 +107,7 @@ table inet corpus {{
 include \"{folder}/blocked.nft\"
 ",
         counters = rules::routed_counters(plan, &far),
-        drops = rules::sets(),
-        blocked = blocked::chain(bridge),
-        bounds = egress::bounds(bridge),
+        sets = [mail.set, rules::sets(), blocked::chain(bridge), egress::bounds(bridge)].concat(),
         near = if near.is_empty() {
             String::new()
         } else {
@@ -120,11 +118,8 @@ include \"{folder}/blocked.nft\"
         refuse = rules::refuse(),
         leads = rules::leads(plan),
         between = between(&near),
-        links = links::closed(plan),
-        mailing = mail.set,
         mail = mail.of_guests,
-        mail_of_others = mail.of_others,
-        to_node = rules::to_node(plan),
+        to_node = [links::closed(plan), mail.of_others, rules::to_node(plan)].concat(),
         identity = identity::table(&near),
         folder = folder.display(),
     )

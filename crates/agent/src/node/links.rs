@@ -89,7 +89,8 @@ backend http_lent
 /// The lines of the firewall that close the port to all others.
 pub fn closed(plan: &NodePlan) -> String {
     let Some(links) = &plan.links else { return String::new() };
-    let others = if links.peers.is_empty() { String::new() } else { format!("ip saddr != {} ", addresses(&links.peers)) };
+    let others =
+        if links.peers.is_empty() { String::new() } else { format!("ip saddr != {} ", addresses(&links.peers)) };
     format!("\t\ttcp dport {LINK_PORT} meta nfproto ipv6 drop\n\t\t{others}tcp dport {LINK_PORT} drop\n")
 }
 
@@ -121,7 +122,10 @@ mod tests {
         let member = plan.pools[0].members.iter().find(|member| member.via.is_some()).unwrap();
         let line = Identity("/etc/corpus/certificates/x.pem".into()).server(member, member.via.unwrap());
         assert!(line.starts_with("192.0.2.8:7443 ssl crt /etc/corpus/certificates/x.pem ca-file "), "{line}");
-        assert!(line.contains("verify required") && line.contains(&format!("verifyhost {}", link_name(member.via.unwrap()))));
+        assert!(
+            line.contains("verify required")
+                && line.contains(&format!("verifyhost {}", link_name(member.via.unwrap())))
+        );
         assert!(line.ends_with("sni str(c.example.org) check-sni c.example.org"), "{line}");
     }
 }

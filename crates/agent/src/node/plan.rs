@@ -196,8 +196,8 @@ pub(super) mod tests {
     use super::*;
     use corpus_domain::{BalancePolicy, DnsName, GuestNetwork, MacAddress, PoolId, Stickiness, Transport};
     use corpus_protocol::{
-        Block, Egress, FirewallRule, GuestPort, HealthCheck, HttpChallenge, HttpRoute, Https, LentGuest, Links, Pool, PoolMember,
-        PublishedPort, ServedCertificate, SshRoute, ZoneServers,
+        Block, Egress, FirewallRule, GuestPort, HealthCheck, HttpChallenge, HttpRoute, Https, LentGuest, Links, Pool,
+        PoolMember, PublishedPort, ServedCertificate, SshRoute, ZoneServers,
     };
     use proptest::prelude::*;
 
@@ -340,7 +340,9 @@ pub(super) mod tests {
             links.lent.push(links.lent[0].clone());
         };
         assert!(refuse(&twice).contains("lent twice"));
-        assert!(refuse(&|plan| plan.certificates.push(plan.links.as_ref().unwrap().certificate.clone())).contains("twice"));
+        assert!(
+            refuse(&|plan| plan.certificates.push(plan.links.as_ref().unwrap().certificate.clone())).contains("twice")
+        );
         let many = |plan: &mut NodePlan| plan.links.as_mut().unwrap().peers = vec![Ipv4Addr::LOCALHOST; 1001];
         assert!(refuse(&many).contains("1001 nodes"));
     }

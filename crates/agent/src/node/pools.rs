@@ -184,7 +184,10 @@ mod tests {
         let places = Places::of(20_000, 4 << 30, 102);
         assert!(!configuration(&plan, places, None).contains("c.example.org"));
         let identity = Identity("/x.pem".into());
-        assert!(configuration(&plan, places, Some(&identity)).contains("server c.example.org 192.0.2.8:7443 ssl crt /x.pem"));
+        assert!(
+            configuration(&plan, places, Some(&identity))
+                .contains("server c.example.org 192.0.2.8:7443 ssl crt /x.pem")
+        );
         assert!(!members(&plan).contains("192.0.2.8"));
         let elsewhere = plan.pools[0].members.iter_mut().find(|member| member.via.is_some()).unwrap();
         elsewhere.active = false;

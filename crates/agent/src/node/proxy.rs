@@ -408,8 +408,7 @@ mod tests {
     fn a_new_route_leaves_the_configuration_alone() {
         let folder = Path::new("/etc/corpus");
         let (one, mut more) = (plan(), plan());
-        let both =
-            &Offers { certificate: true, ipv6: true, places: Places::of(20_000, 4 << 30, 102), identity: None };
+        let both = &Offers { certificate: true, ipv6: true, places: Places::of(20_000, 4 << 30, 102), identity: None };
         more.ssh_routes[0].port = 40_099.try_into().unwrap();
         assert_eq!(configuration(folder, &one, both), configuration(folder, &more, both));
         more.ssh_routes[0].port = 50_000.try_into().unwrap();

@@ -90,7 +90,7 @@ impl<'a> Line<'a> {
 
     /// How it ended.
     pub fn cause(&self) -> String {
-        self.cause.chars().filter(|c| c.is_ascii_graphic()).take(ACCESS_CAUSE).collect()
+        self.cause.chars().filter(char::is_ascii_graphic).take(ACCESS_CAUSE).collect()
     }
 
     /// As who follows is told of it.

@@ -26,8 +26,12 @@ impl Two<'_> {
             https: Https::default(),
             pool: Some(id.clone()),
         });
-        let member =
-            |(guest, active): (&&GuestPlan, bool)| PoolMember { guest: guest.name.clone(), ip: guest.net.ip, active, via: None };
+        let member = |(guest, active): (&&GuestPlan, bool)| PoolMember {
+            guest: guest.name.clone(),
+            ip: guest.net.ip,
+            active,
+            via: None,
+        };
         plan.pools.push(Pool {
             id,
             members: guests.iter().zip(active).map(member).collect(),

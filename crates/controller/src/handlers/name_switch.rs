@@ -76,7 +76,10 @@ impl Controller {
             return Err(Error::Conflict(format!("{} leads there already.", name.name)));
         }
         let tx = change.transaction().await?;
-        let (was, is) = (links::of_end(tx, from.guest, from.environment).await?, links::of_end(tx, to.guest, to.environment).await?);
+        let (was, is) = (
+            links::of_end(tx, from.guest, from.environment).await?,
+            links::of_end(tx, to.guest, to.environment).await?,
+        );
         if was != is && was.len().max(is.len()) > 1 {
             return Err(Error::Conflict(format!(
                 "{} leads to several nodes, or is to: it can be switched to what is on the same nodes only.",

@@ -10,8 +10,8 @@ use corpus_protocol::Request;
 use serde::{Deserialize, Serialize};
 
 use super::balance;
-use super::name_switch::LONGEST_TTL_S;
 use super::guest_calls::{LAYOUT, On, ask, find_placement};
+use super::name_switch::LONGEST_TTL_S;
 use super::node_calls::apply_beside;
 use crate::jobs::{Job, JobParams, NewJob, Retry, Step, StepContext, StepError};
 use crate::services::Services;
@@ -90,7 +90,9 @@ async fn unspread(ctx: Ctx) -> Result<(), StepError> {
     }
     for name in closing {
         let spread = ctx.services().spread(name).await;
-        spread.map_err(|error| StepError::transient(error.to_string()).while_waiting_for("the DNS server to answer").caused_by(error))?;
+        spread.map_err(|error| {
+            StepError::transient(error.to_string()).while_waiting_for("the DNS server to answer").caused_by(error)
+        })?;
     }
     let wait = ctx.paced(Duration::from_secs(kept_s.min(LONGEST_TTL_S).into()));
     ctx.log(format!("its names lead to other nodes only; resolvers know that in {} s", wait.as_secs()));

@@ -11,8 +11,8 @@ use tokio_util::sync::CancellationToken;
 use crate::jobs::{StepContext, StepError};
 use crate::nodes::{Call, Endpoint, HostId, NodeEndpoint, NodeError, Pool};
 use crate::services::Services;
-use crate::store::nodes::Node;
 use crate::store::links::{self, Beside};
+use crate::store::nodes::Node;
 use crate::store::{keys, nodes};
 
 /// How long a node may take for what is normally done in a blink.

@@ -2,9 +2,9 @@
 
 use std::net::Ipv4Addr;
 
+use corpus_api::Principal;
 use corpus_api::environments::SetUpEnvironment;
 use corpus_api::names::SwitchName;
-use corpus_api::Principal;
 use corpus_api::zones::{CreateZone, ZoneAccess, ZoneProjects};
 use corpus_domain::{CertificateId, DnsNameId, Environment, GuestId, NodeId};
 use corpus_protocol::{NodePlan, link_name};
@@ -90,7 +90,10 @@ async fn each_node_serves_the_name_and_lends_its_guest_to_the_other(db: PgPool) 
         let (here, there): (Vec<_>, Vec<_>) = pool.members.iter().partition(|member| member.via.is_none());
         assert_eq!((here.len(), there.len()), (1, 1));
         assert_eq!(here[0].ip, Ipv4Addr::new(10, 5, 0, 10), "both have the same address, each on its own node");
-        assert_eq!((there[0].via, there[0].ip), (Some(shop.nodes[other]), Ipv4Addr::new(192, 0, 2, 1 + u8::try_from(other).unwrap())));
+        assert_eq!(
+            (there[0].via, there[0].ip),
+            (Some(shop.nodes[other]), Ipv4Addr::new(192, 0, 2, 1 + u8::try_from(other).unwrap()))
+        );
         let route = plan.http_routes.iter().find(|route| route.name.as_str() == "shop.example.org").unwrap();
         assert_eq!((&route.guest, route.pool.as_ref()), (&here[0].guest, Some(&pool.id)));
         let links = plan.links.as_ref().unwrap();
@@ -143,7 +146,9 @@ async fn a_name_leads_to_the_nodes_that_answer_and_are_open(db: PgPool) {
     assert_eq!(shop.leads().await, both, "it may be back at once");
     shop.world.run("update nodes set reachability_since = now() - interval '31 s' where address = '192.0.2.2'").await;
     assert_eq!(shop.leads().await, first);
-    shop.world.run("update nodes set reachability = 'unreachable', reachability_since = now() - interval '1 hour'").await;
+    shop.world
+        .run("update nodes set reachability = 'unreachable', reachability_since = now() - interval '1 hour'")
+        .await;
     assert_eq!(shop.leads().await, both, "none is better than another");
     shop.world.run("update nodes set reachability = 'reachable'").await;
     // Who leaves takes those who come, and nobody is told of it any more.
