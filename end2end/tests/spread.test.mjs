@@ -19,7 +19,7 @@ const { node1, node2 } = lab.lab.nodes
 const both = [node1, node2].toSorted()
 const zone = `spread.${lab.lab.zone}`
 const shared = `shop.${zone}`
-const names = ['here', 'there'].map(word => `${word}.${zone}`)
+const names = ['near', 'far'].map(word => `${word}.${zone}`)
 const project = '/projects/atlas'
 const environment = `${project}/staging`
 const page = text => `<!doctype html><html lang="en"><title>Site</title><h1>${text}</h1></html>\n`

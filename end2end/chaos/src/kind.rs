@@ -22,7 +22,7 @@ use crate::lane::{ENVIRONMENT, Lane};
 const MEMORY: &str = "1.5 GiB";
 
 /// In the order in which a lane tries them, so that little has to be rebuilt in between.
-pub const KINDS: [JobKind; 23] = [
+pub const KINDS: [JobKind; 24] = [
     JobKind::GuestCreate,
     JobKind::GuestStart,
     JobKind::GuestStop,
