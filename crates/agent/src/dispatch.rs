@@ -8,7 +8,7 @@ use crate::failure::Failure;
 use crate::project::followers::Decision;
 use crate::project::{self, Layout};
 use crate::task::Task;
-use crate::{check, drivers, facts, hook, image, lock, node, packages, record};
+use crate::{check, drivers, facts, hook, image, lock, node, packages, record, traffic};
 
 /// Serves a request to its end.
 pub fn answer(request: &Request, job: Option<JobRef>, task: &Task<'_>) -> Reply {
@@ -56,6 +56,10 @@ fn serve(request: &Request, of_job: bool, task: &Task<'_>) -> Result<Answer, Fai
         }
         Request::PutCertificates { certificates } => node::put_certificates(task, certificates, of_job).map(done),
         Request::ReadFirewall => Ok(Answer::Firewall(Box::new(node::read_firewall(task)?))),
+        Request::ReadTraffic { after_ms } => Ok(Answer::Traffic(Box::new(traffic::read(task.host, *after_ms)?))),
+        Request::FollowAccess { names, addresses, limit_s } => {
+            traffic::follow(task, names, *addresses, *limit_s).map(done)
+        }
         Request::AwaitIdle { guest, limit_s } => node::await_idle(task, guest, *limit_s).map(done),
         Request::EnsureProject { plan } => {
             project::ensure::ensure(&Layout::of(task.host, &plan.project), plan, task).map(done)

@@ -1,11 +1,13 @@
 //! What the agent is started for by others than the controller: by LXC, before a guest starts, by the
-//! unit of lxcfs, and by itself. Whatever program the agent is a part of passes its words on to [`serve`].
+//! units of lxcfs and of the collector, and by itself. Whatever program the agent is a part of passes its
+//! words on to [`serve`].
 
 use std::io;
 
 use crate::drivers;
 use crate::drivers::lxc::{self, views};
 use crate::host::Host;
+use crate::traffic;
 use crate::users;
 
 /// Does what the words ask for, if they are any of these.
@@ -18,6 +20,8 @@ pub fn serve(words: &[&str]) -> Option<io::Result<()>> {
         // The unit of lxcfs, and this for each guest.
         ["views"] => Some(views::serve(None)),
         ["views", name] => Some(views::serve(Some(name))),
+        // The unit of the collector.
+        [traffic::WORD] => Some(traffic::collect(&Host::default())),
         _ => None,
     }
 }

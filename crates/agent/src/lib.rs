@@ -3,8 +3,9 @@
 //! The controller copies this binary to a host, starts `corpus-agent serve` over SSH and
 //! speaks [`corpus_protocol`] with it. Each request says what must be true afterwards; the
 //! agent makes it so with the host's own tools, and tells what it did. Nothing listens on
-//! the host, nothing stays when the line is closed, and nothing here ever reaches a shell:
-//! a command is an argv ([`runner`]), a name is a type of [`corpus_domain`].
+//! the host's network, nothing stays when the line is closed but what counts visitors
+//! ([`traffic`]), and nothing here ever reaches a shell: a command is an argv ([`runner`]), a
+//! name is a type of [`corpus_domain`].
 //!
 //! Guarantees, and where they are kept:
 //! - a request that is sent again changes nothing: [`drivers`], [`node`], [`image`];
@@ -13,6 +14,7 @@
 //! - a guest can't make the agent read or write outside that guest: [`guest_root`];
 //! - root in a guest can't raise the guest's limits: [`groups`], [`drivers`];
 //! - a refused configuration leaves the old one in force: [`node`];
+//! - a visitor of a site can't write what is told of others: [`traffic`];
 //! - a deployment goes live, proven, or everything is back as it was: [`project`].
 
 pub mod check;
@@ -40,4 +42,5 @@ pub mod serve;
 pub mod setup;
 pub mod subids;
 pub mod task;
+pub mod traffic;
 pub mod users;

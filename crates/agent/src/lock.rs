@@ -40,6 +40,8 @@ pub fn wanted(request: &Request) -> Vec<Wanted> {
         | Request::Read
         | Request::ListImages
         | Request::ProbeSites { .. }
+        | Request::ReadTraffic { .. }
+        | Request::FollowAccess { .. }
         | Request::MissingCertificates { .. }
         | Request::AwaitIdle { .. }
         | Request::Deploy { .. }

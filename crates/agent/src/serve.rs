@@ -3,8 +3,9 @@
 //! Each request has a thread of its own; one lock keeps the lines whole. When the input ends
 //! (the SSH line was cut) no more requests are taken, and those that run go on to their end:
 //! each is idempotent and its commands are bounded in time, so a half-done change is never
-//! left by a bad line alone. Hooks are not ours and say nothing of that: they are ended. A line that can't be understood is answered when it carries an
-//! id, and ends the agent otherwise, since nothing after it can be trusted.
+//! left by a bad line alone. Hooks are not ours and say nothing of that: they are ended, and so is
+//! what only tells. A line that can't be understood is answered when it carries an id, and ends the
+//! agent otherwise, since nothing after it can be trusted.
 
 use std::collections::HashMap;
 use std::io::{self, BufRead, Read, Write};
@@ -59,12 +60,12 @@ pub fn serve(mut input: impl BufRead, output: impl Write + Send, host: &Host) ->
     let line = Line { output: Mutex::new(output), running: Mutex::default() };
     line.send(&FromAgent::Hello { version: VERSION, root: rustix::process::geteuid().is_root() });
     thread::scope(|scope| {
-        let _hooks = EndsHooks(&line);
+        let _ended = EndsWithLine(&line);
         while let Some(text) = read_line(&mut input)? {
             match serde_json::from_str(&text) {
                 Ok(ToAgent::Cancel { id }) => line.cancel(id),
                 Ok(ToAgent::Request { id, job, request }) => {
-                    if let Some(cancel) = line.begin(id, matches!(request, Request::RunHook { .. })) {
+                    if let Some(cancel) = line.begin(id, ends_with_line(&request)) {
                         let line = &line;
                         scope.spawn(move || {
                             let events = |event| line.send(&FromAgent::Event { id, event });
@@ -80,10 +81,15 @@ pub fn serve(mut input: impl BufRead, output: impl Write + Send, host: &Host) ->
     })
 }
 
-/// Ends the hooks of a line when it is dropped, however the line ended.
-struct EndsHooks<'a, W>(&'a Line<W>);
+/// Whether nobody has use for what it does once nobody listens.
+fn ends_with_line(request: &Request) -> bool {
+    matches!(request, Request::RunHook { .. } | Request::FollowAccess { .. })
+}
 
-impl<W> Drop for EndsHooks<'_, W> {
+/// Ends what ends with a line when it is dropped, however the line ended.
+struct EndsWithLine<'a, W>(&'a Line<W>);
+
+impl<W> Drop for EndsWithLine<'_, W> {
     fn drop(&mut self) {
         for one in lock(&self.0.running).values().filter(|one| one.ends_with_line) {
             one.cancel.set();

@@ -36,6 +36,8 @@ mod network;
 mod size;
 #[path = "lab/suite.rs"]
 mod suite;
+#[path = "lab/traffic.rs"]
+mod traffic;
 #[path = "lab/world.rs"]
 mod world;
 
@@ -59,6 +61,7 @@ fn guests_are_themselves_and_go_where_they_may() {
     names::comes_back(&world);
     two.serves_certificates(&mut line, &other);
     let mut line = world.line();
+    two.counts_visitors(&mut line);
     two.share_a_name(&mut line, &other);
     line.close();
     two.one_guest_fills_nothing(&other);

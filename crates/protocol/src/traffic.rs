@@ -72,6 +72,35 @@ pub struct TrafficMinute {
     pub errors: Vec<TrafficError>,
 }
 
+impl TrafficMinute {
+    /// None yet.
+    pub fn of(name: RoutedName, at_ms: Millis) -> Self {
+        Self {
+            name,
+            at_ms,
+            requests: 0,
+            statuses: [0; 5],
+            bytes_in: 0,
+            bytes_out: 0,
+            latency: Latency::default(),
+            errors: Vec::new(),
+        }
+    }
+
+    /// What was counted of the same minute elsewhere, too.
+    pub fn merge(&mut self, other: Self) {
+        let sum = |into: &mut u64, more: u64| *into = into.saturating_add(more);
+        sum(&mut self.requests, other.requests);
+        self.statuses.iter_mut().zip(other.statuses).for_each(|(into, more)| sum(into, more));
+        sum(&mut self.bytes_in, other.bytes_in);
+        sum(&mut self.bytes_out, other.bytes_out);
+        self.latency.merge(&other.latency);
+        self.errors.extend(other.errors);
+        let excess = self.errors.len().saturating_sub(TRAFFIC_ERRORS);
+        self.errors.drain(..excess);
+    }
+}
+
 /// A request that was answered with a status of 500 or above.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TrafficError {

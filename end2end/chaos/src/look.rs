@@ -16,19 +16,23 @@ use tokio::time::sleep;
 use crate::lane::{Lane, NODE_PASSWORD};
 
 /// What a node in service has, whatever its guests.
-const IN_SERVICE: [&str; 12] = [
+const IN_SERVICE: [&str; 16] = [
     "active firewall",
     "active network",
     "active proxy",
     "active resolver",
+    "active traffic",
     "bridge lxcbr1",
     "configuration /etc/corpus",
     "configuration /etc/unbound/corpus.conf",
+    "counts /var/lib/corpus-traffic",
     "image debian-12",
+    "socket /var/lib/haproxy/corpus",
     "unit firewall",
     "unit network",
     "unit proxy",
     "unit resolver",
+    "unit traffic",
 ];
 
 /// What is wrong with the world; empty when nothing is. What settles by itself gets 10 s.

@@ -8,11 +8,13 @@ list image /var/lib/corpus/images
 list upload /var/lib/corpus/upload
 list agent /var/lib/corpus/agent
 for container in $(lxc-ls -1 2>/dev/null); do echo "$(lxc-info -n "$container" -sH | tr A-Z a-z) $container"; done
-for unit in network firewall proxy resolver; do
+for unit in network firewall proxy resolver traffic; do
   [ -e /etc/systemd/system/corpus-$unit.service ] && echo "unit $unit"
   [ "$(systemctl is-active corpus-$unit 2>/dev/null)" = active ] && echo "active $unit"
 done
 [ -d /etc/corpus ] && echo "configuration /etc/corpus"
+[ -e /var/lib/corpus-traffic ] && echo "counts /var/lib/corpus-traffic"
+[ -e /var/lib/haproxy/corpus ] && echo "socket /var/lib/haproxy/corpus"
 [ -d /sys/class/net/lxcbr1 ] && echo "bridge lxcbr1"
 nft list tables 2>/dev/null | sed -n 's/^table \(.*\) corpus$/table \1/p'
 grep -h ' corpus@' /root/.ssh/authorized_keys 2>/dev/null | sed 's/.* corpus@.*/key control/'

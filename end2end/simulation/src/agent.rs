@@ -4,8 +4,10 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use corpus_protocol::{ErrorKind, FromAgent, JobRef, Reply, Request, ToAgent, VERSION};
+use chrono::Utc;
+use corpus_protocol::{ErrorKind, Event, FromAgent, JobRef, Reply, Request, ToAgent, VERSION};
 use futures::StreamExt;
+use futures::future::Either;
 use futures::stream::FuturesUnordered;
 use russh::server::Msg;
 use russh::{Channel, ChannelMsg, ChannelWriteHalf};
@@ -14,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 use crate::fault::Fault;
 use crate::host::refused;
 use crate::node::Node;
+use crate::traffic;
 
 /// Says hello and answers requests until the line ends.
 pub(crate) async fn serve(channel: Channel<Msg>, node: &Arc<Node>) {
@@ -35,11 +38,15 @@ pub(crate) async fn serve(channel: Channel<Msg>, node: &Arc<Node>) {
                         match serde_json::from_slice(&line) {
                             Ok(ToAgent::Request { id, job, request }) => {
                                 let cancel = CancellationToken::new();
-                                running.insert(id, cancel.clone());
-                                work.push(one(id, job, request, cancel, node));
+                                let follows = matches!(request, Request::FollowAccess { .. });
+                                running.insert(id, (cancel.clone(), follows));
+                                if follows {
+                                    work.push(Either::Left(visited(id, request.clone(), node)));
+                                }
+                                work.push(Either::Right(one(id, job, request, cancel, node)));
                             }
                             Ok(ToAgent::Cancel { id }) => {
-                                if let Some(cancel) = running.get(&id) {
+                                if let Some((cancel, _)) = running.get(&id) {
                                     cancel.cancel();
                                 }
                             }
@@ -52,22 +59,40 @@ pub(crate) async fn serve(channel: Channel<Msg>, node: &Arc<Node>) {
                 Some(_) => {}
             },
             Some((id, said)) = work.next() => {
-                running.remove(&id);
+                if !matches!(said, Said::Event(_)) {
+                    running.remove(&id);
+                }
                 if !say(&outgoing, id, said).await {
                     return;
                 }
             }
         }
     }
-    // What runs goes on to its end, though nobody listens any more.
+    // What runs goes on to its end, though nobody listens any more, but for what only tells.
+    running.values().filter(|(_, follows)| *follows).for_each(|(cancel, _)| cancel.cancel());
     while work.next().await.is_some() {}
 }
 
 /// What comes of a request.
 enum Said {
+    Event(Event),
     Result(Reply),
     Rubbish,
     Cut,
+}
+
+/// What who follows names is told as soon as it asks; nothing more comes until it leaves.
+async fn visited(id: u64, request: Request, node: &Arc<Node>) -> (u64, Said) {
+    let lines = match request {
+        Request::FollowAccess { mut names, addresses, .. } => {
+            let visited = node.host().visited();
+            names.retain(|name| visited.contains(name));
+            traffic::lines(&names, addresses, Utc::now())
+        }
+        _ => Vec::new(),
+    };
+    node.wait_until_it_speaks().await;
+    (id, Said::Event(Event::Access { lines, left_out: 0 }))
 }
 
 async fn one(
@@ -77,8 +102,19 @@ async fn one(
     cancel: CancellationToken,
     node: &Arc<Node>,
 ) -> (u64, Said) {
-    let changes = !matches!(request, Request::Read | Request::Facts | Request::ListImages | Request::CheckNode { .. } | Request::ReadTraffic { .. });
+    let changes = !matches!(
+        request,
+        Request::Read
+            | Request::Facts
+            | Request::ListImages
+            | Request::CheckNode { .. }
+            | Request::ReadTraffic { .. }
+            | Request::FollowAccess { .. }
+    );
     let mut pause = node.pace.next(changes);
+    if let Request::FollowAccess { limit_s, .. } = request {
+        pause = Duration::from_secs(limit_s.into());
+    }
     match node.fault() {
         Fault::Silent => node.wait_until_it_speaks().await,
         Fault::Slow(ms) => pause += Duration::from_millis(ms),
@@ -99,6 +135,7 @@ async fn one(
 /// Tells whether the line goes on.
 async fn say(to: &ChannelWriteHalf<Msg>, id: u64, said: Said) -> bool {
     match said {
+        Said::Event(event) => send(to, &FromAgent::Event { id, event }).await.is_ok(),
         Said::Result(result) => send(to, &FromAgent::Result { id, result }).await.is_ok(),
         Said::Rubbish => to.data_bytes(b"}{ 1,2,3 \xff\n".to_vec()).await.is_ok(),
         Said::Cut => {

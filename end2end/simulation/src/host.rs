@@ -10,11 +10,12 @@ use chrono::{DateTime, Utc};
 use corpus_domain::{Bytes, CertificateId, DriftKind, GuestName, GuestState, ImageName, JobId};
 use corpus_protocol::{
     Answer, AskedSite, AuthorizedKeys, CertificateFile, Difference, ErrorKind, GuestCheck, GuestReading, GuestSetup,
-    ImageSource, JobRef, MemberReading, NodePlan, Reading, Reply, Request, RequestError, Site, SshHostKey,
+    ImageSource, JobRef, MemberReading, Millis, NodePlan, Reading, Reply, Request, RequestError, RoutedName, Site,
+    SshHostKey, TrafficReading,
 };
 use sha2::{Digest, Sha256};
 
-use crate::facts;
+use crate::{facts, traffic};
 
 /// A guest, as far as anybody can see one from outside.
 #[derive(Debug, Clone, Default)]
@@ -171,7 +172,7 @@ impl Host {
             // A simulated host runs nothing.
             Request::ReadFirewall => Ok(Answer::Firewall(Box::default())),
             Request::ReadTraffic { after_ms } => Ok(Answer::Traffic(Box::new(self.traffic(*after_ms, Utc::now())))),
-            // Whoever follows it is told by `agent`.
+            // Who follows is told by `agent` as long as it waits.
             Request::FollowAccess { .. } => Ok(done(false)),
             Request::RunHook { .. } => Ok(done(true)),
             Request::AwaitIdle { .. } => Ok(done(false)),
@@ -250,6 +251,20 @@ impl Host {
                 seen: "its check answers 200".to_owned(),
                 requests: 0,
             })
+            .collect()
+    }
+
+    fn traffic(&self, after_ms: Option<Millis>, now: DateTime<Utc>) -> TrafficReading {
+        traffic::reading(&self.visited(), after_ms, now)
+    }
+
+    /// The routes that lead to guests which run.
+    pub(crate) fn visited(&self) -> Vec<RoutedName> {
+        let routes = self.plan.iter().flat_map(|plan| &plan.http_routes);
+        let runs = |name: &GuestName| self.guests.get(name).is_some_and(|guest| guest.running);
+        routes
+            .filter(|route| runs(&route.guest))
+            .map(|route| RoutedName { name: route.name.clone(), wildcard: route.wildcard })
             .collect()
     }
 

@@ -18,6 +18,7 @@ pub mod process;
 mod session;
 mod sftp;
 mod simulation;
+mod traffic;
 
 pub use fault::{Fault, Pace};
 pub use fleet::{Fleet, FleetConfig, FleetError, MOST_GUESTS, Place, guest_name};

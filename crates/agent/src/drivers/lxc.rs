@@ -19,7 +19,7 @@ pub mod views;
 
 pub use self::limits::{WORD as LIMITS, hold};
 pub use self::root::{WORD as PREPARE, prepare};
-pub use self::tools::{ensure as ensure_tools, remove as remove_tools};
+pub use self::tools::{AGENT, ensure as ensure_tools, remove as remove_tools};
 
 use std::fs;
 use std::path::Path;

@@ -6,7 +6,7 @@
 
 pub mod lxc;
 
-pub use self::lxc::{PREPARE, ensure_tools, prepare, remove_tools};
+pub use self::lxc::{AGENT, PREPARE, ensure_tools, prepare, remove_tools};
 
 use std::time::Duration;
 

@@ -8,8 +8,10 @@ use corpus_protocol::NodePlan;
 use super::check::{learns_unseen, map_difference, network, port_differences};
 use super::live::{self, inactive_units};
 use super::plan::require_sound;
-use super::{Part, Rendered, applied_path, balance, certificate, certificates, mark, render, seen_rules, units};
-use super::{counts, firewalld, own_line, ports, resolver};
+use super::{
+    Part, Rendered, applied_path, balance, certificate, certificates, mark, render, seen_rules, unit_path, units,
+};
+use super::{counts, firewalld, own_line, ports, resolver, traffic};
 use crate::drivers;
 use crate::failure::{At, Failure};
 use crate::files;
@@ -50,9 +52,10 @@ pub fn apply(task: &Task<'_>, plan: &NodePlan) -> Result<bool, Failure> {
     let changes = changes(task.host, plan)?;
     let inactive = inactive_units(task)?;
     let interrupted = mark(task.host).exists();
-    let in_force = !interrupted && inactive.is_empty() && applied.is_some();
+    let runs = inactive.iter().all(|unit| traffic::is_ours(unit));
+    let in_force = !interrupted && runs && applied.is_some();
     let undermined = in_force && !(rules_are_there(task, plan, &changes)? && proxy_has_all(task.host, plan, &changes));
-    let all = interrupted || !inactive.is_empty() || undermined;
+    let all = interrupted || !runs || undermined;
     let swapped = !changes.is_empty() || all;
     let network_runs = applied.is_some() && !inactive.contains(&NETWORK);
     let remade = interrupted || (network_runs && is_elsewhere(task.host, plan)) || inactive.contains(&NETWORK);
@@ -60,12 +63,13 @@ pub fn apply(task: &Task<'_>, plan: &NodePlan) -> Result<bool, Failure> {
         check(task, &changes)?;
         swap(task, plan, &changes, &inactive, all)?;
     }
+    let started = !swapped && traffic::start(task, &inactive)?;
     let mended = applied.is_some() && mend_bridge(task, plan, remade)?;
     let forgotten = certificates::forget(task.host, plan, applied.as_ref())?;
     if swapped || mended || applied.as_ref() != Some(plan) {
         remember(task.host, plan)?;
     }
-    Ok(swapped || mended || forgotten)
+    Ok(swapped || started || mended || forgotten)
 }
 
 /// The same where a plan is in force; a node that was given back stays so.
@@ -207,7 +211,7 @@ fn check_each(task: &Task<'_>, changes: &[Change], list: Option<&Rendered>) -> R
             Part::Proxy => Argv::new("haproxy").args(["-c", "-q", "-f"]),
             Part::Firewall => Argv::new("nft").args(["-c", "-f"]),
             Part::Resolver => Argv::new("unbound-checkconf"),
-            Part::Unit | Part::Ports | Part::Maps | Part::Members | Part::Certificates | Part::Firewalld => continue,
+            _ => continue,
         };
         let beside = file.path.with_extension("check");
         let mut text = file.text.clone();
@@ -250,6 +254,7 @@ fn swap(
     if all {
         parts.extend([
             Part::Unit,
+            Part::Traffic,
             Part::Firewall,
             Part::Ports,
             Part::Proxy,
@@ -279,10 +284,13 @@ fn bring_into_force(
     inactive: &[&'static str],
 ) -> Result<(), Failure> {
     let runs = |unit: &str| !inactive.contains(&unit);
+    // On the way back from a plan that was the first to have one of them, it is gone.
+    let mut there = units(task.host);
+    there.retain(|unit| unit_path(task.host, unit).exists());
     let systemctl = |verb: &str| Argv::new("systemctl").args([verb, "--quiet"]);
-    if parts.contains(&Part::Unit) {
+    if parts.contains(&Part::Unit) || parts.contains(&Part::Traffic) {
         Argv::new("systemctl").arg("daemon-reload").run(task)?;
-        systemctl("enable").args(units(task.host)).quiet().run(task)?;
+        systemctl("enable").args(&there).quiet().run(task)?;
     }
     // A bridge that is made anew takes the guests' cables off: never for another text of its unit alone.
     if runs(NETWORK) && is_elsewhere(task.host, plan) {
@@ -302,8 +310,13 @@ fn bring_into_force(
     if !runs("corpus-proxy.service") {
         require_free_ports(task.host)?;
     }
+    if parts.contains(&Part::Traffic) {
+        traffic::restart(task, &there)?;
+    }
     if !inactive.is_empty() {
-        systemctl("start").args(units(task.host)).run(task)?;
+        traffic::start(task, inactive)?;
+        there.retain(|unit| !traffic::is_ours(unit));
+        systemctl("start").args(&there).run(task)?;
     }
     if parts.contains(&Part::Ports) {
         ports::settle(task, &plan.bridge)?;

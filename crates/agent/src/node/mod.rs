@@ -26,6 +26,7 @@ mod remove;
 mod resolver;
 mod rules;
 mod sites;
+mod traffic;
 
 pub use self::apply::{apply, refresh};
 pub use self::balance::{await_idle, members};
@@ -44,7 +45,10 @@ use corpus_protocol::NodePlan;
 use crate::host::Host;
 
 /// The units of a node, in the order in which they start.
-const UNITS: [&str; 4] = ["corpus-network.service", "corpus-firewall.service", "corpus-proxy.service", resolver::UNIT];
+const UNITS: [&str; 6] = {
+    let [socket, collector] = traffic::UNITS;
+    ["corpus-network.service", "corpus-firewall.service", socket, collector, "corpus-proxy.service", resolver::UNIT]
+};
 
 /// Those of them that this host can have: a node that was set up before there was a resolver has
 /// none until its packages are looked at again, which a repair does.
@@ -59,6 +63,8 @@ fn units(host: &Host) -> Vec<&'static str> {
 enum Part {
     /// A systemd unit.
     Unit,
+    /// The units of what counts requests.
+    Traffic,
     /// The nftables rules.
     Firewall,
     /// Who is let on the bridge, and where the node finds them.
@@ -92,10 +98,14 @@ fn render(host: &Host, plan: &NodePlan) -> Vec<Rendered> {
     let ipv6 = host.path("/proc/net/if_inet6").exists();
     let offers = proxy::Offers { certificate: certificate(host).exists(), ipv6, places };
     let unit = |name: &str, text| Rendered { part: Part::Unit, path: unit_path(host, name), text };
+    let [socket, collector] = traffic::UNITS;
+    let counts = |name: &str, text| Rendered { part: Part::Traffic, ..unit(name, text) };
     let file = |part, name: &str, text| Rendered { part, path: folder.join(name), text };
     let mut files = vec![
         unit("corpus-network.service", network::unit(&folder, plan)),
         unit("corpus-firewall.service", firewall::unit(&folder)),
+        counts(socket, traffic::socket()),
+        counts(collector, traffic::service()),
         unit("corpus-proxy.service", proxy::unit(&folder, places)),
         file(Part::Ports, "ports.nft", identity::ports(plan)),
         file(Part::Ports, "neighbours", identity::neighbours(plan)),

@@ -13,6 +13,9 @@
 //! A name that several guests share is looked up in two more maps (see `pools`). Where none of them can take a request it
 //! goes where a name of a single guest goes: to the guest that `hosts.map` gives.
 //!
+//! Each request is told of when it has ended (see `traffic`), by the name that it was routed by; those for no site are not,
+//! and the node's own are not.
+//!
 //! Places are shared: see `places`. A guest is counted by its address, once the name or the port
 //! has told which it is; a source from its first packet, so that connections which ask for nothing
 //! are bounded too. What a guest answers, or does not, costs its own visitors only.
@@ -24,7 +27,8 @@ use std::path::Path;
 use corpus_protocol::NodePlan;
 
 use super::places::Places;
-use super::pools;
+use super::{pools, traffic};
+use crate::traffic::line;
 
 /// How many ports are bound together.
 const BLOCK: u16 = 100;
@@ -214,10 +218,18 @@ fn http(folder: &Path, places: Places, binds: &str) -> String {
 frontend http
     mode http
     maxconn {http}
+    log {access} len {length} format raw local0
+    log-format \"{format}\"
+    option dontlognull
 {binds}{sources}    tcp-request connection reject if {{ sc0_conn_cur gt {of_source} }} || {{ sc0_conn_rate gt {CONNECTIONS} }}
+    http-request set-log-level silent if {{ so_name sites }}
+    http-request set-var(txn.method) method,upper
     http-request set-var(txn.name) req.hdr(host),field(1,:),lower,rtrim(.)
 {challenge}{https}    http-request set-var(txn.guest) var(txn.name),map_str_ip({folder}/hosts.map)
-    http-request set-var(txn.guest) var(txn.name),field(2,.,0),map_str_ip({folder}/wildcards.map) unless {{ var(txn.guest) -m found }}
+    http-request set-var(txn.site) var(txn.name) if {{ var(txn.guest) -m found }}
+    http-request set-var(txn.below) var(txn.name),field(2,.,0) unless {{ var(txn.guest) -m found }}
+    http-request set-var(txn.guest) var(txn.below),map_str_ip({folder}/wildcards.map) unless {{ var(txn.guest) -m found }}
+    http-request set-log-level silent unless {{ var(txn.guest) -m found }}
     http-request return status 404 content-type text/plain string \"No site of this name here.\\n\" unless {{ var(txn.guest) -m found }}
     http-request set-var(txn.pool) var(txn.name),map_str({folder}/pools.map)
     # A guest that asks for a name which it shares is answered by itself: so it is proven while it is given no visitors.
@@ -243,6 +255,9 @@ backend http_guest
     server guest 0.0.0.0:80 maxconn {http}
 
 ",
+        access = traffic::SOCKET,
+        length = line::LONGEST,
+        format = line::FORMAT,
         sources = tracked("tcp-request connection", "sc0", "http_sources"),
         challenge = challenge(folder),
         https = https(folder),
@@ -269,6 +284,7 @@ fn https(folder: &Path) -> String {
     let folder = folder.display();
     format!(
         "    http-request set-var(txn.redirect) var(txn.name),map_str({folder}/redirects.map)\n    \
+         http-request set-var(txn.site) var(txn.name) if {{ var(txn.redirect) -m found }}\n    \
          http-request set-var(txn.https) bool(true) if {{ ssl_fc }} || {{ so_name sites }} {{ var(txn.redirect) -m found }}\n    \
          http-request redirect prefix https://%[var(txn.name)] code 308 if {{ var(txn.redirect) -m found }} !{{ var(txn.https) -m found }}\n    \
          http-request set-var(txn.hsts) var(txn.name),map_str({folder}/hsts.map) if {{ ssl_fc }}\n    \

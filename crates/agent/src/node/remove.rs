@@ -4,7 +4,7 @@ use std::fs;
 
 use super::apply::applied;
 use super::live::inactive_units;
-use super::{UNITS, firewalld, resolver, unit_path, units};
+use super::{UNITS, firewalld, resolver, traffic, unit_path, units};
 use crate::drivers;
 use crate::drivers::lxc::views;
 use crate::failure::Failure;
@@ -40,6 +40,7 @@ pub fn remove(task: &Task<'_>) -> Result<bool, Failure> {
     changed |= remove_leftovers(task, bridge.as_deref())?;
     changed |= files::remove_folder(&task.host.configuration())?;
     changed |= files::remove(&resolver::path(task.host))?;
+    changed |= traffic::remove(task.host)?;
     changed |= firewalld::remove(task)?;
     changed |= packages::forget_disks(task.host)?;
     changed |= views::remove(task)?;

@@ -304,6 +304,8 @@ pub fn node_is_given_back(world: &World, line: &mut Line) {
     line.change(&Request::EnsureAbsent { name: plan.name });
     line.twice(&Request::RemoveNode);
     assert_eq!(world.must("ls -A /var/lib/corpus; ls /etc/corpus 2>/dev/null || true"), "agent\n");
+    let counted = "/var/lib/corpus-traffic /var/lib/private/corpus-traffic /var/lib/haproxy/corpus /run/corpus-traffic";
+    assert_eq!(world.must(&format!("ls -d {counted} 2>/dev/null || true")), "");
     assert_eq!(
         world.must("ls /etc/systemd/system | grep corpus || true; ls /sys/class/net; nft list tables"),
         "eth0\nlo\n"

@@ -54,7 +54,7 @@ fn of_event(event: &mut Event) {
         Event::Log { text, .. } => *text = plain_line(text, LINE),
         Event::Progress { done, total } => *done = (*done).min(*total),
         Event::Deployment { entry, .. } => report::entry(entry),
-        Event::Access { lines, .. } => traffic::lines(lines),
+        Event::Access { lines, left_out } => traffic::lines(lines, left_out),
     }
 }
 

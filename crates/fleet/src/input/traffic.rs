@@ -44,7 +44,8 @@ fn minute(minute: &mut TrafficMinute) {
 }
 
 /// Bounds what who follows is told.
-pub(super) fn lines(lines: &mut Vec<AccessLine>) {
+pub(super) fn lines(lines: &mut Vec<AccessLine>, left_out: &mut u64) {
+    *left_out = (*left_out).min(MOST_REQUESTS);
     lines.truncate(LINES_AT_ONCE);
     for AccessLine { at_ms, method, path, status, bytes_out, took_ms, from, cause, .. } in lines {
         time(at_ms);

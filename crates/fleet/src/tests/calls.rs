@@ -50,7 +50,9 @@ async fn events_come_in_order_and_errors_keep_their_kind() {
         .into_iter()
         .map(|event| match event {
             Event::Log { text, .. } => text,
-            Event::Progress { .. } | Event::Deployment { .. } | Event::Access { .. } => panic!("only log lines were sent"),
+            Event::Progress { .. } | Event::Deployment { .. } | Event::Access { .. } => {
+                panic!("only log lines were sent")
+            }
         })
         .collect();
     assert_eq!(texts, ["line 1", "line 2", "line 3"]);

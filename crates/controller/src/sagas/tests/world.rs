@@ -117,6 +117,8 @@ impl World {
         self.on_node(
             "for guest in $(lxc-ls -1); do lxc-stop -k -n $guest; rm -rf /var/lib/lxc/$guest; done; \
              systemctl disable --now corpus-resolver corpus-proxy corpus-firewall corpus-network; ip link del lxcbr1; \
+             systemctl disable --now corpus-traffic.service corpus-traffic.socket; rm -rf /var/lib/haproxy/corpus; \
+             rm -rf /var/lib/private/corpus-traffic /var/lib/corpus-traffic; \
              nft delete table inet corpus; nft delete table bridge corpus; \
              rm -rf /etc/corpus /etc/unbound/corpus.conf /etc/systemd/system/corpus-* /var/lib/corpus/*; systemctl daemon-reload; \
              sed -i '/ corpus@/d' /root/.ssh/authorized_keys",
