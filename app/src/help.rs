@@ -78,7 +78,7 @@ pub(crate) mod tests {
     use super::*;
 
     /// A path of every page.
-    pub const ROUTES: [&str; 60] = [
+    pub const ROUTES: [&str; 61] = [
         "/",
         "/not-created",
         "/login",

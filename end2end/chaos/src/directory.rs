@@ -35,6 +35,6 @@ impl Directory {
     pub fn said(&self) -> String {
         let log = self.server.log();
         let lines: Vec<&str> = log.lines().rev().take(40).collect();
-        lines.into_iter().rev().map(|line| format!("    {line}\n")).collect()
+        lines.into_iter().rev().fold(String::new(), |text, line| text + "    " + line + "\n")
     }
 }

@@ -213,7 +213,9 @@ mod tests {
     proptest! {
         #[test]
         fn whatever_the_order_nothing_is_lost(first in 0_u64..100, mut order in Just((1_u64..60).collect::<Vec<_>>()).prop_shuffle()) {
-            order.iter_mut().for_each(|number| *number += first);
+            for number in &mut order {
+                *number += first;
+            }
             order.insert(0, first);
             prop_assert_eq!(lost(&order), 0);
         }
