@@ -90,7 +90,7 @@ impl<'a> Line<'a> {
 
     /// How it ended.
     pub fn cause(&self) -> String {
-        self.cause.chars().filter(|c| c.is_ascii_graphic()).take(ACCESS_CAUSE).collect()
+        self.cause.chars().filter(char::is_ascii_graphic).take(ACCESS_CAUSE).collect()
     }
 
     /// As who follows is told of it.
@@ -251,7 +251,7 @@ pub(super) mod tests {
             let text = line(1, "a.example.org", &path, 200, "--");
             let line = read(&text).unwrap();
             prop_assert!(line.path().len() <= ACCESS_PATH && !line.path().contains(is_harmful));
-            prop_assert_eq!(line.name.unwrap().name.as_str(), "a.example.org");
+            prop_assert!(line.name.is_some_and(|name| name.name.as_str() == "a.example.org"));
         }
     }
 }

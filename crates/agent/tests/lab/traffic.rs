@@ -93,7 +93,9 @@ impl Two<'_> {
         for path in ["/", "/?token=secret", "/none", "/%0a%1b"] {
             self.visit("good.lab.test", path);
         }
-        FORGED.iter().for_each(|bytes| self.send(bytes));
+        for bytes in FORGED {
+            self.send(bytes);
+        }
         self.send(&format!("GET /{} HTTP/1.1\r\nHost: evil.lab.test\r\n\r\n", "|".repeat(LONG)));
         assert_eq!(self.visit("nobody.lab.test", "/"), 404);
         println!("{:8.1} ms  visits", before.elapsed().as_secs_f64() * 1e3);
