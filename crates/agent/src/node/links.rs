@@ -6,6 +6,9 @@
 //! is a member of a pool like any other, whose server is that node's port. Its check goes the whole way, so a node that is
 //! lost, or a guest behind it, is found out at once.
 //!
+//! What a guest did not take, since it takes no connection just now or has all that it can, is brought to another one, as
+//! within a node: the other proxy says so by a status of its own ([`NOT_TAKEN`]), and never for what a guest has seen.
+//!
 //! One file holds the certificate, its key and the authority's certificate. Without it there are neither this port nor
 //! members on other nodes.
 
@@ -19,6 +22,22 @@ use corpus_protocol::{LINK_PORT, NodePlan, PoolMember, link_name};
 use super::places::Places;
 use super::proxy::guests_limits;
 use super::rules::addresses;
+
+/// What one proxy answers another for a request that no guest has seen; 425 is one of those that haproxy can try again by.
+const NOT_TAKEN: u16 = 425;
+/// What tells it from a guest's own answer.
+const MARK: &str = "X-Corpus-Not-Taken";
+
+/// The lines of a pool with members on other nodes: what was not taken there is tried elsewhere, and where nobody takes it
+/// the visitor is told what it would be told within a node.
+pub fn tried_again() -> String {
+    format!(
+        "    retry-on conn-failure {NOT_TAKEN}
+    http-response set-status 503 if {{ res.hdr({MARK}) -m found }}
+    http-response del-header {MARK}
+"
+    )
+}
 
 /// By what this node is known to others, and knows them.
 #[derive(Debug, Clone)]
@@ -69,7 +88,9 @@ frontend links
     http-request set-var(txn.guest) ssl_c_s_dn(CN),concat(/,txn.to),map_str_ip({folder}/lent.map)
     http-request return status 421 content-type text/plain string \"No guest of this name for this node.\\n\" unless {{ var(txn.guest) -m found }}
     http-request track-sc1 var(txn.guest) table http_guests
-{limits}    default_backend http_lent
+{limits}    http-after-response set-header {MARK} yes if {{ status 503 }} !{{ var(txn.taken) -m found }}
+    http-after-response set-status {NOT_TAKEN} if {{ status 503 }} !{{ var(txn.taken) -m found }}
+    default_backend http_lent
 
 backend http_lent
     mode http
@@ -77,6 +98,7 @@ backend http_lent
     retries 1
     http-reuse never
     http-request set-dst var(txn.guest)
+    http-response set-var(txn.taken) bool(true)
     server guest 0.0.0.0:80 maxconn {http}
 
 ",

@@ -13,7 +13,7 @@ use std::fmt::Write;
 use corpus_domain::{BalancePolicy, GuestName, PoolId, Stickiness};
 use corpus_protocol::{HealthCheck, LINK_PORT, NodePlan, Pool, PoolMember};
 
-use super::links::Identity;
+use super::links::{self, Identity};
 use super::places::Places;
 
 /// What the proxy's backends of pools begin with.
@@ -102,11 +102,13 @@ fn one(pool: &Pool, places: Places, identity: Option<&Identity>) -> String {
     http-reuse never
     timeout check 5s
     load-server-state-from-file global
-{check}    default-server check inter 2s fastinter 500ms downinter 1s fall 2 rise 1 maxconn {most}
+{again}{check}    default-server check inter 2s fastinter 500ms downinter 1s fall 2 rise 1 maxconn {most}
 {servers}
 ",
         name = backend(&pool.id),
         balance = balance(pool),
+        again =
+            if pool.members.iter().any(|member| member.via.is_some()) { links::tried_again() } else { String::new() },
         check = pool.check.as_ref().map(check).unwrap_or_default(),
         most = places.http_of_guest,
     )
