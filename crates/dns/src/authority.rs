@@ -203,7 +203,7 @@ pub async fn wait_until_said(server: SocketAddr, challenge: &Challenge, limit: D
             return Ok(());
         }
         if begin.elapsed() + pause > limit {
-            return Err(not_yet(server, &Owner::from(&challenge.name), said.map(|_| Vec::new()), begin.elapsed()));
+            return Err(not_yet(server, &Owner::from(&challenge.name), said.map(|_| Vec::<String>::new()), begin.elapsed()));
         }
         sleep(pause).await;
         pause = (pause * 3 / 2).min(LAST_PAUSE);
