@@ -172,7 +172,7 @@ mod tests {
     fn an_alias_is_one_line() {
         let record = Record {
             zone: "example.org".parse().unwrap(),
-            owner: Owner::from(&"docs.example.org".parse().unwrap()),
+            owner: Owner::new("docs.example.org".parse().unwrap(), false),
             content: Content::Alias("www.example.net".parse().unwrap()),
             ttl_s: 60,
         };
