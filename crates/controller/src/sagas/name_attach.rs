@@ -120,13 +120,12 @@ async fn forget(ctx: Ctx) -> Result<(), StepError> {
 
 async fn record(ctx: Ctx) -> Result<(), StepError> {
     let Params { name, wildcard, node, alias_of, .. } = ctx.params();
-    let (content, said) = match alias_of {
-        Some(target) => (Content::Alias(target.clone()), format!("an alias of {target}")),
-        None => {
-            let addresses = targets(&ctx, *node).await?;
-            let said = addresses.iter().map(IpAddr::to_string).collect::<Vec<_>>().join(" and ");
-            (Content::Addresses(addresses), said)
-        }
+    let (content, said) = if let Some(target) = alias_of {
+        (Content::Alias(target.clone()), format!("an alias of {target}"))
+    } else {
+        let addresses = targets(&ctx, *node).await?;
+        let said = addresses.iter().map(IpAddr::to_string).collect::<Vec<_>>().join(" and ");
+        (Content::Addresses(addresses), said)
     };
     let Some(held) = row(&ctx).await?.held else { return Ok(()) };
     let owner = Owner::new(name.clone(), *wildcard);
@@ -154,19 +153,16 @@ async fn unrecord(ctx: Ctx) -> Result<(), StepError> {
 }
 
 async fn answered(ctx: Ctx) -> Result<(), StepError> {
-    match row(&ctx).await?.held {
-        Some(held) => {
-            let authority = provider(ctx.services(), &held.provider)?.authority;
-            let unanswered = |error: AuthorityError| {
-                let awaited = "the authoritative server to answer";
-                StepError::transient(error.to_string()).while_waiting_for(awaited).caused_by(error)
-            };
-            ctx.or_cancelled(async { authority_answers(&ctx, authority).await?.map_err(unanswered) }).await?;
-        }
-        None => {
-            let wanted = targets(&ctx, ctx.params().node).await?;
-            ctx.or_cancelled(world_answers(&ctx, &ctx.params().name, &wanted)).await?;
-        }
+    if let Some(held) = row(&ctx).await?.held {
+        let authority = provider(ctx.services(), &held.provider)?.authority;
+        let unanswered = |error: AuthorityError| {
+            let awaited = "the authoritative server to answer";
+            StepError::transient(error.to_string()).while_waiting_for(awaited).caused_by(error)
+        };
+        ctx.or_cancelled(async { authority_answers(&ctx, authority).await?.map_err(unanswered) }).await?;
+    } else {
+        let wanted = targets(&ctx, ctx.params().node).await?;
+        ctx.or_cancelled(world_answers(&ctx, &ctx.params().name, &wanted)).await?;
     }
     let mut tx = ctx.begin().await?;
     names::answered(&mut tx, ctx.params().id).await?;
