@@ -109,7 +109,7 @@ impl Controller {
             failing.extend(offenders.iter().map(|offender| offender.address));
         } else {
             for offender in offenders.iter().take(room) {
-                changed |= self.block(&mut tx, offender).await?;
+                changed |= self.block_offender(&mut tx, offender).await?;
             }
         }
         self.tell_of_intrusion(&mut tx, Utc::now(), failing).await?;
@@ -135,7 +135,7 @@ impl Controller {
     }
 
     /// Tells whether it was blocked.
-    async fn block(&self, conn: &mut PgConnection, offender: &Offender) -> Result<bool> {
+    async fn block_offender(&self, conn: &mut PgConnection, offender: &Offender) -> Result<bool> {
         let settings = &self.services.settings.intrusion;
         let Offender { address, refused, guests, node } = *offender;
         if let Some(node) = node
