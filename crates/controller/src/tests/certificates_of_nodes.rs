@@ -68,7 +68,7 @@ impl Two {
     }
 
     async fn served(&self, at: usize) -> Vec<ServedCertificate> {
-        of_node(&mut *self.world.db.acquire().await.unwrap(), self.nodes[at]).await.unwrap()
+        of_node(&mut self.world.db.acquire().await.unwrap(), self.nodes[at]).await.unwrap()
     }
 
     /// What is sent to a node that is given these to serve and says that it has not what `lie` names: the ids it is told
