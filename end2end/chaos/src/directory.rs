@@ -34,7 +34,8 @@ impl Directory {
     /// The last that it has said, for who looks why a job failed.
     pub fn said(&self) -> String {
         let log = self.server.log();
-        let lines: Vec<&str> = log.lines().rev().take(40).collect();
-        lines.into_iter().rev().fold(String::new(), |text, line| text + "    " + line + "\n")
+        let lines: Vec<&str> = log.lines().collect();
+        let last = lines.get(lines.len().saturating_sub(40)..).unwrap_or_default();
+        format!("    {}\n", last.join("\n    "))
     }
 }
