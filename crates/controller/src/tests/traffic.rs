@@ -28,7 +28,9 @@ async fn two(pool: PgPool) -> Two {
     let (atlas, borealis) = (world.project(&mut mia, "atlas").await, world.project(&mut bob, "borealis").await);
     let (web, other) = (world.guest(atlas, Environment::Prod).await, world.guest(borealis, Environment::Dev).await);
     world.run("update nodes set reachability = 'reachable'").await;
-    world.run("insert into zones (id, name, open) values ('0199d3c0-0000-7000-8000-0000000000aa', 'example.net', true)").await;
+    world
+        .run("insert into zones (id, name, open) values ('0199d3c0-0000-7000-8000-0000000000aa', 'example.net', true)")
+        .await;
     let two = Two { world, mia, bob, atlas };
     two.name(ATLAS, false, web).await;
     two.name(BOREALIS, false, other).await;
