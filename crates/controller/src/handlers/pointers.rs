@@ -10,9 +10,10 @@ use serde_json::json;
 use sqlx::PgConnection;
 
 use crate::Controller;
-use crate::sagas::guest_point::{self, Pointed};
+use crate::sagas::guest_point;
 use crate::store::names::NameRow;
-use crate::store::{guests, names, pointers, zones};
+use crate::store::pointers::{self, PointedName};
+use crate::store::{guests, names, zones};
 
 impl Handle<PointGuest> for Controller {
     async fn handle(&self, mut change: Change<PointGuest>) -> Result<Committed<PointGuest>> {
@@ -48,8 +49,13 @@ impl Handle<PointGuest> for Controller {
         if !leads {
             return Err(Denied::NotFound.into());
         }
-        let from = from.map(|from| Pointed { id: from.id, name: from.name });
-        let to = to.map(|to| Pointed { id: to.id, name: to.name });
+        let to = to.map(|to| PointedName {
+            id: to.id,
+            name: to.name,
+            address: address.to_string(),
+            zone: None,
+            problem: None,
+        });
         let detail = json!({
             "address": address,
             "name": to.as_ref().map(|to| &to.name),

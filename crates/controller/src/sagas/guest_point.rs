@@ -15,16 +15,8 @@ use crate::jobs::{Job, JobParams, Lock, NewJob, Retry, Step, StepContext, StepEr
 use crate::services::Services;
 use crate::store::guests::GuestRow;
 use crate::store::names::Held;
-use crate::store::{pointers, zones};
-
-/// A name that an address points back to.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Pointed {
-    /// Its id.
-    pub id: DnsNameId,
-    /// The name.
-    pub name: DnsName,
-}
+use crate::store::pointers::{self, PointedName};
+use crate::store::zones;
 
 /// What the job is about.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -32,8 +24,8 @@ pub struct Params {
     guest: GuestId,
     address: Ipv4Addr,
     /// What it pointed to before.
-    from: Option<Pointed>,
-    to: Option<Pointed>,
+    from: Option<PointedName>,
+    to: Option<PointedName>,
 }
 
 impl JobParams for Params {
@@ -43,7 +35,7 @@ impl JobParams for Params {
 type Ctx = StepContext<Services, Params>;
 
 /// The job for a guest whose rows say already what its address is to point to.
-pub fn job(guest: &GuestRow, address: Ipv4Addr, from: Option<Pointed>, to: Option<Pointed>) -> NewJob<Params> {
+pub fn job(guest: &GuestRow, address: Ipv4Addr, from: Option<PointedName>, to: Option<PointedName>) -> NewJob<Params> {
     let title = match &to {
         Some(to) => format!("Point the address of {} to {}", guest.name, to.name),
         None => format!("Point the address of {} to no name", guest.name),
@@ -83,7 +75,7 @@ async fn wanted(ctx: Ctx) -> Result<(), StepError> {
 async fn as_before(ctx: Ctx) -> Result<(), StepError> {
     let Params { guest, from, .. } = ctx.params();
     let mut tx = ctx.begin().await?;
-    pointers::point_back(&mut tx, *guest, from.as_ref().map(|from| from.id)).await?;
+    pointers::point_back(&mut tx, *guest, from.as_ref()).await?;
     Ok(tx.commit().await?)
 }
 
@@ -97,12 +89,11 @@ async fn pointer_back(ctx: Ctx) -> Result<(), StepError> {
     let mut conn = ctx.services().db.acquire().await?;
     let now = pointers::of_guest(&mut conn, ctx.params().guest).await?;
     drop(conn);
-    let now = now.map(|pointed| Pointed { id: pointed.id, name: pointed.name });
     say(&ctx, now.as_ref()).await
 }
 
 /// Has the reverse record say a name, or has none of ours, and keeps what came of it.
-async fn say(ctx: &Ctx, to: Option<&Pointed>) -> Result<(), StepError> {
+async fn say(ctx: &Ctx, to: Option<&PointedName>) -> Result<(), StepError> {
     let address = ctx.params().address;
     let Some(to) = to else {
         let is_taken = pointers::is_of_guest(&mut *ctx.services().db.acquire().await?, &address.to_string()).await?;

@@ -4,12 +4,13 @@
 //! guest that has the address.
 
 use corpus_domain::{DnsName, DnsNameId, GuestId, ZoneId};
+use serde::{Deserialize, Serialize};
 use sqlx::PgConnection;
 
 use super::word;
 
-/// A name that an address points back to.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A name that an address points back to, as jobs keep it too.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PointedName {
     /// The name's id.
     pub id: DnsNameId,
@@ -19,6 +20,8 @@ pub struct PointedName {
     pub address: String,
     /// The reverse zone that the record stands in, if it does.
     pub zone: Option<ZoneId>,
+    /// Why it does not, once that was seen.
+    pub problem: Option<String>,
 }
 
 /// What the address of a guest points back to.
@@ -37,14 +40,14 @@ async fn one(
     name: Option<DnsNameId>,
 ) -> sqlx::Result<Option<PointedName>> {
     let row = sqlx::query!(
-        "select id, name, pointed_address as \"address!\", pointer_zone_id from dns_names
+        "select id, name, pointed_address as \"address!\", pointer_zone_id, pointer_problem from dns_names
          where pointed_address is not null and (guest_id = $1 or id = $2)",
         guest.map(|id| id.0),
         name.map(|id| id.0),
     );
     let Some(row) = row.fetch_optional(conn).await? else { return Ok(None) };
-    let zone = row.pointer_zone_id.map(ZoneId);
-    Ok(Some(PointedName { id: DnsNameId(row.id), name: word(&row.name)?, address: row.address, zone }))
+    let (id, zone) = (DnsNameId(row.id), row.pointer_zone_id.map(ZoneId));
+    Ok(Some(PointedName { id, name: word(&row.name)?, address: row.address, zone, problem: row.pointer_problem }))
 }
 
 /// Whether an address is that of a node itself: its name is what that points back to.
@@ -72,8 +75,21 @@ pub async fn point(conn: &mut PgConnection, guest: GuestId, name: Option<DnsName
 }
 
 /// The same, of what it pointed to before: unless the name is gone, or the address points to another guest's name by now.
-pub async fn point_back(conn: &mut PgConnection, guest: GuestId, name: Option<DnsNameId>) -> sqlx::Result<()> {
-    set(conn, guest, name, true).await.map(drop)
+pub async fn point_back(conn: &mut PgConnection, guest: GuestId, before: Option<&PointedName>) -> sqlx::Result<()> {
+    set(conn, guest, before.map(|before| before.id), true).await?;
+    let Some(PointedName { id, zone, problem, .. }) = before else { return Ok(()) };
+    sqlx::query!(
+        "update dns_names set pointer_zone_id = (select z.id from zones z where z.id = $2), pointer_problem = $3,
+             pointer_at = case when $2::uuid is null and $3::text is null then null else now() end
+         where id = $1 and guest_id = $4 and pointed_address is not null",
+        id.0,
+        zone.map(|zone| zone.0),
+        problem.as_deref(),
+        guest.0,
+    )
+    .execute(conn)
+    .await
+    .map(drop)
 }
 
 async fn set(conn: &mut PgConnection, guest: GuestId, name: Option<DnsNameId>, if_free: bool) -> sqlx::Result<bool> {

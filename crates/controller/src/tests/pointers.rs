@@ -8,7 +8,8 @@ use sqlx::PgPool;
 
 use super::world::{World, at_field, conflict, forbidden, hidden};
 use crate::dns::powerdns_server::PowerDnsServer;
-use crate::store::{guests, pointers};
+use crate::store::guests;
+use crate::store::pointers::{self, PointedName};
 
 struct Pointers {
     world: World,
@@ -140,7 +141,14 @@ async fn an_address_of_two_guests_says_one_name_and_not_whose(db: PgPool) {
     all.points(mia, all.of_mia, None).await.unwrap();
     all.points(bob, all.of_bob, Some(theirs)).await.unwrap();
     let mut conn = world.db.acquire().await.unwrap();
-    pointers::point_back(&mut conn, all.of_mia, Some(all.site)).await.unwrap();
+    let before = PointedName {
+        id: all.site,
+        name: name("shop.example.org"),
+        address: "10.5.0.10".to_owned(),
+        zone: None,
+        problem: None,
+    };
+    pointers::point_back(&mut conn, all.of_mia, Some(&before)).await.unwrap();
     assert_eq!(pointers::of_guest(&mut conn, all.of_mia).await.unwrap(), None);
     let said = pointers::of_name(&mut conn, theirs).await.unwrap().unwrap();
     assert_eq!((said.name, said.zone), (name("theirs.example.org"), None));
@@ -184,11 +192,14 @@ async fn a_cancelled_job_leaves_what_it_pointed_to(db: PgPool) {
     let all = pointers(db).await;
     let (world, mia) = (&all.world, &all.mia);
     let first = all.points(mia, all.of_mia, Some(all.site)).await.unwrap().job;
+    let problem = "update dns_names set pointer_problem = 'no reverse zone' where pointed_address is not null";
+    world.run(problem).await;
     let other = all.attached(mia, all.of_mia, "other.example.org", false).await;
     let second = all.points(mia, all.of_mia, Some(other)).await.unwrap().job;
     let mut conn = world.db.acquire().await.unwrap();
     guests::left_by(&mut conn, second).await.unwrap();
-    assert_eq!(pointers::of_guest(&mut conn, all.of_mia).await.unwrap().map(|said| said.id), Some(all.site));
+    let said = pointers::of_guest(&mut conn, all.of_mia).await.unwrap().unwrap();
+    assert_eq!((said.id, said.problem.as_deref()), (all.site, Some("no reverse zone")));
     guests::left_by(&mut conn, first).await.unwrap();
     assert_eq!(pointers::of_guest(&mut conn, all.of_mia).await.unwrap(), None);
 }

@@ -33,8 +33,8 @@ pub async fn left_by(conn: &mut PgConnection, job: JobId) -> sqlx::Result<()> {
         JobKind::GuestLimit => set_limits(conn, guest, json(param("from"))?).await,
         JobKind::NameAttach => names::delete(conn, json::<DnsNameId>(param("id"))?).await,
         JobKind::GuestPoint => {
-            let from: Option<DnsNameId> = json(param("from").get("id").cloned().unwrap_or_default())?;
-            pointers::point_back(conn, guest, from).await
+            let from: Option<pointers::PointedName> = json(param("from"))?;
+            pointers::point_back(conn, guest, from.as_ref()).await
         }
         JobKind::NameDetach => names::set_state(conn, json(param("id"))?, NameState::Attached, None).await,
         _ => Ok(()),
