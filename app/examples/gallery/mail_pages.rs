@@ -14,8 +14,9 @@ use crate::project_samples::{before, id, word};
 pub fn page(route: &Route, variant: &str) -> Option<Page> {
     let (is_empty, form) = (variant == "empty", FormState::default());
     Some(match route {
-        Route::GuestMail(_) => Page::new("guest-mail", "Mail", guest_mail::mail_view(&guest(is_empty), &form))
-            .under("Guests", "/guests"),
+        Route::GuestMail(_) => {
+            Page::new("guest-mail", "Mail", guest_mail::mail_view(&guest(is_empty), &form)).under("Guests", "/guests")
+        }
         Route::EnvironmentMail(..) => {
             let view = environment_mail::mail_view(&environment(is_empty), &form);
             Page::new("environment-mail", "Mail", view).under("Projects", "/projects")

@@ -24,13 +24,17 @@ pub fn mail_view(mail: &EnvironmentMail, form: &FormState) -> AnyView {
     let path = environment_path(&mail.project, mail.environment);
     let title = view! { "Mail of "<a href=path>{mail.project.to_string()}</a>" "{environment(mail.environment)} };
     let is_on = mail.mail == EnvironmentMailSwitch::On;
-    let below = view! { <span class="quiet" id="live-state" data-live="">{standing(mail.limits.is_some(), is_on)}</span> };
+    let below =
+        view! { <span class="quiet" id="live-state" data-live="">{standing(mail.limits.is_some(), is_on)}</span> };
     let guests = view! { <div id="live-guests" data-live="">{guests(mail)}</div> };
     let change = (mail.may_change && mail.limits.is_some()).then(|| {
         let switch = switch(mail, &form.of("mail"));
         card("mail", "Switch", ().into_any(), switch)
     });
-    let about = mail.limits.and_then(|_| limits(mail.limits)).map(|fact| card("about", "Limits", ().into_any(), facts(vec![fact])));
+    let about = mail
+        .limits
+        .and_then(|_| limits(mail.limits))
+        .map(|fact| card("about", "Limits", ().into_any(), facts(vec![fact])));
     let right = view! { <span class="quiet">"in the last day"</span> }.into_any();
     view! {
         {head(title.into_any(), below.into_any(), ().into_any())}
@@ -60,7 +64,8 @@ fn guests(mail: &EnvironmentMail) -> AnyView {
 
 fn row(one: &MailOfGuest) -> AnyView {
     let (tone, word) = if one.is_on { (Tone::Ok, "On") } else { (Tone::Off, "Off") };
-    let own = (one.mail != GuestMailSwitch::Environment).then(|| view! { <div class="quiet small">"by its own switch"</div> });
+    let own = (one.mail != GuestMailSwitch::Environment)
+        .then(|| view! { <div class="quiet small">"by its own switch"</div> });
     view! {
         <tr>
             <td data-label="Guest"><a href=format!("/guests/{}/mail", one.guest)>{one.name.to_string()}</a></td>

@@ -48,7 +48,9 @@ pub fn mail_view(mail: &GuestMail, form: &FormState) -> AnyView {
 /// Whether mail is taken, as a mark and a sentence.
 pub fn standing(is_offered: bool, is_on: bool) -> AnyView {
     let (tone, word, why) = match (is_offered, is_on) {
-        (false, _) => (Tone::Off, "Not offered", "No mail of guests is taken here: the operators have no relay for it."),
+        (false, _) => {
+            (Tone::Off, "Not offered", "No mail of guests is taken here: the operators have no relay for it.")
+        }
         (true, true) => (Tone::Ok, "On", "Its node takes mail at port 25 of the gateway."),
         (true, false) => (Tone::Off, "Off", "Mail is refused, and the sender told so."),
     };
@@ -75,7 +77,8 @@ fn about(mail: &GuestMail) -> AnyView {
     };
     let by = view! { {whose}<a class="link" href=page>{format!("{} of {}", mail.environment, mail.project)}</a> };
     let MailCounts { accepted, bytes, .. } = mail.month;
-    let month = format!("{}, {}", count(usize::try_from(accepted).unwrap_or(usize::MAX), "message"), Bytes(bytes).gib());
+    let month =
+        format!("{}, {}", count(usize::try_from(accepted).unwrap_or(usize::MAX), "message"), Bytes(bytes).gib());
     let mut all = vec![("Switched", by.into_any())];
     all.extend(limits(mail.limits));
     all.push(("Sent in 30 days", month.into_any()));

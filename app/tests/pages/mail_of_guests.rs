@@ -18,8 +18,14 @@ fn of_environment(mail: &EnvironmentMail) -> String {
 #[test]
 fn what_was_sent_is_shown_by_the_hour_and_by_guest() {
     let page = of_guest(&mail_pages::guest(false));
-    for text in ["100 messages an hour of each guest, 25 MiB each at most", "data-label=\"Over the limit\" class=\"num\">31<",
-        "4210 messages", "on, as all guests of ", "as its environment: on", "action=\"/guests/"] {
+    for text in [
+        "100 messages an hour of each guest, 25 MiB each at most",
+        "data-label=\"Over the limit\" class=\"num\">31<",
+        "4210 messages",
+        "on, as all guests of ",
+        "as its environment: on",
+        "action=\"/guests/",
+    ] {
         assert!(page.contains(text), "{text}\n{page}");
     }
     let page = of_environment(&mail_pages::environment(false));

@@ -58,8 +58,15 @@ mod tests {
     fn as_many_counts_as_may_come_fit_into_a_line() {
         let guest: GuestName = format!("{}.example.org", "a".repeat(51)).parse().unwrap();
         let most = u64::MAX;
-        let count =
-            MailCount { guest, hour: i64::MAX, accepted: most, limited: most, refused: most, failed: most, bytes: most };
+        let count = MailCount {
+            guest,
+            hour: i64::MAX,
+            accepted: most,
+            limited: most,
+            refused: most,
+            failed: most,
+            bytes: most,
+        };
         let answer = Answer::Mail { counts: vec![count; MAX_MAIL_COUNTS] };
         let text = serde_json::to_string(&FromAgent::Result { id: u64::MAX, result: Ok(answer) }).unwrap();
         assert!(text.len() < MAX_LINE, "{}", text.len());

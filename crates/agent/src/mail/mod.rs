@@ -29,8 +29,8 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-pub use self::counts::read as read_counts;
 use self::counts::Counts;
+pub use self::counts::read as read_counts;
 use self::places::Places;
 use self::policy::Policy;
 use self::session::Session;

@@ -127,7 +127,8 @@ impl Relay {
 /// `250-text`, `250 text` or `250`.
 fn parts(line: &[u8]) -> Option<(u16, bool, String)> {
     let (code, rest) = line.split_at_checked(3)?;
-    let code: u16 = std::str::from_utf8(code).ok().filter(|text| text.bytes().all(|b| b.is_ascii_digit()))?.parse().ok()?;
+    let code: u16 =
+        std::str::from_utf8(code).ok().filter(|text| text.bytes().all(|b| b.is_ascii_digit()))?.parse().ok()?;
     let goes_on = match rest.first() {
         None | Some(b' ') => false,
         Some(b'-') => true,

@@ -144,7 +144,8 @@ impl<'a> Session<'a> {
         }
         let most = guest.messages_per_hour;
         if !self.shared.counts.begin(&guest.guest, most, date::hour()) {
-            return self.done(&format!("452 4.7.1 This guest may send {most} messages an hour, try again in the next one"));
+            return self
+                .done(&format!("452 4.7.1 This guest may send {most} messages an hour, try again in the next one"));
         }
         let begun = self.relay(plan.relay).and_then(|mut relay| Ok((relay.mail(from, size, eight_bit)?, relay)));
         let Ok((answer, relay)) = begun else {

@@ -52,7 +52,10 @@ fn nothing_is_smuggled() {
         assert_eq!(guest.ask("NOOP"), "250 2.0.0 Ok\r\n", "the guest goes on");
         // What the relay has heard of it has no end, so it is no message.
         world.wait_for_relays();
-        assert!(!world.heard().iter().any(|line| line.starts_with("Received") || line.contains("root@other")), "{end:?}");
+        assert!(
+            !world.heard().iter().any(|line| line.starts_with("Received") || line.contains("root@other")),
+            "{end:?}"
+        );
         assert_eq!(world.counts(), (0, 0, 0, 1));
     }
 }
@@ -60,7 +63,9 @@ fn nothing_is_smuggled() {
 #[test]
 fn a_line_has_a_longest_and_ends_as_it_must() {
     let world = World::new(Manner::Takes);
-    for (line, code) in [("NOOP ".to_owned() + &"x".repeat(994), "500"), ("NOOP\nNOOP".into(), "500"), ("NO\0OP".into(), "500")] {
+    for (line, code) in
+        [("NOOP ".to_owned() + &"x".repeat(994), "500"), ("NOOP\nNOOP".into(), "500"), ("NO\0OP".into(), "500")]
+    {
         assert_eq!(&world.guest().ask(&line)[..3], code, "{line:?}");
     }
     assert_eq!(&world.guest().ask(&("NOOP ".to_owned() + &"x".repeat(993)))[..3], "250");

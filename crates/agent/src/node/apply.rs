@@ -43,7 +43,9 @@ struct Change {
 pub fn apply(task: &Task<'_>, plan: &NodePlan) -> Result<bool, Failure> {
     require_sound(plan)?;
     let (plan, problem) = mail::as_far_as_can_be(task.host, plan);
-    problem.iter().for_each(|problem| task.note(problem));
+    if let Some(problem) = problem {
+        task.note(problem);
+    }
     let (plan, applied) = (plan.as_ref(), applied(task.host)?);
     require_successor(task.host, applied.as_ref(), plan)?;
     own_line::require(task.host, applied.as_ref(), plan)?;

@@ -235,7 +235,9 @@ pub(super) mod tests {
     }
 
     fn socket(address: &str, port: &str) -> String {
-        format!("   0: {address}:{port} 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 4711 1 0\n")
+        format!(
+            "   0: {address}:{port} 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 4711 1 0\n"
+        )
     }
 
     #[test]
@@ -274,7 +276,10 @@ pub(super) mod tests {
         files::write(&policy_path(&host), "{}", 0o644).unwrap();
         files::write(&unit_path(&host, UNIT), &unit(mailing().network.gateway()), 0o644).unwrap();
         let now = told(&mailing());
-        assert!(now.len() == 2 && now[0].contains("changed by someone else") && now[1].contains("not active"), "{now:?}");
+        assert!(
+            now.len() == 2 && now[0].contains("changed by someone else") && now[1].contains("not active"),
+            "{now:?}"
+        );
         assert_eq!(told(&plan()).len(), 1);
     }
 

@@ -157,7 +157,10 @@ impl Two<'_> {
         assert!(off.starts_with("550") && off.contains("environment"), "{off}");
         assert!(!off.contains(&relay.address.ip().to_string()), "it is told where the relay is: {off}");
         let place = format!("{}/{}", relay.address.ip(), relay.address.port());
-        assert!(!self.inside(&self.evil, &format!("timeout 2 bash -c '</dev/tcp/{place}'")).success, "it reaches the relay");
+        assert!(
+            !self.inside(&self.evil, &format!("timeout 2 bash -c '</dev/tcp/{place}'")).success,
+            "it reaches the relay"
+        );
         let as_other = "ip addr add 10.5.0.11/32 dev eth0; python3 -c \"import socket
 s=socket.socket();s.settimeout(3);s.bind(('10.5.0.11',0));s.connect(('10.5.0.1',25));print(s.recv(99))\"; ip addr del 10.5.0.11/32 dev eth0";
         let spoofed = self.says(false, as_other);

@@ -87,7 +87,10 @@ async fn dev_is_off_and_a_guest_may_differ(db: PgPool) {
     assert!(!post.shown(post.dev).await.is_on);
     post.set(&post.mia, post.dev, GuestMailSwitch::Environment).await.unwrap();
     assert!(post.shown(post.dev).await.is_on);
-    assert_eq!(post.world.count("select count(*) from audit where action in ('guest.mail', 'environment.mail')").await, 3);
+    assert_eq!(
+        post.world.count("select count(*) from audit where action in ('guest.mail', 'environment.mail')").await,
+        3
+    );
 }
 
 #[sqlx::test(migrations = "../../migrations")]
@@ -99,7 +102,8 @@ async fn only_maintainers_of_the_project_switch_it(db: PgPool) {
     forbidden(post.set_dev(&developer, EnvironmentMailSwitch::On).await);
     hidden(post.set(&post.bob, post.prod, GuestMailSwitch::Off).await);
     hidden(post.set_dev(&post.bob, EnvironmentMailSwitch::On).await);
-    let asked = SetGuestMail { guest: post.prod, mail: GuestMailSwitch::Off, version: Version::of(&GuestMailSwitch::On) };
+    let asked =
+        SetGuestMail { guest: post.prod, mail: GuestMailSwitch::Off, version: Version::of(&GuestMailSwitch::On) };
     hidden(post.world.ask(&post.bob, asked.clone()).await);
     refusal(post.world.ask(&post.mia, asked).await);
     assert_eq!(post.taken().await.len(), 2, "nothing was switched");
@@ -124,7 +128,8 @@ async fn a_switch_that_a_node_can_not_have_is_turned_back(db: PgPool) {
     post.world.ask(&post.mia, CancelJob { job }).await.unwrap();
     let (project, environment) = (post.atlas, Environment::Dev);
     let (was, is) = (EnvironmentMailSwitch::Off, EnvironmentMailSwitch::On);
-    let back = RuleChange { mail: Some(MailSwitched::Environment { project, environment, was, is }), ..RuleChange::default() };
+    let back =
+        RuleChange { mail: Some(MailSwitched::Environment { project, environment, was, is }), ..RuleChange::default() };
     let mut conn = post.world.db.acquire().await.unwrap();
     left_by(&mut conn, back.clone()).await.unwrap();
     left_by(&mut conn, back).await.unwrap();
