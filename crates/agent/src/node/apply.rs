@@ -48,7 +48,7 @@ struct Change {
 pub fn apply(task: &Task<'_>, plan: &NodePlan) -> Result<bool, Failure> {
     require_sound(plan)?;
     let (plan, problem) = mail::as_far_as_can_be(task.host, plan);
-    if let Some(problem) = &problem {
+    if let Some(problem) = problem {
         task.note(problem);
     }
     let (plan, applied) = (plan.as_ref(), applied(task.host)?);

@@ -28,8 +28,7 @@ pub fn rules(folder: &Path, plan: &NodePlan) -> String {
     let gateway = plan.network.gateway();
     let network = format!("{}/{}", plan.network.network(), plan.network.prefix());
     let (near, far) = rules::near_and_far(plan);
-    let (rate, burst) = QUESTIONS;
-    let mail = Mail::of(plan);
+    let ((rate, burst), mail) = (QUESTIONS, Mail::of(plan));
     format!(
         "\
 # Written by corpus-agent; changes are overwritten.

@@ -125,7 +125,9 @@ async fn without_a_relay_nothing_is_taken_or_switched(db: PgPool) {
 async fn a_switch_that_a_node_can_not_have_is_turned_back(db: PgPool) {
     let post = post(db).await;
     let job = post.set_dev(&post.mia, EnvironmentMailSwitch::On).await.unwrap();
+    assert_eq!(post.taken().await.len(), 3);
     post.world.ask(&post.mia, CancelJob { job }).await.unwrap();
+    assert_eq!(post.taken().await.len(), 2, "a job that is cancelled before it began takes the switch back");
     let (project, environment) = (post.atlas, Environment::Dev);
     let (was, is) = (EnvironmentMailSwitch::Off, EnvironmentMailSwitch::On);
     let back =
@@ -151,9 +153,7 @@ async fn a_node_tells_of_its_own_guests_and_of_what_can_be(db: PgPool) {
     let post = post(db).await;
     let now = chrono::Utc::now();
     let hour = now.timestamp() / 3600;
-    let shown = &post;
-    let name = |guest| async move { shown.shown(guest).await.name };
-    let (dev, prod) = (name(post.dev).await, name(post.prod).await);
+    let (dev, prod) = (post.shown(post.dev).await.name, post.shown(post.prod).await.name);
     let count = |guest: &corpus_domain::GuestName, hour, accepted| MailCount {
         guest: guest.clone(),
         hour,
