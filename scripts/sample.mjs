@@ -1,5 +1,5 @@
-// The sample of `make up`: what a new user would do first, done by the JSON API: node1 of the lab
-// linked and initialized, two guests of the environment `staging` of the project atlas that share a
+// The sample of `make up`: what a new user would do first, done by the JSON API: two nodes of the lab
+// linked and initialized, on each a guest of the environment `staging` of the project atlas, which share a
 // name, and examples/static-site pushed to them. Leaves a repository that can be changed and pushed again.
 //
 // sample.mjs URL FOLDER    what the lab says is in the environment (`lab env`)
@@ -62,17 +62,18 @@ class Person {
   }
 }
 
-async function readyNode(alice) {
-  const address = env.CORPUS_LAB_NODE1
+/** Links and initializes a node; returns its id. */
+async function readyNode(alice, address) {
   const { host_key } = await alice.get('read the host key', `/host-key?address=${address}`)
   const host = { address, host_key, password: env.CORPUS_LAB_NODE_PASSWORD, environments: ['dev', 'staging', 'prod'] }
   const { node } = await alice.done('link the node', '/nodes', host)
   await alice.done('initialize the node', `/nodes/${node}/initialize`)
+  return node
 }
 
 /** When the node's first reading says that it takes guests. */
-async function runningGuest(bob, name) {
-  const guest = { name, project, environment: 'staging', size: 'xsmall', autostart: true }
+async function runningGuest(bob, name, node) {
+  const guest = { name, project, environment: 'staging', size: 'xsmall', autostart: true, node }
   for (let tries = 0; ; tries++) {
     const made = await bob.done('request the guest', '/guests', guest).catch(error => error)
     if (!(made instanceof Error)) return made.guest
@@ -121,12 +122,12 @@ async function main() {
   await rm(path.join(folder, 'known_hosts'), { force: true })
   const alice = await Person.signIn('alice')
   const bob = await Person.signIn('bob')
-  await readyNode(alice)
+  const nodes = await Promise.all([env.CORPUS_LAB_NODE1, env.CORPUS_LAB_NODE2].map(address => readyNode(alice, address)))
   await alice.post('add the zone', '/zones', { name: zone, access: 'all' })
   await Promise.all([key, `${key}.pub`].map(file => rm(file, { force: true })))
   await run('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-C', 'bob, of the sample', '-f', key])
   await bob.post('add the key', '/keys', { line: (await readFile(`${key}.pub`, 'utf8')).trim() })
-  const [leader, second] = [await runningGuest(bob, guestNames[0]), await runningGuest(bob, guestNames[1])]
+  const [leader, second] = [await runningGuest(bob, guestNames[0], nodes[0]), await runningGuest(bob, guestNames[1], nodes[1])]
   const environment = `/projects/${project}/environments`
   await bob.done('set up the environment', environment, { guest: leader })
   await bob.done('attach the name', `${environment}/staging/names`, { name: site })

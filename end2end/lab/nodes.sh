@@ -1,8 +1,10 @@
 # shellcheck shell=bash
-# Two compute nodes: privileged LXC containers with systemd, sshd and LXC of
+# Compute nodes: privileged LXC containers with systemd, sshd and LXC of
 # their own, each on its own address of a bridge that leads nowhere else.
 
 NODES=(node1 node2)
+# That of `make up` has one more: its sample is on two, and the third is there to be linked by hand.
+[ "${CORPUS_LAB_NAME:-lab}" != lab ] || NODES+=(node3)
 NODE_PACKAGES=systemd-sysv,dbus,openssh-server,sudo,iproute2,iputils-ping,procps,kmod,lxc,lxc-templates,busybox-static,haproxy,nftables,python3-minimal,git,rsync,xz-utils,zstd,e2fsprogs,btrfs-progs,socat,dnsmasq-base,debootstrap,curl,ca-certificates,lxcfs,unbound
 
 node_number() { printf '%s' "${1#node}"; }
