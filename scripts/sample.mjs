@@ -77,7 +77,7 @@ async function runningGuest(bob, name, node) {
   for (let tries = 0; ; tries++) {
     const made = await bob.done('request the guest', '/guests', guest).catch(error => error)
     if (!(made instanceof Error)) return made.guest
-    if (tries === 50 || !/^request the guest: No node/.test(made.message)) throw made
+    if (tries === 50 || !/ node: /.test(made.message)) throw made
     await pause(200)
   }
 }
