@@ -63,8 +63,12 @@ fn rules(rules: IntrusionRules) -> String {
     let IntrusionRules { failures, window_minutes, block_minutes, .. } = rules;
     match (failures, block_minutes) {
         (0, _) => "Signs are counted; no address is blocked for them.".to_owned(),
-        (_, 0) => format!("You are told of {failures} refused SSH logins from one address within {window_minutes} minutes; it is not blocked."),
-        _ => format!("An address with {failures} refused SSH logins within {window_minutes} minutes is kept out of all nodes for {block_minutes} minutes."),
+        (_, 0) => format!(
+            "You are told of {failures} refused SSH logins from one address within {window_minutes} minutes; it is not blocked."
+        ),
+        _ => format!(
+            "An address with {failures} refused SSH logins within {window_minutes} minutes is kept out of all nodes for {block_minutes} minutes."
+        ),
     }
 }
 
@@ -120,7 +124,8 @@ fn ended_table(ended: &[BlockedAddress]) -> AnyView {
     let rows = ended
         .iter()
         .map(|one| {
-            let lifted = one.lifted_by.as_ref().map(|by| view! { <div class="quiet small">{format!("lifted by {by}")}</div> });
+            let lifted =
+                one.lifted_by.as_ref().map(|by| view! { <div class="quiet small">{format!("lifted by {by}")}</div> });
             view! {
                 <tr>
                     <td data-label="Address"><code>{one.address.to_string()}</code></td>
@@ -208,7 +213,10 @@ fn nodes_table(nodes: &[NodeSigns]) -> AnyView {
 
 fn guests_table(guests: &[GuestSignsLine]) -> AnyView {
     if guests.is_empty() {
-        return empty("Nothing was counted", "Guests with refused logins or dropped packets are shown here.".into_any());
+        return empty(
+            "Nothing was counted",
+            "Guests with refused logins or dropped packets are shown here.".into_any(),
+        );
     }
     let rows = guests
         .iter()

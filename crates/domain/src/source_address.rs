@@ -104,7 +104,16 @@ mod tests {
         ] {
             assert_eq!(given.parse::<SourceAddress>().unwrap().to_string(), told);
         }
-        for bad in ["", "192.0.2.0/24", "192.0.2.7/64", "2001:db8::/32", "2001:db8::1/64", "::ffff:192.0.2.7/64", "x", "192.0.2.7 "] {
+        for bad in [
+            "",
+            "192.0.2.0/24",
+            "192.0.2.7/64",
+            "2001:db8::/32",
+            "2001:db8::1/64",
+            "::ffff:192.0.2.7/64",
+            "x",
+            "192.0.2.7 ",
+        ] {
             assert!(bad.parse::<SourceAddress>().is_err(), "{bad:?} was accepted");
         }
     }

@@ -8,7 +8,9 @@ use corpus_protocol::NodePlan;
 use super::check::{learns_unseen, map_difference, network, port_differences};
 use super::live::{self, inactive_units};
 use super::plan::require_sound;
-use super::{Part, Rendered, applied_path, balance, blocked, certificate, certificates, mark, render, seen_rules, units};
+use super::{
+    Part, Rendered, applied_path, balance, blocked, certificate, certificates, mark, render, seen_rules, units,
+};
 use super::{counts, firewalld, own_line, ports, resolver};
 use crate::drivers;
 use crate::failure::{At, Failure};

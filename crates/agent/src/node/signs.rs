@@ -174,7 +174,8 @@ mod tests {
 
     #[test]
     fn handshakes_and_losses_as_they_are_listed() {
-        let table = "# pxname,svname,status,-,ssl_sess,ssl_reused_sess,ssl_failed_handshake,\nhttp,FRONTEND,OPEN,,9,0,7,\n\n";
+        let table =
+            "# pxname,svname,status,-,ssl_sess,ssl_reused_sess,ssl_failed_handshake,\nhttp,FRONTEND,OPEN,,9,0,7,\n\n";
         assert_eq!(failed_handshakes(table), 7);
         assert_eq!((failed_handshakes("# pxname,svname\nhttp,FRONTEND\n"), failed_handshakes("")), (0, 0));
         let listing = "table inet corpus {\n\tset losses {\n\t\ttimeout 1h\n\t\telements = { 10.5.0.10 counter packets 3 \

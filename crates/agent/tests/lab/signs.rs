@@ -59,7 +59,8 @@ impl Two<'_> {
         assert_eq!((from_other[0].port.get(), from_other[0].refused, from_other[0].accepted), (good, 20, 0));
         assert!(reading.tls_errors > before.tls_errors, "a handshake that failed is not counted");
         // What was told is not told again, and what a guest keeps in its own log changes nothing.
-        let forge = "for i in $(seq 50); do logger -t sshd 'Failed password for root from 198.51.100.99 port 1 ssh2'; done";
+        let forge =
+            "for i in $(seq 50); do logger -t sshd 'Failed password for root from 198.51.100.99 port 1 ssh2'; done";
         self.inside(&self.evil, forge);
         let again = read(line, Some(reading.until));
         assert!(again.ssh.iter().all(|one| one.refused == 0 || one.from.to_string() != other), "{again:?}");
@@ -71,7 +72,8 @@ impl Two<'_> {
         let ours = self.world.must("echo ${SSH_CONNECTION%% *}");
         let (ours, good) = (ours.trim(), port(&self.good));
         assert!(self.reached_by(other, 80) && self.reached_by(other, good));
-        let plan = self.blocks(line, &[other, ours, "10.5.0.10", "10.5.0.1", "127.0.0.1", &self.world.address, "fe80::1"]);
+        let plan =
+            self.blocks(line, &[other, ours, "10.5.0.10", "10.5.0.1", "127.0.0.1", &self.world.address, "fe80::1"]);
         for port in [22, 80, 443, good] {
             assert!(!self.reached_by(other, port), "a blocked address reaches {port}");
         }

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use crate::store::{audit, counts, device_logins, intrusion, kept_forms, notices, requests, undoes, webhook_deliveries};
+use crate::store::{
+    audit, counts, device_logins, intrusion, kept_forms, notices, requests, undoes, webhook_deliveries,
+};
 use crate::{Controller, Result};
 
 /// As many rows of the audit are removed in one transaction.

@@ -147,8 +147,7 @@ impl Controller {
         let id = BlockId(Uuid::now_v7());
         let at = if guests == 1 { "1 guest".to_owned() } else { format!("{guests} guests") };
         let why = format!("{refused} refused SSH logins at {at} within {} minutes", settings.window_minutes);
-        let block =
-            blocks::NewBlock { id, address, why: &why, minutes: settings.block_minutes, by: None, node };
+        let block = blocks::NewBlock { id, address, why: &why, minutes: settings.block_minutes, by: None, node };
         let until = blocks::insert(conn, &block).await?;
         // What it did is punished once.
         intrusion::forgive(conn, address).await?;
@@ -169,10 +168,8 @@ impl Controller {
     ) -> Result<()> {
         let settings = &self.services.settings.intrusion;
         let mut noisy = [0, 0];
-        let kinds = [
-            (IntrusionKind::DroppedPacket, settings.dropped_packets),
-            (IntrusionKind::TlsError, settings.tls_errors),
-        ];
+        let kinds =
+            [(IntrusionKind::DroppedPacket, settings.dropped_packets), (IntrusionKind::TlsError, settings.tls_errors)];
         for (count, (kind, more_than)) in noisy.iter_mut().zip(kinds).filter(|(_, (_, more_than))| *more_than > 0) {
             *count = intrusion::noisy_nodes(conn, kind, at, more_than).await?;
         }

@@ -240,10 +240,7 @@ pub async fn offenders(
 
 /// What an address did until now counts no more.
 pub async fn forgive(conn: &mut PgConnection, address: SourceAddress) -> sqlx::Result<()> {
-    sqlx::query!("delete from intrusion_failures where address = $1", address.to_string())
-        .execute(conn)
-        .await
-        .map(drop)
+    sqlx::query!("delete from intrusion_failures where address = $1", address.to_string()).execute(conn).await.map(drop)
 }
 
 /// Nodes with more signs of this kind in this hour.
@@ -266,7 +263,8 @@ pub async fn noisy_nodes(
 
 /// Whether operators were not told yet in this hour; from now on they were.
 pub async fn take_hour(conn: &mut PgConnection, at: DateTime<Utc>) -> sqlx::Result<bool> {
-    let taken = sqlx::query!("insert into intrusion_told (hour) values ($1) on conflict (hour) do nothing", hour_of(at));
+    let taken =
+        sqlx::query!("insert into intrusion_told (hour) values ($1) on conflict (hour) do nothing", hour_of(at));
     Ok(taken.execute(conn).await?.rows_affected() > 0)
 }
 
@@ -297,4 +295,3 @@ fn hour_of(at: DateTime<Utc>) -> DateTime<Utc> {
     let seconds = at.timestamp();
     DateTime::from_timestamp(seconds - seconds.rem_euclid(3_600), 0).unwrap_or(at)
 }
-

@@ -205,8 +205,7 @@ async fn a_node_is_believed_about_its_own_guests_and_blocks_no_crowd(pool: PgPoo
     assert_eq!(two.world.count("select count(*) from intrusion_signs").await, 0);
     // The whole world.
     for third in 0..2 {
-        let crowd: Vec<SshSign> =
-            (0..150).map(|last| ssh(&format!("203.0.{third}.{last}"), 40_000, 20, 0)).collect();
+        let crowd: Vec<SshSign> = (0..150).map(|last| ssh(&format!("203.0.{third}.{last}"), 40_000, 20, 0)).collect();
         two.tell_ssh(two.node(), &crowd).await;
         two.judge().await;
         two.judge().await;

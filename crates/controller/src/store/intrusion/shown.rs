@@ -24,11 +24,7 @@ pub struct Signs {
 
 /// Reads what is shown; who failed within this time.
 pub async fn signs(conn: &mut PgConnection, window: Duration) -> sqlx::Result<Signs> {
-    Ok(Signs {
-        nodes: of_nodes(conn).await?,
-        guests: of_guests(conn).await?,
-        addresses: failing(conn, window).await?,
-    })
+    Ok(Signs { nodes: of_nodes(conn).await?, guests: of_guests(conn).await?, addresses: failing(conn, window).await? })
 }
 
 /// What was counted for a guest.
