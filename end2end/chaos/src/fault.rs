@@ -195,6 +195,8 @@ pub fn touches(kind: &str, step: &str) -> Option<Touches> {
         ("node_link", "ids" | "linked")
         | ("node_initialize", "mark" | "ready")
         | ("node_unlink" | "guest_destroy" | "name_detach" | "environment_remove", "mark" | "forget")
+        // Of an environment on one node.
+        | ("environment_remove", "unspread")
         | ("guest_create", "ids" | "allocate" | "ready")
         | ("guest_start" | "guest_restart", "ready")
         | ("guest_stop", "stopped")

@@ -137,9 +137,12 @@ fn render(host: &Host, plan: &NodePlan) -> Vec<Rendered> {
         file(Part::Maps, "pools.map", pools::names(plan)),
         file(Part::Maps, "members.map", pools::members(plan)),
         file(Part::Members, "servers.state", pools::states(plan)),
-        file(Part::Maps, "lent.map", links::lent(plan)),
         file(Part::Proxy, "haproxy.cfg", proxy::configuration(&folder, plan, &offers)),
     ];
+    // The proxy knows this map where it takes what others bring.
+    if offers.identity.is_some() {
+        files.push(file(Part::Maps, "lent.map", links::lent(plan)));
+    }
     if firewalld::is_active(host) {
         files.extend(firewalld::files(host, plan));
     }
