@@ -12,6 +12,7 @@ const LAYERS: [&[&str]; 6] = [
         "access_followers",
         "groups",
         "hooks",
+        "intrusion",
         "job_errors",
         "junit",
         "looked_at",
@@ -23,7 +24,7 @@ const LAYERS: [&[&str]; 6] = [
     ],
     // A letter is kept as a row until it is sent.
     &["events", "mail", "store", "webhooks"],
-    &["acme", "certificates", "changed", "drift", "quotas", "readiness", "server_keys", "services"],
+    &["acme", "certificates", "changed", "drift", "quotas", "readiness", "server_keys", "services", "spread"],
     &["sagas"],
     &["controller"],
     &["background", "git", "handlers", "kept_forms", "people"],

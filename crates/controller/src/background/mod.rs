@@ -12,6 +12,7 @@ mod mail;
 mod previews;
 mod renewals;
 mod seen;
+mod spread;
 mod surroundings;
 mod traffic;
 mod watch;
