@@ -102,7 +102,9 @@ impl World {
 
     pub fn copy(&self, from: &Path, to: &str) {
         let file = std::fs::File::open(from).unwrap();
-        assert!(self.ssh("root", 22, &self.key).arg(format!("cat > {to}")).stdin(file).status().unwrap().success());
+        // What was there may run still.
+        let put = format!("cat > {to}.new && mv {to}.new {to}");
+        assert!(self.ssh("root", 22, &self.key).arg(put).stdin(file).status().unwrap().success());
     }
 
     /// Logs in to a guest through the node's port.

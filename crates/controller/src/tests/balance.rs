@@ -11,6 +11,7 @@ use sqlx::PgPool;
 use uuid::Uuid;
 
 use super::world::{World, at_field, conflict, hidden, refusal};
+use crate::dns::powerdns_server::PowerDnsServer;
 use crate::store::balance::{self, Leaving, Why};
 use crate::store::plan;
 
@@ -24,7 +25,10 @@ struct Shop {
 
 impl Shop {
     async fn open(db: PgPool) -> Self {
-        let world = World::new(db).await;
+        Self::of(World::new(db).await).await
+    }
+
+    async fn of(world: World) -> Self {
         let mut mia = world.member("mia", &[]).await;
         let project = world.project(&mut mia, "shop").await;
         let leader = world.environment(&mia, project, Environment::Dev).await;
@@ -229,7 +233,8 @@ async fn a_name_is_switched_within_its_project_and_back(db: PgPool) {
 /// To another node its record moves too: that must be ours to change, and those who have the former one gone soon.
 #[sqlx::test(migrations = "../../migrations")]
 async fn a_name_moves_to_another_node_only_where_its_record_can(db: PgPool) {
-    let shop = Shop::open(db).await;
+    let server = PowerDnsServer::start();
+    let shop = Shop::of(World::asking(db, &server, World::rules()).await).await;
     let world = &shop.world;
     world
         .run(

@@ -41,7 +41,7 @@ async fn attach(world: &World, guest: GuestId) -> JobId {
 /// The reverse record of a guest goes with the name that it says; one that somebody made by hand stays.
 async fn pointed_names_go_with_their_records(world: &World, guest: GuestId) {
     let zone: DnsName = REVERSE_ZONE.parse().unwrap();
-    let (access, projects) = (ZoneAccess::Only, ZoneProjects::default());
+    let (access, projects) = (ZoneAccess::All, ZoneProjects::default());
     let zone = CreateZone { name: zone, access, projects, provider: None, ttl_s: None };
     let zone = world.controller.call(&world.ops, zone, None).await.unwrap().zone;
     let ip = world.controller.call(&world.member, GetGuest { guest }, None).await.unwrap().line.ip.unwrap();
