@@ -121,9 +121,7 @@ test('the traffic of an environment', async t => {
   })
 
   await step('the page shows numbers, plots and the same as a table', async () => {
-    await bob.page.goto(`/projects/atlas/prod`)
-    await bob.page.getByRole('link', { name: 'Traffic', exact: true }).click()
-    await bob.page.waitForURL(`**${page}`)
+    await bob.page.goto(page)
     for (const span of ['An hour', 'A day', 'A week', '30 days']) {
       await bob.page.getByRole('link', { name: span, exact: true }).click()
       await bob.page.locator('.tabs [aria-current=page]', { hasText: span }).waitFor()

@@ -22,7 +22,8 @@ fn plots_are_drawn_and_said() {
     assert_eq!(page.matches("role=\"img\"").count(), 2);
     // The night is a gap of the line, and no row of a table.
     assert_eq!(page.matches("class=\"line most\"").count(), 1);
-    let line = page.split("class=\"line most\" d=\"").nth(1).unwrap().split('"').next().unwrap();
+    let drawn = page.split("<path").find(|path| path.contains("class=\"line most\"")).unwrap();
+    let line = drawn.split(" d=\"").nth(1).unwrap().split('"').next().unwrap();
     assert!(line.starts_with("M288 ") && line.matches('M').count() == 1, "{line}");
     let table = page.split("<th>2xx").nth(1).unwrap().split("</table>").next().unwrap();
     assert_eq!(table.matches("<tr>").count(), 84, "{table}");

@@ -190,8 +190,7 @@ impl<'a> Session<'a> {
     fn data(&mut self) -> io::Result<Next> {
         let Some(message) = &mut self.message else { return self.mistake(NO_MESSAGE) };
         if message.recipients == 0 {
-            let outcome = if message.asked > 0 { Outcome::Refused } else { Outcome::GivenUp };
-            self.give_up(outcome);
+            self.give_up(Outcome::GivenUp);
             return self.mistake("554 5.5.1 There is nobody to send it to");
         }
         match message.relay.data() {
@@ -269,8 +268,14 @@ impl<'a> Session<'a> {
     }
 
     /// Nothing more is said to the relay about the message that it is at.
+    /// One for nobody whom the relay takes was refused, whatever the guest makes of it.
     fn give_up(&mut self, outcome: Outcome) {
         if let Some(message) = self.message.take() {
+            let is_for_nobody = message.asked > 0 && message.recipients == 0;
+            let outcome = match outcome {
+                Outcome::GivenUp if is_for_nobody => Outcome::Refused,
+                outcome => outcome,
+            };
             self.shared.counts.end(&message.guest, date::hour(), outcome);
             message.relay.quit();
         }
