@@ -32,7 +32,7 @@ const PAGES: [&str; 37] = [
     "/guests/new",
     "/guests/{id}",
     "/guests/{id}/destroy",
-    "/guests/{id}/mail",
+    "/guests/{guest}/mail",
     "/networks",
     "/intrusion",
     "/projects",
