@@ -85,7 +85,11 @@ impl Two<'_> {
     pub fn counts_visitors(&self, line: &mut Line) {
         println!("--- who asked for what");
         line.change(&Request::ApplyNode { plan: Box::new(self.plan(Egress::default())) });
-        let after = read(line, None).minutes.last().map(|one| one.at_ms);
+        // Who came before came in an earlier minute.
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
+        let minute = (now.as_secs() / 60 + 1) * 60;
+        sleep(Duration::from_secs(minute) - now);
+        let after = Some((minute - 60) * 1000);
         println!("             {} datagrams may wait", self.world.must("cat /proc/sys/net/unix/max_dgram_qlen").trim());
 
         self.is_followed(line);
