@@ -100,6 +100,13 @@ test('guests of one name are on two nodes', async t => {
     await leadsTo(both)
     for (const node of [node1, node2]) await until(`${node} to serve it`, async () => /One/.test(await live(node).catch(() => '')), { limit: 60_000 })
     await bothServe()
+    for (const node of ['node1', 'node2']) {
+      const table = await until(`${node} to reach both guests`, async () => {
+        const text = await lab.onNode(node, "echo 'show stat' | socat - UNIX-CONNECT:/run/corpus-proxy/admin.sock | grep '^pool-' | cut -d, -f2,18")
+        return names.every(name => text.includes(`${name},UP`)) && text
+      }, { limit: 30_000, pause: 300 })
+      assert.match(table, /UP/)
+    }
     await bob.page.goto(environment)
     await bob.screenshot('spread-two-nodes')
   })

@@ -131,12 +131,12 @@ impl Authority {
     /// it knows them.
     pub fn sign_node(
         &self,
-        name: CertifiedName,
+        names: &[CertifiedName],
         now: DateTime<Utc>,
         life: TimeDelta,
     ) -> Result<Material, AuthorityError> {
         let both = [ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
-        let (chain, key) = self.issue(&[name], &both, now, life)?;
+        let (chain, key) = self.issue(names, &both, now, life)?;
         Ok(Material::read(&format!("{chain}{}", self.certificate), &key, now)?)
     }
 

@@ -109,7 +109,9 @@ impl Services {
     }
 
     async fn make_known(&self, tx: &mut PgConnection, node: NodeId) -> Result<()> {
-        let signed = self.authority.sign_node(link_name(node).parse()?, Utc::now(), INTERNAL_LIFE);
+        // By a name below its own each of its guests is asked for.
+        let names = [link_name(node).parse()?, format!("*.{}", link_name(node)).parse()?];
+        let signed = self.authority.sign_node(&names, Utc::now(), INTERNAL_LIFE);
         let material = signed.map_err(|error| internal("the certificate authority did not sign", error))?;
         let id = CertificateId(Uuid::now_v7());
         let sealed = self.seal.seal(&material.key, &purpose(id));

@@ -1,7 +1,7 @@
 //! The ways between the proxies of nodes, in haproxy's words.
 //!
 //! What another node brings comes by TLS at a port of its own. Who it is stands in its certificate, and which guest it
-//! wants in the name that it asks for (SNI); both together are looked up in `lent.map`, so that a node reaches no guest but
+//! wants in the name that it asks for (SNI), a name below the node's own; both together are looked up in `lent.map`, so that a node reaches no guest but
 //! those that were lent to it, and what it says in a header decides nothing. The other way round, a guest of another node
 //! is a member of a pool like any other, whose server is that node's port. Its check goes the whole way, so a node that is
 //! lost, or a guest behind it, is found out at once.
@@ -16,12 +16,13 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-use corpus_domain::NodeId;
+use corpus_domain::{CertifiedName, GuestName, NodeId};
 use corpus_protocol::{LINK_PORT, NodePlan, PoolMember, link_name};
 
 use super::places::Places;
 use super::proxy::guests_limits;
 use super::rules::addresses;
+use crate::digest::sha256;
 
 /// What one proxy answers another for a request that no guest has seen; 425 is one of those that haproxy can try again by.
 const NOT_TAKEN: u16 = 425;
@@ -53,20 +54,29 @@ impl Identity {
     /// What follows the name of a member on another node in the line of its server.
     pub fn server(&self, member: &PoolMember, node: NodeId) -> String {
         format!(
-            "{ip}:{LINK_PORT} {tls} verifyhost {name} sni str({guest}) check-sni {guest}",
+            "{ip}:{LINK_PORT} {tls} sni str({name}) check-sni {name}",
             ip = member.ip,
             tls = self.tls(),
-            name = link_name(node),
-            guest = member.guest,
+            name = asked(&member.guest, &link_name(node)),
         )
     }
 }
 
+/// By what a guest is asked for at its node: a name below the node's own, since what was asked for must stand in the
+/// certificate that is shown. One label of 32 digits, whatever the guest is called.
+fn asked(guest: &GuestName, node: &str) -> String {
+    let digest = sha256(guest.as_str().as_bytes());
+    format!("{}.{node}", digest.get(..32).unwrap_or(&digest))
+}
+
 /// The lines of `lent.map`: node and guest, the guest's address.
 pub fn lent(plan: &NodePlan) -> String {
+    let Some(links) = &plan.links else { return String::new() };
+    let own = links.certificate.names.first().map(CertifiedName::as_str).unwrap_or_default();
     let mut lent = BTreeMap::new();
-    for one in plan.links.iter().flat_map(|links| &links.lent) {
-        lent.extend(one.to.iter().map(|node| (format!("{}/{}", link_name(*node), one.guest), one.ip)));
+    for one in &links.lent {
+        let asked = asked(&one.guest, own);
+        lent.extend(one.to.iter().map(|node| (format!("{}/{asked}", link_name(*node)), one.ip)));
     }
     lent.into_iter().fold(String::new(), |mut text, (key, ip)| {
         let _ = writeln!(text, "{key} {ip}");
@@ -125,7 +135,9 @@ mod tests {
     fn a_guest_is_open_to_those_that_share_with_it() {
         let plan = linked();
         let node = plan.links.as_ref().unwrap().lent[0].to[0];
-        assert_eq!(lent(&plan), format!("{node}.node.internal/a.example.org 10.5.0.10\n"));
+        let own = plan.links.as_ref().unwrap().certificate.names[0].as_str();
+        let asked = asked(&"a.example.org".parse().unwrap(), own);
+        assert_eq!(lent(&plan), format!("{node}.node.internal/{asked} 10.5.0.10\n"));
         assert_eq!(lent(&super::super::plan::tests::plan()), "");
     }
 
@@ -144,10 +156,8 @@ mod tests {
         let member = plan.pools[0].members.iter().find(|member| member.via.is_some()).unwrap();
         let line = Identity("/etc/corpus/certificates/x.pem".into()).server(member, member.via.unwrap());
         assert!(line.starts_with("192.0.2.8:7443 ssl crt /etc/corpus/certificates/x.pem ca-file "), "{line}");
-        assert!(
-            line.contains("verify required")
-                && line.contains(&format!("verifyhost {}", link_name(member.via.unwrap())))
-        );
-        assert!(line.ends_with("sni str(c.example.org) check-sni c.example.org"), "{line}");
+        let asked = asked(&member.guest, &link_name(member.via.unwrap()));
+        let end = format!(" verify required ssl-min-ver TLSv1.3 sni str({asked}) check-sni {asked}");
+        assert!(line.ends_with(&end), "{line}");
     }
 }
