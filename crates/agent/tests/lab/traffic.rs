@@ -88,7 +88,7 @@ impl Two<'_> {
         // Who came before came in an earlier minute.
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
         let minute = (now.as_secs() / 60 + 1) * 60;
-        sleep(Duration::from_secs(minute) - now);
+        sleep(Duration::from_secs(minute).saturating_sub(now));
         let after = Some((minute - 60) * 1000);
         println!("             {} datagrams may wait", self.world.must("cat /proc/sys/net/unix/max_dgram_qlen").trim());
 
