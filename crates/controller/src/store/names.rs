@@ -380,7 +380,7 @@ pub async fn delete_of_guest(conn: &mut PgConnection, guest: GuestId) -> sqlx::R
 }
 
 /// The names that lead to the guests of projects, of each guest those of its environment first, and then the oldest.
-/// Those of an environment lead to all its guests on its leader's node.
+/// Those of an environment lead to all its guests, wherever they are.
 pub async fn hosts(conn: &mut PgConnection, projects: &[ProjectId]) -> sqlx::Result<Vec<(GuestId, DnsName)>> {
     let projects: Vec<_> = projects.iter().map(|id| id.0).collect();
     let rows = sqlx::query!(
