@@ -129,9 +129,15 @@ export class Visitor {
     return { status, html: await answer.text() }
   }
 
-  /** Until the page's script runs. */
-  alive(page = this.page) {
-    return page.locator('html[data-alive]').waitFor()
+  /** Until the page's script runs; what the browser has against the page says why it doesn't. */
+  async alive(page = this.page) {
+    try {
+      await page.locator('html[data-alive]').waitFor()
+    } catch (error) {
+      const found = [...this.faults, ...this.messages.map(message => message.text)]
+      error.message += `\nat ${page.url()}, ${await page.evaluate(() => document.readyState)}: ${found.join('; ') || 'no fault'}`
+      throw error
+    }
   }
 
   close() {
