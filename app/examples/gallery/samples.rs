@@ -353,7 +353,7 @@ fn node(line: NodeLine) -> Node {
         overcommit: Overcommit::DEFAULT,
         facts: Some(facts()),
         facts_at: Some(before(7_500)),
-        reading: Some(NodeReading { load: 1.37, uptime_s: 3_542_400 }),
+        reading: Some(NodeReading { load: 1.37, uptime_s: 3_542_400, clock_ahead_s: (!reachable).then_some(-86_400) }),
         drift: if line.drift > 0 { drift() } else { vec![] },
         checked_at: (line.state == NodeState::Ready).then(|| before(if reachable { 12 } else { 260 })),
         line,

@@ -5,6 +5,8 @@ use std::net::IpAddr;
 use corpus_domain::{Bytes, Driver, GuestName, GuestState, Safeguard};
 use serde::{Deserialize, Serialize};
 
+use crate::Millis;
+
 /// What a host is; gathered at link time and after each reconnection.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Facts {
@@ -113,6 +115,9 @@ pub struct Reading {
     /// The members of the node's pools, as its proxy sees them; none when there are none, or it does not tell.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub members: Vec<MemberReading>,
+    /// What the host's clock said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock_ms: Option<Millis>,
 }
 
 /// How the proxy sees a member of a pool now.

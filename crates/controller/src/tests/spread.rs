@@ -15,7 +15,7 @@ use super::world::{World, conflict};
 use crate::certificates::certified;
 use crate::dns::powerdns_server::PowerDnsServer;
 use crate::sagas::name_attach::leads_to;
-use crate::store::{balance, links};
+use crate::store::{balance, certificate_orders as orders, links};
 
 /// A project with a guest of dev on each of two nodes, who share `shop.example.org`; a third node has nothing to do with it.
 struct Shop {
@@ -118,6 +118,36 @@ async fn each_node_serves_the_name_and_lends_its_guest_to_the_other(db: PgPool) 
     let plan = shop.plan(0).await;
     assert!(plan.links.is_none() && plan.pools.is_empty());
     assert!(shop.plan(1).await.http_routes.is_empty());
+}
+
+#[sqlx::test(migrations = "../../migrations")]
+async fn what_is_due_while_the_leaders_node_is_lost_comes_by_the_other(db: PgPool) {
+    let shop = shop(db).await;
+    let world = &shop.world;
+    let [leader, other, _] = shop.nodes;
+    let due = async || {
+        let mut conn = world.db.acquire().await.unwrap();
+        let due = orders::without(&mut conn, 9).await.unwrap();
+        due.into_iter().map(|due| (due.node, due.is_own)).collect::<Vec<_>>()
+    };
+    assert_eq!(due().await, [(leader, true)]);
+    let reach = async |node: NodeId, how: &str| {
+        let told = sqlx::query("update nodes set reachability = $2 where id = $1");
+        told.bind(node.0).bind(how).execute(&world.db).await.unwrap();
+    };
+    reach(leader, "unreachable").await;
+    assert_eq!(due().await, [(other, false)]);
+    world.controller.issue_due().await.unwrap();
+    let held: NodeId = NodeId(
+        sqlx::query_scalar("select node_id from jobs where kind = 'certificate_issue'")
+            .fetch_one(&world.db)
+            .await
+            .unwrap(),
+    );
+    assert_eq!(held, other, "the job waits for no node that is lost");
+    world.run("delete from certificate_orders").await;
+    reach(other, "unreachable").await;
+    assert_eq!(due().await, [], "nobody serves it");
 }
 
 #[sqlx::test(migrations = "../../migrations")]

@@ -81,6 +81,7 @@ fn reading() -> Reading {
         storage: STORAGE,
         guests: Vec::new(),
         members: Vec::new(),
+        clock_ms: None,
     }
 }
 
