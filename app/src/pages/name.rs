@@ -63,7 +63,8 @@ pub fn path(id: DnsNameId) -> String {
 /// The view of plain values.
 pub fn name_view(shown: &Shown<'_>) -> AnyView {
     let Shown { name, aliases, served, authority, ends, may_change, form } = shown;
-    let guest = view! { <span>"Leads to "<a class="link" href=format!("/guests/{}", name.guest)>{name.guest_name.to_string()}</a></span> };
+    let others = name.environment.map(|of| format!(" and the other guests of {of}"));
+    let guest = view! { <span>"Leads to "<a class="link" href=format!("/guests/{}", name.guest)>{name.guest_name.to_string()}</a>{others}</span> };
     let is_busy = name.job.is_some() || matches!(served.state, CertificateState::Wanted | CertificateState::Issuing);
     let busy = is_busy.then_some("");
     let switch = may_change.then(|| name_switch::switch(name, ends, &form.of("switch"))).flatten();
