@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use corpus_domain::{Bytes, Driver, GuestName, GuestState, Safeguard};
+use corpus_domain::{Backing, Bytes, Driver, GuestName, GuestState, Safeguard};
 use serde::{Deserialize, Serialize};
 
 use crate::Millis;
@@ -85,6 +85,20 @@ pub struct DriverFact {
     /// Its version if it is installed.
     pub version: Option<String>,
     /// Why it can't be used or installed, if so.
+    pub obstacle: Option<String>,
+    /// What its guests can lie on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub backings: Vec<BackingFact>,
+}
+
+/// A backing on a host.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BackingFact {
+    /// Which.
+    pub backing: Backing,
+    /// Whether a guest has the storage of its size, no more and no less, and can be given more.
+    pub holds_size: bool,
+    /// Why it can't be used here, if so.
     pub obstacle: Option<String>,
 }
 

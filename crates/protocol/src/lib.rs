@@ -27,7 +27,9 @@ pub use certificates::{
     Secret, ServedCertificate,
 };
 pub use drift::{Difference, GuestCheck};
-pub use facts::{Cpu, DriverFact, Facts, GuestReading, Listener, MemberReading, Reading, SafeguardFact, Storage};
+pub use facts::{
+    BackingFact, Cpu, DriverFact, Facts, GuestReading, Listener, MemberReading, Reading, SafeguardFact, Storage,
+};
 pub use guest::{Account, AuthorizedKeys, GuestFile, GuestNet, GuestPlan, GuestSetup, SshHostKey, UnixPasswordHash};
 pub use hook::HookOrder;
 pub use links::{LINK_PORT, LentGuest, Links, MAX_PEERS, link_name};

@@ -58,7 +58,7 @@ fn drift(one: Finding, guests: &HashMap<GuestName, GuestId>) -> Drift {
 
 fn facts(facts: Facts) -> NodeFacts {
     let driver = |one: corpus_protocol::DriverFact| {
-        let corpus_protocol::DriverFact { driver, version, obstacle } = one;
+        let corpus_protocol::DriverFact { driver, version, obstacle, .. } = one;
         DriverFact { driver, version, obstacle }
     };
     let safeguard = |one: corpus_protocol::SafeguardFact| {

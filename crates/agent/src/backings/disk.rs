@@ -12,12 +12,12 @@ use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use corpus_domain::{Bytes, SizeProfile};
-use corpus_protocol::{GuestPlan, Storage};
+use corpus_domain::{Backing as Kind, Bytes, SizeProfile};
+use corpus_protocol::Storage;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
-use super::{loops, state};
+use super::{Backing, Store, loops};
 use crate::facts;
 use crate::failure::{At, Failure};
 use crate::files;
@@ -39,40 +39,100 @@ const TRIES: u32 = 5;
 /// `st_blocks` counts these, whatever the file system's own blocks are.
 const BLOCK: u64 = 512;
 
+/// The backing.
+pub struct Disk;
+
+impl Backing for Disk {
+    fn kind(&self) -> Kind {
+        Kind::Loop
+    }
+
+    fn obstacle(&self, _: &Host) -> Option<String> {
+        None
+    }
+
+    fn holds_size(&self) -> bool {
+        true
+    }
+
+    fn lies_on_image(&self) -> bool {
+        false
+    }
+
+    fn keeps_ids(&self) -> bool {
+        true
+    }
+
+    fn make(&self, task: &Task<'_>, store: &Store, size: SizeProfile) -> Result<(), Failure> {
+        make(task, store, size)
+    }
+
+    fn root(&self, _: &Store) -> Option<PathBuf> {
+        None
+    }
+
+    /// Whoever starts the guest waits until no agent has its disk open.
+    fn mount(&self, task: &Task<'_>, store: &Store) -> Result<GuestRoot, Failure> {
+        let root = open_unless(task, &file(&store.folder), START, &|| false)?;
+        match store.ids {
+            Some(ids) => root.shifted(ids),
+            None => Ok(root),
+        }
+    }
+
+    /// It is mounted once more when its guest runs, and otherwise the guest's start waits until the result is dropped:
+    /// the newest kernels mount two loop devices of one file as if they were two disks, and spoil it.
+    fn open(&self, task: &Task<'_>, store: &Store) -> Result<GuestRoot, Failure> {
+        // On its disk a guest's ids are as it has them.
+        open(task, store)
+    }
+
+    fn resize(&self, task: &Task<'_>, store: &Store, size: SizeProfile) -> Result<bool, Failure> {
+        grow(task, store, size)
+    }
+
+    fn release(&self, task: &Task<'_>, folder: &Path) -> Result<(), Failure> {
+        release(task, &file(folder))
+    }
+
+    fn promised(&self, folder: &Path) -> u64 {
+        fs::metadata(file(folder)).map_or(0, |stat| left(&stat))
+    }
+}
+
 /// The disk in a guest's folder.
-pub fn file(folder: &Path) -> PathBuf {
+fn file(folder: &Path) -> PathBuf {
     folder.join(FILE)
 }
 
 /// Makes the disk of a new guest in its folder.
-pub fn make(task: &Task<'_>, plan: &GuestPlan, folder: &Path) -> Result<(), Failure> {
+fn make(task: &Task<'_>, store: &Store, size: SizeProfile) -> Result<(), Failure> {
     packages::ensure_disks(task)?;
-    let (file, size) = (file(folder), plan.size.storage());
-    require_room(task.host, &file, size)?;
-    let base = base(task, plan)?;
+    let file = file(&store.folder);
+    require_room(task.host, &file, size.storage())?;
+    let base = base(task, store)?;
     let needed = Bytes(fs::metadata(&base).at("look at", &base)?.len());
-    if needed > size {
-        let message = format!("image {} needs {}, more than {} has", plan.image, needed.gb(), plan.size);
-        return Err(Failure::Invalid(message));
+    if needed > size.storage() {
+        return Err(Failure::Invalid(format!("the image needs {}, more than {size} has", needed.gb())));
     }
     task.note("copying the image's disk");
     let copy = Argv::new("cp").args(["--sparse=always", "--reflink=auto", "--"]).args([&base, &file]);
     copy.limit(MAKE).run(task)?;
     Argv::new("btrfstune").arg("-m").arg(&file).run(task)?;
-    grow(task, &file, plan.size).map(drop)
+    grow(task, store, size).map(drop)
 }
 
 /// The image as a disk, no larger than it must be; it goes when the image goes.
-fn base(task: &Task<'_>, plan: &GuestPlan) -> Result<PathBuf, Failure> {
-    let image = task.host.image(&plan.image);
-    let base = image.join("rootfs.btrfs");
+fn base(task: &Task<'_>, store: &Store) -> Result<PathBuf, Failure> {
+    let base = store.image.join("rootfs.btrfs");
     if base.is_file() {
         return Ok(base);
     }
-    task.note(format!("making a disk of image {}", plan.image));
+    task.note("making a disk of the image");
     // Two guests may do so at once.
-    let beside = image.join(format!(".rootfs.btrfs-{}", plan.name));
-    let made = fill(task, &image.join("rootfs"), &beside).and_then(|()| fs::rename(&beside, &base).at("make", &base));
+    let guest = store.folder.file_name().unwrap_or_default().to_string_lossy();
+    let beside = store.image.join(format!(".rootfs.btrfs-{guest}"));
+    let made = fill(task, &store.image_root(), &beside).and_then(|()| fs::rename(&beside, &base).at("make", &base));
     if made.is_err() {
         let _ = files::remove(&beside);
     }
@@ -87,17 +147,8 @@ fn fill(task: &Task<'_>, root: &Path, disk: &Path) -> Result<(), Failure> {
     file.sync_all().at("write", disk)
 }
 
-/// The files on a disk. It is mounted once more when its guest runs, and otherwise LXC waits with
-/// starting the guest until the result is dropped: the newest kernels mount two loop devices of one
-/// file as if they were two disks, and spoil it.
-pub fn open(task: &Task<'_>, file: &Path) -> Result<GuestRoot, Failure> {
-    let begun = || file.parent().is_some_and(state::is_begun);
-    open_unless(task, file, GONE, &begun)
-}
-
-/// The same for the one who starts the guest, who waits until no agent has the disk open.
-pub fn open_to_start(task: &Task<'_>, file: &Path) -> Result<GuestRoot, Failure> {
-    open_unless(task, file, START, &|| false)
+fn open(task: &Task<'_>, store: &Store) -> Result<GuestRoot, Failure> {
+    open_unless(task, &file(&store.folder), GONE, &|| (store.is_begun)(&store.folder))
 }
 
 fn open_unless(
@@ -157,7 +208,8 @@ fn busy(file: &Path) -> Failure {
 
 /// The disk and the file system on it have this size, whether they are in use or not; they only
 /// grow. Tells whether they did.
-pub fn grow(task: &Task<'_>, file: &Path, size: SizeProfile) -> Result<bool, Failure> {
+fn grow(task: &Task<'_>, store: &Store, size: SizeProfile) -> Result<bool, Failure> {
+    let file = &file(&store.folder);
     let (has, wanted) = (Bytes(fs::metadata(file).at("look at", file)?.len()), size.storage());
     if has > wanted {
         let message = format!("the guest's storage has {}; it can't shrink to {size}, {}", has.gb(), wanted.gb());
@@ -171,7 +223,7 @@ pub fn grow(task: &Task<'_>, file: &Path, size: SizeProfile) -> Result<bool, Fai
     for device in loops::of(task, file)? {
         loops::resize(task, &device)?;
     }
-    let root = open(task, file)?;
+    let root = open(task, store)?;
     let filled = is_filled(&root, wanted)?;
     if !filled {
         Argv::new("btrfs").args(["filesystem", "resize", "max"]).arg(root.path()).quiet().run(task)?;
@@ -189,7 +241,7 @@ fn is_filled(root: &GuestRoot, disk: Bytes) -> Result<bool, Failure> {
 }
 
 /// No loop device is attached to the file, so that nothing holds it.
-pub fn release(task: &Task<'_>, file: &Path) -> Result<(), Failure> {
+fn release(task: &Task<'_>, file: &Path) -> Result<(), Failure> {
     let end = Instant::now() + GONE;
     loop {
         let devices = loops::of(task, file)?;
@@ -216,13 +268,6 @@ fn require_room(host: &Host, disk: &Path, size: Bytes) -> Result<(), Failure> {
     let free = Storage { promised: others, ..storage }.free();
     let needed = Bytes(size.0.saturating_sub(fs::metadata(disk).map_or(0, |stat| stat.blocks() * BLOCK)));
     if free < needed { Err(Failure::NoSpace { folder, free, needed }) } else { Ok(()) }
-}
-
-/// What the disks have not taken of their sizes yet.
-pub fn promised(host: &Host) -> Bytes {
-    let folders = fs::read_dir(host.lxc()).into_iter().flatten().flatten();
-    let stats = folders.filter_map(|folder| fs::metadata(file(&folder.path())).ok());
-    Bytes(stats.map(|stat| left(&stat)).fold(0, u64::saturating_add))
 }
 
 /// What a disk has not taken of its size yet.
