@@ -17,7 +17,7 @@ use crate::host::Host;
 use crate::project::saved;
 use crate::{confinement, drivers, node};
 
-pub use self::foreign::require_none as require_no_other_firewall;
+pub use self::foreign::{in_the_way as other_firewall, require_none as require_no_other_firewall};
 pub use self::listener::{is_taken, is_taken_at, listeners, processes_of};
 pub use self::parse::package_versions;
 

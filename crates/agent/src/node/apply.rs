@@ -72,13 +72,14 @@ pub fn apply(task: &Task<'_>, plan: &NodePlan) -> Result<bool, Failure> {
         swap(task, plan, &changes, &inactive, all)?;
     }
     let started = !swapped && traffic::start(task, &inactive)?;
+    let told = firewalld::settle(task, plan)?;
     let mended = applied.is_some() && mend_bridge(task, plan, remade)?;
     let forgotten = certificates::forget(task.host, plan, applied.as_ref())?;
     let mailed = mail::settle(task, plan)?;
     if swapped || mended || applied.as_ref() != Some(plan) {
         remember(task.host, plan)?;
     }
-    Ok(swapped || started || mended || forgotten || mailed)
+    Ok(swapped || started || told || mended || forgotten || mailed)
 }
 
 /// The same where a plan is in force; a node that was given back stays so.

@@ -143,7 +143,7 @@ fn render(host: &Host, plan: &NodePlan) -> Vec<Rendered> {
     if offers.identity.is_some() {
         files.push(file(Part::Maps, "lent.map", links::lent(plan)));
     }
-    if firewalld::is_active(host) {
+    if firewalld::is_installed(host) {
         files.extend(firewalld::files(host, plan));
     }
     if resolver::is_installed(host) {
