@@ -146,7 +146,7 @@ pub async fn beside(conn: &mut PgConnection, guests: &[GuestId]) -> sqlx::Result
 /// others.
 pub async fn of_name(conn: &mut PgConnection, name: DnsNameId) -> sqlx::Result<Beside> {
     let rows = sqlx::query!(
-        r#"select s.node_id as "node_id!", bool_or(s.node_id in (g.node_id, f.node_id)) as "own!"
+        r#"select s.node_id as "node_id!", bool_or(s.node_id = g.node_id or s.node_id is not distinct from f.node_id) as "own!"
            from name_nodes s join dns_names n on n.id = s.name_id join guests g on g.id = n.guest_id
            left join guests f on f.id = n.former_guest_id
            where s.name_id = $1 group by s.node_id"#,

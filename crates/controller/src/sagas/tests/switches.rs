@@ -172,7 +172,9 @@ impl Shop {
         let member = self.world.member.clone();
         let job = self.world.controller.call(&member, DetachName { name: self.name }, None).await.unwrap().job;
         self.world.done(job).await;
-        sqlx::query("delete from environments").execute(self.world.controller.services.db.pool()).await.unwrap();
+        for rows in ["delete from environment_guests", "delete from environments"] {
+            sqlx::query(rows).execute(self.world.controller.services.db.pool()).await.unwrap();
+        }
         for guest in &self.guests {
             let job = self.world.controller.call(&member, DestroyGuest { guest: *guest }, None).await.unwrap().job;
             self.world.done(job).await;
