@@ -404,6 +404,7 @@ fn name(number: u128, text: &str, state: NameState) -> NameLine {
         site: None,
         target: Some("203.0.113.11".into()),
         target_ipv6: None,
+        addresses: vec!["203.0.113.11".into()],
         pointer: None,
         job: (state == NameState::Wanted).then(|| JobId(id(41))),
         https: state == NameState::Attached,

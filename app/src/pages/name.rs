@@ -120,8 +120,8 @@ fn leads(name: &NameLine) -> AnyView {
     if let Some(of) = &name.alias_of {
         rows.push(("Alias of", view! { <a class="link wrap" href=path(of.id)>{of.name.to_string()}</a> }.into_any()));
     }
-    for target in [&name.target, &name.target_ipv6].into_iter().flatten() {
-        rows.push(("Resolves to", code("target", target.clone())));
+    for address in &name.addresses {
+        rows.push(("Resolves to", code("target", address.clone())));
     }
     facts(rows)
 }

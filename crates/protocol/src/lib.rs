@@ -32,7 +32,7 @@ pub use facts::{
 };
 pub use guest::{Account, AuthorizedKeys, GuestFile, GuestNet, GuestPlan, GuestSetup, SshHostKey, UnixPasswordHash};
 pub use hook::HookOrder;
-pub use links::{LINK_PORT, LentGuest, Links, MAX_PEERS, link_name};
+pub use links::{LINK_PORT, LentGuest, Links, MAX_PEERS, is_link_name, link_name};
 pub use mail::{MAX_MAIL_COUNTS, MailCount, MailGuest, MailPlan};
 pub use node::{
     Block, Dropped, Egress, FirewallReading, FirewallRule, GuestPort, HealthCheck, HttpRoute, Https, ImageSource,

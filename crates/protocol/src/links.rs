@@ -7,7 +7,7 @@
 
 use std::net::Ipv4Addr;
 
-use corpus_domain::{GuestName, NodeId};
+use corpus_domain::{DnsName, GuestName, NodeId};
 use serde::{Deserialize, Serialize};
 
 use crate::certificates::ServedCertificate;
@@ -17,9 +17,33 @@ pub const LINK_PORT: u16 = 7443;
 /// As many nodes may come to one.
 pub const MAX_PEERS: usize = 1000;
 
+/// What the names of nodes end with.
+const LINK_NAMES: &str = "node.internal";
+
 /// What a node is called in its certificate; no name of the world ends so (RFC 9476 and ICANN keep it for private use).
 pub fn link_name(node: NodeId) -> String {
-    format!("{node}.node.internal")
+    format!("{node}.{LINK_NAMES}")
+}
+
+/// Whether a name is one of those, or could become one: nobody else has a certificate or a zone for it.
+pub fn is_link_name(name: &DnsName) -> bool {
+    name.as_str().strip_suffix(LINK_NAMES).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_nodes_are_known() {
+        let node: NodeId = "0199d3c0-0000-7000-8000-0000000000aa".parse().unwrap();
+        for kept in [link_name(node).as_str(), "a.b.Node.internal.", "node.internal"] {
+            assert!(is_link_name(&kept.parse().unwrap()), "{kept}");
+        }
+        for free in ["mynode.internal", "node.internal.example.org", "internal.example.org", "x.internal"] {
+            assert!(!is_link_name(&free.parse().unwrap()), "{free}");
+        }
+    }
 }
 
 /// How a node takes part.

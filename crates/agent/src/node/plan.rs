@@ -126,10 +126,12 @@ fn require_at_most(count: usize, what: &str) -> Result<(), Failure> {
     Err(Failure::Invalid(format!("{count} {what} are more than the {MAX_CERTIFICATES} that a node serves")))
 }
 
-/// Each guest is in one pool at most: what asks for a pool's name is known by its address.
+/// Each guest of the node is in one pool at most: what asks for a pool's name is known by its address. One on another node
+/// may be in several, once in each.
 fn require_sound_pools(plan: &NodePlan) -> Result<(), Failure> {
-    let (mut ids, mut guests, mut ips) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+    let (mut ids, mut here, mut ips) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
     for pool in &plan.pools {
+        let mut guests = BTreeSet::new();
         if !ids.insert(&pool.id) || pool.members.is_empty() {
             return Err(Failure::Invalid(format!("the pool {} is there twice, or has no members", pool.id)));
         }
@@ -142,7 +144,8 @@ fn require_sound_pools(plan: &NodePlan) -> Result<(), Failure> {
             if member.via.is_none() {
                 require_guest_address(plan, member.ip)?;
             }
-            if !guests.insert(&member.guest) || !is_alone {
+            let is_once = member.via.is_some() || here.insert(&member.guest);
+            if !guests.insert(&member.guest) || !is_once || !is_alone {
                 return Err(Failure::Invalid(format!(
                     "{} is in a pool twice, or not alone at its address",
                     member.guest
@@ -343,6 +346,18 @@ pub(super) mod tests {
         assert!(
             refuse(&|plan| plan.certificates.push(plan.links.as_ref().unwrap().certificate.clone())).contains("twice")
         );
+        let pools = |change: &dyn Fn(&mut Pool)| {
+            let mut plan = linked();
+            let mut other = plan.pools[0].clone();
+            other.id = "0199d3c0-0000-7000-8000-000000000002-guest".parse().unwrap();
+            other.members.retain(|member| member.via.is_some());
+            change(&mut other);
+            plan.pools.push(other);
+            require_sound(&plan)
+        };
+        pools(&|_| ()).unwrap();
+        let again = |pool: &mut Pool| pool.members.push(pool.members[0].clone());
+        assert!(pools(&again).unwrap_err().to_string().contains("in a pool twice"));
         let many = |plan: &mut NodePlan| plan.links.as_mut().unwrap().peers = vec![Ipv4Addr::LOCALHOST; 1001];
         assert!(refuse(&many).contains("1001 nodes"));
     }

@@ -55,9 +55,7 @@ pub async fn put(conn: &mut PgConnection, new: &NewLink<'_>) -> sqlx::Result<()>
 pub async fn is_due(conn: &mut PgConnection, node: NodeId) -> sqlx::Result<bool> {
     let due = sqlx::query_scalar!(
         r#"select exists (
-             select from balance_members m join balance_members o
-               on o.project_id = m.project_id and o.environment = m.environment and o.node_id <> m.node_id
-             where m.node_id = $1)
+             select from lent_guests where node_id = $1)
            and not exists (select from node_links where node_id = $1 and renew_at > now()) as "due!""#,
         node.0,
     );
@@ -88,12 +86,10 @@ pub async fn of_node(conn: &mut PgConnection, node: NodeId) -> sqlx::Result<Opti
     let own = sqlx::query!("select certificate_id, digest from node_links where node_id = $1", node.0);
     let Some(own) = own.fetch_optional(&mut *conn).await? else { return Ok(None) };
     let rows = sqlx::query!(
-        r#"select m.name as "name!", m.ip as "ip!", o.node_id as "to!", n.address, n.public_ip,
+        r#"select g.name, g.ip as "ip!", m.to_node_id as "to!", n.address, n.public_ip,
              case when jsonb_typeof(n.facts -> 'addresses') = 'array' then n.facts -> 'addresses' end as addresses
-           from balance_members m join balance_members o
-             on o.project_id = m.project_id and o.environment = m.environment and o.node_id <> m.node_id
-           join nodes n on n.id = o.node_id
-           where m.node_id = $1 order by m.name"#,
+           from lent_guests m join guests g on g.id = m.guest_id join nodes n on n.id = m.to_node_id
+           where m.node_id = $1 order by g.name"#,
         node.0,
     );
     let mut peers = BTreeSet::new();
@@ -146,11 +142,13 @@ pub async fn beside(conn: &mut PgConnection, guests: &[GuestId]) -> sqlx::Result
     Ok(beside)
 }
 
-/// The nodes that take visitors of a name: that of its guest, and the others.
+/// The nodes that take visitors of a name: that of its guest, of its other end as long as it is being switched, and the
+/// others.
 pub async fn of_name(conn: &mut PgConnection, name: DnsNameId) -> sqlx::Result<Beside> {
     let rows = sqlx::query!(
-        r#"select s.node_id as "node_id!", bool_or(s.node_id = g.node_id) as "own!"
+        r#"select s.node_id as "node_id!", bool_or(s.node_id = g.node_id or s.node_id is not distinct from f.node_id) as "own!"
            from name_nodes s join dns_names n on n.id = s.name_id join guests g on g.id = n.guest_id
+           left join guests f on f.id = n.former_guest_id
            where s.name_id = $1 group by s.node_id"#,
         name.0,
     );

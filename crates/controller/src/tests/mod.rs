@@ -41,6 +41,7 @@ mod requests;
 mod robots;
 mod spread;
 mod standing;
+mod switches;
 mod test_cases;
 mod tokens;
 mod traffic;
