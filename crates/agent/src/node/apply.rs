@@ -23,7 +23,7 @@ use crate::task::Task;
 
 const NETWORK: &str = "corpus-network.service";
 /// What a configuration that is checked reads besides; there may be none yet.
-const READ_BY_OTHERS: [&str; 12] = [
+const READ_BY_OTHERS: [&str; 15] = [
     "hosts.map",
     "wildcards.map",
     "ports.map",
@@ -33,6 +33,9 @@ const READ_BY_OTHERS: [&str; 12] = [
     "pools.map",
     "members.map",
     "lent.map",
+    "ways.map",
+    "asked.map",
+    "far.map",
     "servers.state",
     "ports.nft",
     "blocked.nft",

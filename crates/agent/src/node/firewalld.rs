@@ -14,7 +14,7 @@ mod running;
 use std::path::PathBuf;
 
 use corpus_domain::SSH_PORTS;
-use corpus_protocol::{LINK_PORT, NodePlan};
+use corpus_protocol::{FAR_PORT, LINK_PORT, NodePlan};
 
 use super::{Part, Rendered};
 use crate::failure::Failure;
@@ -32,7 +32,7 @@ const TO_NODE: &str = "corpus-node";
 const PRIORITY: i64 = 1;
 const FILES: [&str; 3] = ["zones/corpus.xml", "policies/corpus-guests.xml", "policies/corpus-node.xml"];
 /// Where proxies reach each other; our own rules close it to all that are no nodes.
-const LINK_PORTS: [u16; 1] = [LINK_PORT];
+const LINK_PORTS: [u16; 2] = [LINK_PORT, FAR_PORT];
 const GROUPS: [&str; 3] = ["systemd/system.slice", "system.slice", "unified/system.slice"];
 
 /// Whether it may run one day.

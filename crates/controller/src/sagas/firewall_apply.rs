@@ -32,8 +32,12 @@ impl JobParams for Params {
 
 type Ctx = StepContext<Services, Params>;
 
-/// The job for rows that are changed.
-pub fn job(title: impl Into<String>, nodes: Vec<NodeId>, change: RuleChange) -> NewJob<Params> {
+/// The job for rows that are changed. Nodes whose guests come to guests of others are the last: the way is there when it is
+/// led to, and led to no more when it goes.
+pub fn job(title: impl Into<String>, mut nodes: Vec<NodeId>, change: RuleChange) -> NewJob<Params> {
+    if change.added.is_empty() && !change.removed.is_empty() {
+        nodes.reverse();
+    }
     let locks: Vec<Lock> = nodes.iter().map(|node| Lock::node_shared(*node)).collect();
     let one = match nodes.as_slice() {
         [one] => Some(*one),
@@ -77,19 +81,19 @@ async fn put_back(ctx: Ctx) -> Result<(), StepError> {
 }
 
 async fn bring(ctx: Ctx) -> Result<(), StepError> {
-    apply_all(&ctx).await
+    apply_all(&ctx, ctx.params().nodes.iter()).await
 }
 
 async fn take_back(ctx: Ctx) -> Result<(), StepError> {
     let mut tx = ctx.begin().await?;
     firewall::left_by(&mut tx, ctx.params().change.clone()).await?;
     tx.commit().await?;
-    apply_all(&ctx).await
+    apply_all(&ctx, ctx.params().nodes.iter().rev()).await
 }
 
 /// One after the other: each takes what the rows say when it is its turn. One that was unlinked meanwhile has no rules.
-async fn apply_all(ctx: &Ctx) -> Result<(), StepError> {
-    for node in &ctx.params().nodes {
+async fn apply_all(ctx: &Ctx, nodes: impl Iterator<Item = &NodeId> + Send) -> Result<(), StepError> {
+    for node in nodes {
         let is_linked = nodes::is_linked(&mut *ctx.services().db.acquire().await?, *node).await?;
         if is_linked {
             apply(ctx, *node).await?;

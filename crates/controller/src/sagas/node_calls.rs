@@ -1,5 +1,6 @@
 //! What steps ask of nodes, and how failures of nodes become failures of steps.
 
+use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
@@ -254,6 +255,19 @@ pub async fn tell<P: Send + Sync>(ctx: &StepContext<Services, P>, id: NodeId) ->
     links::missed(&mut tx, id, revision).await?;
     tx.commit().await?;
     Ok(false)
+}
+
+/// Its node is as the rows say now, and the others of these as far as they answer.
+pub async fn apply_with<P: Send + Sync>(
+    ctx: &StepContext<Services, P>,
+    own: NodeId,
+    others: BTreeSet<NodeId>,
+) -> Result<(), StepError> {
+    apply(ctx, own).await?;
+    for node in others {
+        tell(ctx, node).await?;
+    }
+    Ok(())
 }
 
 /// How a guest resolves names: it asks its node.

@@ -25,6 +25,7 @@ pub mod drift;
 pub mod environments;
 pub mod environments_shown;
 pub mod evidence;
+pub mod far;
 pub mod firewall;
 pub mod first_steps;
 pub mod followers;

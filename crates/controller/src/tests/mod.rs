@@ -17,6 +17,7 @@ mod claims;
 mod deploying;
 mod ending;
 mod evidence;
+mod far;
 mod finding;
 mod firewall;
 mod first_steps;
