@@ -168,7 +168,14 @@ fn cut_short(host: &Firewalld<'_>, two: &Two<'_>, mut line: Line) -> (NodePlan, 
     line.change(&identity);
     let certificate = made.served(two.world, id, &["link.node.internal"]);
     let mut plan = anew(&plan);
-    plan.links = Some(Links { certificate, peers: vec![host.other.parse().unwrap()], lent: vec![] });
+    plan.links = Some(Links {
+        certificate,
+        peers: vec![host.other.parse().unwrap()],
+        lent: vec![],
+        ways: vec![],
+        let_out: vec![],
+        open: vec![],
+    });
     host.stub("kill -9 $PPID");
     assert!(line.ends_without_an_answer(apply(&plan)));
     host.restore();

@@ -145,7 +145,7 @@ fn of_reading(reading: &mut Reading) {
     *memory_total = at_most(*memory_total, HUGE);
     *memory_used = at_most(*memory_used, memory_total.0);
     of_storage(storage);
-    clock_ms.iter_mut().for_each(time);
+    clock_ms.iter_mut().for_each(report::time);
     for GuestReading { uptime_s, memory_used, .. } in guests {
         *uptime_s = uptime_s.map(|seconds| seconds.min(A_CENTURY_S));
         *memory_used = memory_used.map(|used| at_most(used, memory_total.0));
