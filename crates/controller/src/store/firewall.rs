@@ -195,13 +195,28 @@ pub(in crate::store) fn range(first: Option<i32>, last: Option<i32>) -> sqlx::Re
     range.map(Some).ok_or_else(|| sqlx::Error::Decode("a range of ports begins at 0".into()))
 }
 
+/// Nodes that a change of rules is about.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RuleNodes {
+    /// Those of the guests that are let in to.
+    pub nodes: Vec<NodeId>,
+    /// Others, whose guests come to these.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub coming: Vec<NodeId>,
+}
+
+impl From<Vec<NodeId>> for RuleNodes {
+    fn from(nodes: Vec<NodeId>) -> Self {
+        Self { nodes, coming: Vec::new() }
+    }
+}
+
 /// The nodes that have guests whom these rules are about; for what is of all nodes those in service that answer. A
-/// node that is away is compared when it is back, and then repaired. Those whose guests only come to guests of others are
-/// the last.
-pub async fn nodes_of(conn: &mut PgConnection, rules: &[FirewallRuleId]) -> sqlx::Result<Vec<NodeId>> {
+/// node that is away is compared when it is back, and then repaired.
+pub async fn nodes_of(conn: &mut PgConnection, rules: &[FirewallRuleId]) -> sqlx::Result<RuleNodes> {
     let rules: Vec<Uuid> = rules.iter().map(|id| id.0).collect();
-    let nodes = sqlx::query_scalar!(
-        r#"select n.id as "id!" from (
+    let rows = sqlx::query!(
+        r#"select n.id as "id!", bool_and(n.comes) as "comes!" from (
                select r.node_id as id, false as comes
                from firewall_rules r where r.id = any($1) and r.node_id is not null
                union
@@ -217,10 +232,15 @@ pub async fn nodes_of(conn: &mut PgConnection, rules: &[FirewallRuleId]) -> sqlx
                where c.state in ('ready', 'draining') and c.reachability = 'reachable' and exists (
                    select from firewall_rules r
                    where r.id = any($1) and r.action = 'block' and r.node_id is null)) n
-           group by n.id order by bool_and(n.comes), n.id"#,
+           group by n.id order by n.id"#,
         &rules,
     );
-    Ok(nodes.fetch_all(conn).await?.into_iter().map(NodeId).collect())
+    let mut found = RuleNodes::default();
+    for row in rows.fetch_all(conn).await? {
+        let of = if row.comes { &mut found.coming } else { &mut found.nodes };
+        of.push(NodeId(row.id));
+    }
+    Ok(found)
 }
 
 /// Sets how far rules are.

@@ -92,12 +92,13 @@ async fn a_database_is_open_to_the_node_of_its_web_server(pool: PgPool) {
     assert!(links.ways.is_empty() && links.let_out.is_empty());
     assert!(shop.plan(2).await.links.is_none(), "who has nothing to do with it is told nothing");
 
-    // Its page says how it is reached; and both nodes are told, that of the database first.
+    // Its page says how it is reached; and both nodes are told.
     let shown = shop.world.ask(&shop.mia, GetGuestFirewall { guest: shop.db }).await.unwrap();
     assert_eq!(shown.rules[0].far.len(), 1);
     assert_eq!((shown.rules[0].far[0].address, shown.rules[0].elsewhere), (way.stand_in, 0));
     let mut conn = shop.world.db.acquire().await.unwrap();
-    assert_eq!(firewall::nodes_of(&mut conn, &[rule]).await.unwrap(), [shop.nodes[1], shop.nodes[0]]);
+    let at = firewall::nodes_of(&mut conn, &[rule]).await.unwrap();
+    assert_eq!((at.nodes, at.coming), (vec![shop.nodes[1]], vec![shop.nodes[0]]));
     assert_eq!(far::counting(&mut conn, shop.db).await.unwrap(), [shop.nodes[0]]);
     for (guest, other) in [(shop.web, 1), (shop.db, 0)] {
         assert_eq!(far::beside(&mut conn, guest).await.unwrap(), [shop.nodes[other]].into());
@@ -110,7 +111,11 @@ async fn a_database_is_open_to_the_node_of_its_web_server(pool: PgPool) {
         assert!(shop.plan(at).await.links.is_none());
     }
     let mut conn = shop.world.db.acquire().await.unwrap();
-    assert_eq!(firewall::nodes_of(&mut conn, &[rule]).await.unwrap().len(), 2, "both are told that it goes");
+    assert_eq!(
+        firewall::nodes_of(&mut conn, &[rule]).await.unwrap().coming,
+        [shop.nodes[0]],
+        "both are told that it goes"
+    );
 }
 
 #[sqlx::test(migrations = "../../migrations")]
