@@ -42,6 +42,7 @@ test('guests of one name are on two nodes', async t => {
   const step = story(t, visitors, server)
   const measured = []
   const guests = {}
+  const on = {}
   let alice, bob, key, repository, url
 
   const join = async name => {
@@ -78,7 +79,7 @@ test('guests of one name are on two nodes', async t => {
     key = await lab.makeKey(path.join(server.folder, 'bob'))
     await pages.addKey(bob, key.line)
     for (const [at, name] of names.entries()) {
-      const node = (await pages.readyNode(alice, `node${at + 1}`)).split('/').at(-1)
+      const node = on[name] = (await pages.readyNode(alice, `node${at + 1}`)).split('/').at(-1)
       guests[name] = await pages.requestGuest(bob, { name, project: 'atlas', environment: 'staging', size: 'xxsmall', node })
       await pages.untilStatus(bob, guests[name], 'Running')
     }
@@ -151,7 +152,7 @@ test('guests of one name are on two nodes', async t => {
   })
 
   await step('the name is switched to an environment on the second node only, and back by one press', async () => {
-    const node = (await pages.readyNode(alice, 'node2')).split('/').at(-1)
+    const node = on[names[1]]
     guests[green] = await pages.requestGuest(bob, { name: green, project: 'atlas', environment: 'prod', size: 'xxsmall', node })
     await pages.untilStatus(bob, guests[green], 'Running')
     await join(green)

@@ -3,7 +3,8 @@
 //! Guests that share a name may be on several nodes. The proxy of each of these nodes takes visitors of the name, and
 //! gives them to the guests of all: to those of another node through the proxy there, on a port of its own, by TLS. Each
 //! side shows a certificate that the controller's authority for nodes signed, and a guest is open to those nodes only that
-//! share a name with it. So who takes over a node reaches no guest of another that it did not serve before.
+//! share a name with it, or take visitors of one that is being switched to it or from it. So who takes over a node reaches
+//! no guest of another but those that a name of its own leads to, or did lately.
 //!
 //! Guests reach guests of their own project on other nodes in the same way, by TCP, where a rule says so. Networks of nodes
 //! may be alike, so a guest of another node is reached by an address that stands in for its own. Its own node leads
