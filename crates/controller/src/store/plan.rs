@@ -102,8 +102,8 @@ async fn read(
         let of = |environment| PoolId::of(ProjectId(name.project_id), environment);
         let now = now?.map_or_else(|| PoolId::of_guest(GuestId(name.leads_to)), of);
         // Without a way there, the other end serves it.
-        let wanted = [Some(now), former?.map(of)].into_iter().flatten();
-        let pool = wanted.filter(|id| !name.wildcard && pools.iter().any(|pool| pool.id == *id)).next();
+        let mut wanted = [Some(now), former?.map(of)].into_iter().flatten();
+        let pool = wanted.find(|id| !name.wildcard && pools.iter().any(|pool| pool.id == *id));
         let (guest, ip) = (word(&name.guest)?, word(&name.ip)?);
         // Who is sent to HTTPS finds a certificate there.
         let https = Https { redirect: name.redirect, hsts_s: name.hsts_s.map(number).transpose()? };
