@@ -28,6 +28,9 @@ use super::rules::{addresses, counter};
 const SILENT: &str = "24h";
 const LOST: &str = "1m";
 
+/// Connections that one guest, and one node, may open in ten seconds: each is a handshake at both ends.
+const OPENED: (u32, u32) = (1000, 5000);
+
 /// What of the plan is between guests of this node and of others.
 pub fn of(plan: &NodePlan) -> Option<&Links> {
     plan.links.as_ref().filter(|links| links.is_between_guests())
@@ -92,13 +95,14 @@ pub fn configuration(folder: &Path, identity: &Identity, places: Places) -> Stri
     let Places { far, far_of_one, .. } = places;
     let (folder, tls) = (folder.display(), identity.tls());
     let (client, server) = (asks_after("cli"), asks_after("srv"));
+    let (by_guest, by_node) = OPENED;
     format!(
         "\
 backend way_guests
-    stick-table type ip size 100k expire 1m store conn_cur
+    stick-table type ip size 100k expire 1m store conn_cur,conn_rate(10s)
 
 backend far_nodes
-    stick-table type ip size 10k expire 1m store conn_cur
+    stick-table type ip size 10k expire 1m store conn_cur,conn_rate(10s)
 
 frontend ways
     mode tcp
@@ -106,7 +110,7 @@ frontend ways
     timeout client {SILENT}
 {client}    bind :{WAY_PORT} tcp-ut {LOST}
     tcp-request connection track-sc0 src table way_guests
-    tcp-request connection reject if {{ sc0_conn_cur gt {far_of_one} }}
+    tcp-request connection reject if {{ sc0_conn_cur gt {far_of_one} }} || {{ sc0_conn_rate gt {by_guest} }}
     tcp-request content set-var(sess.port) dst_port
     tcp-request content set-var(sess.to) dst,concat(:,sess.port)
     tcp-request content set-var(sess.node) var(sess.to),map_str_ip({folder}/ways.map)
@@ -129,7 +133,7 @@ frontend far
     timeout client {SILENT}
 {client}    bind :{FAR_PORT} {tls} tcp-ut {LOST}
     tcp-request connection track-sc0 src table far_nodes
-    tcp-request connection reject if {{ sc0_conn_cur gt {far_of_one} }}
+    tcp-request connection reject if {{ sc0_conn_cur gt {far_of_one} }} || {{ sc0_conn_rate gt {by_node} }}
     tcp-request content set-var(sess.asked) ssl_fc_sni,lower
     tcp-request content set-var(sess.to) ssl_c_s_dn(CN),concat(/,sess.asked),map_str({folder}/far.map)
     tcp-request content reject unless {{ var(sess.to) -m found }}
