@@ -56,22 +56,6 @@ pub fn is_link_name(name: &DnsName) -> bool {
     name.as_str().strip_suffix(LINK_NAMES).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_of_nodes_are_known() {
-        let node: NodeId = "0199d3c0-0000-7000-8000-0000000000aa".parse().unwrap();
-        for kept in [link_name(node).as_str(), "a.b.Node.internal.", "node.internal"] {
-            assert!(is_link_name(&kept.parse().unwrap()), "{kept}");
-        }
-        for free in ["mynode.internal", "node.internal.example.org", "internal.example.org", "x.internal"] {
-            assert!(!is_link_name(&free.parse().unwrap()), "{free}");
-        }
-    }
-}
-
 /// How a node takes part.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Links {
@@ -147,6 +131,17 @@ pub struct OpenTo {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_of_nodes_are_known() {
+        let node: NodeId = "0199d3c0-0000-7000-8000-0000000000aa".parse().unwrap();
+        for kept in [link_name(node).as_str(), "a.b.Node.internal.", "node.internal"] {
+            assert!(is_link_name(&kept.parse().unwrap()), "{kept}");
+        }
+        for free in ["mynode.internal", "node.internal.example.org", "internal.example.org", "x.internal"] {
+            assert!(!is_link_name(&free.parse().unwrap()), "{free}");
+        }
+    }
 
     #[test]
     fn addresses_that_stand_in_are_nobody_elses() {

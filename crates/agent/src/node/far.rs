@@ -70,17 +70,17 @@ pub fn ways(plan: &NodePlan) -> [String; 2] {
 pub fn open(plan: &NodePlan) -> String {
     let Some(links) = of(plan) else { return String::new() };
     let own = links.certificate.names.first().map(CertifiedName::as_str).unwrap_or_default();
-    let mut lines = BTreeMap::new();
+    let mut opened = BTreeMap::new();
     for one in &links.open {
         for to in &one.to {
             let line = |port: &u16| {
                 let asked = asked_port(one.guest.as_str(), *port, own);
                 (format!("{}/{asked}", link_name(to.node)), format!("{}:{port}", one.ip))
             };
-            lines.extend(to.ports.iter().map(line));
+            opened.extend(to.ports.iter().map(line));
         }
     }
-    text(&lines)
+    text(&opened)
 }
 
 fn text(lines: &BTreeMap<String, String>) -> String {
@@ -167,7 +167,7 @@ pub struct Chains {
     /// What guests send to the proxy that way, before what is established passes.
     pub of_guests: String,
     /// The chains for it, and for what the proxy sends to guests.
-    pub chains: String,
+    pub own: String,
     /// Who comes from other nodes.
     pub of_others: String,
 }
@@ -214,7 +214,7 @@ pub fn chains(plan: &NodePlan) -> Chains {
         led,
         leaving,
         of_guests: format!("\t\ttcp dport {WAY_PORT} jump to_ways\n"),
-        chains: format!(
+        own: format!(
             "	chain to_ways {{
 {through}		drop
 	}}
@@ -276,9 +276,9 @@ mod tests {
         let own = links.certificate.names[0].as_str();
         let node = links.open[0].to[0].node;
         let line = |port| format!("{node}.node.internal/{} 10.5.0.11:{port}\n", asked_port("b.example.org", port, own));
-        let mut lines = [line(8080), line(8081)];
-        lines.sort();
-        assert_eq!(open(&plan), lines.concat());
+        let mut opened = [line(8080), line(8081)];
+        opened.sort();
+        assert_eq!(open(&plan), opened.concat());
         assert_eq!(open(&super::super::plan::tests::plan()), "");
     }
 
@@ -287,9 +287,9 @@ mod tests {
         let without = chains(&plan());
         assert_eq!((without.led.as_str(), without.leaving.as_str(), without.of_others.as_str()), ("", "", ""));
         assert!(without.of_guests.contains("tcp dport 7445 jump to_ways"));
-        assert!(without.chains.contains("chain to_ways {\n\t\tdrop\n\t}"));
-        assert!(without.chains.contains("chain from_ways {\n\t\tdrop\n\t}"));
-        assert!(without.chains.contains("tcp dport { 22, 80 } accept\n\t\tdrop\n"));
+        assert!(without.own.contains("chain to_ways {\n\t\tdrop\n\t}"));
+        assert!(without.own.contains("chain from_ways {\n\t\tdrop\n\t}"));
+        assert!(without.own.contains("tcp dport { 22, 80 } accept\n\t\tdrop\n"));
         let mut plan = far();
         assert!(chains(&plan).of_others.ends_with("ip saddr != { 192.0.2.8 } tcp dport 7444 drop\n"));
         plan.links.as_mut().unwrap().peers.clear();

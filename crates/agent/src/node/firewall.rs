@@ -83,7 +83,7 @@ table inet corpus {{
 {far_led}	}}
 	chain leads {{
 {leads}	}}
-{between}{far_chains}	chain input {{
+{between}	chain input {{
 		type filter hook input priority filter; policy accept;
 		iifname \"{bridge}\" jump from_guests
 		iifname != {{ \"{bridge}\", \"lo\" }} jump from_outside
@@ -109,24 +109,26 @@ include \"{folder}/blocked.nft\"
 ",
         counters = rules::routed_counters(plan, &outside),
         sets = [mail.set, rules::sets(), blocked::chain(bridge), egress::bounds(bridge)].concat(),
-        near = if near.is_empty() {
-            String::new()
-        } else {
-            format!("\t\tiifname \"{bridge}\" oifname \"{bridge}\" jump between_guests\n")
-        },
+        near = to_near(bridge, &near),
         leaving = far.leaving + &egress::leaving(&plan.egress),
         to_guests = rules::to_guests(plan, &outside),
         refuse = rules::refuse(),
         leads = rules::leads(plan),
-        between = between(&near),
+        between = between(&near) + &far.own,
         mail = mail.of_guests,
         to_node = [links::closed(plan), far.of_others, mail.of_others, rules::to_node(plan)].concat(),
         far_led = far.led,
         far_of_guests = far.of_guests,
-        far_chains = far.chains,
         identity = identity::table(&near),
         folder = folder.display(),
     )
+}
+
+fn to_near(bridge: &str, near: &[rules::Part<'_>]) -> String {
+    if near.is_empty() {
+        return String::new();
+    }
+    format!("\t\tiifname \"{bridge}\" oifname \"{bridge}\" jump between_guests\n")
 }
 
 /// What lets guests, and nobody else, to where the node takes their mail; nothing where it takes none.

@@ -70,7 +70,7 @@ impl Made {
     }
 
     pub fn uses(&self, image: &ImageName) -> bool {
-        self.image == *image && backings::of(self.backing).is_ok_and(|backing| backing.lies_on_image())
+        self.image == *image && backings::of(self.backing).is_ok_and(backings::Backing::lies_on_image)
     }
 
     /// Where its files are.
