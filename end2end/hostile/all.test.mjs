@@ -6,7 +6,7 @@ import assert from 'node:assert/strict'
 import test from 'node:test'
 import { World } from './world.mjs'
 
-const ALL = ['guest-escape', 'guest-network', 'guest-lies', 'member', 'visitor', 'guest-load', 'node', 'token', 'robot', 'door']
+const ALL = ['guest-escape', 'guest-network', 'far', 'guest-lies', 'member', 'visitor', 'guest-load', 'node', 'token', 'robot', 'door']
 const chosen = (process.env.CORPUS_HOSTILE ?? '').split(/\s+/).filter(Boolean)
 
 test('who is hostile harms nobody', async t => {

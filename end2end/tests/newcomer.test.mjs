@@ -151,7 +151,7 @@ test('a newcomer finds the way', async t => {
     repository = await Repository.make(path.join(server.folder, 'site'), key.path, { example: 'static-site' })
     const pushed = await repository.push(url)
     assert.equal(pushed.code, 0, pushed.text)
-    assert.ok(pushed.text.includes(`site http://${site}/`), pushed.text)
+    assert.ok(pushed.text.includes(`site https://${site}/`), pushed.text)
     const [, deployment] = /deployment (http:\S+)/.exec(pushed.text)
     assert.equal(deployment, `${server.url}/projects/atlas/deployments/1`)
     assert.equal((await bob.page.goto(deployment)).status(), 200)

@@ -1,6 +1,7 @@
 // A name whose guests are on two nodes: each node takes its visitors and brings them to the guests of both, by TLS that
 // nobody else can begin. While a push deploys, a guest is stopped and a whole node is lost, visitors of the other node
-// are all served; the name leads to the nodes that answer.
+// are all served; so they are while the name is switched to what is on one of the nodes, and back. The name leads to the
+// nodes that answer.
 import assert from 'node:assert/strict'
 import { writeFileSync } from 'node:fs'
 import path from 'node:path'
@@ -22,6 +23,7 @@ const shared = `shop.${zone}`
 const names = ['near', 'far'].map(word => `${word}.${zone}`)
 const project = '/projects/atlas'
 const environment = `${project}/staging`
+const [green, other] = [`green.${zone}`, `${project}/prod`]
 const page = text => `<!doctype html><html lang="en"><title>Site</title><h1>${text}</h1></html>\n`
 
 test('guests of one name are on two nodes', async t => {
@@ -40,7 +42,8 @@ test('guests of one name are on two nodes', async t => {
   const step = story(t, visitors, server)
   const measured = []
   const guests = {}
-  let alice, bob, repository, url
+  const on = {}
+  let alice, bob, key, repository, url
 
   const join = async name => {
     await bob.page.goto(project)
@@ -73,10 +76,10 @@ test('guests of one name are on two nodes', async t => {
     bob = await Visitor.open(browser, server)
     visitors.push(bob)
     await bob.enter('bob', lab.lab.password)
-    const key = await lab.makeKey(path.join(server.folder, 'bob'))
+    key = await lab.makeKey(path.join(server.folder, 'bob'))
     await pages.addKey(bob, key.line)
     for (const [at, name] of names.entries()) {
-      const node = (await pages.readyNode(alice, `node${at + 1}`)).split('/').at(-1)
+      const node = on[name] = (await pages.readyNode(alice, `node${at + 1}`)).split('/').at(-1)
       guests[name] = await pages.requestGuest(bob, { name, project: 'atlas', environment: 'staging', size: 'xxsmall', node })
       await pages.untilStatus(bob, guests[name], 'Running')
     }
@@ -146,6 +149,36 @@ test('guests of one name are on two nodes', async t => {
       await bothServe()
       served(`${name} is started`, began)
     }
+  })
+
+  await step('the name is switched to an environment on the second node only, and back by one press', async () => {
+    const node = on[names[1]]
+    guests[green] = await pages.requestGuest(bob, { name: green, project: 'atlas', environment: 'prod', size: 'xxsmall', node })
+    await pages.untilStatus(bob, guests[green], 'Running')
+    await join(green)
+    const to = await until('the address of prod', async () => /ssh:\/\/git@[^\s<"]+\/prod/.exec((await bob.read(other)).html)?.[0], { limit: 120_000 })
+    await pages.untilStatus(bob, other, 'Nothing live yet', { limit: 120_000 })
+    const site = await Repository.make(path.join(server.folder, 'green'), key.path, {
+      example: 'static-site',
+      fill: inside => writeFileSync(path.join(inside, 'site/index.html'), page('Green')),
+    })
+    const pushed = await site.push(to)
+    assert.equal(pushed.code, 0, pushed.text)
+    const serves = text => async () => (await Promise.all([node1, node2].map(live))).every(body => text.test(body))
+    for (const load of loads) load.mark()
+    let began = performance.now()
+    await bob.page.goto(other)
+    await bob.page.getByText('Switch a name here', { exact: true }).click()
+    await pages.confirmIn(bob, bob.page.locator('#balance details.more li', { hasText: shared }))
+    await until('both nodes to bring visitors to prod', serves(/Green/), { limit: 60_000 })
+    await leadsTo([node2])
+    served('the name is switched to prod on the second node', began)
+    began = performance.now()
+    await bob.page.goto(other)
+    await pages.sends(bob, bob.page.getByRole('button', { name: /^Undo: / }).first())
+    await until('both nodes to bring visitors to staging', serves(/Two/), { limit: 30_000 })
+    await leadsTo(both)
+    served('the switch is undone', began)
   })
 
   await step('a node is lost: the other one serves, and the name leads to it alone', async () => {

@@ -1,9 +1,11 @@
 //! The pages of firewalls, with sample values: rules of each kind, and what was kept out.
 
+use std::net::Ipv4Addr;
+
 use corpus_api::Version;
 use corpus_api::firewall::networks::{NamedNetwork, Networks};
 use corpus_api::firewall::nodes::NodeFirewall;
-use corpus_api::firewall::{EnvironmentFirewall, FirewallDrop, FirewallRuleLine, GuestFirewall};
+use corpus_api::firewall::{EnvironmentFirewall, FarGuest, FirewallDrop, FirewallRuleLine, GuestFirewall};
 use corpus_api::intrusion::{
     BlockedAddress, BlockedAddressPage, FailingAddress, GuestSigns, GuestSignsLine, IntrusionRules, IntrusionSigns,
     NodeSigns, SignCount,
@@ -122,6 +124,7 @@ fn rules(is_empty: bool) -> Vec<FirewallRuleLine> {
         packets: Some(48_213),
         bytes: Some(7_340_032),
         elsewhere: 0,
+        far: Vec::new(),
         job: None,
     };
     let wanted = FirewallRuleLine {
@@ -129,6 +132,7 @@ fn rules(is_empty: bool) -> Vec<FirewallRuleLine> {
         packets: None,
         bytes: None,
         job: Some(JobId(id(41))),
+        far: vec![FarGuest { guest: word("db.carto.example.net"), address: Ipv4Addr::new(198, 18, 0, 3) }],
         ..rule(62, RuleAction::Allow, "guest:worker.carto.example.net")
     };
     let published = FirewallRuleLine {

@@ -35,7 +35,7 @@ pub fn LiveAccess(project: String, environment: String) -> impl IntoView {
                     <button type="button" class="btn" id="follow-access" on:click=turn>{word}</button>
                     " "<span class="quiet" role="status">{move || said.get()}</span>
                 </p>
-                <div class="log" id="access" role="log" aria-label="Requests" tabindex="0">
+                <div class="log" id="access" role="log" aria-label="Requests" tabindex="0" hidden=move || lines.with(Vec::is_empty)>
                     <For each=move || lines.get() key=|one| one.number children=|one| view! { <Request line=one.line/> }/>
                 </div>
             }

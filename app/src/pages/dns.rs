@@ -203,13 +203,16 @@ fn name_table(names: &[NameLine], are_more: bool) -> AnyView {
 fn name_row(name: &NameLine) -> AnyView {
     let why = name.state_reason.as_deref().map(reason);
     let answered = name_evidence(name);
+    // Of a name on one node that by IPv4: its own page has all.
+    let shown = if name.environment.is_some() { name.addresses.as_slice() } else { name.target.as_slice() };
+    let addresses = shown.iter().map(|address| view! { <div>{code("target", address.clone())}</div> }).collect_view();
     let shared =
         name.environment.map(|of| view! { <div class="quiet small">{format!("and the other guests of {of}")}</div> });
     view! {
         <tr>
             <td data-label="Name"><a class="link" href=super::name::path(name.id)>{name.shown()}</a><div class="quiet small">{in_zone(name)}</div></td>
             <td data-label="State">{name_status(name)}{why}</td>
-            <td data-label="Resolves to" class="wrap">{name.target.clone().map(|target| code("target", target))}{answered}</td>
+            <td data-label="Resolves to" class="wrap">{addresses}{answered}</td>
             <td data-label="Guest"><a href=format!("/guests/{}", name.guest)>{name.guest_name.to_string()}</a>{shared}</td>
         </tr>
     }

@@ -37,7 +37,7 @@ pub fn firewall_view(firewall: &EnvironmentFirewall, form: &FormState) -> AnyVie
             <form method="post" action=post class="form body">
                 {stays_at(&page, "allow")}
                 {allow_fields(&form.of("allow"), hint)}
-                <p class="quiet">"Guests reach each other on one node only."</p>
+                <p class="quiet">"Guests of two nodes reach each other by TCP only, at 16 ports of a rule at most."</p>
                 <div class="submit"><button class="btn primary">"Allow it"</button></div>
             </form>
         };

@@ -1,7 +1,7 @@
 //! Rules of firewalls on pages: what is in force, by whose word, what it let through; and the forms of new ones.
 
 use corpus_api::firewall::{FirewallRuleLine, RemoveFirewallRule, UnpublishPort};
-use corpus_domain::{RuleAction, RuleSource, RuleState, Transport};
+use corpus_domain::{GUEST_ZONE, RuleAction, RuleSource, RuleState, Transport};
 use leptos::prelude::*;
 
 use crate::components::{Field, Tone, confirm_at, empty, picks, status, stays_at};
@@ -34,14 +34,14 @@ pub fn table(
 fn row(rule: &FirewallRuleLine, page: &str, may_remove: bool) -> AnyView {
     let comment = rule.comment.clone().map(|text| view! { <div class="quiet small">{text}</div> });
     let elsewhere = (rule.elsewhere > 0).then(|| {
-        let text = format!("{} of them on another node, and can't come", rule.elsewhere);
+        let text = format!("{} of them on another node, and can't come that way", rule.elsewhere);
         view! { <div class="quiet small">{text}</div> }
     });
     let by = rule.by.as_ref().map(|login| view! { <div class="quiet small">{format!("by {login}")}</div> });
     let removes = (may_remove && rule.state == RuleState::InForce).then(|| remove(rule, page));
     view! {
         <tr>
-            <td data-label="Rule" class="wrap">{what(rule)}{stands_for(rule)}{elsewhere}{comment}</td>
+            <td data-label="Rule" class="wrap">{what(rule)}{stands_for(rule)}{reached(rule)}{elsewhere}{comment}</td>
             <td data-label="Of" class="wrap">{whose(rule)}{by}</td>
             <td data-label="So far" class="quiet">{so_far(rule)}</td>
             <td data-label="State">{state(rule)}</td>
@@ -71,6 +71,23 @@ fn stands_for(rule: &FirewallRuleLine) -> Option<AnyView> {
     let more = if rule.networks.len() > networks.len() { ", …" } else { "" };
     let text = format!("{}{more}", networks.join(", "));
     (!networks.is_empty()).then(|| view! { <div class="quiet small mono">{text}</div> }.into_any())
+}
+
+/// By what those who are let in find the guest: a name, and the address that stands in for it on other nodes.
+fn reached(rule: &FirewallRuleLine) -> Option<AnyView> {
+    let by_guests = matches!(rule.from, RuleSource::Guest(_) | RuleSource::Environment(_));
+    if rule.action != RuleAction::Allow || !by_guests {
+        return None;
+    }
+    let far = rule.far.iter().map(|one| format!("{}.{GUEST_ZONE}: {} from other nodes", one.guest, one.address));
+    let far: Vec<String> = far.take(5).collect();
+    let more = if rule.far.len() > far.len() { ", …" } else { "" };
+    let text = match &rule.guest_name {
+        _ if !far.is_empty() => format!("{}{more}", far.join(", ")),
+        Some(guest) => format!("{guest}.{GUEST_ZONE}"),
+        None => return None,
+    };
+    Some(view! { <div class="quiet small mono">{text}</div> }.into_any())
 }
 
 /// Whose rule it is: a guest's, an environment's, the operators'.

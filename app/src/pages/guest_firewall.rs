@@ -68,7 +68,7 @@ fn allow(firewall: &GuestFirewall, form: &FormState) -> AnyView {
         <form method="post" action={to::<AllowToGuest>(&[&firewall.guest])} class="form body">
             {stays_at(&path(firewall), "allow")}
             {allow_fields(form, hint)}
-            <p class="quiet">"Guests reach each other on one node only."</p>
+            <p class="quiet">"Guests of two nodes reach each other by TCP only, at 16 ports of a rule at most."</p>
             <div class="submit"><button class="btn primary">"Allow it"</button></div>
         </form>
     }

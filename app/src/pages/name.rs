@@ -63,7 +63,8 @@ pub fn path(id: DnsNameId) -> String {
 /// The view of plain values.
 pub fn name_view(shown: &Shown<'_>) -> AnyView {
     let Shown { name, aliases, served, authority, ends, may_change, form } = shown;
-    let guest = view! { <span>"Leads to "<a class="link" href=format!("/guests/{}", name.guest)>{name.guest_name.to_string()}</a></span> };
+    let others = name.environment.map(|of| format!(" and the other guests of {of}"));
+    let guest = view! { <span>"Leads to "<a class="link" href=format!("/guests/{}", name.guest)>{name.guest_name.to_string()}</a>{others}</span> };
     let is_busy = name.job.is_some() || matches!(served.state, CertificateState::Wanted | CertificateState::Issuing);
     let busy = is_busy.then_some("");
     let switch = may_change.then(|| name_switch::switch(name, ends, &form.of("switch"))).flatten();
@@ -119,8 +120,8 @@ fn leads(name: &NameLine) -> AnyView {
     if let Some(of) = &name.alias_of {
         rows.push(("Alias of", view! { <a class="link wrap" href=path(of.id)>{of.name.to_string()}</a> }.into_any()));
     }
-    for target in [&name.target, &name.target_ipv6].into_iter().flatten() {
-        rows.push(("Resolves to", code("target", target.clone())));
+    for address in &name.addresses {
+        rows.push(("Resolves to", code("target", address.clone())));
     }
     facts(rows)
 }

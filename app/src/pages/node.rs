@@ -22,7 +22,7 @@ use crate::age::span;
 use crate::caller::Caller;
 use crate::components::{
     Fact, Field, Tone, action_at, age, card, code, copied, drift_card, empty, environments, error_summary, facts, head,
-    meter, node_status, node_work, notice, safeguards, shown_at, since, stays_at,
+    meter, node_status, node_work, notice, safeguards, shown_at, since, status, stays_at,
 };
 use crate::form::{FormState, Result, sentence};
 use crate::layout::Page;
@@ -242,15 +242,29 @@ fn now(node: &Node) -> AnyView {
         storage_total.gb(),
         promised.unwrap_or_default()
     );
-    let NodeReading { load, uptime_s } = reading;
+    let NodeReading { load, uptime_s, clock_ahead_s } = reading;
     let class = if node.line.reachability == Reachability::Reachable { "" } else { "last-known" };
-    let rows: Vec<Fact> = vec![
+    let mut rows: Vec<Fact> = vec![
         ("Load", view! { {format!("{load:.2}")} }.into_any()),
         ("Memory", view! { {meter(memory_used.percent_of(memory_total), "Memory used")}" "<span class="quiet">{format!("{} of {}", memory_used.gib(), memory_total.gib())}</span> }.into_any()),
         ("Storage", view! { {meter(used.storage_taken(), STORAGE)}" "<span class="quiet">{storage}</span> }.into_any()),
         ("Up", span(i64::try_from(uptime_s).unwrap_or(i64::MAX)).into_any()),
     ];
+    rows.extend(clock_ahead_s.map(|ahead| ("Clock", clock(ahead).into_any())));
     view! { <div class=class>{facts(rows)}</div> }.into_any()
+}
+
+/// A clock that is off is told with what comes of it.
+fn clock(ahead_s: i64) -> impl IntoView {
+    let how = if ahead_s > 0 { "ahead of" } else { "behind" };
+    let off = span(ahead_s.saturating_abs());
+    view! {
+        {status(Tone::Warn, format!("{off} {how} Corpus"))}
+        <div class="quiet">
+            "Visits to its sites are counted by it, and certificates may not be valid to it. Have it set by a server: "
+            <code>"timedatectl set-ntp true"</code>
+        </div>
+    }
 }
 
 fn access(node: &Node) -> AnyView {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use corpus_domain::GuestName;
 use corpus_protocol::{Answer, JobRef, Reply, Request};
 
 use crate::failure::Failure;
@@ -34,8 +35,10 @@ fn act(request: &Request, job: Option<JobRef>, task: &Task<'_>) -> Result<Answer
 }
 
 fn serve(request: &Request, of_job: bool, task: &Task<'_>) -> Result<Answer, Failure> {
-    let guest = |act: &dyn Fn(&dyn drivers::Driver) -> Result<bool, Failure>| {
-        drivers::all().iter().try_fold(false, |changed, driver| Ok(act(*driver)? || changed)).map(done)
+    let guest = |name: &GuestName, act: &dyn Fn(&dyn drivers::Driver) -> Result<bool, Failure>| {
+        let driver = drivers::that_made(task.host, name)?;
+        let driver = driver.ok_or_else(|| Failure::Missing(format!("there is no guest {name} on the node")))?;
+        act(driver).map(done)
     };
     match request {
         Request::Facts => Ok(Answer::Facts(Box::new(facts::facts(task.host)?))),
@@ -94,17 +97,17 @@ fn serve(request: &Request, of_job: bool, task: &Task<'_>) -> Result<Answer, Fai
         Request::RemoveNode => node::remove(task).map(done),
         Request::EnsureImage { name, source } => image::ensure(task, name, source).map(done),
         Request::ListImages => Ok(Answer::Images { images: image::list(task.host) }),
-        Request::EnsureGuest { plan } => drivers::of(plan.driver)?.ensure(task, plan).map(done),
-        Request::SetUpGuest { name, setup } => guest(&|driver| driver.set_up(task, name, setup)),
-        Request::EnsureKeys { name, keys } => guest(&|driver| driver.ensure_keys(task, name, keys)),
-        Request::EnsureSize { name, size } => guest(&|driver| driver.ensure_size(task, name, *size)),
-        Request::EnsureLimits { name, limits } => guest(&|driver| driver.ensure_limits(task, name, *limits)),
-        Request::EnsureRunning { name } => guest(&|driver| driver.ensure_running(task, name)),
+        Request::EnsureGuest { plan } => drivers::ensure(task, plan).map(done),
+        Request::SetUpGuest { name, setup } => guest(name, &|driver| driver.set_up(task, name, setup)),
+        Request::EnsureKeys { name, keys } => guest(name, &|driver| driver.ensure_keys(task, name, keys)),
+        Request::EnsureSize { name, size } => guest(name, &|driver| driver.ensure_size(task, name, *size)),
+        Request::EnsureLimits { name, limits } => guest(name, &|driver| driver.ensure_limits(task, name, *limits)),
+        Request::EnsureRunning { name } => guest(name, &|driver| driver.ensure_running(task, name)),
         Request::EnsureStopped { name, grace_s } => {
             let grace = Duration::from_secs((*grace_s).into());
-            guest(&|driver| driver.ensure_stopped(task, name, grace))
+            drivers::ensure_stopped(task, name, grace).map(done)
         }
-        Request::EnsureAbsent { name } => guest(&|driver| driver.ensure_absent(task, name)),
+        Request::EnsureAbsent { name } => drivers::ensure_absent(task, name).map(done),
     }
 }
 

@@ -18,6 +18,7 @@
 //! - a deployment goes live, proven, or everything is back as it was: [`project`];
 //! - mail of a guest is the relay's when the guest is told so, and no more of it is taken than may be: [`mail`].
 
+pub mod backings;
 pub mod check;
 pub mod confinement;
 mod digest;

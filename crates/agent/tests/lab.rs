@@ -24,6 +24,8 @@ mod confined;
 mod crowd;
 #[path = "lab/firewall.rs"]
 mod firewall;
+#[path = "lab/firewalld.rs"]
+mod firewalld;
 #[path = "lab/limits.rs"]
 mod limits;
 #[path = "lab/line.rs"]
@@ -85,6 +87,14 @@ fn guests_are_themselves_and_go_where_they_may() {
     let mut line = world.line();
     two.end(&mut line);
     suite::node_is_given_back(&world, &mut line);
+}
+
+#[test]
+#[ignore = "needs the lab"]
+fn a_node_that_has_firewalld() {
+    let world = World::from_environment().expect("scripts/test starts a lab and sets CORPUS_LAB_NODE1 and the others");
+    let other = std::env::var("CORPUS_LAB_NODE2").expect("the lab has two nodes");
+    firewalld::beside(&world, &other);
 }
 
 #[test]

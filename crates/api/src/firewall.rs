@@ -199,10 +199,23 @@ pub struct FirewallRuleLine {
     pub packets: Option<u64>,
     /// Their size.
     pub bytes: Option<u64>,
-    /// How many of the guests whom it lets in can't come, since they are on another node.
+    /// How many of the guests whom it lets in can't come, since they are on another node: by UDP, or to more ports than a
+    /// rule between nodes may be for.
     pub elsewhere: u32,
+    /// By which addresses guests of other nodes reach whom it lets them in to; 20 at most are told.
+    pub far: Vec<FarGuest>,
     /// The job that is on it, if one is.
     pub job: Option<JobId>,
+}
+
+/// A guest that is reached from other nodes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct FarGuest {
+    /// The guest.
+    pub guest: GuestName,
+    /// The address that stands in for its own there.
+    #[schema(value_type = String, format = "ipv4")]
+    pub address: std::net::Ipv4Addr,
 }
 
 /// Packets that were kept from a guest.

@@ -190,6 +190,8 @@ pub struct NameLine {
     pub target: Option<String>,
     /// The address it points to by IPv6, where its node has one.
     pub target_ipv6: Option<String>,
+    /// All addresses that it was said to lead to: those of one node, or of each that takes its visitors.
+    pub addresses: Vec<String>,
     /// That its guest's address points back to it, if it is to.
     pub pointer: Option<NamePointer>,
     /// The job that is on it, while it is not settled.

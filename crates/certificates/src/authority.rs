@@ -22,8 +22,8 @@ use crate::{Material, MaterialError};
 
 /// For how long the root is valid: nobody wants to trust a new one on every machine.
 const ROOT_LIFE: TimeDelta = TimeDelta::days(20 * 365);
-/// Clocks differ: so much earlier all that is signed begins.
-const EARLIER: TimeDelta = TimeDelta::hours(1);
+/// Clocks differ, by a day on a node that nobody looks after: so much earlier all that is signed begins.
+const EARLIER: TimeDelta = TimeDelta::days(2);
 /// RFC 5280 has no longer common names.
 const MAX_COMMON_NAME: usize = 64;
 

@@ -20,7 +20,7 @@ use crate::seal::{Purpose, Sealed};
 use crate::services::{Services, internal};
 use crate::store::certificates::{self, Kept, NewCertificate, Renewal};
 use crate::store::links::{self, NewLink};
-use crate::store::plan;
+use crate::store::{far, plan};
 
 /// For how long the internal authority signs: a lost key is worth little for long, and a server that is away for weeks
 /// still renews in time.
@@ -97,14 +97,15 @@ impl Services {
         Ok(id)
     }
 
-    /// The next plan of a node. One that shares names with others is given what it is known by there, and that anew
-    /// before it ends.
+    /// The next plan of a node. One that shares names with others, or whose guests reach guests of others, is given what it
+    /// is known by there, and that anew before it ends.
     pub(crate) async fn next_plan(&self, tx: &mut PgConnection, node: NodeId) -> sqlx::Result<NodePlan> {
         if links::is_due(tx, node).await?
             && let Err(error) = self.make_known(tx, node).await
         {
             tracing::error!(node.id = %node, error = &error as &dyn std::error::Error, "a node could not be made known to others: they bring it no visitors");
         }
+        far::give_addresses(tx, node).await?;
         plan::next(tx, node, self.around()).await
     }
 

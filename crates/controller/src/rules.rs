@@ -5,6 +5,7 @@
 //! name servers, and the names that programs look for by themselves. Operators may attach them.
 
 use corpus_domain::{DnsName, ProjectCreators};
+use corpus_protocol::is_link_name;
 
 /// What operators decide for everybody.
 #[derive(Debug, Clone, Default)]
@@ -95,6 +96,12 @@ fn is_looked_for(name: &DnsName, zone: &DnsName) -> bool {
     // mx1, ns2: numbered ones too.
     let bare = label.trim_end_matches(|c: char| c.is_ascii_digit());
     LOOKED_FOR.contains(label) || (["mx", "ns"].contains(&bare))
+}
+
+/// Why nobody gets such a name, or a zone for it: by names of these nodes know each other.
+pub(crate) fn kept_for_nodes(name: &DnsName) -> Option<String> {
+    is_link_name(name)
+        .then(|| format!("{name} is kept for what nodes are called among themselves: choose another name."))
 }
 
 /// What to say of a name that others' records are about.

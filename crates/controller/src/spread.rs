@@ -7,7 +7,7 @@ use corpus_domain::DnsNameId;
 
 use crate::dns::{Content, Owner, Record};
 use crate::services::{Services, internal};
-use crate::store::names;
+use crate::store::spread;
 use crate::{Error, Result};
 
 /// How long a DNS server may take for one record: its row is held meanwhile, so that nobody removes the record.
@@ -17,7 +17,7 @@ impl Services {
     /// Has the record of an attached name say where it should lead to now, where that is more than one node or was.
     pub(crate) async fn spread(&self, id: DnsNameId) -> Result<()> {
         let mut tx = self.begin().await?;
-        let Some(spread) = names::hold_spread(&mut tx, id).await? else { return Ok(()) };
+        let Some(spread) = spread::hold_spread(&mut tx, id).await? else { return Ok(()) };
         let addresses: Vec<IpAddr> = spread.addresses.iter().filter_map(|text| text.parse().ok()).collect();
         if addresses.is_empty() {
             return Ok(());
@@ -31,7 +31,7 @@ impl Services {
         written
             .map_err(|error| Error::Unavailable { message: message(), source: Box::new(error) })?
             .map_err(|error| internal("a record was not written", error))?;
-        names::spread(&mut tx, id, &spread.addresses).await?;
+        spread::spread(&mut tx, id, &spread.addresses).await?;
         Ok(tx.commit().await?)
     }
 }

@@ -25,17 +25,21 @@ word_enum!(
     }
 );
 
+/// What follows the id of a guest that is no environment's.
+const GUEST: &str = "guest";
+
 fn pool_id(given: &str) -> Option<String> {
-    let (project, environment) = given.split_at_checked(36)?;
-    let is_id = project.parse::<uuid::Uuid>().is_ok_and(|id| id.to_string() == project);
-    let environment = environment.strip_prefix('-')?;
-    (is_id && environment.parse::<Environment>().is_ok()).then(|| given.to_owned())
+    let (id, environment) = given.split_at_checked(36)?;
+    let is_id = id.parse::<uuid::Uuid>().is_ok_and(|parsed| parsed.to_string() == id);
+    let of = environment.strip_prefix('-')?;
+    (is_id && (of == GUEST || of.parse::<Environment>().is_ok())).then(|| given.to_owned())
 }
 
 text_type!(
-    /// The guests of an environment that share its names: its project's id, a hyphen and the environment.
-    PoolId, "pool", "the id of a project, a hyphen, and dev, staging or prod",
-    pattern: "^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}-(dev|staging|prod)$",
+    /// The guests of an environment that share its names: its project's id, a hyphen and the environment. Or one guest by
+    /// itself, for other nodes: its id and `-guest`.
+    PoolId, "pool", "the id of a project, a hyphen, and dev, staging or prod; or the id of a guest and -guest",
+    pattern: "^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}-(dev|staging|prod|guest)$",
     max: 44, example: "0199d3c0-0000-7000-8000-000000000001-prod", pool_id
 );
 
@@ -43,6 +47,11 @@ impl PoolId {
     /// That of an environment.
     pub fn of(project: crate::ProjectId, environment: Environment) -> Self {
         Self(format!("{project}-{environment}"))
+    }
+
+    /// That of one guest.
+    pub fn of_guest(guest: crate::GuestId) -> Self {
+        Self(format!("{guest}-{GUEST}"))
     }
 }
 
@@ -77,6 +86,8 @@ mod tests {
         let project = crate::ProjectId::from(uuid::Uuid::nil());
         let pool = PoolId::of(project, Environment::Prod);
         assert_eq!(pool.as_str().parse::<PoolId>().unwrap(), pool);
+        let alone = PoolId::of_guest(crate::GuestId::from(uuid::Uuid::nil()));
+        assert_eq!(alone.as_str().parse::<PoolId>().unwrap(), alone);
         for bad in ["", "x-prod", "00000000-0000-0000-0000-000000000000", "00000000-0000-0000-0000-000000000000-x"] {
             assert!(bad.parse::<PoolId>().is_err(), "{bad:?} was accepted");
         }

@@ -6,6 +6,10 @@
 
 use crate::text::{text_type, word_enum};
 
+/// Below this, guests find those whom rules let them reach: `db.example.org.guest.internal`. No name of the world ends so
+/// (ICANN keeps it for private use).
+pub const GUEST_ZONE: &str = "guest.internal";
+
 const HOST_NAME: &str =
     "letters, digits and hyphens in labels of 1 to 63 characters joined by dots, 253 at most (RFC 1123)";
 

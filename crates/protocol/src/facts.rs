@@ -2,8 +2,10 @@
 
 use std::net::IpAddr;
 
-use corpus_domain::{Bytes, Driver, GuestName, GuestState, Safeguard};
+use corpus_domain::{Backing, Bytes, Driver, GuestName, GuestState, Safeguard};
 use serde::{Deserialize, Serialize};
+
+use crate::Millis;
 
 /// What a host is; gathered at link time and after each reconnection.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -84,6 +86,20 @@ pub struct DriverFact {
     pub version: Option<String>,
     /// Why it can't be used or installed, if so.
     pub obstacle: Option<String>,
+    /// What its guests can lie on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub backings: Vec<BackingFact>,
+}
+
+/// A backing on a host.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BackingFact {
+    /// Which.
+    pub backing: Backing,
+    /// Whether a guest has the storage of its size, no more and no less, and can be given more.
+    pub holds_size: bool,
+    /// Why it can't be used here, if so.
+    pub obstacle: Option<String>,
 }
 
 /// A TCP port that a process listens on, as far as it is of interest to Corpus (80, 443).
@@ -113,6 +129,9 @@ pub struct Reading {
     /// The members of the node's pools, as its proxy sees them; none when there are none, or it does not tell.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub members: Vec<MemberReading>,
+    /// What the host's clock said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock_ms: Option<Millis>,
 }
 
 /// How the proxy sees a member of a pool now.

@@ -27,10 +27,15 @@ pub use certificates::{
     Secret, ServedCertificate,
 };
 pub use drift::{Difference, GuestCheck};
-pub use facts::{Cpu, DriverFact, Facts, GuestReading, Listener, MemberReading, Reading, SafeguardFact, Storage};
+pub use facts::{
+    BackingFact, Cpu, DriverFact, Facts, GuestReading, Listener, MemberReading, Reading, SafeguardFact, Storage,
+};
 pub use guest::{Account, AuthorizedKeys, GuestFile, GuestNet, GuestPlan, GuestSetup, SshHostKey, UnixPasswordHash};
 pub use hook::HookOrder;
-pub use links::{LINK_PORT, LentGuest, Links, MAX_PEERS, link_name};
+pub use links::{
+    FAR_PORT, LINK_PORT, LentGuest, Links, MAX_FAR_PORTS, MAX_PEERS, OpenGuest, OpenTo, STAND_INS, WAY_PORT, Way,
+    is_link_name, is_stand_in, link_name, stand_in,
+};
 pub use mail::{MAX_MAIL_COUNTS, MailCount, MailGuest, MailPlan};
 pub use node::{
     Block, Dropped, Egress, FirewallReading, FirewallRule, GuestPort, HealthCheck, HttpRoute, Https, ImageSource,
@@ -50,7 +55,7 @@ pub use traffic::{
 };
 
 /// The version of these shapes; raised with every change of them.
-pub const VERSION: u32 = 11;
+pub const VERSION: u32 = 12;
 
 /// The longest line that either side accepts, in bytes.
 pub const MAX_LINE: usize = 4 << 20;

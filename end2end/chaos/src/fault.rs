@@ -203,7 +203,7 @@ pub fn touches(kind: &str, step: &str) -> Option<Touches> {
         | ("name_attach", "wanted" | "attached")
         | ("firewall_apply", "rules" | "in_force")
         // To a guest on the same node.
-        | ("name_switch", "record" | "answered" | "settled")
+        | ("name_switch", "ways" | "record" | "answered" | "settled")
         // No reverse zone is ours here.
         | ("guest_point", "wanted" | "pointer" | "answered")
         | ("environment_set_up" | "deploy", "row")

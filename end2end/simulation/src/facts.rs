@@ -8,7 +8,12 @@ const STORAGE: Bytes = Bytes(2_000_000_000_000);
 
 /// What it is.
 pub(crate) fn facts(hostname: String, initialized: bool) -> Facts {
-    let lxc = DriverFact { driver: Driver::Lxc, version: initialized.then(|| "5.0.2".to_owned()), obstacle: None };
+    let lxc = DriverFact {
+        driver: Driver::Lxc,
+        version: initialized.then(|| "5.0.2".to_owned()),
+        obstacle: None,
+        backings: Vec::new(),
+    };
     Facts {
         hostname,
         os: "Simulated GNU/Linux".to_owned(),

@@ -238,6 +238,7 @@ impl Host {
             storage: facts::storage(guests.len()),
             guests,
             members: self.members(),
+            clock_ms: None,
         }
     }
 

@@ -5,10 +5,9 @@
 //! and renamed away before it is removed, so a cut in between leaves no half guest.
 
 mod config;
-mod disk;
 mod folder;
+mod host;
 mod limits;
-mod loops;
 mod root;
 mod seccomp;
 mod state;
@@ -26,13 +25,14 @@ use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use corpus_domain::{Backing, Bytes, GuestName, GuestState, ImageName, Limits, SizeProfile};
+use corpus_domain::{Bytes, Driver as Kind, GuestName, GuestState, ImageName, Limits, SizeProfile};
 use corpus_protocol::{AuthorizedKeys, GuestPlan, GuestPort, GuestReading, GuestSetup};
 
 use self::config::Made;
 pub use self::config::interface;
 use self::limits::Held;
 use super::Driver;
+use crate::backings;
 use crate::failure::Failure;
 use crate::files;
 use crate::guest_root::GuestRoot;
@@ -52,11 +52,27 @@ const STOP: Duration = Duration::from_secs(20);
 const GONE: Duration = Duration::from_secs(5);
 
 impl Driver for Lxc {
+    fn kind(&self) -> Kind {
+        Kind::Lxc
+    }
+
+    fn packages(&self) -> &'static [&'static str] {
+        host::PACKAGES
+    }
+
+    fn settle(&self, task: &Task<'_>, installed: &[&str]) -> Result<bool, Failure> {
+        host::settle(task, installed)
+    }
+
+    fn has(&self, host: &Host, name: &GuestName) -> Result<bool, Failure> {
+        made(host, name).map(|made| made.is_some())
+    }
+
     fn ensure(&self, task: &Task<'_>, plan: &GuestPlan) -> Result<bool, Failure> {
         let wanted = config::render(task.host, plan)?;
         if let Some(made) = made(task.host, &plan.name)? {
             made.require_same_origin(plan)?;
-            let grown = made.backing.has_size() && grow(task, &plan.name, plan.size)?;
+            let grown = backings::of(made.backing)?.resize(task, &made.store(task.host, &plan.name), plan.size)?;
             return Ok(files::ensure(&config_path(task.host, &plan.name), &wanted, 0o644)? || grown);
         }
         tools::ensure(task.host)?;
@@ -78,10 +94,11 @@ impl Driver for Lxc {
 
     fn ensure_size(&self, task: &Task<'_>, name: &GuestName, size: SizeProfile) -> Result<bool, Failure> {
         let made = require(task.host, name)?;
-        if !made.backing.has_size() {
+        let backing = backings::of(made.backing)?;
+        if !backing.holds_size() {
             return Err(Failure::Invalid(format!("{name} is on {}, which has no size of its own", made.backing)));
         }
-        let grown = grow(task, name, size)?;
+        let grown = backing.resize(task, &made.store(task.host, name), size)?;
         let path = config_path(task.host, name);
         let config = files::read(&path)?.unwrap_or_default();
         Ok(files::ensure(&path, &config::resized(&config, size), 0o644)? || grown)
@@ -102,7 +119,7 @@ impl Driver for Lxc {
             return Ok(false);
         }
         // What a killed agent may have left attached, and a killed guest its groups.
-        disk::release(task, &disk::file(&task.host.lxc_guest(name)))?;
+        backings::release(task, &task.host.lxc_guest(name))?;
         state::sweep(name);
         tools::ensure(task.host)?;
         as_the_host_is_now(task.host, name)?;
@@ -134,7 +151,8 @@ impl Driver for Lxc {
     }
 
     fn promised(&self, host: &Host) -> Bytes {
-        disk::promised(host)
+        let promised = folder::all(host).map(|folder| backings::promised(&folder));
+        Bytes(promised.fold(0, u64::saturating_add))
     }
 
     fn readings(&self, host: &Host) -> Vec<GuestReading> {
@@ -200,22 +218,18 @@ fn require(host: &Host, name: &GuestName) -> Result<Made, Failure> {
 }
 
 /// The guest's files: those that its processes see if it runs. Where the kernel maps the ids of
-/// what is mounted in the guest itself, root may make nothing there: its disk is mounted once more.
+/// what is mounted in the guest itself, root may make nothing there: its backing has them once more.
 fn root(task: &Task<'_>, name: &GuestName) -> Result<GuestRoot, Failure> {
     let made = require(task.host, name)?;
-    let mapped = made.backing == Backing::Loop && made.ids.is_some();
+    let backing = backings::of(made.backing)?;
     match state::init(task.host, name) {
-        Some(init) if !mapped => of_process(init, &made),
-        _ => folder::open(task, name, &made),
+        Some(init) if !(backing.keeps_ids() && made.ids.is_some()) => of_process(init, &made),
+        _ => backing.open(task, &made.store(task.host, name)),
     }
 }
 
 fn of_process(init: i32, made: &Made) -> Result<GuestRoot, Failure> {
     Ok(GuestRoot::of_process(init)?.with_ids(made.ids))
-}
-
-fn grow(task: &Task<'_>, name: &GuestName, size: SizeProfile) -> Result<bool, Failure> {
-    disk::grow(task, &disk::file(&task.host.lxc_guest(name)), size)
 }
 
 fn start(task: &Task<'_>, name: &GuestName) -> Result<(), Failure> {
@@ -249,7 +263,7 @@ fn stop(task: &Task<'_>, name: &GuestName, grace: Duration) -> Result<(), Failur
         }
         sleep(Duration::from_millis(5));
     }
-    disk::release(task, &disk::file(&task.host.lxc_guest(name)))
+    backings::release(task, &task.host.lxc_guest(name))
 }
 
 /// What the configuration says that may change with the node: groups and AppArmor; and a kernel with

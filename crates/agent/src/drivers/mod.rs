@@ -19,7 +19,15 @@ use crate::host::Host;
 use crate::task::Task;
 
 /// Makes guests of one technology. Each change tells whether there was anything to do.
-pub trait Driver {
+pub trait Driver: Sync {
+    /// Which it is.
+    fn kind(&self) -> Kind;
+    /// The packages that a host needs for it.
+    fn packages(&self) -> &'static [&'static str];
+    /// The host's own packages do what they are for and nothing else; these were just installed.
+    fn settle(&self, task: &Task<'_>, installed: &[&str]) -> Result<bool, Failure>;
+    /// Whether it has made this guest. What has its name and is not ours is an error.
+    fn has(&self, host: &Host, name: &GuestName) -> Result<bool, Failure>;
     /// The guest exists as planned; it is not started.
     fn ensure(&self, task: &Task<'_>, plan: &GuestPlan) -> Result<bool, Failure>;
     /// Files, host key and passwords in the guest are as given.
@@ -56,12 +64,45 @@ pub use self::lxc::interface;
 
 /// The driver of a technology.
 pub fn of(kind: Kind) -> Result<&'static dyn Driver, Failure> {
-    match kind {
-        Kind::Lxc => Ok(&lxc::Lxc),
-        Kind::Libvirt | Kind::Docker => {
-            Err(Failure::Invalid(format!("this agent makes no guests with {kind}; use lxc")))
+    all().into_iter().find(|driver| driver.kind() == kind).ok_or_else(|| {
+        let known: Vec<String> = all().iter().map(|driver| driver.kind().to_string()).collect();
+        Failure::Invalid(format!("this agent makes no guests with {kind}; use one of: {}", known.join(", ")))
+    })
+}
+
+/// The driver that has made the guest, as its own record says; none where there is no such guest.
+pub fn that_made(host: &Host, name: &GuestName) -> Result<Option<&'static dyn Driver>, Failure> {
+    let mut found = None;
+    for driver in all() {
+        if driver.has(host, name)? {
+            found = Some(driver);
         }
     }
+    Ok(found)
+}
+
+/// The guest exists as planned. One that another driver has made stays that one's.
+pub fn ensure(task: &Task<'_>, plan: &GuestPlan) -> Result<bool, Failure> {
+    let driver = of(plan.driver)?;
+    match that_made(task.host, &plan.name)? {
+        Some(other) if other.kind() != plan.driver => Err(Failure::Invalid(format!(
+            "{} was made by {}; destroy it before it is made by {}",
+            plan.name,
+            other.kind(),
+            plan.driver
+        ))),
+        _ => driver.ensure(task, plan),
+    }
+}
+
+/// The guest does not run; one that is not there does not.
+pub fn ensure_stopped(task: &Task<'_>, name: &GuestName, grace: Duration) -> Result<bool, Failure> {
+    that_made(task.host, name)?.map_or(Ok(false), |driver| driver.ensure_stopped(task, name, grace))
+}
+
+/// Nothing of the guest is left, whoever was about to make it.
+pub fn ensure_absent(task: &Task<'_>, name: &GuestName) -> Result<bool, Failure> {
+    all().iter().try_fold(false, |changed, driver| Ok(driver.ensure_absent(task, name)? || changed))
 }
 
 /// Every driver of this agent.

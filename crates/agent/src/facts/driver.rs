@@ -4,6 +4,7 @@ use corpus_domain::Driver;
 use corpus_protocol::DriverFact;
 
 use super::parse::package_versions;
+use crate::backings;
 use crate::files;
 use crate::host::Host;
 
@@ -15,9 +16,12 @@ pub fn facts(host: &Host) -> Vec<DriverFact> {
     Driver::ALL
         .iter()
         .map(|&driver| match driver {
-            Driver::Lxc => {
-                DriverFact { driver, version: version(&["lxc"]), obstacle: obstacle(host, status.is_none()) }
-            }
+            Driver::Lxc => DriverFact {
+                driver,
+                version: version(&["lxc"]),
+                obstacle: obstacle(host, status.is_none()),
+                backings: backings::facts(host),
+            },
             Driver::Libvirt => later(driver, version(&["libvirt-daemon-system"])),
             Driver::Docker => later(driver, version(&["docker.io", "docker-ce"])),
         })
@@ -25,7 +29,7 @@ pub fn facts(host: &Host) -> Vec<DriverFact> {
 }
 
 fn later(driver: Driver, version: Option<String>) -> DriverFact {
-    DriverFact { driver, version, obstacle: Some("this agent sets up lxc only".to_owned()) }
+    DriverFact { driver, version, obstacle: Some("this agent sets up lxc only".to_owned()), backings: Vec::new() }
 }
 
 fn obstacle(host: &Host, no_dpkg: bool) -> Option<String> {

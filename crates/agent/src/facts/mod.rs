@@ -14,9 +14,10 @@ use corpus_protocol::{Facts, Reading, Storage};
 
 use crate::failure::{At, Failure};
 use crate::host::Host;
+use crate::project::saved;
 use crate::{confinement, drivers, node};
 
-pub use self::foreign::require_none as require_no_other_firewall;
+pub use self::foreign::{in_the_way as other_firewall, require_none as require_no_other_firewall};
 pub use self::listener::{is_taken, is_taken_at, listeners, processes_of};
 pub use self::parse::package_versions;
 
@@ -51,6 +52,7 @@ pub fn reading(host: &Host) -> Result<Reading, Failure> {
         storage: storage(host)?,
         guests: drivers::readings(host),
         members: node::members(host),
+        clock_ms: Some(saved::now()),
     })
 }
 

@@ -23,7 +23,7 @@ use crate::task::Task;
 
 const NETWORK: &str = "corpus-network.service";
 /// What a configuration that is checked reads besides; there may be none yet.
-const READ_BY_OTHERS: [&str; 12] = [
+const READ_BY_OTHERS: [&str; 15] = [
     "hosts.map",
     "wildcards.map",
     "ports.map",
@@ -33,6 +33,9 @@ const READ_BY_OTHERS: [&str; 12] = [
     "pools.map",
     "members.map",
     "lent.map",
+    "ways.map",
+    "asked.map",
+    "far.map",
     "servers.state",
     "ports.nft",
     "blocked.nft",
@@ -72,13 +75,14 @@ pub fn apply(task: &Task<'_>, plan: &NodePlan) -> Result<bool, Failure> {
         swap(task, plan, &changes, &inactive, all)?;
     }
     let started = !swapped && traffic::start(task, &inactive)?;
+    let told = firewalld::settle(task, plan)?;
     let mended = applied.is_some() && mend_bridge(task, plan, remade)?;
     let forgotten = certificates::forget(task.host, plan, applied.as_ref())?;
     let mailed = mail::settle(task, plan)?;
     if swapped || mended || applied.as_ref() != Some(plan) {
         remember(task.host, plan)?;
     }
-    Ok(swapped || started || mended || forgotten || mailed)
+    Ok(swapped || started || told || mended || forgotten || mailed)
 }
 
 /// The same where a plan is in force; a node that was given back stays so.

@@ -79,8 +79,10 @@ pub fn await_idle(task: &Task<'_>, guest: &GuestName, limit_s: u32) -> Result<bo
 
 /// The members as the proxy sees them; none on a node without pools, and where it does not tell.
 pub fn members(host: &Host) -> Vec<MemberReading> {
-    let has_pools = files::read(&host.configuration().join("members.map"))
-        .is_ok_and(|text| text.is_some_and(|text| !text.is_empty()));
+    // A node whose pools have members elsewhere only lends a guest to those.
+    let has_pools = ["members.map", "lent.map"].iter().any(|map| {
+        files::read(&host.configuration().join(map)).is_ok_and(|text| text.is_some_and(|text| !text.is_empty()))
+    });
     let servers = if has_pools { servers(host).unwrap_or_default() } else { Vec::new() };
     let reading = |one: Server| {
         let guest = one.guest.parse().ok()?;

@@ -8,8 +8,10 @@ use corpus_protocol::{Difference, NodePlan};
 
 use super::live::{self, Filter, inactive_units};
 use super::plan::require_sound;
-use super::{Part, Rendered, balance, blocked, certificates, identity, mail, ports, render, resolver, seen_rules};
-use crate::facts::addresses;
+use super::{
+    Part, Rendered, balance, blocked, certificates, firewalld, identity, mail, ports, render, resolver, seen_rules,
+};
+use crate::facts::{addresses, other_firewall};
 use crate::failure::Failure;
 use crate::files;
 use crate::host::Host;
@@ -25,7 +27,12 @@ pub fn check(task: &Task<'_>, plan: &NodePlan) -> Result<Vec<Difference>, Failur
     let files = certificates::file_differences(task.host, plan)?;
     // A list that lacks what has no file is as it should be.
     let is_listed = |file: &Rendered| file.part == Part::Certificates && files.is_empty();
-    for file in rendered.iter().filter(|file| file.part != Part::Certificates || is_listed(file)) {
+    let is_looked_at = |file: &&Rendered| match file.part {
+        Part::Certificates => is_listed(file),
+        Part::Firewalld => firewalld::is_told(task.host),
+        _ => true,
+    };
+    for file in rendered.iter().filter(is_looked_at) {
         differences.extend(file_difference(file)?);
     }
     differences.extend(files.iter().map(|text| found(DriftKind::File, text)));
@@ -38,6 +45,8 @@ pub fn check(task: &Task<'_>, plan: &NodePlan) -> Result<Vec<Difference>, Failur
     differences.extend(mail::differences(task.host, plan)?);
     differences.extend(network(task.host, plan)?);
     differences.extend(rules(task, plan)?);
+    let told = firewalld::differences(task, plan)?.into_iter().chain(other_firewall(task.host));
+    differences.extend(told.map(|text| found(DriftKind::Rule, text)));
     let maps = rendered.iter().filter(|file| file.part == Part::Maps);
     differences.extend(maps.filter_map(|file| map_difference(task.host, file)));
     let list = rendered.iter().find(|file| is_listed(file));

@@ -11,6 +11,7 @@ use corpus_domain::{FirewallRuleId, Transport};
 use corpus_protocol::{Dropped, FirewallReading, NodePlan, RuleCount};
 
 use super::FAMILIES;
+use super::far::let_out;
 use super::rules::{KEPT_S, counted, counter};
 use crate::failure::Failure;
 use crate::files;
@@ -41,7 +42,7 @@ pub fn read(task: &Task<'_>) -> Result<FirewallReading, Failure> {
 /// Writes what was counted until now to where the rules of this plan begin.
 pub fn keep(task: &Task<'_>, plan: &NodePlan) -> Result<(), Failure> {
     let there = |id: FirewallRuleId| {
-        plan.firewall.iter().any(|rule| rule.id == id)
+        plan.firewall.iter().chain(let_out(plan)).any(|rule| rule.id == id)
             || plan.published.iter().any(|port| port.id == id)
             || plan.blocks.iter().any(|block| block.id == id)
     };

@@ -5,7 +5,8 @@
 //! reached, behind the node's address (see `egress`); of the node itself, whichever of its
 //! addresses is asked, only ping, the resolver, where mail is taken if it is, and what the world may
 //! ask of the proxy: a guest checks its own site on the way that the world takes. Guests don't reach
-//! each other, neither on the bridge (see `identity`) nor by way of the node, but where a rule says so.
+//! each other, neither on the bridge (see `identity`) nor by way of the node, but where a rule says so; those of other nodes
+//! they reach by way of the proxy (see `far`).
 //!
 //! Who is kept out for a while is dropped before all of this (see `blocked`).
 //!
@@ -15,7 +16,7 @@ use std::path::Path;
 
 use corpus_protocol::NodePlan;
 
-use super::{blocked, egress, identity, links, mail, rules};
+use super::{blocked, egress, far, identity, links, mail, rules};
 
 /// Questions of one guest to the resolver a second, and at once.
 const QUESTIONS: (u32, u32) = (200, 1000);
@@ -27,7 +28,8 @@ pub fn rules(folder: &Path, plan: &NodePlan) -> String {
     let bridge = &plan.bridge;
     let gateway = plan.network.gateway();
     let network = format!("{}/{}", plan.network.network(), plan.network.prefix());
-    let (near, far) = rules::near_and_far(plan);
+    let (near, outside) = rules::near_and_far(plan);
+    let far = far::chains(plan);
     let ((rate, burst), mail) = (QUESTIONS, Mail::of(plan));
     format!(
         "\
@@ -78,7 +80,7 @@ table inet corpus {{
 	chain published {{
 		type nat hook prerouting priority dstnat; policy accept;
 		iifname != \"{bridge}\" fib daddr type local jump leads
-	}}
+{far_led}	}}
 	chain leads {{
 {leads}	}}
 {between}	chain input {{
@@ -91,7 +93,7 @@ table inet corpus {{
 {to_node}	}}
 	chain from_guests {{
 		ip daddr {gateway} udp dport 53 update @questions {{ ip saddr limit rate {rate}/second burst {burst} packets }} accept
-		ct state established,related accept
+{far_of_guests}		ct state established,related accept
 		icmp type echo-request accept
 		ip daddr {gateway} tcp dport 53 add @resolving {{ ip saddr ct count {RESOLVING} }} accept
 {mail}		tcp dport {{ 80, 443 }} accept
@@ -105,23 +107,28 @@ table inet corpus {{
 {identity}include \"{folder}/ports.nft\"
 include \"{folder}/blocked.nft\"
 ",
-        counters = rules::routed_counters(plan, &far),
+        counters = rules::routed_counters(plan, &outside),
         sets = [mail.set, rules::sets(), blocked::chain(bridge), egress::bounds(bridge)].concat(),
-        near = if near.is_empty() {
-            String::new()
-        } else {
-            format!("\t\tiifname \"{bridge}\" oifname \"{bridge}\" jump between_guests\n")
-        },
-        leaving = egress::leaving(&plan.egress),
-        to_guests = rules::to_guests(plan, &far),
+        near = to_near(bridge, &near),
+        leaving = far.leaving + &egress::leaving(&plan.egress),
+        to_guests = rules::to_guests(plan, &outside),
         refuse = rules::refuse(),
         leads = rules::leads(plan),
-        between = between(&near),
+        between = between(&near) + &far.own,
         mail = mail.of_guests,
-        to_node = [links::closed(plan), mail.of_others, rules::to_node(plan)].concat(),
+        to_node = [links::closed(plan), far.of_others, mail.of_others, rules::to_node(plan)].concat(),
+        far_led = far.led,
+        far_of_guests = far.of_guests,
         identity = identity::table(&near),
         folder = folder.display(),
     )
+}
+
+fn to_near(bridge: &str, near: &[rules::Part<'_>]) -> String {
+    if near.is_empty() {
+        return String::new();
+    }
+    format!("\t\tiifname \"{bridge}\" oifname \"{bridge}\" jump between_guests\n")
 }
 
 /// What lets guests, and nobody else, to where the node takes their mail; nothing where it takes none.

@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-use corpus_domain::{CertifiedName, GuestName, NodeId};
+use corpus_domain::{CertifiedName, NodeId};
 use corpus_protocol::{LINK_PORT, NodePlan, PoolMember, link_name};
 
 use super::places::Places;
@@ -46,7 +46,7 @@ pub struct Identity(pub PathBuf);
 
 impl Identity {
     /// How TLS is spoken between nodes, at both ends.
-    fn tls(&self) -> String {
+    pub fn tls(&self) -> String {
         let file = self.0.display();
         format!("ssl crt {file} ca-file {file} verify required ssl-min-ver TLSv1.3")
     }
@@ -57,15 +57,15 @@ impl Identity {
             "{ip}:{LINK_PORT} {tls} sni str({name}) check-sni {name}",
             ip = member.ip,
             tls = self.tls(),
-            name = asked(&member.guest, &link_name(node)),
+            name = asked(member.guest.as_str(), &link_name(node)),
         )
     }
 }
 
 /// By what a guest is asked for at its node: a name below the node's own, since what was asked for must stand in the
 /// certificate that is shown. One label of 32 digits, whatever the guest is called.
-fn asked(guest: &GuestName, node: &str) -> String {
-    let digest = sha256(guest.as_str().as_bytes());
+pub fn asked(what: &str, node: &str) -> String {
+    let digest = sha256(what.as_bytes());
     format!("{}.{node}", digest.get(..32).unwrap_or(&digest))
 }
 
@@ -75,7 +75,7 @@ pub fn lent(plan: &NodePlan) -> String {
     let own = links.certificate.names.first().map(CertifiedName::as_str).unwrap_or_default();
     let mut lent = BTreeMap::new();
     for one in &links.lent {
-        let asked = asked(&one.guest, own);
+        let asked = asked(one.guest.as_str(), own);
         lent.extend(one.to.iter().map(|node| (format!("{}/{asked}", link_name(*node)), one.ip)));
     }
     lent.into_iter().fold(String::new(), |mut text, (key, ip)| {
@@ -136,7 +136,7 @@ mod tests {
         let plan = linked();
         let node = plan.links.as_ref().unwrap().lent[0].to[0];
         let own = plan.links.as_ref().unwrap().certificate.names[0].as_str();
-        let asked = asked(&"a.example.org".parse().unwrap(), own);
+        let asked = asked("a.example.org", own);
         assert_eq!(lent(&plan), format!("{node}.node.internal/{asked} 10.5.0.10\n"));
         assert_eq!(lent(&super::super::plan::tests::plan()), "");
     }
@@ -156,7 +156,7 @@ mod tests {
         let member = plan.pools[0].members.iter().find(|member| member.via.is_some()).unwrap();
         let line = Identity("/etc/corpus/certificates/x.pem".into()).server(member, member.via.unwrap());
         assert!(line.starts_with("192.0.2.8:7443 ssl crt /etc/corpus/certificates/x.pem ca-file "), "{line}");
-        let asked = asked(&member.guest, &link_name(member.via.unwrap()));
+        let asked = asked(member.guest.as_str(), &link_name(member.via.unwrap()));
         let end = format!(" verify required ssl-min-ver TLSv1.3 sni str({asked}) check-sni {asked}");
         assert!(line.ends_with(&end), "{line}");
     }

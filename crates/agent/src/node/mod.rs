@@ -12,8 +12,10 @@ mod certificates;
 mod check;
 mod counts;
 mod egress;
+mod far;
 mod firewall;
 mod firewalld;
+mod guest_names;
 mod identity;
 mod links;
 mod live;
@@ -106,6 +108,7 @@ struct Rendered {
 fn render(host: &Host, plan: &NodePlan) -> Vec<Rendered> {
     let folder = host.configuration();
     let places = places::Places::here(host, proxy::listeners(plan));
+    let places = if far::of(plan).is_some() { places.with_far() } else { places };
     let ipv6 = host.path("/proc/net/if_inet6").exists();
     let identity = certificates::of_links(host, plan).map(links::Identity);
     let offers = proxy::Offers { certificate: certificate(host).exists(), ipv6, places, identity };
@@ -143,7 +146,12 @@ fn render(host: &Host, plan: &NodePlan) -> Vec<Rendered> {
     if offers.identity.is_some() {
         files.push(file(Part::Maps, "lent.map", links::lent(plan)));
     }
-    if firewalld::is_active(host) {
+    if offers.identity.is_some() && far::of(plan).is_some() {
+        let [ways, asked] = far::ways(plan);
+        let maps = [("ways.map", ways), ("asked.map", asked), ("far.map", far::open(plan))];
+        files.extend(maps.map(|(name, text)| file(Part::Maps, name, text)));
+    }
+    if firewalld::is_installed(host) {
         files.extend(firewalld::files(host, plan));
     }
     if resolver::is_installed(host) {
@@ -189,7 +197,7 @@ mod tests {
         files::write(&host.path("/usr/sbin/unbound"), "", 0o755).unwrap();
         files::write(&host.path("/etc/resolv.conf"), "nameserver 192.0.2.1\n", 0o644).unwrap();
         files::write(&certificate(&host), "", 0o600).unwrap();
-        let mut plan = plan::tests::linked();
+        let mut plan = plan::tests::far();
         let text = certificates::pem::tests::file(1);
         plan.links.as_mut().unwrap().certificate.digest = crate::digest::sha256(text.as_bytes());
         for one in plan.all_certificates() {

@@ -6,7 +6,9 @@
 use std::net::{IpAddr, Ipv4Addr};
 
 use corpus_domain::{Ipv4Network, Transport};
-use corpus_protocol::{LINK_PORT, NodePlan, PublishedPort};
+use corpus_protocol::{FAR_PORT, LINK_PORT, NodePlan, PublishedPort, WAY_PORT};
+
+use super::far;
 
 use crate::facts::is_taken;
 use crate::failure::Failure;
@@ -29,6 +31,16 @@ pub fn require(host: &Host, applied: Option<&NodePlan>, plan: &NodePlan) -> Resu
     if plan.links.is_some() && !had_links && is_taken(host, Transport::Tcp, LINK_PORT) {
         return Err(Failure::Invalid(format!(
             "port {LINK_PORT} of the node is taken by another program; stop it, so that other nodes can reach the guests that share a name with theirs"
+        )));
+    }
+    let had_far = applied.is_some_and(|plan| far::of(plan).is_some());
+    let taken = |port: &u16| is_taken(host, Transport::Tcp, *port);
+    if far::of(plan).is_some()
+        && !had_far
+        && let Some(port) = [FAR_PORT, WAY_PORT].into_iter().find(taken)
+    {
+        return Err(Failure::Invalid(format!(
+            "port {port} of the node is taken by another program; stop it, so that guests of this node and of others can reach each other"
         )));
     }
     let is_new = |one: &&PublishedPort| {

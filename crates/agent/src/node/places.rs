@@ -40,6 +40,10 @@ pub struct Places {
     pub ssh_of_guest: u64,
     /// Connections of one source; the controller is one, too.
     pub ssh_of_source: u64,
+    /// Of all, for what guests of this node open to guests of others, and as many for what others open here.
+    pub far: u64,
+    /// Connections of one guest, and of one node.
+    pub far_of_one: u64,
 }
 
 impl Places {
@@ -60,7 +64,15 @@ impl Places {
             ssh,
             ssh_of_guest: (ssh / 8).min(250),
             ssh_of_source: ssh / 4,
+            far: 0,
+            far_of_one: 0,
         }
+    }
+
+    /// Where guests reach guests of other nodes, a sixth of those for HTTP is for that.
+    pub fn with_far(self) -> Self {
+        let far = self.http / 12;
+        Self { http: self.http - 2 * far, far, far_of_one: (far / 2).min(500), ..self }
     }
 
     /// For this host.
@@ -107,6 +119,10 @@ mod tests {
             let places = Places::of(files, memory, blocks * 100);
             prop_assert!(places.all * 2 + blocks * 100 <= places.files || places.all == 256);
             prop_assert!(places.http + places.ssh <= places.all);
+            let far = places.with_far();
+            prop_assert!(far.http + far.ssh + 2 * far.far <= far.all);
+            prop_assert!(far.http_of_guest * 4 <= far.http && far.http_of_source * 4 <= far.http);
+            prop_assert!(far.far_of_one > 0 && far.far_of_one * 2 <= far.far);
             prop_assert!(places.http_of_guest * 4 <= places.http && places.http_of_source * 4 <= places.http);
             prop_assert!(places.ssh_of_guest * 4 <= places.ssh && places.ssh_of_source * 2 <= places.ssh);
         }

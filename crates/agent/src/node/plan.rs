@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 
-use corpus_domain::{Ipv4Network, SSH_PORTS};
-use corpus_protocol::{MAX_CERTIFICATES, MAX_PEERS, NAMES_OF_CERTIFICATE, NodePlan};
+use corpus_domain::{Ipv4Network, SSH_PORTS, Transport};
+use corpus_protocol::{Links, MAX_CERTIFICATES, MAX_FAR_PORTS, MAX_PEERS, NAMES_OF_CERTIFICATE, NodePlan, is_stand_in};
 
 use crate::failure::Failure;
 
@@ -126,10 +126,12 @@ fn require_at_most(count: usize, what: &str) -> Result<(), Failure> {
     Err(Failure::Invalid(format!("{count} {what} are more than the {MAX_CERTIFICATES} that a node serves")))
 }
 
-/// Each guest is in one pool at most: what asks for a pool's name is known by its address.
+/// Each guest of the node is in one pool at most: what asks for a pool's name is known by its address. One on another node
+/// may be in several, once in each.
 fn require_sound_pools(plan: &NodePlan) -> Result<(), Failure> {
-    let (mut ids, mut guests, mut ips) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+    let (mut ids, mut here, mut ips) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
     for pool in &plan.pools {
+        let mut guests = BTreeSet::new();
         if !ids.insert(&pool.id) || pool.members.is_empty() {
             return Err(Failure::Invalid(format!("the pool {} is there twice, or has no members", pool.id)));
         }
@@ -142,7 +144,8 @@ fn require_sound_pools(plan: &NodePlan) -> Result<(), Failure> {
             if member.via.is_none() {
                 require_guest_address(plan, member.ip)?;
             }
-            if !guests.insert(&member.guest) || !is_alone {
+            let is_once = member.via.is_some() || here.insert(&member.guest);
+            if !guests.insert(&member.guest) || !is_once || !is_alone {
                 return Err(Failure::Invalid(format!(
                     "{} is in a pool twice, or not alone at its address",
                     member.guest
@@ -181,6 +184,37 @@ fn require_sound_links(plan: &NodePlan) -> Result<(), Failure> {
             return Err(Failure::Invalid(format!("{} is lent twice", one.guest)));
         }
     }
+    require_sound_far(plan, links)
+}
+
+/// What stands in for a guest stands in for one, and rules lead nowhere else; what is open is of guests.
+fn require_sound_far(plan: &NodePlan, links: &Links) -> Result<(), Failure> {
+    let (mut stand_ins, mut guests) = (BTreeSet::new(), BTreeSet::new());
+    for way in &links.ways {
+        if !is_stand_in(way.stand_in) || !stand_ins.insert(way.stand_in) || !guests.insert(&way.guest) {
+            return Err(Failure::Invalid(format!("{} does not stand in for {} alone", way.stand_in, way.guest)));
+        }
+    }
+    for rule in &links.let_out {
+        let guests = rule.from.iter().map(|from| from.single().ok_or(from));
+        for guest in guests {
+            let guest = guest.map_err(|from| Failure::Invalid(format!("{from} is no guest")))?;
+            require_guest_address(plan, guest)?;
+        }
+        if let Some(other) = rule.to.iter().find(|to| !stand_ins.contains(to)) {
+            return Err(Failure::Invalid(format!("{other} stands in for no guest")));
+        }
+        if rule.protocol != Transport::Tcp || rule.ports.last() - rule.ports.first() >= MAX_FAR_PORTS {
+            return Err(Failure::Invalid(format!("{}/{} leads to no other node", rule.ports, rule.protocol)));
+        }
+    }
+    let mut opened = BTreeSet::new();
+    for one in &links.open {
+        require_guest_address(plan, one.ip)?;
+        if !opened.insert(&one.guest) || one.to.iter().any(|to| to.ports.is_empty()) || one.to.is_empty() {
+            return Err(Failure::Invalid(format!("{} is open twice, or to nobody", one.guest)));
+        }
+    }
     Ok(())
 }
 
@@ -196,8 +230,8 @@ pub(super) mod tests {
     use super::*;
     use corpus_domain::{BalancePolicy, DnsName, GuestNetwork, MacAddress, PoolId, Stickiness, Transport};
     use corpus_protocol::{
-        Block, Egress, FirewallRule, GuestPort, HealthCheck, HttpChallenge, HttpRoute, Https, LentGuest, Links, Pool,
-        PoolMember, PublishedPort, ServedCertificate, SshRoute, ZoneServers,
+        Block, Egress, FirewallRule, GuestPort, HealthCheck, HttpChallenge, HttpRoute, Https, LentGuest, OpenGuest,
+        OpenTo, Pool, PoolMember, PublishedPort, ServedCertificate, SshRoute, Way, ZoneServers,
     };
     use proptest::prelude::*;
 
@@ -321,8 +355,50 @@ pub(super) mod tests {
             certificate: certificate(9, &["0199d3c0-0000-7000-8000-0000000000bb.node.internal"]),
             peers: vec![other],
             lent: vec![LentGuest { guest: lent.guest.clone(), ip: lent.ip, to: vec![node] }],
+            ways: vec![],
+            let_out: vec![],
+            open: vec![],
         });
         plan
+    }
+
+    /// The same with a guest on the other node that the first one may reach, and by which the second one may be.
+    pub fn far() -> NodePlan {
+        let mut plan = linked();
+        let [first, second] = [&plan.ports[0], &plan.ports[1]].map(|port| (port.guest.clone(), port.ip));
+        let links = plan.links.as_mut().unwrap();
+        let (node, node_ip, stand_in) = (links.lent[0].to[0], links.peers[0], Ipv4Addr::new(198, 18, 0, 3));
+        links.ways.push(Way { guest: "d.example.org".parse().unwrap(), stand_in, node, node_ip });
+        links.let_out.push(FirewallRule {
+            id: "0199d3c0-0000-7000-8000-000000000021".parse().unwrap(),
+            from: vec![first.1.into()],
+            to: vec![stand_in],
+            protocol: Transport::Tcp,
+            ports: "5432".parse().unwrap(),
+        });
+        let to = vec![OpenTo { node, ports: vec![8080, 8081] }];
+        links.open.push(OpenGuest { guest: second.0, ip: second.1, to });
+        plan
+    }
+
+    #[test]
+    fn what_stands_in_for_a_guest_is_no_address_of_anything_else() {
+        require_sound(&far()).unwrap();
+        let refuse = |change: &dyn Fn(&mut Links)| {
+            let mut plan = far();
+            change(plan.links.as_mut().unwrap());
+            require_sound(&plan).unwrap_err().to_string()
+        };
+        let outside = Ipv4Addr::new(192, 0, 2, 7);
+        assert!(refuse(&|links| links.ways[0].stand_in = outside).contains("does not stand in"));
+        assert!(refuse(&|links| links.ways.push(links.ways[0].clone())).contains("alone"));
+        assert!(refuse(&|links| links.let_out[0].to = vec![outside]).contains("stands in for no guest"));
+        assert!(refuse(&|links| links.let_out[0].from = vec![outside.into()]).contains("no address for a guest"));
+        assert!(refuse(&|links| links.let_out[0].from = vec![Ipv4Network::ANY]).contains("is no guest"));
+        assert!(refuse(&|links| links.let_out[0].protocol = Transport::Udp).contains("no other node"));
+        assert!(refuse(&|links| links.let_out[0].ports = "1-17".parse().unwrap()).contains("no other node"));
+        assert!(refuse(&|links| links.open[0].ip = outside).contains("no address for a guest"));
+        assert!(refuse(&|links| links.open[0].to.clear()).contains("to nobody"));
     }
 
     #[test]
@@ -343,6 +419,18 @@ pub(super) mod tests {
         assert!(
             refuse(&|plan| plan.certificates.push(plan.links.as_ref().unwrap().certificate.clone())).contains("twice")
         );
+        let pools = |change: &dyn Fn(&mut Pool)| {
+            let mut plan = linked();
+            let mut other = plan.pools[0].clone();
+            other.id = "0199d3c0-0000-7000-8000-000000000002-guest".parse().unwrap();
+            other.members.retain(|member| member.via.is_some());
+            change(&mut other);
+            plan.pools.push(other);
+            require_sound(&plan)
+        };
+        pools(&|_| ()).unwrap();
+        let again = |pool: &mut Pool| pool.members.push(pool.members[0].clone());
+        assert!(pools(&again).unwrap_err().to_string().contains("in a pool twice"));
         let many = |plan: &mut NodePlan| plan.links.as_mut().unwrap().peers = vec![Ipv4Addr::LOCALHOST; 1001];
         assert!(refuse(&many).contains("1001 nodes"));
     }

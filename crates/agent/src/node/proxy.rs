@@ -28,6 +28,7 @@ use std::path::Path;
 
 use corpus_protocol::NodePlan;
 
+use super::far;
 use super::links::{self, Identity};
 use super::places::Places;
 use super::signs::{NOTED, RING};
@@ -118,10 +119,10 @@ fn blocks(plan: &NodePlan) -> BTreeSet<u16> {
     used.chain([*corpus_domain::SSH_PORTS.start()]).map(|port| port - port % BLOCK).collect()
 }
 
-/// How many ports are bound, each a file: HTTP, HTTPS, the node's own, other nodes', and those of SSH.
+/// How many ports are bound, each a file: HTTP, HTTPS, the node's own, other nodes', those between guests, and those of SSH.
 pub fn listeners(plan: &NodePlan) -> u64 {
     let ports = blocks(plan).into_iter().map(|first| u64::from(last_of(first) - first) + 1);
-    ports.sum::<u64>() + 3 + u64::from(plan.links.is_some())
+    ports.sum::<u64>() + 3 + u64::from(plan.links.is_some()) + if far::of(plan).is_some() { 2 } else { 0 }
 }
 
 fn last_of(block: u16) -> u16 {
@@ -148,6 +149,11 @@ pub fn configuration(folder: &Path, plan: &NodePlan, host: &Offers) -> String {
         http(folder, places, &http_binds),
         pools::configuration(plan, places, host.identity.as_ref()),
         host.identity.as_ref().map(|identity| links::configuration(folder, identity, places)).unwrap_or_default(),
+        host.identity
+            .as_ref()
+            .filter(|_| far::of(plan).is_some())
+            .map(|identity| far::configuration(folder, identity, places))
+            .unwrap_or_default(),
         ring(),
         ssh(folder, places, &binds),
     ]

@@ -3,7 +3,8 @@
 //! It listens on the guests' gateway and answers them alone. Zones of ours are asked from their own
 //! servers and never kept, so that a name is there as soon as it is attached; everything else goes
 //! to the servers that the node itself uses, or from the root down where it uses none. A name of
-//! somebody else can't lead to an address that is near, unless ops let guests go there.
+//! somebody else can't lead to an address that is near, unless ops let guests go there. Guests find each other by names that
+//! are for them alone (see `guest_names`).
 //!
 //! The file lies in unbound's own folder, where a host's AppArmor profile lets it read. The service
 //! that comes with the package stays off, and is left alone where it was there before.
@@ -14,6 +15,7 @@ use std::path::PathBuf;
 use corpus_domain::Ipv4Network;
 use corpus_protocol::{NodePlan, ZoneServers};
 
+use super::guest_names;
 use crate::files;
 use crate::host::Host;
 
@@ -68,6 +70,7 @@ pub fn configuration(plan: &NodePlan, upstreams: &[IpAddr]) -> String {
     zones.sort_by(|a, b| a.zone.cmp(&b.zone));
     let own: String = zones.iter().map(|zone| own_zone(zone)).collect();
     let stubs: String = zones.iter().map(|zone| stub(zone)).collect();
+    let guests = guest_names::views(plan);
     format!(
         "\
 # Written by corpus-agent; changes are overwritten.
@@ -100,11 +103,13 @@ server:
     hide-version: yes
     minimal-responses: yes
     do-not-query-localhost: {}
-{near}{own}{stubs}{}remote-control:
+{near}{own}{of_guests}{stubs}{}remote-control:
     control-enable: no
-",
+{views}",
         if upstreams.iter().any(IpAddr::is_loopback) { "no" } else { "yes" },
         forward(upstreams),
+        of_guests = guests.server,
+        views = guests.views,
     )
 }
 

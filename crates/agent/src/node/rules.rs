@@ -9,6 +9,8 @@ use std::net::Ipv4Addr;
 use corpus_domain::{FirewallRuleId, Ipv4Network, SSH_PORTS};
 use corpus_protocol::{Block, FirewallRule, NodePlan, PublishedPort};
 
+use super::far::let_out;
+
 /// Drops that are kept at once, in each of two tables.
 const DROPS: u32 = 4096;
 /// Different ones of one guest a minute, and at once: what is scanned does not use up what all share.
@@ -69,7 +71,8 @@ pub fn counters(ids: impl Iterator<Item = FirewallRuleId>) -> String {
 pub fn routed_counters(plan: &NodePlan, far: &[Part<'_>]) -> String {
     let rules = far.iter().map(|part| part.rule.id);
     let rest = plan.published.iter().map(|port| port.id).chain(plan.blocks.iter().map(|block| block.id));
-    counters(rules.chain(rest))
+    let let_out = let_out(plan).into_iter().map(|rule| rule.id);
+    counters(rules.chain(rest).chain(let_out))
 }
 
 /// The sets of what was dropped: each for a while, and how many of each guest.

@@ -35,7 +35,7 @@ fn rule(number: u8, protocol: Transport, ports: &str) -> FirewallRule {
     }
 }
 
-fn published(number: u8, protocol: Transport, to_port: u16) -> PublishedPort {
+pub fn published(number: u8, protocol: Transport, to_port: u16) -> PublishedPort {
     let to = "10.5.0.11".parse().unwrap();
     PublishedPort { id: id(number), protocol, port: 30_001, to, to_port, from: vec!["0.0.0.0/0".parse().unwrap()] }
 }
@@ -61,7 +61,7 @@ impl Two<'_> {
         self.inside(&self.evil, &ask).success
     }
 
-    fn published_tcp(&self) -> bool {
+    pub fn published_tcp(&self) -> bool {
         let place = format!("{}:30001", self.world.address).parse().unwrap();
         TcpStream::connect_timeout(&place, PATIENCE).is_ok()
     }

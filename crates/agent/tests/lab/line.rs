@@ -1,6 +1,6 @@
 //! A line to the agent, as the controller has it.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStdin, ChildStdout};
 use std::time::Instant;
 
@@ -57,6 +57,15 @@ impl Line {
     pub fn ask(&mut self, request: Request) -> Reply {
         let id = self.send(request);
         self.result(id)
+    }
+
+    /// Whether the agent ends over this request.
+    pub fn ends_without_an_answer(mut self, request: Request) -> bool {
+        self.send(request);
+        let mut rest = String::new();
+        self.output.read_to_string(&mut rest).unwrap();
+        let said = rest.lines().map(|line| serde_json::from_str(line).unwrap());
+        !said.into_iter().any(|one| matches!(one, FromAgent::Result { .. }))
     }
 
     /// Sends a change twice: the first time it does something, the second time it doesn't.

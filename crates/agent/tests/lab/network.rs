@@ -115,7 +115,7 @@ impl<'a> Two<'a> {
         assert!(self.inside(&self.good, "true").success);
     }
 
-    fn reaches(&self, place: &str) -> bool {
+    pub fn reaches(&self, place: &str) -> bool {
         self.inside(&self.evil, &format!("timeout 2 bash -c '</dev/tcp/{place}'")).success
     }
 

@@ -153,6 +153,8 @@ pub struct NodeReading {
     pub load: f32,
     /// Seconds since it started.
     pub uptime_s: u64,
+    /// By how many seconds its clock was ahead of Corpus' own, or behind (negative); none within a minute.
+    pub clock_ahead_s: Option<i64>,
 }
 
 /// What a host is.

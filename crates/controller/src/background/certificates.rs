@@ -75,7 +75,7 @@ impl Controller {
         due.extend(orders::without(&mut conn, MAX_FIRST).await?);
         drop(conn);
         for name in &due {
-            let issued = if source == CertificateSource::Internal {
+            let issued = if source == CertificateSource::Internal && name.is_own {
                 self.renew_internal(name.id).await
             } else {
                 self.issue_one(name, source).await

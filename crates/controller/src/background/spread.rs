@@ -1,16 +1,20 @@
 //! Where names lead whose guests are on several nodes.
 //!
 //! Such a name has the addresses of all these nodes, and that changes without anybody asking for it: a guest joins or
-//! leaves on another node, or a node is lost. So what each name should lead to is compared with what it was last said to,
-//! every few seconds, by whichever server comes first; what differs is written. A node that does not answer is left out
+//! leaves on another node, or a node is lost. The database notes the names that such a change is about; every few seconds
+//! what these should lead to is compared with what they were last said to, by whichever server comes first, and what differs
+//! is written. A node that does not answer is left out
 //! while another one serves, and is back when it answers: browsers go on to the next address by themselves, but only after
 //! a while.
+//!
+//! Names that were switched to other nodes are taken from the former ones here too, once resolvers have forgotten these.
 
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use crate::store::names;
+use crate::store::spread::Noted;
+use crate::store::{name_switches, spread};
 use crate::{Controller, Result};
 
 /// How often it is compared.
@@ -29,16 +33,40 @@ impl Controller {
             if let Err(error) = self.spread_all().await {
                 tracing::warn!(error = &error as &dyn std::error::Error, "where names lead could not be compared");
             }
+            if let Err(error) = self.end_switches().await {
+                tracing::warn!(
+                    error = &error as &dyn std::error::Error,
+                    "names could not be taken from their former nodes"
+                );
+            }
         }
     }
 
-    /// Brings all names to where they should lead; one that fails keeps no other from it.
+    /// Brings the names that were noted to where they should lead; one that fails is tried again, and keeps no other from it.
     pub(crate) async fn spread_all(&self) -> Result<()> {
-        let due = names::to_spread(&mut *self.services.db.acquire().await?, AT_ONCE).await?;
-        for name in due {
-            if let Err(error) = self.services.spread(name).await {
-                tracing::warn!(name.id = %name, error = &error as &dyn std::error::Error, "a name does not lead to all of its nodes");
+        let noted = spread::noted(&mut *self.services.db.acquire().await?, AT_ONCE).await?;
+        let mut done = Vec::new();
+        for Noted { name, notes, is_due } in noted {
+            match if is_due { self.services.spread(name).await } else { Ok(()) } {
+                Ok(()) => done.extend(notes),
+                Err(error) => {
+                    tracing::warn!(name.id = %name, error = &error as &dyn std::error::Error, "a name does not lead to all of its nodes");
+                }
             }
+        }
+        if !done.is_empty() {
+            spread::forget(&mut *self.services.db.acquire().await?, &done).await?;
+        }
+        Ok(())
+    }
+
+    /// Ends the switches whose former nodes nobody is sent to any more; the nodes are told with what else they missed.
+    pub(crate) async fn end_switches(&self) -> Result<()> {
+        let over = name_switches::over(&mut *self.services.db.acquire().await?, AT_ONCE).await?;
+        for name in over {
+            let mut tx = self.services.begin().await?;
+            name_switches::end(&mut tx, name).await?;
+            tx.commit().await?;
         }
         Ok(())
     }

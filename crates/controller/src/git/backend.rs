@@ -221,7 +221,7 @@ impl Transfer for GitTransfer {
             Some(number) => format!("{pages}/projects/{}/deployments/{number}", self.target.project),
             None => format!("{pages}/deployments/{}", self.request.deployment),
         };
-        let sites = sites.iter().map(|site| format!("site http://{site}/"));
+        let sites = sites.iter().map(|site| format!("site {site}"));
         Ok(sites.chain([format!("deployment {page}")]).collect())
     }
 }

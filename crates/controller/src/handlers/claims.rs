@@ -13,6 +13,7 @@ use serde_json::json;
 
 use super::name_rules::not_free;
 use super::{after, lines, page};
+use crate::rules::kept_for_nodes;
 use crate::store::names::Near;
 use crate::store::{claims, guests, names, zones};
 use crate::{Controller, quotas};
@@ -94,6 +95,9 @@ impl Controller {
             } else {
                 not_free(name)
             };
+            return Err(Error::field("name", why));
+        }
+        if let Some(why) = kept_for_nodes(name) {
             return Err(Error::field("name", why));
         }
         if !by_ops && let Some(why) = self.services.settings.rules.reserved_elsewhere(name) {

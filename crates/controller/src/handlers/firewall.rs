@@ -1,7 +1,7 @@
 //! Firewalls: who may reach guests, by whose word, and what was kept out.
 //!
 //! A rule of a guest or an environment is decided by its project. It lets in addresses, and guests of the same
-//! project on the same node; never the guests of others, by whatever address. What operators keep out no project lifts.
+//! project; never the guests of others, by whatever address. What operators keep out no project lifts.
 
 mod allow;
 mod networks;
@@ -23,7 +23,7 @@ use sqlx::PgConnection;
 use crate::Controller;
 use crate::sagas::firewall_apply;
 use crate::store::firewall::{self, Of, RuleChange, RuleRow};
-use crate::store::{guests, intrusion, nodes as node_rows};
+use crate::store::{far, guests, intrusion, nodes as node_rows};
 
 impl Handle<GetGuestFirewall> for Controller {
     async fn handle(&self, permit: Permit<GetGuestFirewall>) -> Result<GuestFirewall> {
@@ -31,7 +31,8 @@ impl Handle<GetGuestFirewall> for Controller {
         let environments = permit.environments();
         let mut conn = permit.connection().await?;
         let guest = guests::get(&mut conn, id).await?.ok_or(Denied::NotFound)?;
-        self.services.looked_at.note_firewalls([guest.node_id]);
+        let counting = far::counting(&mut conn, id).await?;
+        self.services.looked_at.note_firewalls(counting.into_iter().chain([guest.node_id]));
         let node = node_rows::get(&mut conn, guest.node_id).await?.ok_or(Denied::NotFound)?;
         Ok(GuestFirewall {
             guest: id,

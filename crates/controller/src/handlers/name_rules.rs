@@ -13,7 +13,7 @@ use sqlx::PgConnection;
 
 use crate::Controller;
 use crate::dns::{DnsError, Owner, is_reverse};
-use crate::rules::made_by_others;
+use crate::rules::{kept_for_nodes, made_by_others};
 use crate::store::names::Near;
 use crate::store::zones::Holding;
 use crate::store::{names, node_dns_names, zones};
@@ -38,6 +38,9 @@ impl Controller {
         };
         if !self.services.dns.is_empty() {
             self.provider(&zone.provider)?;
+        }
+        if let Some(why) = kept_for_nodes(name) {
+            return Err(Error::field("name", why));
         }
         if is_reverse(name) {
             let why = format!("{name} is a reverse name: its record follows from what has the address.");

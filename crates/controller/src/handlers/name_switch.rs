@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::Controller;
 use crate::readiness::{is_ready, runs};
-use crate::sagas::name_switch::{self, End, LONGEST_TTL_S};
+use crate::sagas::name_switch::{self, End, Extent, LONGEST_TTL_S};
 use crate::store::guests::{self, GuestRow};
 use crate::store::names::NameRow;
 use crate::store::undoes::{About, NewUndo, Reverse};
@@ -80,14 +80,8 @@ impl Controller {
             links::of_end(tx, from.guest, from.environment).await?,
             links::of_end(tx, to.guest, to.environment).await?,
         );
-        if was != is && was.len().max(is.len()) > 1 {
-            return Err(Error::Conflict(format!(
-                "{} leads to several nodes, or is to: it can be switched to what is on the same nodes only.",
-                name.name
-            )));
-        }
-        let is_spread = is.len() > 1;
-        if from.node != to.node && !is_spread {
+        let extent = Extent { spread: was.len().max(is.len()) > 1, moves: was != is };
+        if extent.moves {
             self.can_move(&name)?;
         }
         let leads_to = [(&former, name.environment), (&guest, environment)].map(|(guest, of)| end_words(guest, of));
@@ -105,7 +99,7 @@ impl Controller {
         }
         let aliases = names::aliases(change.transaction().await?, id).await?;
         let title = format!("Switch {} to {is}", name.name);
-        let job = name_switch::job((&name, &aliases), from, (to, &guest), is_spread, title);
+        let job = name_switch::job((&name, &aliases), from, (to, &guest), extent, title);
         let job = self.queue(&mut change, job).await?;
         for (guest, of) in [(&former, name.environment), (&guest, environment)] {
             self.end_is_told(&mut change, project, (guest, of)).await?;
@@ -118,14 +112,14 @@ impl Controller {
     fn can_move(&self, name: &NameRow) -> Result<()> {
         let Some(held) = &name.held else {
             return Err(Error::Conflict(format!(
-                "{} is of a zone that others hold, so its record leads to this node: it can be switched to what is on the same node only.",
+                "{} is of a zone that others hold, so its record stays as it is: it can be switched to what is on the same nodes only.",
                 name.name
             )));
         };
         self.provider(&held.provider)?;
         if held.ttl_s > LONGEST_TTL_S {
             return Err(Error::Conflict(format!(
-                "Records of {} may be kept for {} s, and until then visitors would come to the former node: {} can be switched to another node once that is {LONGEST_TTL_S} s or less.",
+                "Records of {} may be kept for {} s, and until then visitors would come to the former nodes: {} can be switched to other nodes once that is {LONGEST_TTL_S} s or less.",
                 held.zone, held.ttl_s, name.name
             )));
         }

@@ -13,6 +13,7 @@ use sqlx::PgConnection;
 
 use super::{after, lines, page};
 use crate::dns::DnsError;
+use crate::rules::kept_for_nodes;
 use crate::store::zones;
 use crate::{Controller, changed};
 
@@ -50,6 +51,9 @@ impl Handle<CreateZone> for Controller {
         let projects = only(access, &change.projects);
         let (of, ttl_s) = (self.chosen(change.provider.as_ref())?, change.ttl_s);
         let provider = &self.provider(&of)?.dns;
+        if let Some(why) = kept_for_nodes(&name) {
+            return Err(Error::field("name", why));
+        }
         let tx = change.transaction().await?;
         let zone = zones::insert(tx, &name, &of, ttl_s, by)
             .await

@@ -16,7 +16,7 @@ use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 
 use super::name_attach::{dns_failed, provider};
-use super::node_calls::apply_name;
+use super::node_calls::apply_name_by;
 use crate::acme::{Failure, step_error};
 use crate::certificates::{Issuer, certified};
 use crate::dns::Challenge;
@@ -236,14 +236,19 @@ async fn show(ctx: &Ctx, proofs: &[Shown]) -> Result<(), StepError> {
             }
         }
     }
-    if is_to_be_applied { apply_name(ctx, ctx.params().id).await } else { Ok(()) }
+    if is_to_be_applied { serve(ctx).await } else { Ok(()) }
+}
+
+/// The nodes of the name are as the rows say now.
+async fn serve(ctx: &Ctx) -> Result<(), StepError> {
+    apply_name_by(ctx, ctx.params().id, ctx.params().node).await
 }
 
 async fn unchallenge(ctx: Ctx) -> Result<(), StepError> {
     let Ordered::Acme { proofs, .. } = ctx.output("ordered")? else { return Ok(()) };
     unshow(&ctx, &proofs).await?;
     if proofs.iter().any(|proof| matches!(proof, Shown::Http { .. })) {
-        return apply_name(&ctx, ctx.params().id).await;
+        return serve(&ctx).await;
     }
     Ok(())
 }
@@ -341,5 +346,5 @@ async fn served(ctx: Ctx) -> Result<(), StepError> {
         Ordered::Internal => {}
         Ordered::Acme { proofs, .. } => unshow(&ctx, &proofs).await?,
     }
-    apply_name(&ctx, ctx.params().id).await
+    serve(&ctx).await
 }

@@ -17,7 +17,7 @@ use crate::jobs::{Job, JobParams, NewJob, Retry, Step, StepContext, StepError};
 use crate::services::Services;
 use crate::store::balance as shared;
 use crate::store::environments::{self, Placement};
-use crate::store::{links, names};
+use crate::store::{links, spread};
 
 /// What the job is about.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -83,7 +83,7 @@ async fn absent(ctx: Ctx) -> Result<(), StepError> {
 /// visitors until resolvers know that.
 async fn unspread(ctx: Ctx) -> Result<(), StepError> {
     let mut conn = ctx.services().db.acquire().await?;
-    let (closing, kept_s) = names::closing(&mut conn, ctx.params().on.guest).await?;
+    let (closing, kept_s) = spread::closing(&mut conn, ctx.params().on.guest).await?;
     drop(conn);
     if closing.is_empty() {
         return Ok(());

@@ -2,17 +2,18 @@
 //!
 //! The rows are changed with the request already, so whatever else brings a node its plan meanwhile brings the
 //! change too. When one of the nodes can't take it, it is taken back on all of them: a rule is in force wherever it
-//! should be, or nowhere.
+//! should be, or nowhere. Only of what goes are nodes whose guests came to guests of others told as far as they answer: it is
+//! closed where it led to, and a node that was taken over keeps nothing open by failing.
 
 use std::time::Duration;
 
 use corpus_domain::{JobKind, NodeId, RuleState};
 use serde::{Deserialize, Serialize};
 
-use super::node_calls::apply;
+use super::node_calls::{apply, tell};
 use crate::jobs::{Job, JobParams, Lock, NewJob, Retry, Step, StepContext, StepError};
 use crate::services::Services;
-use crate::store::firewall::{self, RuleChange};
+use crate::store::firewall::{self, RuleChange, RuleNodes};
 use crate::store::nodes;
 
 /// How long all nodes together may take, one after the other.
@@ -21,7 +22,8 @@ const ALL_NODES: Duration = Duration::from_mins(10);
 /// What the job is about: the change stands beside the nodes, where the list of rules looks for it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Params {
-    nodes: Vec<NodeId>,
+    #[serde(flatten)]
+    at: RuleNodes,
     #[serde(flatten)]
     change: RuleChange,
 }
@@ -33,16 +35,13 @@ impl JobParams for Params {
 type Ctx = StepContext<Services, Params>;
 
 /// The job for rows that are changed.
-pub fn job(title: impl Into<String>, nodes: Vec<NodeId>, change: RuleChange) -> NewJob<Params> {
-    let locks: Vec<Lock> = nodes.iter().map(|node| Lock::node_shared(*node)).collect();
-    let one = match nodes.as_slice() {
-        [one] => Some(*one),
-        _ => None,
-    };
-    let job = NewJob::new(title, Params { nodes, change }).locks(locks);
-    match one {
-        Some(node) => job.node(node),
-        None => job,
+pub fn job(title: impl Into<String>, at: impl Into<RuleNodes>, change: RuleChange) -> NewJob<Params> {
+    let at = at.into();
+    let all: Vec<NodeId> = at.nodes.iter().chain(&at.coming).copied().collect();
+    let job = NewJob::new(title, Params { at, change }).locks(all.iter().map(|node| Lock::node_shared(*node)));
+    match all.as_slice() {
+        [one] => job.node(*one),
+        _ => job,
     }
 }
 
@@ -77,25 +76,43 @@ async fn put_back(ctx: Ctx) -> Result<(), StepError> {
 }
 
 async fn bring(ctx: Ctx) -> Result<(), StepError> {
-    apply_all(&ctx).await
+    let goes = ctx.params().change.added.is_empty() && !ctx.params().change.removed.is_empty();
+    apply_all(&ctx, goes).await
 }
 
 async fn take_back(ctx: Ctx) -> Result<(), StepError> {
     let mut tx = ctx.begin().await?;
     firewall::left_by(&mut tx, ctx.params().change.clone()).await?;
     tx.commit().await?;
-    apply_all(&ctx).await
+    apply_all(&ctx, true).await
 }
 
-/// One after the other: each takes what the rows say when it is its turn. One that was unlinked meanwhile has no rules.
-async fn apply_all(ctx: &Ctx) -> Result<(), StepError> {
-    for node in &ctx.params().nodes {
-        let is_linked = nodes::is_linked(&mut *ctx.services().db.acquire().await?, *node).await?;
-        if is_linked {
-            apply(ctx, *node).await?;
+/// One after the other: each takes what the rows say when it is its turn; where something only `goes`, those whose guests
+/// came as far as they answer. One that was unlinked meanwhile has no rules.
+async fn apply_all(ctx: &Ctx, goes: bool) -> Result<(), StepError> {
+    let RuleNodes { nodes, coming } = &ctx.params().at;
+    for node in linked(ctx, nodes).await? {
+        apply(ctx, node).await?;
+    }
+    for node in linked(ctx, coming).await? {
+        if goes {
+            tell(ctx, node).await?;
+        } else {
+            apply(ctx, node).await?;
         }
     }
     Ok(())
+}
+
+async fn linked(ctx: &Ctx, nodes: &[NodeId]) -> Result<Vec<NodeId>, StepError> {
+    let mut conn = ctx.services().db.acquire().await?;
+    let mut linked = Vec::new();
+    for node in nodes {
+        if nodes::is_linked(&mut conn, *node).await? {
+            linked.push(*node);
+        }
+    }
+    Ok(linked)
 }
 
 async fn in_force(ctx: Ctx) -> Result<(), StepError> {

@@ -8,12 +8,13 @@ use corpus_protocol::{Account, GuestFile, GuestNet, GuestPlan, GuestSetup, Reque
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::node_calls::{self, SHORT, apply, ask, bring_keys, resolv_conf};
+use super::node_calls::{self, SHORT, apply_with, ask, bring_keys, resolv_conf};
 use crate::jobs::{Job, JobParams, Lock, NewJob, Retry, Step, StepContext, StepError};
 use crate::nodes::{LoginCheck, NodeError, check_login};
 pub use crate::services::IMAGE;
 use crate::services::Services;
 use crate::ssh_keys;
+use crate::store::far;
 use crate::store::guests::GuestRow;
 use crate::store::guests::{self, Place};
 
@@ -181,8 +182,9 @@ async fn unroute(ctx: Ctx) -> Result<(), StepError> {
 async fn set_routed(ctx: &Ctx, routed: bool) -> Result<(), StepError> {
     let mut tx = ctx.begin().await?;
     guests::set_routed(&mut tx, ctx.params().guest, routed).await?;
+    let others = far::beside(&mut tx, ctx.params().guest).await?;
     tx.commit().await?;
-    apply(ctx, ctx.params().node).await
+    apply_with(ctx, ctx.params().node, others).await
 }
 
 async fn ping(ctx: Ctx) -> Result<(), StepError> {

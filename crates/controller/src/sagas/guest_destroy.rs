@@ -11,12 +11,12 @@ use serde::{Deserialize, Serialize};
 
 use super::guest_point::unpoint;
 use super::name_detach::remove_record;
-use super::node_calls::{apply, ask};
+use super::node_calls::{apply_with, ask};
 use crate::dns::Owner;
 use crate::jobs::{Job, JobParams, Lock, NewJob, Retry, Step, StepContext, StepError};
 use crate::services::Services;
 use crate::store::guests::GuestRow;
-use crate::store::{guests, names};
+use crate::store::{far, guests, names};
 
 /// What the job is about.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -70,8 +70,9 @@ async fn unroute(ctx: Ctx) -> Result<(), StepError> {
     let mut tx = ctx.begin().await?;
     guests::set_routed(&mut tx, ctx.params().guest, false).await?;
     names::set_routed_of_guest(&mut tx, ctx.params().guest, false).await?;
+    let others = far::beside(&mut tx, ctx.params().guest).await?;
     tx.commit().await?;
-    apply(&ctx, ctx.params().node).await
+    apply_with(&ctx, ctx.params().node, others).await
 }
 
 async fn remove_names(ctx: Ctx) -> Result<(), StepError> {

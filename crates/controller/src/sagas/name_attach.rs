@@ -20,7 +20,7 @@ use crate::rules::made_by_others;
 use crate::services::Services;
 use crate::store::guests::GuestRow;
 use crate::store::names::NameRow;
-use crate::store::{certificates, claims, names};
+use crate::store::{certificates, claims, names, spread};
 
 /// How long a name server may take to answer a record that it took.
 pub(super) const PROPAGATION: Duration = Duration::from_mins(2);
@@ -123,7 +123,7 @@ async fn record(ctx: Ctx) -> Result<(), StepError> {
     let (content, said) = if let Some(target) = alias_of {
         (Content::Alias(target.clone()), format!("an alias of {target}"))
     } else {
-        let addresses = addresses(&ctx).await?;
+        let addresses = own_addresses(&ctx).await?;
         let said = addresses.iter().map(IpAddr::to_string).collect::<Vec<_>>().join(" and ");
         (Content::Addresses(addresses), said)
     };
@@ -143,8 +143,8 @@ async fn record(ctx: Ctx) -> Result<(), StepError> {
         return Ok(());
     }
     let mut tx = ctx.begin().await?;
-    let said = names::addresses(&mut tx, ctx.params().id).await?;
-    names::spread(&mut tx, ctx.params().id, &said).await?;
+    let said = spread::addresses(&mut tx, ctx.params().id).await?;
+    spread::spread(&mut tx, ctx.params().id, &said).await?;
     Ok(tx.commit().await?)
 }
 
@@ -167,7 +167,7 @@ async fn answered(ctx: Ctx) -> Result<(), StepError> {
         };
         ctx.or_cancelled(async { authority_answers(&ctx, authority).await?.map_err(unanswered) }).await?;
     } else {
-        let wanted = addresses(&ctx).await?;
+        let wanted = own_addresses(&ctx).await?;
         ctx.or_cancelled(world_answers(&ctx, &ctx.params().name, &wanted)).await?;
     }
     let mut tx = ctx.begin().await?;
@@ -182,7 +182,7 @@ async fn authority_answers(ctx: &Ctx, authority: SocketAddr) -> Result<Result<()
     if let Some(target) = alias_of {
         return Ok(wait_until_alias(authority, owner, target, PROPAGATION).await);
     }
-    let wanted = addresses(ctx).await?;
+    let wanted = own_addresses(ctx).await?;
     Ok(wait_until_all_answered(authority, owner, &wanted, PROPAGATION).await)
 }
 
@@ -236,20 +236,25 @@ pub(crate) fn leads_to(seen: &[IpAddr], node: &[IpAddr]) -> bool {
     !seen.is_empty() && seen.iter().all(|address| node.contains(address))
 }
 
-/// Where the name is to lead to: the guest's node, or all nodes of the environment.
-async fn addresses(ctx: &Ctx) -> Result<Vec<IpAddr>, StepError> {
+async fn own_addresses(ctx: &Ctx) -> Result<Vec<IpAddr>, StepError> {
+    addresses(ctx, ctx.params().id, ctx.params().node).await
+}
+
+/// Where a name is to lead to: its guest's node, or all nodes of the environment.
+pub(super) async fn addresses<P: Send + Sync>(
+    ctx: &StepContext<Services, P>,
+    id: DnsNameId,
+    node: NodeId,
+) -> Result<Vec<IpAddr>, StepError> {
     let mut conn = ctx.services().db.acquire().await?;
-    let found = names::addresses(&mut conn, ctx.params().id).await?;
+    let found = spread::addresses(&mut conn, id).await?;
     drop(conn);
     let found: Vec<IpAddr> = found.iter().filter_map(|ip| ip.parse().ok()).collect();
-    if found.iter().filter(|ip| ip.is_ipv4()).count() > 1 { Ok(found) } else { targets(ctx, ctx.params().node).await }
+    if found.iter().any(IpAddr::is_ipv4) { Ok(found) } else { targets(ctx, node).await }
 }
 
 /// Where names of a node's guests point to: one address of each family, as far as the node has them.
-pub(super) async fn targets<P: Send + Sync>(
-    ctx: &StepContext<Services, P>,
-    id: NodeId,
-) -> Result<Vec<IpAddr>, StepError> {
+async fn targets<P: Send + Sync>(ctx: &StepContext<Services, P>, id: NodeId) -> Result<Vec<IpAddr>, StepError> {
     let node = node(ctx, id).await?;
     let mut found: Vec<IpAddr> = node.public_ip.into_iter().filter_map(|ip| ip.parse().ok()).collect();
     if found.is_empty() {

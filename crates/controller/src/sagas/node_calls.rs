@@ -1,5 +1,6 @@
 //! What steps ask of nodes, and how failures of nodes become failures of steps.
 
+use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
@@ -220,6 +221,22 @@ pub async fn apply_name<P: Send + Sync>(ctx: &StepContext<Services, P>, name: Dn
     apply_beside(ctx, &beside).await.map(drop)
 }
 
+/// The same by a job that holds one of them, which need not be that of the name's guest.
+pub async fn apply_name_by<P: Send + Sync>(
+    ctx: &StepContext<Services, P>,
+    name: DnsNameId,
+    held: NodeId,
+) -> Result<(), StepError> {
+    let mut conn = ctx.services().db.acquire().await?;
+    let mut beside = links::of_name(&mut conn, name).await?;
+    drop(conn);
+    if beside.others.remove(&held) {
+        beside.others.append(&mut beside.own);
+        beside.own.insert(held);
+    }
+    apply_beside(ctx, &beside).await.map(drop)
+}
+
 /// Brings a node that the job does not hold to its plan: one that was given back takes none, and one that does not answer
 /// is told when it is back.
 pub async fn tell<P: Send + Sync>(ctx: &StepContext<Services, P>, id: NodeId) -> Result<bool, StepError> {
@@ -238,6 +255,19 @@ pub async fn tell<P: Send + Sync>(ctx: &StepContext<Services, P>, id: NodeId) ->
     links::missed(&mut tx, id, revision).await?;
     tx.commit().await?;
     Ok(false)
+}
+
+/// Its node is as the rows say now, and the others of these as far as they answer.
+pub async fn apply_with<P: Send + Sync>(
+    ctx: &StepContext<Services, P>,
+    own: NodeId,
+    others: BTreeSet<NodeId>,
+) -> Result<(), StepError> {
+    apply(ctx, own).await?;
+    for node in others {
+        tell(ctx, node).await?;
+    }
+    Ok(())
 }
 
 /// How a guest resolves names: it asks its node.

@@ -18,33 +18,37 @@ use sqlx::PgConnection;
 
 use super::{json_opt, word};
 
-/// The pools that a node serves: environments with names and at least two guests, of which one is there. Those on other
-/// nodes are among them where it has ways there.
+/// The pools that a node serves: environments with names and at least two guests, of which one is there, and the other ends
+/// of names that are being switched. Those on other nodes are among them where it has ways there.
 pub async fn pools(conn: &mut PgConnection, node: NodeId, has_links: bool) -> sqlx::Result<Vec<Pool>> {
     let rows = sqlx::query!(
         r#"select m.project_id as "project_id!", m.environment as "environment!", m.name as "name!", m.ip as "ip!",
              m.active as "active!", m.node_id as "node_id!", a.address, a.public_ip, e.balance_policy, e.stickiness,
-             (select n.name from dns_names n where n.guest_id = m.leader_id and n.environment = m.environment and n.routed
-              order by n.created_at, n.name limit 1) as "host!",
+             (select n.name from dns_names n
+              where n.routed and (n.guest_id = m.leader_id and n.environment = m.environment
+                  or n.former_guest_id = m.leader_id and n.former_environment = m.environment)
+              order by n.environment <> m.environment, n.created_at, n.name limit 1) as "host!",
              (select c -> 'value' from environment_guests l cross join jsonb_array_elements(l.configuration) c
               where l.guest_id = m.leader_id and c ->> 'key' = 'checks' limit 1) as checks
            from balance_members m
            join environments e on e.project_id = m.project_id and e.environment = m.environment
            join nodes a on a.id = m.node_id
            where (m.project_id, m.environment) in (
-               select o.project_id, o.environment from balance_members o where o.node_id = $1)
+               select o.project_id, o.environment from balance_members o where o.node_id = $1
+               union
+               select o.project_id, o.environment from switch_members o
+               join switch_members s on s.name_id = o.name_id and s.former <> o.former where s.node_id = $1)
              and (m.node_id = $1 or $2) order by m.project_id, m.environment, m.name"#,
         node.0,
         has_links,
     )
-    .fetch_all(conn)
+    .fetch_all(&mut *conn)
     .await?;
     let mut pools: BTreeMap<PoolId, Pool> = BTreeMap::new();
     for row in rows {
         let id = PoolId::of(ProjectId(row.project_id), word(&row.environment)?);
         let elsewhere = row.node_id != node.0;
-        let at = [row.public_ip, Some(row.address)].into_iter().flatten().find_map(|text| text.parse().ok());
-        let ip = match at {
+        let ip = match place(row.public_ip, row.address) {
             _ if !elsewhere => word(&row.ip)?,
             Some(ip) => ip,
             // Where that node is nobody knows.
@@ -65,8 +69,46 @@ pub async fn pools(conn: &mut PgConnection, node: NodeId, has_links: bool) -> sq
         };
         pools.insert(id, pool);
     }
-    // One alone shares with nobody.
-    Ok(pools.into_values().filter(|pool| pool.members.len() > 1).collect())
+    // One alone on this node shares with nobody.
+    let mut pools: Vec<Pool> =
+        pools.into_values().filter(|pool| pool.members.len() > 1 || pool.members.iter().any(is_elsewhere)).collect();
+    if has_links {
+        pools.extend(alone(conn, node).await?);
+    }
+    Ok(pools)
+}
+
+const fn is_elsewhere(member: &PoolMember) -> bool {
+    member.via.is_some()
+}
+
+/// Guests of other nodes that are an end of a name by themselves, whose other end is on this one.
+async fn alone(conn: &mut PgConnection, node: NodeId) -> sqlx::Result<Vec<Pool>> {
+    let rows = sqlx::query!(
+        r#"select distinct g.id, g.name, g.node_id, a.address, a.public_ip
+           from switch_members o join switch_members s on s.name_id = o.name_id and s.former <> o.former
+           join guests g on g.id = o.guest_id join nodes a on a.id = g.node_id
+           where s.node_id = $1 and o.node_id <> $1 and o.environment is null order by g.id"#,
+        node.0,
+    );
+    let mut pools = Vec::new();
+    for row in rows.fetch_all(conn).await? {
+        let Some(ip) = place(row.public_ip, row.address) else { continue };
+        let guest = PoolMember { guest: word(&row.name)?, ip, active: true, via: Some(NodeId(row.node_id)) };
+        pools.push(Pool {
+            id: PoolId::of_guest(GuestId(row.id)),
+            members: vec![guest],
+            policy: BalancePolicy::RoundRobin,
+            stickiness: Stickiness::None,
+            check: None,
+        });
+    }
+    Ok(pools)
+}
+
+/// Where a node is for others.
+fn place(public_ip: Option<String>, address: String) -> Option<Ipv4Addr> {
+    [public_ip, Some(address)].into_iter().flatten().find_map(|text| text.parse().ok())
 }
 
 /// The first page that the environment's own checks ask for. A guest told them, so what is no plain path is none.

@@ -16,8 +16,10 @@ pub struct Due {
     pub name: DnsName,
     /// Whether it is all names below it.
     pub wildcard: bool,
-    /// Where it is served.
+    /// A node that serves it and answers: that of its guest where it does, else another one of its guests'.
     pub node: NodeId,
+    /// Whether that is the node of its guest.
+    pub is_own: bool,
     /// Whose it is.
     pub project: ProjectId,
 }
@@ -166,51 +168,54 @@ pub async fn forget(conn: &mut PgConnection, name: DnsNameId, job: JobId) -> sql
 /// Orders that are to be tried again now, the longest due first. A node that does not answer is waited for.
 pub async fn due(conn: &mut PgConnection, limit: i64) -> sqlx::Result<Vec<Due>> {
     let rows = sqlx::query!(
-        "select n.id, n.name, n.wildcard, g.node_id, n.project_id
-         from certificate_orders o join dns_names n on n.id = o.dns_name_id join guests g on g.id = n.guest_id
-         join nodes c on c.id = g.node_id
+        r#"select n.id, n.name, n.wildcard, s.node_id as "node_id!", s.is_own as "is_own!", n.project_id
+         from certificate_orders o join dns_names n on n.id = o.dns_name_id
+         cross join lateral node_that_serves(n.id) s
          where o.state <> 'issuing' and o.next_try_at <= now() and n.state = 'attached' and n.routed
-             and c.state in ('ready', 'draining') and c.reachability = 'reachable'
-         order by o.next_try_at limit $1",
+         order by o.next_try_at limit $1"#,
         limit,
     );
     let rows = rows.fetch_all(conn).await?.into_iter();
-    rows.map(|row| of_row(row.id, &row.name, row.wildcard, (row.node_id, row.project_id))).collect()
+    rows.map(|row| of_row((row.id, row.project_id), &row.name, row.wildcard, (row.node_id, row.is_own))).collect()
 }
 
 /// Names whose certificate is to be renewed now, and is not ordered yet. What somebody brought is theirs to renew.
 pub async fn to_renew(conn: &mut PgConnection, limit: i64) -> sqlx::Result<Vec<Due>> {
     let rows = sqlx::query!(
-        "select n.id, n.name, n.wildcard, g.node_id, n.project_id
-         from certificates h join dns_names n on n.certificate_id = h.id join guests g on g.id = n.guest_id
-         join nodes c on c.id = g.node_id
+        r#"select n.id, n.name, n.wildcard, s.node_id as "node_id!", s.is_own as "is_own!", n.project_id
+         from certificates h join dns_names n on n.certificate_id = h.id
+         cross join lateral node_that_serves(n.id) s
          where h.renew_at <= now() and h.source <> 'uploaded' and n.state = 'attached' and n.routed
-             and c.state in ('ready', 'draining') and c.reachability = 'reachable'
              and not exists (select from certificate_orders o where o.dns_name_id = n.id)
-         order by h.renew_at limit $1",
+         order by h.renew_at limit $1"#,
         limit,
     );
     let rows = rows.fetch_all(conn).await?.into_iter();
-    rows.map(|row| of_row(row.id, &row.name, row.wildcard, (row.node_id, row.project_id))).collect()
+    rows.map(|row| of_row((row.id, row.project_id), &row.name, row.wildcard, (row.node_id, row.is_own))).collect()
 }
 
 /// Names that have no certificate, and none ordered.
 pub async fn without(conn: &mut PgConnection, limit: i64) -> sqlx::Result<Vec<Due>> {
     let rows = sqlx::query!(
-        "select n.id, n.name, n.wildcard, g.node_id, n.project_id
-         from dns_names n join guests g on g.id = n.guest_id join nodes c on c.id = g.node_id
+        r#"select n.id, n.name, n.wildcard, s.node_id as "node_id!", s.is_own as "is_own!", n.project_id
+         from dns_names n cross join lateral node_that_serves(n.id) s
          where n.certificate_id is null and n.state = 'attached' and n.routed
-             and c.state in ('ready', 'draining') and c.reachability = 'reachable'
              and not exists (select from certificate_orders o where o.dns_name_id = n.id)
-         order by n.id limit $1",
+         order by n.id limit $1"#,
         limit,
     );
     let rows = rows.fetch_all(conn).await?.into_iter();
-    rows.map(|row| of_row(row.id, &row.name, row.wildcard, (row.node_id, row.project_id))).collect()
+    rows.map(|row| of_row((row.id, row.project_id), &row.name, row.wildcard, (row.node_id, row.is_own))).collect()
 }
 
-fn of_row(id: uuid::Uuid, name: &str, wildcard: bool, (node, project): (uuid::Uuid, uuid::Uuid)) -> sqlx::Result<Due> {
-    Ok(Due { id: DnsNameId(id), name: word(name)?, wildcard, node: NodeId(node), project: ProjectId(project) })
+fn of_row(
+    (id, project): (uuid::Uuid, uuid::Uuid),
+    name: &str,
+    wildcard: bool,
+    (node, is_own): (uuid::Uuid, bool),
+) -> sqlx::Result<Due> {
+    let (node, project) = (NodeId(node), ProjectId(project));
+    Ok(Due { id: DnsNameId(id), name: word(name)?, wildcard, node, is_own, project })
 }
 
 #[cfg(test)]

@@ -112,18 +112,13 @@ pub async fn hold(conn: &mut PgConnection, name: DnsNameId) -> sqlx::Result<Opti
 }
 
 /// What the proxy of a node serves: of each name the certificate that is its own. It is shown for that name only, whatever
-/// else it is for: others' names are on the node too.
-/// A name that was switched to another node is answered here too, as long as resolvers know where it was.
+/// else it is for: others' names are on the node too. That of a name that is being switched is at the nodes of both ends.
 pub async fn of_node(conn: &mut PgConnection, node: NodeId) -> sqlx::Result<Vec<ServedCertificate>> {
     let rows = sqlx::query!(
         r#"select c.id as "id!", c.digest as "digest!", n.name as "name!", n.wildcard as "wildcard!"
          from name_nodes s join dns_names n on n.id = s.name_id join guests g on g.id = n.guest_id
          join certificates c on c.id = n.certificate_id
-         where s.node_id = $1 and n.routed and g.ip is not null
-         union
-         select c.id, c.digest, n.name, n.wildcard
-         from dns_names n join guests g on g.id = n.former_guest_id join certificates c on c.id = n.certificate_id
-         where g.node_id = $1 and n.routed and g.ip is not null order by 3"#,
+         where s.node_id = $1 and n.routed and g.ip is not null order by 3"#,
         node.0,
     );
     let rows = rows.fetch_all(conn).await?.into_iter().map(|row| {

@@ -346,7 +346,7 @@ pub async fn ready_followers(
 pub struct Whereabouts {
     /// The number of its deployment, once it has one.
     pub number: Option<i64>,
-    /// A few of the names that lead to where it is live.
+    /// A few of the addresses, by HTTPS where a certificate is served, that lead to where it is live.
     pub sites: Vec<String>,
 }
 
@@ -355,7 +355,9 @@ pub async fn whereabouts(conn: &mut PgConnection, id: DeploymentId, guest: Guest
     sqlx::query_as!(
         Whereabouts,
         r#"select (select number from deployments where id = $1) as number,
-            array(select name from dns_names where guest_id = $2 and state = 'attached' order by name limit 3) as "sites!"
+            array(select case when n.certificate_id is null then 'http://' else 'https://' end || n.name || '/'
+                  from dns_names n where n.guest_id = $2 and n.state = 'attached' and not n.wildcard
+                  order by n.name limit 3) as "sites!"
         "#,
         id.0,
         guest.0,

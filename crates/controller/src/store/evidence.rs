@@ -161,10 +161,10 @@ pub async fn take_zones(conn: &mut PgConnection, room: i64, at_most_s: f64) -> s
 pub async fn of_zone(conn: &mut PgConnection, zone: ZoneId, after: &str, limit: i64) -> sqlx::Result<Vec<Name>> {
     let rows = sqlx::query!(
         r#"select d.id, d.name, d.wildcard,
-             case when d.environment is null then array_remove(array[n.public_ip], null) else array(
+             case when d.environment is null and d.former_guest_id is null then array_remove(array[n.public_ip], null) else array(
                  select o.public_ip from name_nodes s join nodes o on o.id = s.node_id
                  where s.name_id = d.id and o.public_ip is not null) end as "targets!",
-             case when d.environment is null then array_remove(array[n.public_ipv6], null) else array(
+             case when d.environment is null and d.former_guest_id is null then array_remove(array[n.public_ipv6], null) else array(
                  select o.public_ipv6 from name_nodes s join nodes o on o.id = s.node_id
                  where s.name_id = d.id and o.public_ipv6 is not null) end as "targets_ipv6!",
              z.provider as "provider?",
@@ -194,10 +194,10 @@ pub async fn of_zone(conn: &mut PgConnection, zone: ZoneId, after: &str, limit: 
 pub async fn these(conn: &mut PgConnection, ids: &[Uuid]) -> sqlx::Result<Vec<Name>> {
     let rows = sqlx::query!(
         r#"select d.id, d.name, d.wildcard,
-             case when d.environment is null then array_remove(array[n.public_ip], null) else array(
+             case when d.environment is null and d.former_guest_id is null then array_remove(array[n.public_ip], null) else array(
                  select o.public_ip from name_nodes s join nodes o on o.id = s.node_id
                  where s.name_id = d.id and o.public_ip is not null) end as "targets!",
-             case when d.environment is null then array_remove(array[n.public_ipv6], null) else array(
+             case when d.environment is null and d.former_guest_id is null then array_remove(array[n.public_ipv6], null) else array(
                  select o.public_ipv6 from name_nodes s join nodes o on o.id = s.node_id
                  where s.name_id = d.id and o.public_ipv6 is not null) end as "targets_ipv6!",
              z.provider as "provider?",

@@ -189,34 +189,58 @@ pub async fn hold(conn: &mut PgConnection, id: FirewallRuleId) -> sqlx::Result<O
 }
 
 /// The ports of two columns.
-pub(super) fn range(first: Option<i32>, last: Option<i32>) -> sqlx::Result<Option<PortRange>> {
+pub(in crate::store) fn range(first: Option<i32>, last: Option<i32>) -> sqlx::Result<Option<PortRange>> {
     let Some((first, last)) = first.zip(last) else { return Ok(None) };
     let range = PortRange::between(number(first)?, number(last)?);
     range.map(Some).ok_or_else(|| sqlx::Error::Decode("a range of ports begins at 0".into()))
 }
 
+/// Nodes that a change of rules is about.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RuleNodes {
+    /// Those of the guests that are let in to.
+    pub nodes: Vec<NodeId>,
+    /// Others, whose guests come to these.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub coming: Vec<NodeId>,
+}
+
+impl From<Vec<NodeId>> for RuleNodes {
+    fn from(nodes: Vec<NodeId>) -> Self {
+        Self { nodes, coming: Vec::new() }
+    }
+}
+
 /// The nodes that have guests whom these rules are about; for what is of all nodes those in service that answer. A
 /// node that is away is compared when it is back, and then repaired.
-pub async fn nodes_of(conn: &mut PgConnection, rules: &[FirewallRuleId]) -> sqlx::Result<Vec<NodeId>> {
+pub async fn nodes_of(conn: &mut PgConnection, rules: &[FirewallRuleId]) -> sqlx::Result<RuleNodes> {
     let rules: Vec<Uuid> = rules.iter().map(|id| id.0).collect();
-    let nodes = sqlx::query_scalar!(
-        r#"select n.id as "id!" from (
-               select r.node_id as id from firewall_rules r where r.id = any($1) and r.node_id is not null
+    let rows = sqlx::query!(
+        r#"select n.id as "id!", bool_and(n.comes) as "comes!" from (
+               select r.node_id as id, false as comes
+               from firewall_rules r where r.id = any($1) and r.node_id is not null
                union
-               select g.node_id from firewall_rules r join guests g on g.id = r.guest_id where r.id = any($1)
+               select g.node_id, false from firewall_rules r join guests g on g.id = r.guest_id where r.id = any($1)
                union
-               select g.node_id from firewall_rules r
+               select g.node_id, false from firewall_rules r
                join guests g on g.project_id = r.project_id and g.environment = r.environment
                where r.id = any($1) and r.environment is not null
                union
-               select c.id from nodes c
+               select f.source_node, true from far_guests f where f.rule_id = any($1)
+               union
+               select c.id, false from nodes c
                where c.state in ('ready', 'draining') and c.reachability = 'reachable' and exists (
                    select from firewall_rules r
                    where r.id = any($1) and r.action = 'block' and r.node_id is null)) n
-           order by n.id"#,
+           group by n.id order by n.id"#,
         &rules,
     );
-    Ok(nodes.fetch_all(conn).await?.into_iter().map(NodeId).collect())
+    let mut found = RuleNodes::default();
+    for row in rows.fetch_all(conn).await? {
+        let of = if row.comes { &mut found.coming } else { &mut found.nodes };
+        of.push(NodeId(row.id));
+    }
+    Ok(found)
 }
 
 /// Sets how far rules are.

@@ -1,4 +1,4 @@
-//! Ways between nodes whose guests share names: what a node is known by, who comes to it, and who is lent to whom.
+//! Ways between nodes whose guests share names, or reach each other: what a node is known by, who comes to it, and who is lent to whom.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
@@ -9,6 +9,7 @@ use corpus_protocol::{LentGuest, Links, ServedCertificate, link_name};
 use sqlx::PgConnection;
 
 use super::certificates::Kept;
+use super::far;
 use super::word;
 
 /// What a node is known by from now on.
@@ -51,13 +52,14 @@ pub async fn put(conn: &mut PgConnection, new: &NewLink<'_>) -> sqlx::Result<()>
     .map(drop)
 }
 
-/// Whether a node shares names with others and has nothing to be known by, or not for long any more.
+/// Whether a node shares names with others, or guests of it and of others reach each other, and it has nothing to be known by, or not for long any more.
 pub async fn is_due(conn: &mut PgConnection, node: NodeId) -> sqlx::Result<bool> {
     let due = sqlx::query_scalar!(
         r#"select exists (
-             select from balance_members m join balance_members o
-               on o.project_id = m.project_id and o.environment = m.environment and o.node_id <> m.node_id
-             where m.node_id = $1)
+             select from lent_guests where node_id = $1
+             union all
+             select from far_guests
+             where (source_node = $1 or target_node = $1) and is_there and state <> 'removing')
            and not exists (select from node_links where node_id = $1 and renew_at > now()) as "due!""#,
         node.0,
     );
@@ -83,38 +85,57 @@ pub async fn kept(conn: &mut PgConnection, ids: &[uuid::Uuid]) -> sqlx::Result<V
     Ok(rows.map(|row| kept(row.certificate_id, row.chain, row.key_sealed)).collect())
 }
 
-/// The ways of a node; none where it shares nothing with another, or is not known to others yet.
+/// The ways of a node; none where it has nothing to do with another, or is not known to others yet.
 pub async fn of_node(conn: &mut PgConnection, node: NodeId) -> sqlx::Result<Option<Links>> {
     let own = sqlx::query!("select certificate_id, digest from node_links where node_id = $1", node.0);
     let Some(own) = own.fetch_optional(&mut *conn).await? else { return Ok(None) };
     let rows = sqlx::query!(
-        r#"select m.name as "name!", m.ip as "ip!", o.node_id as "to!", n.address, n.public_ip,
+        r#"select g.name, g.ip as "ip!", m.to_node_id as "to!", n.address, n.public_ip,
              case when jsonb_typeof(n.facts -> 'addresses') = 'array' then n.facts -> 'addresses' end as addresses
-           from balance_members m join balance_members o
-             on o.project_id = m.project_id and o.environment = m.environment and o.node_id <> m.node_id
-           join nodes n on n.id = o.node_id
-           where m.node_id = $1 order by m.name"#,
+           from lent_guests m join guests g on g.id = m.guest_id join nodes n on n.id = m.to_node_id
+           where m.node_id = $1 order by g.name"#,
         node.0,
     );
     let mut peers = BTreeSet::new();
     let mut lent: BTreeMap<GuestName, (Ipv4Addr, BTreeSet<NodeId>)> = BTreeMap::new();
-    for row in rows.fetch_all(conn).await? {
-        let told: Vec<String> = row.addresses.and_then(|told| serde_json::from_value(told).ok()).unwrap_or_default();
-        let addresses = told.into_iter().chain([row.address]).chain(row.public_ip);
-        peers.extend(addresses.filter_map(|text| text.parse::<Ipv4Addr>().ok()).filter(|ip| !ip.is_loopback()));
+    for row in rows.fetch_all(&mut *conn).await? {
+        peers.extend(sources(row.addresses, row.address, row.public_ip));
         let ip = word(&row.ip)?;
         lent.entry(word(&row.name)?).or_insert_with(|| (ip, BTreeSet::new())).1.insert(NodeId(row.to));
     }
-    if lent.is_empty() {
+    let far = far::of_node(conn, node).await?;
+    if lent.is_empty() && far.is_empty() {
         return Ok(None);
     }
+    peers.extend(addresses(conn, far.others()).await?);
     let certificate = ServedCertificate {
         id: CertificateId(own.certificate_id),
         digest: own.digest,
         names: vec![word(&link_name(node))?],
     };
     let lent = lent.into_iter().map(|(guest, (ip, to))| LentGuest { guest, ip, to: to.into_iter().collect() });
-    Ok(Some(Links { certificate, peers: peers.into_iter().collect(), lent: lent.collect() }))
+    let (peers, lent) = (peers.into_iter().collect(), lent.collect());
+    Ok(Some(Links { certificate, peers, lent, ways: far.ways, let_out: far.let_out, open: far.open }))
+}
+
+/// Where nodes may come from.
+async fn addresses(conn: &mut PgConnection, nodes: BTreeSet<NodeId>) -> sqlx::Result<BTreeSet<Ipv4Addr>> {
+    let nodes: Vec<uuid::Uuid> = nodes.into_iter().map(|node| node.0).collect();
+    let rows = sqlx::query!(
+        r#"select n.address, n.public_ip,
+             case when jsonb_typeof(n.facts -> 'addresses') = 'array' then n.facts -> 'addresses' end as addresses
+           from nodes n where n.id = any($1)"#,
+        &nodes,
+    );
+    let rows = rows.fetch_all(conn).await?.into_iter();
+    Ok(rows.flat_map(|row| sources(row.addresses, row.address, row.public_ip)).collect())
+}
+
+/// The addresses of a node, as it tells them and as it is known.
+fn sources(told: Option<serde_json::Value>, address: String, public: Option<String>) -> Vec<Ipv4Addr> {
+    let told: Vec<String> = told.and_then(|told| serde_json::from_value(told).ok()).unwrap_or_default();
+    let all = told.into_iter().chain([address]).chain(public);
+    all.filter_map(|text| text.parse::<Ipv4Addr>().ok()).filter(|ip| !ip.is_loopback()).collect()
 }
 
 /// The nodes that serve what guests share.
@@ -146,11 +167,13 @@ pub async fn beside(conn: &mut PgConnection, guests: &[GuestId]) -> sqlx::Result
     Ok(beside)
 }
 
-/// The nodes that take visitors of a name: that of its guest, and the others.
+/// The nodes that take visitors of a name: that of its guest, of its other end as long as it is being switched, and the
+/// others.
 pub async fn of_name(conn: &mut PgConnection, name: DnsNameId) -> sqlx::Result<Beside> {
     let rows = sqlx::query!(
-        r#"select s.node_id as "node_id!", bool_or(s.node_id = g.node_id) as "own!"
+        r#"select s.node_id as "node_id!", bool_or(s.node_id = g.node_id or s.node_id is not distinct from f.node_id) as "own!"
            from name_nodes s join dns_names n on n.id = s.name_id join guests g on g.id = n.guest_id
+           left join guests f on f.id = n.former_guest_id
            where s.name_id = $1 group by s.node_id"#,
         name.0,
     );

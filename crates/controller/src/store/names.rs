@@ -175,6 +175,8 @@ async fn lines(conn: &mut PgConnection, ids: &[Uuid]) -> sqlx::Result<Vec<NameLi
                 n.site_status, n.site_problem, n.site_since,
                 coalesce(h.not_after > now(), false) as "https!",
                 coalesce(n.site_left_at, c.sites_at) as "site_checked_at?", c.public_ip, c.public_ipv6,
+                coalesce(n.spread_to, (select t.spread_to from dns_names t where t.id = n.alias_of),
+                    array_remove(array[c.public_ip, c.public_ipv6], null)) as "addresses!",
                 n.alias_of, (select t.name from dns_names t where t.id = n.alias_of) as alias_target,
                 n.pointed_address, n.pointer_zone_id, n.pointer_problem, n.pointer_at,
                 (select j.id from jobs j
@@ -205,6 +207,7 @@ async fn lines(conn: &mut PgConnection, ids: &[Uuid]) -> sqlx::Result<Vec<NameLi
             site: evidence::site(row.site_status, row.site_problem, row.site_since, row.site_checked_at)?,
             target: row.public_ip,
             target_ipv6: row.public_ipv6,
+            addresses: row.addresses,
             pointer: row.pointed_address.map(|address| NamePointer {
                 address,
                 stands: row.pointer_zone_id.is_some(),
@@ -397,115 +400,4 @@ pub async fn hosts(conn: &mut PgConnection, projects: &[ProjectId]) -> sqlx::Res
     .fetch_all(conn)
     .await?;
     rows.into_iter().map(|row| Ok((GuestId(row.guest_id), word(&row.name)?))).collect()
-}
-
-/// Has a name lead to another guest, or to the environment that it leads, and its aliases along with it. They are routed
-/// where they were too, until [`settle_switch`]. Tells whether it led to `from` still.
-pub async fn switch(
-    conn: &mut PgConnection,
-    id: DnsNameId,
-    from: GuestId,
-    (guest, environment): (GuestId, Option<Environment>),
-) -> sqlx::Result<bool> {
-    let switched = sqlx::query!(
-        "update dns_names set guest_id = $3, environment = $4, former_guest_id = $2
-         where (id = $1 or alias_of = $1) and guest_id = $2",
-        id.0,
-        from.0,
-        guest.0,
-        environment.map(Environment::as_str),
-    );
-    Ok(switched.execute(conn).await?.rows_affected() > 0)
-}
-
-/// The attached names of environments on several nodes, or that were, that do not lead where they should.
-pub async fn to_spread(conn: &mut PgConnection, limit: i64) -> sqlx::Result<Vec<DnsNameId>> {
-    let rows = sqlx::query_scalar!(
-        r#"select n.id from dns_names n join guests g on g.id = n.guest_id join nodes o on o.id = g.node_id
-           where n.state = 'attached' and n.zone_id is not null and n.alias_of is null
-             and (n.spread_to is not null or (n.project_id, n.environment) in (
-                 select eg.project_id, eg.environment from environment_guests eg
-                 join guests f on f.id = eg.guest_id
-                 join environment_guests l on l.project_id = eg.project_id and l.environment = eg.environment and l.role = 'leader'
-                 join guests lg on lg.id = l.guest_id
-                 where f.node_id <> lg.node_id))
-             and coalesce(n.spread_to, array(select a from unnest(array[o.public_ip, o.public_ipv6]) a
-                                             where a is not null order by a)) <> name_addresses(n.id)
-           order by n.id limit $1"#,
-        limit,
-    );
-    Ok(rows.fetch_all(conn).await?.into_iter().map(DnsNameId).collect())
-}
-
-/// A name that is to lead to several nodes, or to one again.
-#[derive(Debug)]
-pub struct Spread {
-    /// The name.
-    pub name: DnsName,
-    /// Who holds its record.
-    pub held: Held,
-    /// Where it should lead to.
-    pub addresses: Vec<String>,
-}
-
-/// Holds an attached name of ours until the transaction ends: nobody detaches it meanwhile.
-pub async fn hold_spread(conn: &mut PgConnection, id: DnsNameId) -> sqlx::Result<Option<Spread>> {
-    let row = sqlx::query!(
-        r#"select n.name, z.name as zone, z.provider, z.ttl_s, name_addresses(n.id) as "addresses!"
-           from dns_names n join zones z on z.id = n.zone_id
-           where n.id = $1 and n.state = 'attached' and not n.wildcard and n.alias_of is null for update of n"#,
-        id.0,
-    );
-    let Some(row) = row.fetch_optional(conn).await? else { return Ok(None) };
-    let held = Held { zone: word(&row.zone)?, provider: word(&row.provider)?, ttl_s: number(row.ttl_s)? };
-    Ok(Some(Spread { name: word(&row.name)?, held, addresses: row.addresses }))
-}
-
-/// A name was said to lead to these addresses; what its guest's node has alone is remembered as nothing special.
-pub async fn spread(conn: &mut PgConnection, id: DnsNameId, addresses: &[String]) -> sqlx::Result<()> {
-    sqlx::query!(
-        "update dns_names d set spread_to = nullif($2::text[], array(
-             select a from guests g join nodes o on o.id = g.node_id
-             cross join lateral unnest(array[o.public_ip, o.public_ipv6]) a
-             where g.id = d.guest_id and a is not null order by a))
-         where d.id = $1",
-        id.0,
-        addresses,
-    )
-    .execute(conn)
-    .await
-    .map(drop)
-}
-
-/// The names that may still lead visitors to a node which takes none for them soon, since this guest leaves it; and the
-/// longest time for which resolvers keep that, in seconds.
-pub async fn closing(conn: &mut PgConnection, guest: GuestId) -> sqlx::Result<(Vec<DnsNameId>, u32)> {
-    let rows = sqlx::query!(
-        "select n.id, z.ttl_s from environment_guests eg join guests g on g.id = eg.guest_id
-         join dns_names n on n.project_id = eg.project_id and n.environment = eg.environment
-         join zones z on z.id = n.zone_id
-         join name_nodes s on s.name_id = n.id and s.node_id = g.node_id and not s.open
-         where eg.guest_id = $1 and n.state = 'attached' and n.spread_to is not null",
-        guest.0,
-    );
-    let (mut names, mut longest) = (Vec::new(), 0);
-    for row in rows.fetch_all(conn).await? {
-        names.push(DnsNameId(row.id));
-        longest = longest.max(number(row.ttl_s)?);
-    }
-    Ok((names, longest))
-}
-
-/// Where an attached name is to lead to.
-pub async fn addresses(conn: &mut PgConnection, id: DnsNameId) -> sqlx::Result<Vec<String>> {
-    let found = sqlx::query_scalar!(r#"select name_addresses($1) as "addresses!""#, id.0);
-    found.fetch_one(conn).await
-}
-
-/// Nobody is sent any more to where the name led before.
-pub async fn settle_switch(conn: &mut PgConnection, id: DnsNameId) -> sqlx::Result<()> {
-    sqlx::query!("update dns_names set former_guest_id = null where id = $1 or alias_of = $1", id.0)
-        .execute(conn)
-        .await
-        .map(drop)
 }

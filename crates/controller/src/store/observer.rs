@@ -150,7 +150,8 @@ mod tests {
     fn reading() -> Reading {
         let storage = Storage { total: Bytes(1), used: Bytes(1), promised: Bytes(0) };
         let (memory_total, memory_used) = (Bytes(1), Bytes(1));
-        Reading { load: 0.0, uptime_s: 1, memory_total, memory_used, storage, guests: Vec::new(), members: Vec::new() }
+        let (guests, members) = (Vec::new(), Vec::new());
+        Reading { load: 0.0, uptime_s: 1, memory_total, memory_used, storage, guests, members, clock_ms: None }
     }
 
     async fn observes(

@@ -1,6 +1,6 @@
 //! What a node should look like, from the rows: the one source of its bridge, firewall and routes.
 
-use corpus_domain::{Environment, GuestName, NodeId, PoolId, ProjectId};
+use corpus_domain::{Environment, GuestId, GuestName, NodeId, PoolId, ProjectId};
 use corpus_protocol::{GuestPort, HttpRoute, Https, NodePlan, SshRoute};
 use sqlx::PgConnection;
 
@@ -47,25 +47,34 @@ async fn read(
     )
     .fetch_all(&mut *conn)
     .await?;
+    // The guest is one of this node: of what the name leads to, else of the other end of its switch.
     let names = sqlx::query!(
         r#"select n.name as "name!", n.wildcard as "wildcard!", n.project_id as "project_id!",
-             n.environment as "environment?", n.https_redirect and n.certificate_id is not null as "redirect!",
+             n.guest_id as "leads_to!", n.environment as "environment?", null as "former?",
+             n.https_redirect and n.certificate_id is not null as "redirect!",
              case when n.certificate_id is not null then n.hsts_s end as hsts_s, g.name as "guest!", g.ip as "ip!"
          from dns_names n join guests g on g.id = n.guest_id
          where g.node_id = $1 and n.routed and g.ip is not null
          union all
-         select n.name, n.wildcard, n.project_id, null, n.https_redirect and n.certificate_id is not null,
-             case when n.certificate_id is not null then n.hsts_s end, g.name, g.ip
-         from dns_names n join guests f on f.id = n.guest_id join guests g on g.id = n.former_guest_id
-         where g.node_id = $1 and f.node_id <> $1 and n.routed and g.ip is not null
-         union all
-         select n.name, n.wildcard, n.project_id, n.environment, n.https_redirect and n.certificate_id is not null,
+         select n.name, n.wildcard, n.project_id, n.guest_id, n.environment, null,
+             n.https_redirect and n.certificate_id is not null,
              case when n.certificate_id is not null then n.hsts_s end, m.name, m.ip
          from (select distinct on (project_id, environment) project_id, environment, leader_id, name, ip
                from balance_members where node_id = $1 order by project_id, environment, name) m
          join dns_names n on n.project_id = m.project_id and n.environment = m.environment and n.routed
          join guests f on f.id = m.leader_id and f.node_id <> $1
-         where n.former_guest_id is null or n.former_guest_id not in (select id from guests where node_id = $1)
+         union all
+         select n.name, n.wildcard, n.project_id, n.guest_id, n.environment, n.former_environment,
+             n.https_redirect and n.certificate_id is not null,
+             case when n.certificate_id is not null then n.hsts_s end, s.name, s.ip
+         from dns_names n join guests f on f.id = n.guest_id and f.node_id <> $1
+         cross join lateral (
+             select g.name, g.ip from switch_members o join guests g on g.id = o.guest_id
+             where o.name_id = n.id and o.former and o.node_id = $1
+             order by o.guest_id <> n.former_guest_id, g.name limit 1) s
+         where n.former_guest_id is not null and n.routed
+           and not exists (select from balance_members m
+                           where m.leader_id = n.guest_id and m.environment = n.environment and m.node_id = $1)
          order by 1, 2"#,
         node.0,
     )
@@ -89,9 +98,12 @@ async fn read(
     }
     let mut http_routes = Vec::with_capacity(names.len());
     for name in names {
-        let environment: Option<Environment> = word_opt(name.environment.as_deref())?;
-        let pool = environment.map(|environment| PoolId::of(ProjectId(name.project_id), environment));
-        let pool = pool.filter(|id| pools.iter().any(|pool| pool.id == *id));
+        let [now, former] = [&name.environment, &name.former].map(|of| word_opt::<Environment>(of.as_deref()));
+        let of = |environment| PoolId::of(ProjectId(name.project_id), environment);
+        let now = now?.map_or_else(|| PoolId::of_guest(GuestId(name.leads_to)), of);
+        // Without a way there, the other end serves it.
+        let mut wanted = [Some(now), former?.map(of)].into_iter().flatten();
+        let pool = wanted.find(|id| !name.wildcard && pools.iter().any(|pool| pool.id == *id));
         let (guest, ip) = (word(&name.guest)?, word(&name.ip)?);
         // Who is sent to HTTPS finds a certificate there.
         let https = Https { redirect: name.redirect, hsts_s: name.hsts_s.map(number).transpose()? };

@@ -14,7 +14,7 @@ use super::world::{World, at_field, conflict, forbidden, hidden};
 use crate::dns::authority;
 use crate::dns::powerdns_server::PowerDnsServer;
 use crate::jobs::testing::Fault;
-use crate::store::{evidence, names};
+use crate::store::{evidence, name_switches, names};
 
 struct Aliases {
     world: World,
@@ -173,11 +173,16 @@ async fn a_switch_takes_its_aliases_along(db: PgPool) {
     assert_eq!(locked, 1, "what is done with its aliases waits");
     // As the job does it.
     let mut conn = world.db.acquire().await.unwrap();
-    assert!(names::switch(&mut conn, all.site, from, (to, None)).await.unwrap());
-    assert!(!names::switch(&mut conn, all.site, from, (to, None)).await.unwrap(), "once");
+    name_switches::prepare(&mut conn, all.site, (to, None)).await.unwrap();
+    assert!(name_switches::switch(&mut conn, all.site, from, (to, None), true).await.unwrap());
+    assert!(!name_switches::switch(&mut conn, all.site, from, (to, None), true).await.unwrap(), "once");
     let former = "select count(*) from dns_names where former_guest_id is not null";
     assert_eq!(world.count(former).await, 2);
-    names::settle_switch(&mut conn, all.site).await.unwrap();
+    name_switches::settle_at(&mut conn, all.site, 0.0).await.unwrap();
+    let over = "select count(*) from dns_names where former_until is not null";
+    assert_eq!(world.count(over).await, 2);
+    assert!(name_switches::end(&mut conn, all.site).await.unwrap());
+    assert!(!name_switches::end(&mut conn, all.site).await.unwrap(), "once");
     assert_eq!(world.count(former).await, 0);
     drop(conn);
     assert_eq!([all.shown(all.site).await.guest, all.shown(docs).await.guest], [to, to]);

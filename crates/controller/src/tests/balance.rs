@@ -13,7 +13,7 @@ use uuid::Uuid;
 use super::world::{World, at_field, conflict, hidden, refusal};
 use crate::dns::powerdns_server::PowerDnsServer;
 use crate::store::balance::{self, Leaving, Why};
-use crate::store::plan;
+use crate::store::{name_switches, plan};
 
 /// A project with two guests of dev, who share `shop.example.org`.
 struct Shop {
@@ -219,8 +219,9 @@ async fn a_name_is_switched_within_its_project_and_back(db: PgPool) {
     shop.world.run("delete from jobs").await;
     let mut conn = shop.world.db.acquire().await.unwrap();
     let [leader, follower] = shop.guests;
-    assert!(crate::store::names::switch(&mut conn, shop.name, leader, (follower, None)).await.unwrap());
-    assert!(!crate::store::names::switch(&mut conn, shop.name, leader, (follower, None)).await.unwrap(), "once");
+    let there = (follower, None);
+    assert!(name_switches::switch(&mut conn, shop.name, leader, there, false).await.unwrap());
+    assert!(!name_switches::switch(&mut conn, shop.name, leader, there, false).await.unwrap(), "once");
     drop(conn);
     let line = shop.world.ask(&shop.mia, GetName { name: shop.name }).await.unwrap();
     assert_eq!((line.guest, line.environment), (follower, None));
@@ -255,7 +256,7 @@ async fn a_name_moves_to_another_node_only_where_its_record_can(db: PgPool) {
     let away = "update guests set node_id = '0199d3c0-0000-7000-8000-0000000000cc' where ip = '10.5.0.11'";
     world.run(away).await;
     world.run("delete from environment_guests where role = 'follower'").await;
-    conflict(shop.switch(there).await, "a zone that others hold, so its record leads to this node");
+    conflict(shop.switch(there).await, "a zone that others hold, so its record stays as it is");
     world.run("update dns_names set zone_id = (select id from zones)").await;
     conflict(shop.switch(there).await, "The DNS server gone is not in Corpus' configuration any more");
     world.run("update zones set provider = 'powerdns'").await;

@@ -110,7 +110,7 @@ async fn a_guest_is_let_in_by_its_own_project_only(pool: PgPool) {
 }
 
 #[sqlx::test(migrations = "../../migrations")]
-async fn guests_of_two_nodes_do_not_reach_each_other(pool: PgPool) {
+async fn what_can_never_be_between_two_nodes_is_refused(pool: PgPool) {
     let two = two(pool).await;
     two.world
         .run(
@@ -125,14 +125,24 @@ async fn guests_of_two_nodes_do_not_reach_each_other(pool: PgPool) {
              where name = 'guest0.example.org'",
         )
         .await;
-    at_field(two.allow(&two.mia, two.db, "guest:guest0.example.org").await, "from", "on another node");
     let asked = GetGuestFirewall { guest: two.db };
     let offered = two.world.ask(&two.mia, asked).await.unwrap().sources;
-    assert!(offered.iter().all(|source| source.to_string() != "guest:guest0.example.org"));
+    assert!(offered.iter().any(|source| source.to_string() == "guest:guest0.example.org"));
+    let allow = async |from: &str, protocol, ports: &str| {
+        let (from, ports) = (from.parse().unwrap(), ports.parse().unwrap());
+        two.world.ask(&two.mia, AllowToGuest { guest: two.db, from, protocol, ports, comment: None }).await
+    };
+    let web = "guest:guest0.example.org";
+    at_field(allow(web, Transport::Udp, "53").await, "protocol", "by TCP only");
+    at_field(allow(web, Transport::Tcp, "8000-8016").await, "ports", "16 ports at most");
+    allow(web, Transport::Tcp, "8000-8015").await.unwrap();
     // Of an environment those on the node come, and the rule says how many don't.
-    two.allow(&two.mia, two.db, "environment:dev").await.unwrap();
+    allow("environment:dev", Transport::Udp, "53").await.unwrap();
+    allow("environment:dev", Transport::Tcp, "1-65535").await.unwrap();
+    allow("environment:dev", Transport::Tcp, "5432").await.unwrap();
     let shown = two.world.ask(&two.mia, GetGuestFirewall { guest: two.db }).await.unwrap();
-    assert_eq!(shown.rules[0].elsewhere, 1);
+    let elsewhere: Vec<u32> = shown.rules.iter().map(|rule| rule.elsewhere).collect();
+    assert_eq!(elsewhere, [0, 1, 1, 0]);
 }
 
 #[sqlx::test(migrations = "../../migrations")]

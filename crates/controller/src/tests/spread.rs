@@ -4,30 +4,29 @@ use std::net::Ipv4Addr;
 
 use corpus_api::Principal;
 use corpus_api::environments::SetUpEnvironment;
-use corpus_api::names::SwitchName;
 use corpus_api::zones::{CreateZone, ZoneAccess, ZoneProjects};
 use corpus_domain::{CertificateId, DnsNameId, Environment, GuestId, NodeId};
 use corpus_protocol::{NodePlan, link_name};
 use sqlx::PgPool;
 use uuid::Uuid;
 
-use super::world::{World, conflict};
+use super::world::World;
 use crate::certificates::certified;
 use crate::dns::powerdns_server::PowerDnsServer;
 use crate::sagas::name_attach::leads_to;
-use crate::store::{balance, links};
+use crate::store::{balance, certificate_orders as orders, links};
 
 /// A project with a guest of dev on each of two nodes, who share `shop.example.org`; a third node has nothing to do with it.
-struct Shop {
-    world: World,
-    server: PowerDnsServer,
-    mia: Principal,
-    guests: [GuestId; 2],
-    nodes: [NodeId; 3],
-    name: DnsNameId,
+pub struct Shop {
+    pub world: World,
+    pub server: PowerDnsServer,
+    pub mia: Principal,
+    pub guests: [GuestId; 2],
+    pub nodes: [NodeId; 3],
+    pub name: DnsNameId,
 }
 
-async fn shop(db: PgPool) -> Shop {
+pub async fn shop(db: PgPool) -> Shop {
     let server = PowerDnsServer::start();
     let world = World::asking(db, &server, World::rules()).await;
     let zone = CreateZone {
@@ -68,14 +67,14 @@ async fn shop(db: PgPool) -> Shop {
 }
 
 impl Shop {
-    async fn plan(&self, at: usize) -> NodePlan {
+    pub async fn plan(&self, at: usize) -> NodePlan {
         let mut tx = self.world.db.begin().await.unwrap();
         let plan = self.world.controller.services.next_plan(&mut tx, self.nodes[at]).await.unwrap();
         tx.commit().await.unwrap();
         plan
     }
 
-    async fn leads(&self) -> Vec<String> {
+    pub async fn leads(&self) -> Vec<String> {
         sqlx::query_scalar("select name_addresses($1)").bind(self.name.0).fetch_one(&self.world.db).await.unwrap()
     }
 }
@@ -118,6 +117,36 @@ async fn each_node_serves_the_name_and_lends_its_guest_to_the_other(db: PgPool) 
     let plan = shop.plan(0).await;
     assert!(plan.links.is_none() && plan.pools.is_empty());
     assert!(shop.plan(1).await.http_routes.is_empty());
+}
+
+#[sqlx::test(migrations = "../../migrations")]
+async fn what_is_due_while_the_leaders_node_is_lost_comes_by_the_other(db: PgPool) {
+    let shop = shop(db).await;
+    let world = &shop.world;
+    let [leader, other, _] = shop.nodes;
+    let due = async || {
+        let mut conn = world.db.acquire().await.unwrap();
+        let due = orders::without(&mut conn, 9).await.unwrap();
+        due.into_iter().map(|due| (due.node, due.is_own)).collect::<Vec<_>>()
+    };
+    assert_eq!(due().await, [(leader, true)]);
+    let reach = async |node: NodeId, how: &str| {
+        let told = sqlx::query("update nodes set reachability = $2 where id = $1");
+        told.bind(node.0).bind(how).execute(&world.db).await.unwrap();
+    };
+    reach(leader, "unreachable").await;
+    assert_eq!(due().await, [(other, false)]);
+    world.controller.issue_due().await.unwrap();
+    let held: NodeId = NodeId(
+        sqlx::query_scalar("select node_id from jobs where kind = 'certificate_issue'")
+            .fetch_one(&world.db)
+            .await
+            .unwrap(),
+    );
+    assert_eq!(held, other, "the job waits for no node that is lost");
+    world.run("delete from certificate_orders").await;
+    reach(other, "unreachable").await;
+    assert_eq!(due().await, [], "nobody serves it");
 }
 
 #[sqlx::test(migrations = "../../migrations")]
@@ -166,12 +195,18 @@ async fn the_record_follows_and_nothing_is_written_twice(db: PgPool) {
         seen.unwrap_or_default()
     };
     let both = ["192.0.2.1".parse().unwrap(), "192.0.2.2".parse().unwrap()];
-    let due = "select count(*) from dns_names where spread_to is not null";
+    let spread = "select count(*) from dns_names where spread_to is not null";
     controller.spread_all().await.unwrap();
     assert_eq!(answered().await.len(), 2);
     assert!(leads_to(&answered().await, &both));
-    assert_eq!(shop.world.count(due).await, 1);
-    assert!(crate::store::names::to_spread(&mut shop.world.db.acquire().await.unwrap(), 10).await.unwrap().is_empty());
+    assert_eq!(shop.world.count(spread).await, 1);
+    let due = async || {
+        let noted = crate::store::spread::noted(&mut shop.world.db.acquire().await.unwrap(), 10).await.unwrap();
+        noted.iter().filter(|one| one.is_due).count()
+    };
+    assert_eq!(due().await, 0);
+    controller.spread_all().await.unwrap();
+    assert_eq!(shop.world.count("select count(*) from names_to_spread").await, 0);
     // A name that is being detached is left alone.
     shop.world.run("update nodes set reachability = 'unreachable', reachability_since = now() - interval '1 hour' where address = '192.0.2.2'").await;
     shop.world.run("update dns_names set state = 'detaching'").await;
@@ -181,7 +216,7 @@ async fn the_record_follows_and_nothing_is_written_twice(db: PgPool) {
     shop.world.run("update dns_names set state = 'attached'").await;
     controller.spread_all().await.unwrap();
     assert_eq!(answered().await, both[..1]);
-    assert_eq!(shop.world.count(due).await, 0, "as any name of one node");
+    assert_eq!(shop.world.count(spread).await, 0, "as any name of one node");
     drop(shop.server);
 }
 
@@ -205,12 +240,4 @@ async fn a_node_that_was_away_is_told_later(db: PgPool) {
     let proof = balance::proof(&mut conn, shop.guests[0], Some(Environment::Dev)).await.unwrap();
     let nodes: Vec<NodeId> = proof.guests.iter().map(|(node, ..)| *node).collect();
     assert_eq!(nodes, shop.nodes[..2]);
-}
-
-#[sqlx::test(migrations = "../../migrations")]
-async fn a_name_of_several_nodes_is_not_switched_to_one(db: PgPool) {
-    let shop = shop(db).await;
-    let asked = SwitchName { name: shop.name, guest: Some(shop.guests[1]), environment: None };
-    let refused = shop.world.ask(&shop.mia, asked).await;
-    conflict(refused, "several nodes");
 }

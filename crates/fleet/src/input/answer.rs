@@ -139,12 +139,13 @@ fn of_facts(facts: &mut Facts) {
 }
 
 fn of_reading(reading: &mut Reading) {
-    let Reading { load, uptime_s, memory_total, memory_used, storage, guests, members, .. } = reading;
+    let Reading { load, uptime_s, memory_total, memory_used, storage, guests, members, clock_ms } = reading;
     *load = if load.is_finite() { load.clamp(0.0, HIGHEST_LOAD) } else { HIGHEST_LOAD };
     *uptime_s = (*uptime_s).min(A_CENTURY_S);
     *memory_total = at_most(*memory_total, HUGE);
     *memory_used = at_most(*memory_used, memory_total.0);
     of_storage(storage);
+    clock_ms.iter_mut().for_each(report::time);
     for GuestReading { uptime_s, memory_used, .. } in guests {
         *uptime_s = uptime_s.map(|seconds| seconds.min(A_CENTURY_S));
         *memory_used = memory_used.map(|used| at_most(used, memory_total.0));

@@ -64,7 +64,12 @@ fn facts() -> Facts {
         memory: MEMORY,
         storage: STORAGE,
         addresses: Vec::new(),
-        drivers: vec![DriverFact { driver: Driver::Lxc, version: Some("5.0.2".to_owned()), obstacle: None }],
+        drivers: vec![DriverFact {
+            driver: Driver::Lxc,
+            version: Some("5.0.2".to_owned()),
+            obstacle: None,
+            backings: Vec::new(),
+        }],
         listeners: vec![Listener { port: 80, ours: true }, Listener { port: 443, ours: true }],
         confinement: Safeguard::ALL.iter().copied().map(safeguard).collect(),
         not_held: Vec::new(),
@@ -81,6 +86,7 @@ fn reading() -> Reading {
         storage: STORAGE,
         guests: Vec::new(),
         members: Vec::new(),
+        clock_ms: None,
     }
 }
 

@@ -8,21 +8,20 @@
 //! What holds it is said here in full ([`confinement`]); what can't be had makes the start fail.
 
 use std::net::Ipv4Addr;
-use std::path::PathBuf;
+use std::path::Path;
 
 use corpus_domain::{Backing, GuestName, IdRange, ImageName, SizeProfile};
 use corpus_protocol::{GuestPlan, GuestPort};
 
 use super::limits::Held;
-use super::{disk, root, state, tools};
+use super::{root, state, tools};
+use crate::backings::{self, Store};
 use crate::confinement::has_apparmor;
 use crate::failure::Failure;
 use crate::host::Host;
 
 const MARKER: &str = "# corpus guest";
 const SIZE: &str = "# size ";
-/// The folder that an overlay writes to, as LXC would name it.
-pub const UPPER: &str = "delta0";
 const IDS: &str = "# ids ";
 const APPARMOR: &str = "lxc.apparmor.profile = ";
 
@@ -71,7 +70,17 @@ impl Made {
     }
 
     pub fn uses(&self, image: &ImageName) -> bool {
-        self.backing == Backing::Overlayfs && self.image == *image
+        self.image == *image && backings::of(self.backing).is_ok_and(backings::Backing::lies_on_image)
+    }
+
+    /// Where its files are.
+    pub fn store(&self, host: &Host, guest: &GuestName) -> Store {
+        Store {
+            folder: host.lxc_guest(guest),
+            image: host.image(&self.image),
+            ids: self.ids,
+            is_begun: state::is_begun,
+        }
     }
 
     /// An existing guest can't be moved to another image or backing, nor its files to other ids.
@@ -119,11 +128,6 @@ pub fn refreshed(host: &Host, name: &GuestName, config: &str) -> String {
     let missing = groups.into_iter().filter(|group| !config.lines().any(|line| line == group));
     let said = config.lines().map(|line| if line.starts_with(APPARMOR) { apparmor(host) } else { line.to_owned() });
     said.chain(missing).map(|line| line + "\n").collect()
-}
-
-/// The guest's folder and, in it, what an overlay writes to.
-pub fn upper(host: &Host, name: &GuestName) -> PathBuf {
-    host.lxc_guest(name).join(UPPER)
 }
 
 /// The host's end of the guest's cable: fixed, so that a leftover is found, and 15 bytes at most.
@@ -174,8 +178,7 @@ pub fn render(host: &Host, plan: &GuestPlan) -> Result<String, Failure> {
         lines.push(format!("lxc.{group}.devices.deny = a"));
         lines.extend(DEVICES.iter().map(|device| format!("lxc.{group}.devices.allow = {device}")));
     }
-    let loops = plan.backing == Backing::Loop && plan.ids.is_none();
-    lines.extend(Held::of(host).lines(name, !loops, plan.limits, net.ip));
+    lines.extend(Held::of(host).lines(name, true, plan.limits, net.ip));
     Ok(lines.join("\n") + "\n")
 }
 
@@ -205,32 +208,17 @@ fn apparmor(host: &Host) -> String {
 }
 
 fn root_lines(host: &Host, plan: &GuestPlan) -> Result<Vec<String>, Failure> {
-    let folder = host.lxc_guest(&plan.name);
-    let (tree, file) = (folder.join("rootfs"), disk::file(&folder));
-    let path = |kind: &str, path: &std::path::Path| format!("lxc.rootfs.path = {kind}:{}", path.display());
-    Ok(match (plan.backing, plan.ids) {
-        (Backing::Dir, _) => vec![path("dir", &tree)],
-        (Backing::Overlayfs | Backing::Loop, Some(_)) => vec![
-            path("dir", &root::place(&folder)),
+    let made = Made { image: plan.image.clone(), backing: plan.backing, ids: plan.ids };
+    let store = made.store(host, &plan.name);
+    let path = |path: &Path| format!("lxc.rootfs.path = dir:{}", path.display());
+    Ok(match backings::of(plan.backing)?.root(&store) {
+        Some(tree) => vec![path(&tree)],
+        None => vec![
+            path(&root::place(&store.folder)),
             // The hook's mounts are this guest's only, and go with it.
             "lxc.monitor.unshare = 1".to_owned(),
             format!("lxc.hook.pre-start = {} {}", tools::agent(host).display(), root::WORD),
         ],
-        (Backing::Overlayfs, None) => {
-            let image = host.image(&plan.image).join("rootfs");
-            vec![format!("{}:{}", path("overlay", &image), upper(host, &plan.name).display())]
-        }
-        (Backing::Loop, None) => vec![
-            path("loop", &file),
-            // What is deleted in the guest is given back to the node's disk.
-            "lxc.rootfs.options = discard=async".to_owned(),
-            // Whoever starts the guest waits until no agent has its disk open.
-            format!("lxc.hook.pre-start = /usr/bin/flock --wait 30 {} /bin/true", file.display()),
-        ],
-        (other, _) => {
-            let message = format!("the lxc driver has no backing {other}; use overlayfs, loop or dir");
-            return Err(Failure::Invalid(message));
-        }
     })
 }
 
@@ -295,12 +283,12 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_privileged_guest_has_no_ids_and_lxc_mounts_its_root() {
+    fn a_privileged_guest_has_no_ids() {
         let host = Host::default();
         let plan = GuestPlan { ids: None, ..plan(Backing::Loop) };
         let config = render(&host, &plan).unwrap();
-        assert!(!config.contains("idmap") && !config.contains("monitor.unshare"), "{config}");
-        assert!(config.contains("lxc.rootfs.path = loop:/var/lib/lxc/www.example.org/rootfs.img\n"));
+        assert!(!config.contains("idmap"), "{config}");
+        assert!(config.contains("lxc.rootfs.path = dir:/var/lib/lxc/www.example.org/root\n"));
         assert_eq!(Made::read(&config).unwrap().ids, None);
     }
 

@@ -1,90 +1,43 @@
-//! A container's folder: made whole, opened, removed whole.
+//! A container's folder: made whole, removed whole.
 
 use std::fs;
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt, chown};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use corpus_domain::{Backing, GuestName, IdRange};
+use corpus_domain::GuestName;
 use corpus_protocol::GuestPlan;
 use rustix::fs::{IFlags, Mode, OFlags};
 use rustix::io::Errno;
 
-use super::config::{Made, UPPER, upper};
-use super::{disk, root};
+use super::state;
+use crate::backings::{self, Store};
 use crate::failure::{At, Failure};
 use crate::files;
-use crate::guest_root::{Durable, GuestRoot, view};
 use crate::host::Host;
 use crate::runner::Argv;
 use crate::task::Task;
 
-const COPY: Duration = Duration::from_mins(10);
 /// For folders that lie in each other tens of thousands deep.
 const DEEP: Duration = Duration::from_mins(10);
 
 /// Makes the guest's folder under a hidden name and renames it when it is whole.
 pub fn make(task: &Task<'_>, plan: &GuestPlan, config: &str) -> Result<(), Failure> {
-    let image = task.host.image(&plan.image).join("rootfs");
-    if !image.is_dir() {
+    let image = task.host.image(&plan.image);
+    if !image.join("rootfs").is_dir() {
         return Err(Failure::Missing(format!("there is no image {} on the node", plan.image)));
     }
+    let backing = backings::of(plan.backing)?;
     let hidden = hidden(task.host, "new", &plan.name);
     remove_released(task, &hidden)?;
     // LXC wants to pass through it, nobody wants to read in it.
     fs::DirBuilder::new().recursive(true).mode(0o711).create(&hidden).at("make", &hidden)?;
-    match plan.backing {
-        Backing::Dir => copy(task, &image, &hidden.join("rootfs"), plan.ids)?,
-        Backing::Loop => disk::make(task, plan, &hidden)?,
-        _ => layers(&image, &hidden, plan.ids)?,
-    }
-    if plan.ids.is_some() {
-        let place = root::place(&hidden);
-        fs::create_dir(&place).at("make", &place)?;
-    }
+    let store = Store { folder: hidden, image, ids: plan.ids, is_begun: state::is_begun };
+    backing.make(task, &store, plan.size)?;
+    let hidden = store.folder;
     files::write(&hidden.join("config"), config, 0o644)?;
     let folder = task.host.lxc_guest(&plan.name);
     fs::rename(&hidden, &folder).at("make", &folder)
-}
-
-/// Owners, access lists and capabilities of files come out as the guest's, since they are read so.
-fn copy(task: &Task<'_>, image: &Path, root: &Path, ids: Option<IdRange>) -> Result<(), Failure> {
-    task.note("copying the image");
-    let image = match ids {
-        Some(ids) => view(image, ids)?,
-        None => GuestRoot::folder(image)?,
-    };
-    let argv = Argv::new("cp").args(["-a", "--reflink=auto", "--"]).arg(image.path().join(".")).arg(root);
-    argv.limit(COPY).run(task).map(|_| ())
-}
-
-/// What the overlay writes to; its root shows the permissions of the image's.
-fn layers(image: &Path, folder: &Path, ids: Option<IdRange>) -> Result<(), Failure> {
-    let mode = fs::metadata(image).at("look at", image)?.permissions().mode() & 0o7777;
-    let owner = ids.map(IdRange::first);
-    for layer in [folder.join(UPPER), root::work(folder)] {
-        fs::create_dir(&layer).at("make", &layer)?;
-        fs::set_permissions(&layer, fs::Permissions::from_mode(mode)).at("make", &layer)?;
-        chown(&layer, owner, owner).at("give away", &layer)?;
-    }
-    Ok(())
-}
-
-/// The files of a stopped guest.
-pub fn open(task: &Task<'_>, name: &GuestName, made: &Made) -> Result<GuestRoot, Failure> {
-    let host = task.host;
-    let folder = host.lxc_guest(name);
-    match made.backing {
-        Backing::Dir => return Ok(GuestRoot::folder(&folder.join("rootfs"))?.with_ids(made.ids)),
-        // On its disk a guest's ids are as it has them.
-        Backing::Loop => return disk::open(task, &disk::file(&folder)),
-        _ => {}
-    }
-    let work = folder.join("setup-work");
-    files::remove_folder(&work)?;
-    fs::create_dir(&work).at("make", &work)?;
-    let image = host.image(&made.image).join("rootfs");
-    GuestRoot::overlay(&image, &upper(host, name), &work, Durable::No, made.ids)
 }
 
 /// Removes the guest's folder and what an earlier cut left of it. Tells whether there was any.
@@ -101,8 +54,13 @@ pub fn remove(task: &Task<'_>, name: &GuestName) -> Result<bool, Failure> {
 
 /// A loop device that still holds the guest's disk would keep its room on the node's.
 fn remove_released(task: &Task<'_>, folder: &Path) -> Result<bool, Failure> {
-    disk::release(task, &disk::file(folder))?;
+    backings::release(task, folder)?;
     remove_all(task, folder)
+}
+
+/// All folders, those of guests on their way in or out too.
+pub fn all(host: &Host) -> impl Iterator<Item = PathBuf> {
+    fs::read_dir(host.lxc()).into_iter().flatten().flatten().map(|entry| entry.path())
 }
 
 /// Names of the folders that could be guests.
@@ -162,6 +120,8 @@ fn make_mutable(path: &Path) {
 
 #[cfg(test)]
 mod tests {
+    use corpus_domain::Backing;
+
     use super::super::config::render;
     use super::super::config::tests::plan;
     use super::*;
@@ -180,7 +140,7 @@ mod tests {
         fs::create_dir_all(host.image(&plan.image).join("rootfs")).unwrap();
         with_task(&host, |task| make(task, &plan, &config)).unwrap();
         assert_eq!(names(&host), std::slice::from_ref(&plan.name));
-        assert!(upper(&host, &plan.name).is_dir());
+        assert!(host.lxc_guest(&plan.name).join("delta0").is_dir());
         let remove = || with_task(&host, |task| remove(task, &plan.name)).unwrap();
         assert!(remove() && !remove());
         assert_eq!(fs::read_dir(host.lxc()).unwrap().count(), 0);

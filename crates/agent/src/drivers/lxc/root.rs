@@ -1,8 +1,7 @@
-//! The root of an unprivileged guest, mounted before LXC starts it.
+//! The root of a guest that is no plain folder, mounted before LXC starts it.
 //!
-//! LXC maps the ids of plain folders only. So the image, which belongs to the node's root, is mounted
-//! with the guest's ids, the overlay laid over it, or the guest's disk mounted with them, and LXC
-//! gets the result as a folder. LXC calls us for that ([`WORD`]) whenever it starts the guest, also
+//! LXC maps the ids of plain folders only, and knows nothing of how we keep a guest's files. So the guest's backing
+//! mounts its root, with the guest's ids, and LXC gets the result as a folder. LXC calls us for that ([`WORD`]) whenever it starts the guest, also
 //! when the node boots, from a process with mounts of its own: the node has no mount of ours, and
 //! the kernel takes this one away with the guest's last process, however that ends.
 
@@ -10,12 +9,11 @@ use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use corpus_domain::{Backing, GuestName, IdRange};
+use corpus_domain::GuestName;
 
-use super::config::{Made, upper};
-use super::{disk, require};
+use super::require;
+use crate::backings;
 use crate::failure::{At, Failure};
-use crate::guest_root::{Durable, GuestRoot};
 use crate::host::Host;
 use crate::task::{Cancel, Task};
 
@@ -25,11 +23,6 @@ pub const WORD: &str = "lxc-root";
 /// Where the guest's root is mounted.
 pub fn place(folder: &Path) -> PathBuf {
     folder.join("root")
-}
-
-/// What the overlay of a guest that runs works in.
-pub fn work(folder: &Path) -> PathBuf {
-    folder.join("olwork")
 }
 
 /// LXC's log of the guest.
@@ -51,23 +44,16 @@ pub fn prepare(host: &Host, name: &str) -> io::Result<()> {
 
 fn mount(host: &Host, name: &GuestName) -> Result<(), Failure> {
     let made = require(host, name)?;
-    let folder = host.lxc_guest(name);
-    let (Some(ids), place) = (made.ids, place(&folder)) else {
-        return Err(Failure::Invalid(format!("{name} is privileged: LXC mounts its root itself")));
-    };
+    let store = made.store(host, name);
+    let place = place(&store.folder);
     require_own_mounts()?;
     // It is there already when the guest reboots itself.
-    if is_mounted(&place)? { Ok(()) } else { open(host, name, &made, ids)?.attach(&place) }
-}
-
-fn open(host: &Host, name: &GuestName, made: &Made, ids: IdRange) -> Result<GuestRoot, Failure> {
-    let folder = host.lxc_guest(name);
-    if made.backing == Backing::Loop {
-        let task = Task { host, cancel: &Cancel::default(), events: &|_| {} };
-        return disk::open_to_start(&task, &disk::file(&folder))?.shifted(ids);
+    if is_mounted(&place)? {
+        return Ok(());
     }
-    let image = host.image(&made.image).join("rootfs");
-    GuestRoot::overlay(&image, &upper(host, name), &work(&folder), Durable::Yes, Some(ids))
+    fs::create_dir_all(&place).at("make", &place)?;
+    let task = Task { host, cancel: &Cancel::default(), events: &|_| {} };
+    backings::of(made.backing)?.mount(&task, &store)?.attach(&place)
 }
 
 /// An LXC that does not know `lxc.monitor.unshare` would leave our mounts on the node.

@@ -13,6 +13,8 @@ use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::are_no_guests;
+use corpus_protocol::MAX_FAR_PORTS;
+
 use crate::Controller;
 use crate::sagas::firewall_apply;
 use crate::store::firewall::{self, NewRule, RuleChange, Source, Target, networks};
@@ -25,7 +27,7 @@ impl Handle<AllowToGuest> for Controller {
         let who = change.who();
         let tx = change.transaction().await?;
         let from = source(tx, &who, guest.project_id, &asked.from).await?;
-        same_node(tx, guest.project_id, from, OnNodes::Guest(&guest)).await?;
+        can_reach(tx, guest.project_id, from, (asked.protocol, asked.ports), OnNodes::Guest(&guest)).await?;
         let title = format!("Let {} in to {}/{} of {}", asked.from, asked.ports, asked.protocol, guest.name);
         let new = New {
             action: RuleAction::Allow,
@@ -47,7 +49,7 @@ impl Handle<AllowToEnvironment> for Controller {
         let (asked, project, who) = (change.operation(), change.project()?, change.who());
         let tx = change.transaction().await?;
         let from = source(tx, &who, project, &asked.from).await?;
-        same_node(tx, project, from, OnNodes::Environment(asked.environment)).await?;
+        can_reach(tx, project, from, (asked.protocol, asked.ports), OnNodes::Environment(asked.environment)).await?;
         let about = format!("{} of {}", asked.environment, asked.project);
         let new = New {
             action: RuleAction::Allow,
@@ -174,14 +176,21 @@ enum OnNodes<'a> {
     Environment(Environment),
 }
 
-/// Guests reach each other on one node only. What would never come true is refused; where some of an environment are
-/// on the node and others are not, the list of rules says how many.
-async fn same_node(conn: &mut PgConnection, project: ProjectId, from: Source, to: OnNodes<'_>) -> Result<()> {
+/// Guests of two nodes reach each other by TCP only, and each port by a way of its own. What would never come true is
+/// refused; where some of an environment are on the node and others are not, the list of rules says how many.
+async fn can_reach(
+    conn: &mut PgConnection,
+    project: ProjectId,
+    from: Source,
+    (protocol, ports): (Transport, PortRange),
+    to: OnNodes<'_>,
+) -> Result<()> {
     let sources = match from {
         Source::Guest(id) => firewall::nodes_with(conn, project, Some(id), None).await?,
         Source::Environment(which) => firewall::nodes_with(conn, project, None, Some(which)).await?,
         Source::Anywhere | Source::Addresses(_) | Source::Network(_) => return Ok(()),
     };
+    let from_whom = if matches!(from, Source::Guest(_)) { "That guest" } else { "Each guest of that environment" };
     let (targets, name) = match to {
         OnNodes::Guest(guest) if from == Source::Guest(guest.id) => {
             return Err(Error::field("from", format!("This is {} itself.", guest.name)));
@@ -192,11 +201,17 @@ async fn same_node(conn: &mut PgConnection, project: ProjectId, from: Source, to
         }
     };
     let apart = !sources.is_empty() && !targets.is_empty() && !sources.iter().any(|node| targets.contains(node));
-    if apart {
+    if apart && protocol != Transport::Tcp {
         let message = format!(
-            "This is on another node than {name}, and guests reach each other on one node only. Publish a port of {name} instead."
+            "{from_whom} is on another node than {name}, and guests of two nodes reach each other by TCP only. Publish a port of {name} instead."
         );
-        return Err(Error::field("from", message));
+        return Err(Error::field("protocol", message));
+    }
+    if apart && ports.last() - ports.first() >= MAX_FAR_PORTS {
+        let message = format!(
+            "{from_whom} is on another node than {name}, and a rule between two nodes is for {MAX_FAR_PORTS} ports at most. Name fewer."
+        );
+        return Err(Error::field("ports", message));
     }
     Ok(())
 }

@@ -66,7 +66,7 @@ impl Handle<SetNetwork> for Controller {
         networks::set(tx, id, &addresses, asked.comment.as_ref().map(Label::as_str)).await?;
         let nodes = firewall::nodes_of(tx, &rules).await?;
         let mut job = None;
-        if addresses != before.networks && !nodes.is_empty() {
+        if addresses != before.networks && !nodes.nodes.is_empty() {
             let network = NetworkBefore { id, networks: before.networks.clone(), comment: before.comment.clone() };
             let change_of = RuleChange { network: Some(network), ..RuleChange::default() };
             let title = format!("Tell nodes of the network {}", before.name);

@@ -2,12 +2,16 @@
 
 use std::collections::HashMap;
 
+use chrono::{DateTime, Utc};
 use corpus_api::nodes::{Drift, DriverFact, Node, NodeFacts, NodeLine, NodeReading, SafeguardFact};
 use corpus_domain::{GuestId, GuestName};
 use corpus_protocol::{Facts, Reading};
 
 use crate::store::drift::Finding;
 use crate::store::nodes;
+
+/// A reading takes a moment to come, and clocks that are looked after differ by less.
+const CLOCKS_DIFFER_S: i64 = 60;
 
 /// Leaves what members may know. What differs, what was read and why it failed names guests and routes of
 /// every project: that is for those who repair.
@@ -19,6 +23,7 @@ pub(super) fn tell_less(row: &mut nodes::Node) {
 
 /// The whole, with the guests that its findings name.
 pub(super) fn whole(line: NodeLine, row: nodes::Node, guests: &HashMap<GuestName, GuestId>) -> Node {
+    let read_at = line.reading_at;
     Node {
         line,
         dns_name: None,
@@ -34,10 +39,16 @@ pub(super) fn whole(line: NodeLine, row: nodes::Node, guests: &HashMap<GuestName
         overcommit: row.overcommit,
         facts: row.facts.map(facts),
         facts_at: row.facts_at,
-        reading: row.reading.map(|Reading { load, uptime_s, .. }| NodeReading { load, uptime_s }),
+        reading: row.reading.map(|read| reading(&read, read_at)),
         drift: row.drift.into_iter().map(|one| drift(one, guests)).collect(),
         checked_at: row.checked_at,
     }
+}
+
+fn reading(read: &Reading, at: Option<DateTime<Utc>>) -> NodeReading {
+    let ahead = |clock| Some(i64::try_from(clock).ok()? / 1_000 - at?.timestamp());
+    let clock_ahead_s = read.clock_ms.and_then(ahead).filter(|ahead| ahead.abs() >= CLOCKS_DIFFER_S);
+    NodeReading { load: read.load, uptime_s: read.uptime_s, clock_ahead_s }
 }
 
 fn drift(one: Finding, guests: &HashMap<GuestName, GuestId>) -> Drift {
@@ -47,7 +58,7 @@ fn drift(one: Finding, guests: &HashMap<GuestName, GuestId>) -> Drift {
 
 fn facts(facts: Facts) -> NodeFacts {
     let driver = |one: corpus_protocol::DriverFact| {
-        let corpus_protocol::DriverFact { driver, version, obstacle } = one;
+        let corpus_protocol::DriverFact { driver, version, obstacle, .. } = one;
         DriverFact { driver, version, obstacle }
     };
     let safeguard = |one: corpus_protocol::SafeguardFact| {

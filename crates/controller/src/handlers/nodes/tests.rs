@@ -266,6 +266,26 @@ async fn members_are_told_of_their_own(db: PgPool) {
 }
 
 #[sqlx::test(migrations = "../../migrations")]
+async fn a_clock_that_is_off_is_told(db: PgPool) {
+    let world = World::new(db).await;
+    let node = world.node("192.0.2.7", 8).await;
+    let ahead = async || world.ask(GetNode { node }).await.unwrap().reading.unwrap().clock_ahead_s;
+    assert_eq!(ahead().await, None, "an agent that tells none");
+    for (off, told) in [("2 seconds", None), ("-50 seconds", None), ("1 day", Some(86_400)), ("-1 day", Some(-86_400))]
+    {
+        let read = "update nodes set reading = reading
+            || jsonb_build_object('clock_ms', (extract(epoch from reading_at + $1::text::interval) * 1000)::bigint)";
+        sqlx::query(read).bind(off).execute(&world.db).await.unwrap();
+        // To the second before or after, as their parts fall.
+        let told_now = ahead().await;
+        assert!(
+            told_now.zip(told).map_or(told_now == told, |(now, told)| (now - told).abs() <= 1),
+            "{off}: {told_now:?}"
+        );
+    }
+}
+
+#[sqlx::test(migrations = "../../migrations")]
 async fn members_change_nothing(db: PgPool) {
     let world = World::new(db).await;
     let node = world.node("a.test", 4).await;

@@ -14,5 +14,6 @@ mod names;
 mod nodes;
 mod projects;
 mod pushes;
+mod switches;
 mod two_phase;
 mod world;

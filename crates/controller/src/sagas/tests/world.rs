@@ -116,7 +116,7 @@ impl World {
     }
 
     /// Takes from the node and the DNS server what an earlier test that failed has left.
-    async fn scrub(&self) {
+    pub async fn scrub(&self) {
         self.on_node(
             "for guest in $(lxc-ls -1); do lxc-stop -k -n $guest; rm -rf /var/lib/lxc/$guest; done; \
              systemctl disable --now corpus-resolver corpus-proxy corpus-firewall corpus-network; ip link del lxcbr1; \
@@ -129,7 +129,7 @@ impl World {
         .await;
         let provider = &self.controller.services.dns.get(&ProviderName::first()).unwrap().dns;
         let zone: DnsName = ZONE.parse().unwrap();
-        for name in ["www", "shop", "docs", "a", "pages"] {
+        for name in ["www", "shop", "docs", "a", "b", "c", "pages"] {
             let _ =
                 provider.remove_record(&zone, &(&format!("{name}.{ZONE}").parse::<DnsName>().unwrap()).into()).await;
         }

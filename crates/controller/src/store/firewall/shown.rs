@@ -6,7 +6,7 @@ use corpus_domain::{Environment, FirewallRuleId, GuestId, JobId, NodeId, Project
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use super::super::{number, word, word_opt};
+use super::super::{far, number, word, word_opt};
 use super::range;
 
 /// As many are shown; of one thing there are never more, but for published ports of a node.
@@ -91,7 +91,7 @@ async fn lines(conn: &mut PgConnection, ids: &[Uuid]) -> sqlx::Result<Vec<Firewa
                (select sum(c.packets)::bigint from firewall_counts c where c.rule_id = r.id) as packets,
                (select sum(c.bytes)::bigint from firewall_counts c where c.rule_id = r.id) as bytes,
                (select count(*) from guests o
-                where (o.id = r.source_guest_id
+                where (r.protocol = 'udp' or r.last_port - r.first_port >= 16) and (o.id = r.source_guest_id
                        or (o.project_id = r.project_id and o.environment = r.source_environment))
                   and not exists (select from guests t
                                   where t.node_id = o.node_id
@@ -109,7 +109,9 @@ async fn lines(conn: &mut PgConnection, ids: &[Uuid]) -> sqlx::Result<Vec<Firewa
            where r.id = any($1) order by array_position($1, r.id)"#,
         ids,
     );
-    let rows = rows.fetch_all(conn).await?.into_iter().map(|row| {
+    let rows = rows.fetch_all(&mut *conn).await?;
+    let mut reached = far::reached(conn, ids).await?;
+    let rows = rows.into_iter().map(|row| {
         let from = match row.source.as_str() {
             "addresses" => row.network.clone().unwrap_or_default(),
             "guest" => format!("guest:{}", row.source_guest.clone().unwrap_or_default()),
@@ -138,6 +140,7 @@ async fn lines(conn: &mut PgConnection, ids: &[Uuid]) -> sqlx::Result<Vec<Firewa
             packets: row.packets.map(number).transpose()?,
             bytes: row.bytes.map(number).transpose()?,
             elsewhere: number(row.elsewhere)?,
+            far: reached.remove(&FirewallRuleId(row.id)).unwrap_or_default(),
             job: row.job.map(JobId),
         })
     });
@@ -182,8 +185,8 @@ pub async fn published_on(conn: &mut PgConnection, node: NodeId) -> sqlx::Result
     number(count.fetch_one(conn).await?)
 }
 
-/// Who can be named: anybody, the project's environments, the named networks, and guests of the project that
-/// share a node with the one, or with any. Of what is in other environments than these a robot is told nothing.
+/// Who can be named: anybody, the project's environments, the named networks, and guests of the project. Of what is in
+/// other environments than these a robot is told nothing.
 pub async fn sources(
     conn: &mut PgConnection,
     project: Option<ProjectId>,
@@ -199,7 +202,6 @@ pub async fn sources(
                union all (select 3, 'guest:' || g.name from guests g
                    where g.project_id = $1 and g.id is distinct from $2
                      and ($3::text[] is null or g.environment = any($3))
-                     and ($2::uuid is null or g.node_id = (select node_id from guests where id = $2))
                    order by g.name limit $4)) s
            order by s.at, s.source"#,
         project.map(|id| id.0),

@@ -1,0 +1,105 @@
+//! What the files of a guest lie on, one file a backing.
+//!
+//! A driver has a folder for each guest, and asks the guest's backing for what is in it: a root to start the guest with,
+//! and its files for us. A backing never hears of what runs the guest, nor a driver of how its files are kept; so each of
+//! one side goes with each of the other, and the suite of `tests/lab.rs` holds all of them to the same.
+
+mod dir;
+mod disk;
+mod loops;
+mod overlay;
+
+use std::path::{Path, PathBuf};
+
+use corpus_domain::{Backing as Kind, IdRange, SizeProfile};
+use corpus_protocol::BackingFact;
+
+use crate::failure::Failure;
+use crate::guest_root::GuestRoot;
+use crate::host::Host;
+use crate::task::Task;
+
+pub use self::dir::Dir;
+pub use self::disk::Disk;
+pub use self::overlay::Overlay;
+
+/// Where the files of one guest are.
+#[derive(Debug, Clone)]
+pub struct Store {
+    /// The guest's folder. What a backing keeps there has a name of its own.
+    pub folder: PathBuf,
+    /// The folder of the image that the guest is made from.
+    pub image: PathBuf,
+    /// The guest's ids on the node; none where they are the same.
+    pub ids: Option<IdRange>,
+    /// Whether somebody is about to start the guest of a folder, or runs it.
+    pub is_begun: fn(&Path) -> bool,
+}
+
+impl Store {
+    /// What the image is: a system's files.
+    pub fn image_root(&self) -> PathBuf {
+        self.image.join("rootfs")
+    }
+}
+
+/// A way to keep the files of guests. Each change tells whether there was anything to do.
+pub trait Backing: Sync {
+    /// Which it is.
+    fn kind(&self) -> Kind;
+    /// What stands in its way on this host.
+    fn obstacle(&self, host: &Host) -> Option<String>;
+    /// Whether a guest has the storage of its size, no more and no less, and can be given more.
+    fn holds_size(&self) -> bool;
+    /// Whether a guest needs its image for as long as it is there.
+    fn lies_on_image(&self) -> bool;
+    /// Whether the files have the ids that the guest has inside, and the kernel shifts them.
+    fn keeps_ids(&self) -> bool;
+    /// The files of a new guest are in its folder, which is its only trace: nobody else knows the guest yet.
+    fn make(&self, task: &Task<'_>, store: &Store, size: SizeProfile) -> Result<(), Failure>;
+    /// The folder that is the guest's root as it stands; none where it has to be mounted first.
+    fn root(&self, store: &Store) -> Option<PathBuf>;
+    /// The guest's root to start it with, mounted nowhere yet.
+    fn mount(&self, task: &Task<'_>, store: &Store) -> Result<GuestRoot, Failure>;
+    /// The guest's files for us, whether it runs or not.
+    fn open(&self, task: &Task<'_>, store: &Store) -> Result<GuestRoot, Failure>;
+    /// The guest's storage has this size; it never shrinks.
+    fn resize(&self, task: &Task<'_>, store: &Store, size: SizeProfile) -> Result<bool, Failure>;
+    /// Nothing of the host holds what is in the folder of a guest that does not run.
+    fn release(&self, task: &Task<'_>, folder: &Path) -> Result<(), Failure>;
+    /// What the guest in the folder may still take of the host's storage, in bytes, because it was promised.
+    fn promised(&self, folder: &Path) -> u64;
+}
+
+/// The one of this kind.
+pub fn of(kind: Kind) -> Result<&'static dyn Backing, Failure> {
+    all().into_iter().find(|backing| backing.kind() == kind).ok_or_else(|| {
+        let known: Vec<String> = all().iter().map(|backing| backing.kind().to_string()).collect();
+        Failure::Invalid(format!("this agent keeps no guests on {kind}; use one of: {}", known.join(", ")))
+    })
+}
+
+/// Every one of this agent.
+pub fn all() -> [&'static dyn Backing; 3] {
+    [&Overlay, &Disk, &Dir]
+}
+
+/// What the host can do, as its controller is told.
+pub fn facts(host: &Host) -> Vec<BackingFact> {
+    let fact = |backing: &&dyn Backing| BackingFact {
+        backing: backing.kind(),
+        holds_size: backing.holds_size(),
+        obstacle: backing.obstacle(host),
+    };
+    all().iter().map(fact).collect()
+}
+
+/// Nothing holds what is in the folder, whatever it was made with: of a guest that was cut in its making nobody knows.
+pub fn release(task: &Task<'_>, folder: &Path) -> Result<(), Failure> {
+    all().iter().try_for_each(|backing| backing.release(task, folder))
+}
+
+/// What the guest in the folder may still take, whatever it was made with.
+pub fn promised(folder: &Path) -> u64 {
+    all().iter().map(|backing| backing.promised(folder)).fold(0, u64::saturating_add)
+}
