@@ -6,6 +6,7 @@ import { existsSync, mkdirSync, renameSync } from 'node:fs'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { chromium } from 'playwright-core'
+import { PATIENCE } from './process.mjs'
 import { out } from './server.mjs'
 
 // The dead proxy keeps the browser itself off the network; the lab is reached directly.
@@ -59,7 +60,7 @@ export class Visitor {
       reducedMotion: 'reduce',
       ...options,
     })
-    context.setDefaultTimeout(30_000)
+    context.setDefaultTimeout(PATIENCE)
     const visitor = new Visitor(server, context)
     visitor.scripts = options.javaScriptEnabled !== false
     visitor.page = await context.newPage()

@@ -5,7 +5,7 @@ import { Resolver } from 'node:dns/promises'
 import { readFile, rm } from 'node:fs/promises'
 import http from 'node:http'
 import { fileURLToPath } from 'node:url'
-import { run, until } from './process.mjs'
+import { PATIENCE, run, until } from './process.mjs'
 
 const askpass = fileURLToPath(new URL('askpass', import.meta.url))
 const program = fileURLToPath(new URL('lab/lab', import.meta.url))
@@ -145,7 +145,7 @@ export async function traces(node) {
  * sshd tells it that its line is closed, which the job that closed the line does not wait for.
  * Lines of processes that match `except` do not count.
  */
-export async function untilClean(node, { limit = 30_000, except } = {}) {
+export async function untilClean(node, { limit = PATIENCE, except } = {}) {
   let left
   await until(`nothing of Corpus on ${node}`, async () => {
     left = await traces(node)

@@ -2,7 +2,7 @@
 // JavaScript. Nothing here waits a fixed time.
 import assert from 'node:assert/strict'
 import { lab } from './lab.mjs'
-import { until } from './process.mjs'
+import { PATIENCE, until } from './process.mjs'
 
 const text = html => html.replaceAll('&amp;', '&').replaceAll('&lt;', '<').replaceAll('&gt;', '>').replaceAll('&quot;', '"').replaceAll('&#39;', "'")
 
@@ -202,7 +202,7 @@ export async function attach(visitor, path, name) {
 }
 
 /** Waits until the guest's page shows a name in a state; `null` waits until it shows it no more. */
-export const nameIs = (visitor, path, name, state, { limit = 30_000, pause = 30 } = {}) =>
+export const nameIs = (visitor, path, name, state, { limit = PATIENCE, pause = 30 } = {}) =>
   until(`${name} ${state ?? 'gone'} at ${path}`, async () => {
     const { html } = await visitor.read(path)
     const row = html.split(/<tr\b|<li\b/).find(part => part.includes(`>${name}<`))

@@ -18,11 +18,14 @@ export function run(program, args, { input, timeout = 60_000, env } = {}) {
 /** Whether a program succeeds. */
 export const succeeds = (program, args, options) => run(program, args, options).then(() => true, () => false)
 
+/** How long something may take that nobody measures: a machine that does other work beside is four times slower. */
+export const PATIENCE = 60_000
+
 /**
  * Polls until `check` gives something true, and returns that. Errors of `check` count as "not yet";
  * the last one is the cause when the time is over.
  */
-export async function until(what, check, { limit = 30_000, pause = 50 } = {}) {
+export async function until(what, check, { limit = PATIENCE, pause = 50 } = {}) {
   const end = performance.now() + limit
   let last
   for (;;) {

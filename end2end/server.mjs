@@ -1,6 +1,7 @@
 // A Corpus server for one test file: its own folder, port, database and seal key, the lab's
 // directory and DNS. What it logs is kept, and errors in it fail the test.
 import { spawn } from 'node:child_process'
+import { randomInt } from 'node:crypto'
 import { chmodSync, closeSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import net from 'node:net'
 import os from 'node:os'
@@ -66,14 +67,16 @@ function configuration(folder, data, [port, gitPort], changes) {
   return `${Object.entries(settings).flatMap(table).join('\n')}\n`
 }
 
-export function freePort() {
-  return new Promise((resolve, reject) => {
-    const probe = net.createServer().on('error', reject)
-    probe.listen(0, '127.0.0.1', () => {
-      const { port } = probe.address()
-      probe.close(() => resolve(port))
-    })
-  })
+/** A free port below those that the kernel gives to connections: what another test opens meanwhile never takes it. */
+export async function freePort() {
+  for (;;) {
+    const port = randomInt(20_000, 30_000)
+    const probe = net.createServer()
+    const free = await new Promise(resolve => probe.on('error', () => resolve(false)).listen(port, '127.0.0.1', () => resolve(true)))
+    if (!free) continue
+    await new Promise(resolve => probe.close(resolve))
+    return port
+  }
 }
 
 export class Server {

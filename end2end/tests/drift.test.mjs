@@ -49,7 +49,7 @@ test('drift, and a node that does not answer', async t => {
     guest = await pages.requestGuest(bob, { name: guestName, project: 'atlas', environment: 'prod', size: 'xxsmall', node })
     await pages.untilStatus(bob, guest, 'Running')
     await alice.page.goto(first)
-    await alice.page.locator('#drift .status', { hasText: 'Nothing differs' }).waitFor({ timeout: 30_000 })
+    await alice.page.locator('#drift .status', { hasText: 'Nothing differs' }).waitFor()
     assert.match(plain((await alice.read(first)).html), /As it should be ?checked (now|\d+ s ago)/)
   })
 
@@ -60,7 +60,7 @@ test('drift, and a node that does not answer', async t => {
     const key = await lab.makeKey(path.join(server.folder, 'bob'))
     await pages.addKey(bob, key.line)
     for (const word of ['Firewall', 'Route', 'Power']) {
-      await alice.page.locator('#drift .status', { hasText: word }).waitFor({ timeout: 30_000 })
+      await alice.page.locator('#drift .status', { hasText: word }).waitFor()
     }
     assert.match(plain((await alice.read('/nodes')).html), /Drift 3/)
     assert.match(plain((await alice.read('/')).html), /is not as it should be: 3 differences/)
@@ -72,7 +72,7 @@ test('drift, and a node that does not answer', async t => {
 
   await step('a repair brings it back', async () => {
     await alice.page.getByRole('button', { name: 'Repair', exact: true }).click()
-    await alice.page.locator('#drift .status', { hasText: 'Nothing differs' }).waitFor({ timeout: 30_000 })
+    await alice.page.locator('#drift .status', { hasText: 'Nothing differs' }).waitFor()
     await alice.page.getByRole('link', { name: /^Repair node/ }).first().click()
     await alice.page.locator('.head .status', { hasText: 'Done' }).waitFor()
     assert.match(await alice.page.locator('#log').innerText(), /it should run and is stopped/)
@@ -114,10 +114,10 @@ test('drift, and a node that does not answer', async t => {
     await until('what it waits for', async () => {
       const said = await notice.innerText({ timeout: 1000 })
       return /node \S+ to answer \(attempt \d+ of \d+\), next try at \d\d:\d\d:\d\d/.test(said.replace(/\s+/g, ' ')) && /is unreachable for/.test(said)
-    }, { limit: 30_000, pause: 20 })
+    }, { pause: 20 })
     assert.match(await notice.innerText(), /cancel the job: what it did so far is undone/)
     // While it tries it waits for nothing, and while the node is away each attempt waits by itself.
-    await until('the list to say so', async () => /node \S+ to answer/.test(plain((await alice.read('/jobs?state=open')).html)), { limit: 30_000, pause: 50 })
+    await until('the list to say so', async () => /node \S+ to answer/.test(plain((await alice.read('/jobs?state=open')).html)), { pause: 50 })
     await alice.page.getByRole('button', { name: 'Cancel the job' }).click()
     await alice.page.locator('.head .status', { hasText: 'Cancelled' }).waitFor()
   })

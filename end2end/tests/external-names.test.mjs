@@ -44,7 +44,7 @@ test('a name from elsewhere is taken once it is proven, and watched from then on
     await visitor.page.getByLabel('Name from elsewhere', { exact: true }).fill(of)
     await pages.press(visitor, 'Claim name')
   }
-  const shows = words => until(`the claim to show ${words}`, async () => (await bob.read(claim)).html.includes(words), { limit: 30_000 })
+  const shows = words => until(`the claim to show ${words}`, async () => (await bob.read(claim)).html.includes(words))
   const asksNow = async () => {
     await bob.page.goto(claim)
     await pages.press(bob, 'Ask the world now')

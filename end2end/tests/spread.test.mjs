@@ -12,7 +12,7 @@ import * as lab from '../lab.mjs'
 import { visits } from '../load.mjs'
 import { note, seconds } from '../measures.mjs'
 import * as pages from '../pages.mjs'
-import { until } from '../process.mjs'
+import { PATIENCE, until } from '../process.mjs'
 import { Server } from '../server.mjs'
 import { story } from '../steps.mjs'
 
@@ -54,7 +54,7 @@ test('guests of one name are on two nodes', async t => {
   const live = async address => (await lab.httpGet(address, shared)).body
   const inBalance = async () => [...(await bob.read(environment)).html.matchAll(/data-member="([^"]+)" data-in=""/g)].map(match => match[1])
   const bothServe = () => until('both guests to be in the balance', async () => (await inBalance()).length === 2, { limit: 60_000 })
-  const leadsTo = (addresses, limit = 30_000) => until(`${shared} to lead to ${addresses.join(' and ')}`,
+  const leadsTo = (addresses, limit = PATIENCE) => until(`${shared} to lead to ${addresses.join(' and ')}`,
     async () => (await lab.resolved(shared)).toSorted().join() === addresses.join(), { limit, pause: 300 })
   /** Nobody who came to these nodes meanwhile was turned away. */
   const served = (what, began, which = loads) => {
@@ -107,7 +107,7 @@ test('guests of one name are on two nodes', async t => {
       const table = await until(`${node} to reach both guests`, async () => {
         const text = await lab.onNode(node, "echo 'show stat' | socat - UNIX-CONNECT:/run/corpus-proxy/admin.sock | grep '^pool-' | cut -d, -f2,18")
         return names.every(name => text.includes(`${name},UP`)) && text
-      }, { limit: 30_000, pause: 300 })
+      }, { pause: 300 })
       assert.match(table, /UP/)
     }
     await bob.page.goto(environment)
@@ -176,7 +176,7 @@ test('guests of one name are on two nodes', async t => {
     began = performance.now()
     await bob.page.goto(other)
     await pages.sends(bob, bob.page.getByRole('button', { name: /^Undo: / }).first())
-    await until('both nodes to bring visitors to staging', serves(/Two/), { limit: 30_000 })
+    await until('both nodes to bring visitors to staging', serves(/Two/))
     await leadsTo(both)
     served('the switch is undone', began)
   })

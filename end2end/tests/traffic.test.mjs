@@ -74,7 +74,7 @@ test('the traffic of an environment', async t => {
     assert.match((await bob.read(page)).html, /No name leads here/)
     await pages.attach(bob, guest, site)
     await pages.nameIs(bob, guest, site, 'Attached')
-    await until('the site to be served', async () => (await visit('/')).status === 200, { limit: 30_000 })
+    await until('the site to be served', async () => (await visit('/')).status === 200)
   })
 
   await step('requests are followed as they end, by the command line and on the page', async () => {
@@ -91,7 +91,7 @@ test('the traffic of an environment', async t => {
     await until('requests to be told', async () => {
       await visit('/cart?card=4111111111111111')
       return said.includes('GET /cart') && (await seen()).includes('GET /cart')
-    }, { limit: 30_000, pause: 500 })
+    }, { pause: 500 })
     const line = said.split('\n').find(one => one.includes('GET /cart'))
     assert.match(line, /^\d\d:\d\d:\d\d 200 \d+ ms \d+ bytes -- \d+\.\d+\.\d+\.0\/24 shop\.\S+ GET \/cart$/, 'the address is cut')
     assert.ok(!said.includes('4111') && !(await seen()).includes('4111'), 'a query leaves no node')

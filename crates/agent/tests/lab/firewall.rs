@@ -121,7 +121,7 @@ impl Two<'_> {
         assert!(refused.message.contains("would cut itself off"), "{refused}");
         // Nor does one that takes a port of the host's own.
         let mut plan = self.plan(Egress::default());
-        self.world.must("systemd-run -q --unit taken python3 -m http.server 30002; sleep 1");
+        self.world.takes_port(30_002);
         plan.published = vec![PublishedPort { port: 30_002, ..published(6, Transport::Tcp, 80) }];
         let refused = line.ask(Request::ApplyNode { plan: Box::new(plan) }).unwrap_err();
         assert!(refused.message.contains("30002/tcp of the node is taken"), "{refused}");

@@ -185,7 +185,7 @@ s=socket.socket();s.settimeout(3);s.bind(('10.5.0.11',0));s.connect(('10.5.0.1',
         assert!(line.change(&Request::ApplyNode { plan: Box::new(without) }));
         assert!(!self.world.on_node("systemctl is-active corpus-mail").success);
         assert!(self.says(true, SENDS).contains("timed out"));
-        self.world.must("systemd-run -q --unit taken python3 -m http.server --bind 0.0.0.0 25; sleep 1");
+        self.world.takes_port(25);
         let again = |revision| Box::new(NodePlan { revision, ..plan.clone() });
         let next = self.plan(Egress::default()).revision;
         line.change(&Request::ApplyNode { plan: again(next) });

@@ -100,6 +100,14 @@ impl World {
         said.text
     }
 
+    /// A program of the host's own listens on a port, until `systemctl stop taken`.
+    pub fn takes_port(&self, port: u16) {
+        self.must(&format!(
+            "systemd-run -q --unit taken python3 -m http.server --bind 0.0.0.0 {port} && \
+             timeout 60 sh -c 'until ss -Hltn sport = {port} | grep -q .; do sleep 0.1; done'"
+        ));
+    }
+
     pub fn copy(&self, from: &Path, to: &str) {
         let file = std::fs::File::open(from).unwrap();
         // What was there may run still.
