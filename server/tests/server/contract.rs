@@ -14,7 +14,7 @@ use tokio::process::Command;
 use uuid::Uuid;
 
 /// How long each role asks, in seconds; `scripts/contract` takes longer.
-const SECONDS: &str = "20";
+const SECONDS: &str = "30";
 /// What an operator could reach with it is not on this machine; and what is followed for ten minutes has no end to wait for.
 const OUTWARD: &str = "^(link_node|probe_host_key|initialize_node|repair_node|follow_access)$";
 
