@@ -97,7 +97,7 @@ impl GuestRoot {
             if let Some(ids) = ids {
                 // An overlay takes its layers from places; nobody else sees what is at this one.
                 own_mounts().at("make room for mounts over", lower)?;
-                view(lower, ids)?.attach(lower)?;
+                view(lower, Some(ids))?.attach(lower)?;
             }
             lay(lower, upper, work, durable).map(Self::of).at("lay an overlay over", upper)
         };
@@ -267,9 +267,10 @@ impl GuestRoot {
 }
 
 /// The mount of a folder as its guest is to see it, its image's, attached nowhere.
-pub fn view(folder: &Path, ids: IdRange) -> Result<GuestRoot, Failure> {
+pub fn view(folder: &Path, ids: Option<IdRange>) -> Result<GuestRoot, Failure> {
     let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
-    open_tree(CWD, folder, flags).map(GuestRoot::of).at("open", folder)?.shifted(ids)
+    let root = open_tree(CWD, folder, flags).map(GuestRoot::of).at("open", folder)?;
+    ids.map_or(Ok(root), |ids| root.shifted(ids))
 }
 
 /// It is looked at whether the kernel does what it says: `mount(8)` of Debian 12 says so and does not.

@@ -1,6 +1,6 @@
 //! A full copy of the image in a folder: the slowest to make, and all that every file system can.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use corpus_domain::{Backing as Kind, SizeProfile};
@@ -8,7 +8,6 @@ use corpus_domain::{Backing as Kind, SizeProfile};
 use super::{Backing, Store};
 use crate::failure::Failure;
 use crate::guest_root::{GuestRoot, view};
-use crate::host::Host;
 use crate::runner::Argv;
 use crate::task::Task;
 
@@ -26,10 +25,6 @@ impl Backing for Dir {
         Kind::Dir
     }
 
-    fn obstacle(&self, _: &Host) -> Option<String> {
-        None
-    }
-
     fn holds_size(&self) -> bool {
         false
     }
@@ -45,10 +40,7 @@ impl Backing for Dir {
     /// Owners, access lists and capabilities of files come out as the guest's, since they are read so.
     fn make(&self, task: &Task<'_>, store: &Store, _: SizeProfile) -> Result<(), Failure> {
         task.note("copying the image");
-        let image = match store.ids {
-            Some(ids) => view(&store.image_root(), ids)?,
-            None => GuestRoot::folder(&store.image_root())?,
-        };
+        let image = view(&store.image_root(), store.ids)?;
         let argv = Argv::new("cp").args(["-a", "--reflink=auto", "--"]).arg(image.path().join(".")).arg(tree(store));
         argv.limit(COPY).run(task).map(|_| ())
     }
@@ -63,17 +55,5 @@ impl Backing for Dir {
 
     fn open(&self, _: &Task<'_>, store: &Store) -> Result<GuestRoot, Failure> {
         Ok(GuestRoot::folder(&tree(store))?.with_ids(store.ids))
-    }
-
-    fn resize(&self, _: &Task<'_>, _: &Store, _: SizeProfile) -> Result<bool, Failure> {
-        Ok(false)
-    }
-
-    fn release(&self, _: &Task<'_>, _: &Path) -> Result<(), Failure> {
-        Ok(())
-    }
-
-    fn promised(&self, _: &Path) -> u64 {
-        0
     }
 }

@@ -13,7 +13,6 @@ use super::{Backing, Store};
 use crate::failure::{At, Failure};
 use crate::files;
 use crate::guest_root::{Durable, GuestRoot};
-use crate::host::Host;
 use crate::task::Task;
 
 /// The backing.
@@ -32,10 +31,6 @@ fn work(folder: &Path) -> PathBuf {
 impl Backing for Overlay {
     fn kind(&self) -> Kind {
         Kind::Overlayfs
-    }
-
-    fn obstacle(&self, _: &Host) -> Option<String> {
-        None
     }
 
     fn holds_size(&self) -> bool {
@@ -77,17 +72,5 @@ impl Backing for Overlay {
         files::remove_folder(&work)?;
         fs::create_dir(&work).at("make", &work)?;
         GuestRoot::overlay(&store.image_root(), &upper(&store.folder), &work, Durable::No, store.ids)
-    }
-
-    fn resize(&self, _: &Task<'_>, _: &Store, _: SizeProfile) -> Result<bool, Failure> {
-        Ok(false)
-    }
-
-    fn release(&self, _: &Task<'_>, _: &Path) -> Result<(), Failure> {
-        Ok(())
-    }
-
-    fn promised(&self, _: &Path) -> u64 {
-        0
     }
 }

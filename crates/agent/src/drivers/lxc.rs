@@ -151,7 +151,7 @@ impl Driver for Lxc {
     }
 
     fn promised(&self, host: &Host) -> Bytes {
-        let promised = folder::all(host).map(|folder| backings::promised(&folder));
+        let promised = folder::all(host).map(|folder| backings::promised(host, &folder));
         Bytes(promised.fold(0, u64::saturating_add))
     }
 

@@ -55,6 +55,7 @@ pub fn remove(task: &Task<'_>, name: &GuestName) -> Result<bool, Failure> {
 /// A loop device that still holds the guest's disk would keep its room on the node's.
 fn remove_released(task: &Task<'_>, folder: &Path) -> Result<bool, Failure> {
     backings::release(task, folder)?;
+    backings::remove(task, folder)?;
     remove_all(task, folder)
 }
 
