@@ -16,6 +16,8 @@ mod project_samples;
 mod firewall_pages;
 #[path = "gallery/mail_pages.rs"]
 mod mail_pages;
+#[path = "gallery/snapshot_pages.rs"]
+mod snapshot_pages;
 #[path = "gallery/preview_samples.rs"]
 mod preview_samples;
 #[path = "gallery/project_pages.rs"]
@@ -358,6 +360,9 @@ fn with_id(path: &str, variant: &str) -> Page {
         return page;
     }
     if let Some(page) = mail_pages::page(&Route::of(path), variant) {
+        return page;
+    }
+    if let Some(page) = snapshot_pages::page(&Route::of(path), variant) {
         return page;
     }
     if let Some(page) = documentation(path, variant) {

@@ -4,10 +4,18 @@ use std::fs::{self, OpenOptions, Permissions};
 use std::io::{ErrorKind, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use corpus_domain::Bytes;
+use rustix::fs::{IFlags, Mode, OFlags};
+use rustix::io::Errno;
 
 use crate::failure::{At, Failure};
+use crate::runner::Argv;
+use crate::task::Task;
+
+/// For folders that lie in each other tens of thousands deep.
+const DEEP: Duration = Duration::from_mins(10);
 
 /// The content of a file, or nothing when there is no such file.
 pub fn read(path: &Path) -> Result<Option<String>, Failure> {
@@ -63,6 +71,38 @@ pub fn remove_folder(path: &Path) -> Result<bool, Failure> {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
         Err(error) => Err(error).at("remove", path),
+    }
+}
+
+/// Removes a folder of a guest and all in it; tells whether there was one. Root there may have made files immutable, to outlive the guest, or folders that lie deeper in each other
+/// than a process may have open; `rm` goes back up instead.
+pub fn remove_tree(task: &Task<'_>, folder: &Path) -> Result<bool, Failure> {
+    match remove_folder(folder) {
+        Err(Failure::Io { source, .. }) if source.raw_os_error() == Some(Errno::MFILE.raw_os_error()) => {
+            let argv = Argv::new("rm").args(["-rf", "--one-file-system", "--"]).arg(folder);
+            argv.limit(DEEP).run(task).map(|_| true)
+        }
+        Err(Failure::Io { source, .. }) if source.kind() == std::io::ErrorKind::PermissionDenied => {
+            make_mutable(folder);
+            remove_folder(folder)
+        }
+        other => other,
+    }
+}
+
+fn make_mutable(path: &Path) {
+    let Ok(stat) = fs::symlink_metadata(path) else { return };
+    if !stat.is_dir() && !stat.is_file() {
+        return;
+    }
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    if let Ok(file) = rustix::fs::open(path, flags, Mode::empty()) {
+        let _ = rustix::fs::ioctl_setflags(&file, IFlags::empty());
+    }
+    if stat.is_dir() {
+        for entry in fs::read_dir(path).into_iter().flatten().flatten() {
+            make_mutable(&entry.path());
+        }
     }
 }
 

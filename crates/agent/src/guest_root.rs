@@ -153,6 +153,13 @@ impl GuestRoot {
         Ok(Bytes(stat.f_blocks.saturating_mul(stat.f_frsize)))
     }
 
+    /// What was written to its file system is on disk.
+    pub fn sync(&self) -> Result<(), Failure> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let root = openat(&self.root, ".", flags, Mode::empty()).at("open the guest's", "/")?;
+        rustix::fs::syncfs(root).at("write the guest's", "/")
+    }
+
     /// A path that leads to the root as long as this value lives, for a command of ours.
     pub fn path(&self) -> PathBuf {
         format!("/proc/{}/fd/{}", std::process::id(), self.root.as_raw_fd()).into()

@@ -44,6 +44,8 @@ mod rotation;
 mod signs;
 #[path = "lab/size.rs"]
 mod size;
+#[path = "lab/snapshots.rs"]
+mod snapshots;
 #[path = "lab/suite.rs"]
 mod suite;
 #[path = "lab/traffic.rs"]

@@ -37,7 +37,26 @@ impl Backing {
     pub const fn has_size(self) -> bool {
         matches!(self, Self::Loop | Self::Btrfs)
     }
+
+    /// Whether a snapshot is there at once, while the guest goes on.
+    pub const fn copies_at_once(self) -> bool {
+        matches!(self, Self::Btrfs)
+    }
 }
+
+word_enum!(
+    /// What a snapshot is good for.
+    SnapshotState, "snapshot state", {
+        /// A job takes it.
+        Taking = "taking",
+        /// It can be restored.
+        Ready = "ready",
+        /// A job brings it back.
+        Restoring = "restoring",
+        /// A job deletes it.
+        Removing = "removing",
+    }
+);
 
 text_type!(
     /// Why something unusual is done, in a person's words.

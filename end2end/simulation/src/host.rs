@@ -192,6 +192,11 @@ impl Host {
             Request::EnsureLimits { name, .. } | Request::EnsureSize { name, .. } => {
                 self.guest(name).map(|_| done(false))
             }
+            Request::EnsureSnapshot { name, .. } => self.guest(name).map(|_| Answer::Snapshot { bytes: Bytes(300 << 20) }),
+            Request::EnsureNoSnapshot { .. }
+            | Request::EnsureRestored { .. }
+            | Request::EnsureReturned { .. }
+            | Request::EnsureSettled { .. } => Ok(done(true)),
             Request::EnsureRunning { name } => {
                 self.guest(name).map(|guest| done(!std::mem::replace(&mut guest.running, true)))
             }

@@ -38,17 +38,19 @@ const LONG: Duration = Duration::from_mins(10);
 pub struct Btrfs;
 
 /// What only root passes through.
-fn inner(folder: &Path) -> PathBuf {
-    folder.join("btrfs")
+const PIECE: &str = "btrfs";
+
+fn piece(store: &Store) -> PathBuf {
+    store.folder.join(PIECE)
 }
 
-fn tree(folder: &Path) -> PathBuf {
-    inner(folder).join("rootfs")
+fn tree(piece: &Path) -> PathBuf {
+    piece.join("rootfs")
 }
 
-/// Where it is noted which count is the guest's.
-fn note(folder: &Path) -> PathBuf {
-    inner(folder).join("count")
+/// Where it is noted which count is that of the tree.
+fn note(piece: &Path) -> PathBuf {
+    piece.join("count")
 }
 
 impl Backing for Btrfs {
@@ -75,6 +77,10 @@ impl Backing for Btrfs {
         true
     }
 
+    fn piece(&self) -> &'static str {
+        PIECE
+    }
+
     fn make(&self, task: &Task<'_>, store: &Store, size: SizeProfile) -> Result<(), Failure> {
         if let Some(obstacle) = self.obstacle(task.host) {
             return Err(Failure::Invalid(format!("guests can't lie on btrfs here: {obstacle}")));
@@ -83,18 +89,14 @@ impl Backing for Btrfs {
         let uuid = counted(task)?;
         room::require(task.host, (0, 0), size.storage())?;
         let base = base(task, store)?;
-        let inner = inner(&store.folder);
-        private(&inner)?;
         task.note("taking a snapshot of the image");
-        let tree = tree(&store.folder);
-        btrfs(["subvolume", "snapshot"]).args([&base, &tree]).quiet().run(task)?;
-        let id = number(&btrfs(["inspect-internal", "rootid"]).arg(&tree).quiet().run(task)?)?;
-        files::write(&note(&store.folder), &format!("{uuid}/qgroups/0_{id}\n"), 0o600)?;
-        let has = Bytes(count(task.host, &store.folder, "referenced").unwrap_or(0));
+        let piece = piece(store);
+        snapshot(task, &uuid, &base, &piece)?;
+        let has = Bytes(count(task.host, &piece, "referenced").unwrap_or(0));
         if has > size.storage() {
             return Err(Failure::Invalid(format!("the image needs {}, more than {size} has", has.gb())));
         }
-        limit(task, &tree, size)
+        limit(task, &piece, size)
     }
 
     fn root(&self, _: &Store) -> Option<PathBuf> {
@@ -102,17 +104,18 @@ impl Backing for Btrfs {
     }
 
     fn mount(&self, _: &Task<'_>, store: &Store) -> Result<GuestRoot, Failure> {
-        view(&tree(&store.folder), store.ids)
+        view(&tree(&piece(store)), store.ids)
     }
 
     fn open(&self, _: &Task<'_>, store: &Store) -> Result<GuestRoot, Failure> {
         // On disk a guest's ids are as it has them.
-        GuestRoot::folder(&tree(&store.folder))
+        GuestRoot::folder(&tree(&piece(store)))
     }
 
     fn resize(&self, task: &Task<'_>, store: &Store, size: SizeProfile) -> Result<bool, Failure> {
         let wanted = size.storage();
-        let has = Bytes(limited(task.host, &store.folder).unwrap_or(0));
+        let piece = piece(store);
+        let has = Bytes(limited(task.host, &piece).unwrap_or(0));
         if has > wanted {
             let message = format!("the guest's storage has {}; it can't shrink to {size}, {}", has.gb(), wanted.gb());
             return Err(Failure::Invalid(message));
@@ -120,27 +123,43 @@ impl Backing for Btrfs {
         if has == wanted {
             return Ok(false);
         }
-        let taken = count(task.host, &store.folder, "exclusive").unwrap_or(0);
+        let taken = count(task.host, &piece, "exclusive").unwrap_or(0);
         room::require(task.host, (taken, self.promised(task.host, &store.folder)), wanted)?;
-        limit(task, &tree(&store.folder), size).map(|()| true)
+        limit(task, &piece, size).map(|()| true)
     }
 
     /// All at once; what is left of it is removed as any folder is.
-    fn remove(&self, task: &Task<'_>, folder: &Path) -> Result<(), Failure> {
-        let tree = tree(folder);
-        let (Ok(found), true) = (files::read(&note(folder)), tree.is_dir()) else { return Ok(()) };
+    fn remove(&self, task: &Task<'_>, piece: &Path) -> Result<(), Failure> {
+        let tree = tree(piece);
+        if !tree.is_dir() {
+            return Ok(());
+        }
+        let noted = files::read(&note(piece))?;
         btrfs(["subvolume", "delete"]).arg(&tree).quiet().end(task)?;
         // Newer kernels do that by themselves.
-        if let Some(id) = found.as_deref().and_then(|text| text.trim().rsplit_once('_')).map(|(_, id)| id) {
-            btrfs(["qgroup", "destroy"]).arg(format!("0/{id}")).arg(folder).quiet().end(task)?;
+        if let Some(id) = noted.as_deref().and_then(|text| text.trim().rsplit_once('_')).map(|(_, id)| id) {
+            btrfs(["qgroup", "destroy"]).arg(format!("0/{id}")).arg(piece).quiet().end(task)?;
         }
         Ok(())
     }
 
+    fn copies_at_once(&self) -> bool {
+        true
+    }
+
+    fn copy(&self, task: &Task<'_>, from: &Path, to: &Path) -> Result<(), Failure> {
+        snapshot(task, &counted(task)?, &tree(from), to)
+    }
+
+    fn size_of(&self, task: &Task<'_>, piece: &Path) -> Result<Bytes, Failure> {
+        Ok(Bytes(count(task.host, piece, "referenced").unwrap_or(0)))
+    }
+
     fn promised(&self, host: &Host, folder: &Path) -> u64 {
         // What it shares with the image is its own as soon as it writes there.
-        let taken = count(host, folder, "exclusive").unwrap_or(0);
-        limited(host, folder).map_or(0, |limit| limit.saturating_sub(taken))
+        let piece = folder.join(PIECE);
+        let taken = count(host, &piece, "exclusive").unwrap_or(0);
+        limited(host, &piece).map_or(0, |limit| limit.saturating_sub(taken))
     }
 
     fn forget_images(&self, task: &Task<'_>) -> Result<bool, Failure> {
@@ -188,19 +207,28 @@ fn counts(host: &Host) -> PathBuf {
     host.path("/sys/fs/btrfs")
 }
 
-/// What is counted of the guest in a folder.
-fn count(host: &Host, folder: &Path, what: &str) -> Option<u64> {
-    let noted = files::read(&note(folder)).ok().flatten()?;
+/// What is counted of a piece.
+fn count(host: &Host, piece: &Path, what: &str) -> Option<u64> {
+    let noted = files::read(&note(piece)).ok().flatten()?;
     fs::read_to_string(counts(host).join(noted.trim()).join(what)).ok()?.trim().parse().ok()
 }
 
-/// What the guest in a folder is limited to, if it is.
-fn limited(host: &Host, folder: &Path) -> Option<u64> {
-    count(host, folder, "max_referenced").filter(|limit| *limit > 0)
+/// What a piece is limited to, if it is.
+fn limited(host: &Host, piece: &Path) -> Option<u64> {
+    count(host, piece, "max_referenced").filter(|limit| *limit > 0)
 }
 
-fn limit(task: &Task<'_>, tree: &Path, size: SizeProfile) -> Result<(), Failure> {
-    btrfs(["qgroup", "limit"]).arg(size.storage().0.to_string()).arg(tree).run(task).map(drop)
+fn limit(task: &Task<'_>, piece: &Path, size: SizeProfile) -> Result<(), Failure> {
+    btrfs(["qgroup", "limit"]).arg(size.storage().0.to_string()).arg(tree(piece)).run(task).map(drop)
+}
+
+/// Makes a piece that is a snapshot of a subvolume, and notes its count.
+fn snapshot(task: &Task<'_>, uuid: &str, of: &Path, piece: &Path) -> Result<(), Failure> {
+    private(piece)?;
+    let tree = tree(piece);
+    btrfs(["subvolume", "snapshot"]).args([of, &tree]).quiet().run(task)?;
+    let id = number(&btrfs(["inspect-internal", "rootid"]).arg(&tree).quiet().run(task)?)?;
+    files::write(&note(piece), &format!("{uuid}/qgroups/0_{id}\n"), 0o600)
 }
 
 /// The image as a subvolume beside the guests; it is made anew when the image was.

@@ -1,11 +1,10 @@
 //! A full copy of the image in a folder: the slowest to make, and all that every file system can.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use corpus_domain::{Backing as Kind, SizeProfile};
 
-use super::{Backing, Store};
+use super::{Backing, COPY, Store};
 use crate::failure::Failure;
 use crate::guest_root::{GuestRoot, view};
 use crate::runner::Argv;
@@ -13,8 +12,6 @@ use crate::task::Task;
 
 /// The backing.
 pub struct Dir;
-
-const COPY: Duration = Duration::from_mins(10);
 
 fn tree(store: &Store) -> PathBuf {
     store.folder.join("rootfs")
@@ -35,6 +32,10 @@ impl Backing for Dir {
 
     fn keeps_ids(&self) -> bool {
         false
+    }
+
+    fn piece(&self) -> &'static str {
+        "rootfs"
     }
 
     /// Owners, access lists and capabilities of files come out as the guest's, since they are read so.

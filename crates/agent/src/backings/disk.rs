@@ -57,6 +57,10 @@ impl Backing for Disk {
         true
     }
 
+    fn piece(&self) -> &'static str {
+        FILE
+    }
+
     fn make(&self, task: &Task<'_>, store: &Store, size: SizeProfile) -> Result<(), Failure> {
         make(task, store, size)
     }

@@ -9,22 +9,27 @@ mod dir;
 mod disk;
 mod loops;
 mod overlay;
-mod room;
+pub mod room;
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use corpus_domain::{Backing as Kind, IdRange, SizeProfile};
+use corpus_domain::{Backing as Kind, Bytes, IdRange, SizeProfile};
 use corpus_protocol::BackingFact;
 
 use crate::failure::Failure;
 use crate::guest_root::GuestRoot;
 use crate::host::Host;
+use crate::runner::Argv;
 use crate::task::Task;
 
 pub use self::btrfs::{Btrfs, IOCTLS};
 pub use self::dir::Dir;
 pub use self::disk::Disk;
 pub use self::overlay::Overlay;
+
+/// How long a copy of a guest's files may take.
+pub const COPY: Duration = Duration::from_mins(30);
 
 /// Where the files of one guest are.
 #[derive(Debug, Clone)]
@@ -76,7 +81,24 @@ pub trait Backing: Sync {
     fn release(&self, _: &Task<'_>, _: &Path) -> Result<(), Failure> {
         Ok(())
     }
-    /// What is not removed with a folder that is about to go, or faster before.
+    /// What of a guest's folder is its files: one name there, renamed as a whole.
+    fn piece(&self) -> &'static str;
+    /// Makes a piece of its own of another one, neither of which is in use.
+    fn copy(&self, task: &Task<'_>, from: &Path, to: &Path) -> Result<(), Failure> {
+        Argv::new("cp").args(["-a", "--sparse=always", "--reflink=auto", "--"]).args([from, to]).limit(COPY).run(task).map(drop)
+    }
+    /// Whether a copy is there at once, and of one moment even when the guest runs.
+    fn copies_at_once(&self) -> bool {
+        false
+    }
+    /// How much of the host's storage is in a piece, in bytes.
+    fn size_of(&self, task: &Task<'_>, piece: &Path) -> Result<Bytes, Failure> {
+        let argv = Argv::new("du").args(["--summarize", "--one-file-system", "--block-size=1", "--"]).arg(piece);
+        let said = argv.limit(COPY).quiet().run(task)?.stdout;
+        let bytes = said.split_whitespace().next().and_then(|word| word.parse().ok());
+        bytes.map(Bytes).ok_or_else(|| Failure::Invalid(format!("du said {said:?}, no number")))
+    }
+    /// What is not removed with a piece that is about to go, or faster before.
     fn remove(&self, _: &Task<'_>, _: &Path) -> Result<(), Failure> {
         Ok(())
     }
@@ -116,11 +138,6 @@ pub fn facts(host: &Host) -> Vec<BackingFact> {
 /// Nothing holds what is in the folder, whatever it was made with: of a guest that was cut in its making nobody knows.
 pub fn release(task: &Task<'_>, folder: &Path) -> Result<(), Failure> {
     all().iter().try_for_each(|backing| backing.release(task, folder))
-}
-
-/// What is not removed with a folder that is about to go, whatever it was made with.
-pub fn remove(task: &Task<'_>, folder: &Path) -> Result<(), Failure> {
-    all().iter().try_for_each(|backing| backing.remove(task, folder))
 }
 
 /// What the guest in the folder may still take, whatever it was made with.

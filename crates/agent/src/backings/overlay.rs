@@ -18,9 +18,11 @@ use crate::task::Task;
 /// The backing.
 pub struct Overlay;
 
+const UPPER: &str = "delta0";
+
 /// What the guest writes to. The names are those that LXC's own overlays have.
 fn upper(folder: &Path) -> PathBuf {
-    folder.join("delta0")
+    folder.join(UPPER)
 }
 
 /// What the overlay of a guest that runs works in.
@@ -43,6 +45,10 @@ impl Backing for Overlay {
 
     fn keeps_ids(&self) -> bool {
         false
+    }
+
+    fn piece(&self) -> &'static str {
+        UPPER
     }
 
     /// What the overlay writes to; its root shows the permissions of the image's.

@@ -11,6 +11,7 @@ mod limits;
 mod root;
 mod seccomp;
 mod state;
+mod still;
 mod tables;
 mod tools;
 mod usage;
@@ -31,7 +32,7 @@ use corpus_protocol::{AuthorizedKeys, GuestPlan, GuestPort, GuestReading, GuestS
 use self::config::Made;
 pub use self::config::interface;
 use self::limits::Held;
-use super::Driver;
+use super::{Driver, Kept};
 use crate::backings;
 use crate::failure::Failure;
 use crate::files;
@@ -102,6 +103,26 @@ impl Driver for Lxc {
         let path = config_path(task.host, name);
         let config = files::read(&path)?.unwrap_or_default();
         Ok(files::ensure(&path, &config::resized(&config, size), 0o644)? || grown)
+    }
+
+    fn kept(&self, host: &Host, name: &GuestName) -> Result<Kept, Failure> {
+        let made = require(host, name)?;
+        let size = files::read(&config_path(host, name))?.as_deref().and_then(config::size);
+        let size = size.ok_or_else(|| Failure::Invalid(format!("the configuration of {name} tells no size")))?;
+        Ok(Kept { backing: backings::of(made.backing)?, store: made.store(host, name), size })
+    }
+
+    fn runs(&self, host: &Host, name: &GuestName) -> bool {
+        state::init(host, name).is_some()
+    }
+
+    fn while_still(
+        &self,
+        task: &Task<'_>,
+        name: &GuestName,
+        work: &mut dyn FnMut() -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        still::hold(task, name, work)
     }
 
     fn ensure_limits(&self, task: &Task<'_>, name: &GuestName, limits: Limits) -> Result<bool, Failure> {
