@@ -16,12 +16,12 @@ mod project_samples;
 mod firewall_pages;
 #[path = "gallery/mail_pages.rs"]
 mod mail_pages;
-#[path = "gallery/snapshot_pages.rs"]
-mod snapshot_pages;
 #[path = "gallery/preview_samples.rs"]
 mod preview_samples;
 #[path = "gallery/project_pages.rs"]
 mod project_pages;
+#[path = "gallery/snapshot_pages.rs"]
+mod snapshot_pages;
 #[path = "gallery/told_samples.rs"]
 mod told_samples;
 #[path = "gallery/traffic_pages.rs"]

@@ -13,7 +13,15 @@ fn page(all: &Snapshots) -> String {
 #[test]
 fn only_one_that_is_ready_can_be_brought_back_or_deleted() {
     let shown = page(&snapshot_pages::all(false));
-    for text in ["before &lt;the> upgrade to 18", "Being taken", "Being restored", "Being deleted", "1.2 GB", "4 of 16", "stands still"] {
+    for text in [
+        "before &lt;the> upgrade to 18",
+        "Being taken",
+        "Being restored",
+        "Being deleted",
+        "1.2 GB",
+        "4 of 16",
+        "stands still",
+    ] {
         assert!(shown.contains(text), "{text}\n{shown}");
     }
     for what in ["/restore\"", "/delete\""] {

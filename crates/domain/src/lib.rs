@@ -56,8 +56,8 @@ pub use hook::{HookFailure, HookHost, HookName, HookSide, HookStage, HookState, 
 pub use id_range::IdRange;
 pub use ids::{
     AuditId, BlockId, CertificateId, DeploymentId, DnsNameId, FirewallRuleId, GuestId, JobId, KeyClaimId, NameClaimId,
-    NamedNetworkId, NodeId, NoticeId, ProjectId, RequestId, RequestRuleId, SnapshotId, SshKeyId, TokenId, UndoId, UserId, ViewId,
-    WebhookDeliveryId, WebhookId, ZoneId,
+    NamedNetworkId, NodeId, NoticeId, ProjectId, RequestId, RequestRuleId, SnapshotId, SshKeyId, TokenId, UndoId,
+    UserId, ViewId, WebhookDeliveryId, WebhookId, ZoneId,
 };
 pub use intrusion::IntrusionKind;
 pub use job::{JobKind, JobState, StepState};

@@ -1,8 +1,8 @@
 //! Requests, events and results, and the envelope they travel in.
 
 use corpus_domain::{
-    Bytes, CertificateId, DeploymentId, Driver, GuestName, GuestState, ImageName, JobId, Limits, ProjectName, SizeProfile,
-    SnapshotId,
+    Bytes, CertificateId, DeploymentId, Driver, GuestName, GuestState, ImageName, JobId, Limits, ProjectName,
+    SizeProfile, SnapshotId,
 };
 use serde::{Deserialize, Serialize};
 use thiserror::Error;

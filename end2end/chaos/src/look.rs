@@ -105,7 +105,8 @@ async fn expected(lane: &Lane) -> Result<(BTreeSet<String>, Vec<String>)> {
         wanted.insert(format!("route {} {}", name.get::<String, _>("name"), name.get::<String, _>("ip")));
     }
     wrong.extend(certificates(lane, &mut wanted).await?);
-    let snapshots = sqlx::query("select s.id::text, s.state, g.name from snapshots s join guests g on g.id = s.guest_id");
+    let snapshots =
+        sqlx::query("select s.id::text, s.state, g.name from snapshots s join guests g on g.id = s.guest_id");
     for snapshot in snapshots.fetch_all(&lane.db).await? {
         wanted.insert(format!("snapshot {} {}", snapshot.get::<String, _>("name"), snapshot.get::<String, _>("id")));
         if snapshot.get::<String, _>("state") != "ready" {

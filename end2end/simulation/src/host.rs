@@ -192,7 +192,9 @@ impl Host {
             Request::EnsureLimits { name, .. } | Request::EnsureSize { name, .. } => {
                 self.guest(name).map(|_| done(false))
             }
-            Request::EnsureSnapshot { name, .. } => self.guest(name).map(|_| Answer::Snapshot { bytes: Bytes(300 << 20) }),
+            Request::EnsureSnapshot { name, .. } => {
+                self.guest(name).map(|_| Answer::Snapshot { bytes: Bytes(300 << 20) })
+            }
             Request::EnsureNoSnapshot { .. }
             | Request::EnsureRestored { .. }
             | Request::EnsureReturned { .. }

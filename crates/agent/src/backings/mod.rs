@@ -85,7 +85,12 @@ pub trait Backing: Sync {
     fn piece(&self) -> &'static str;
     /// Makes a piece of its own of another one, neither of which is in use.
     fn copy(&self, task: &Task<'_>, from: &Path, to: &Path) -> Result<(), Failure> {
-        Argv::new("cp").args(["-a", "--sparse=always", "--reflink=auto", "--"]).args([from, to]).limit(COPY).run(task).map(drop)
+        Argv::new("cp")
+            .args(["-a", "--sparse=always", "--reflink=auto", "--"])
+            .args([from, to])
+            .limit(COPY)
+            .run(task)
+            .map(drop)
     }
     /// Whether a copy is there at once, and of one moment even when the guest runs.
     fn copies_at_once(&self) -> bool {

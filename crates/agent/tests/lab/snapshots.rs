@@ -22,7 +22,9 @@ pub fn are_kept(world: &World, line: &mut Line, plan: &GuestPlan, key: &Path) {
         assert!(said.success, "{command}: {}", said.text);
         said.text
     };
-    says(&format!("echo one > /root/state; rm -rf /usr/share/doc; systemd-run -q --unit writes sh -c '{WRITES}'; sleep 1"));
+    says(&format!(
+        "echo one > /root/state; rm -rf /usr/share/doc; systemd-run -q --unit writes sh -c '{WRITES}'; sleep 1"
+    ));
     let (id, job) = (SnapshotId(Uuid::now_v7()), JobId(Uuid::now_v7()));
     let started = Instant::now();
     let taken = take(line, plan, id);
@@ -64,7 +66,10 @@ pub fn are_kept(world: &World, line: &mut Line, plan: &GuestPlan, key: &Path) {
     line.change(&start);
     assert_eq!(says("cat /root/state"), "one\n");
     let folder = format!("/var/lib/lxc/{name}");
-    assert_eq!(world.must(&format!("ls -A {folder}/snapshots; ls -d {folder}/former {folder}/next 2>/dev/null || true")), "");
+    assert_eq!(
+        world.must(&format!("ls -A {folder}/snapshots; ls -d {folder}/former {folder}/next 2>/dev/null || true")),
+        ""
+    );
     // One that stays when its guest goes must go with it.
     take(line, plan, id);
     assert_eq!(world.must(&format!("stat -c %a {folder}/snapshots")), "700\n");

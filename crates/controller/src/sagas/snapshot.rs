@@ -77,7 +77,8 @@ pub fn remove_steps() -> Job<Services, Remove> {
 
 async fn keep(ctx: StepContext<Services, Take>) -> Result<(), StepError> {
     let Take(Snapshot { id, name, node, .. }) = ctx.params().clone();
-    let Answer::Snapshot { bytes } = ask(&ctx, node, Request::EnsureSnapshot { name, snapshot: id }, LONG).await? else {
+    let Answer::Snapshot { bytes } = ask(&ctx, node, Request::EnsureSnapshot { name, snapshot: id }, LONG).await?
+    else {
         return Err(StepError::permanent("the node told something else than a snapshot"));
     };
     let mut tx = ctx.begin().await?;

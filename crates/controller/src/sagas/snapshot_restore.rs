@@ -65,7 +65,9 @@ pub fn steps() -> Job<Services, Params> {
         .step(Step::new("ping", "Log in over SSH", ping))
         .step(Step::new("project", "Tell its project what it missed", project).limit(Duration::from_mins(10)))
         .step(Step::new("ready", "Note what it is", ready).not_cancellable())
-        .step(Step::new("settle", "Let go of what it was", settle).not_cancellable().retry(Retry::times(20)).limit(LONG))
+        .step(
+            Step::new("settle", "Let go of what it was", settle).not_cancellable().retry(Retry::times(20)).limit(LONG),
+        )
 }
 
 async fn halt(ctx: Ctx) -> Result<(), StepError> {

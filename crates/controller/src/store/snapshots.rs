@@ -27,7 +27,9 @@ pub async fn insert(
 
 /// How many a guest has, those that come and go too.
 pub async fn count(conn: &mut PgConnection, guest: GuestId) -> sqlx::Result<i64> {
-    sqlx::query_scalar!(r#"select count(*) as "count!" from snapshots where guest_id = $1"#, guest.0).fetch_one(conn).await
+    sqlx::query_scalar!(r#"select count(*) as "count!" from snapshots where guest_id = $1"#, guest.0)
+        .fetch_one(conn)
+        .await
 }
 
 /// Those of a guest, the newest first.
@@ -70,10 +72,7 @@ pub async fn set_state(
 }
 
 /// The state of one of this guest.
-pub async fn state(
-    conn: &mut PgConnection,
-    (id, guest): (SnapshotId, GuestId),
-) -> sqlx::Result<Option<SnapshotState>> {
+pub async fn state(conn: &mut PgConnection, (id, guest): (SnapshotId, GuestId)) -> sqlx::Result<Option<SnapshotState>> {
     let found = sqlx::query_scalar!("select state from snapshots where id = $1 and guest_id = $2", id.0, guest.0);
     word_opt(found.fetch_optional(conn).await?.as_deref())
 }

@@ -15,11 +15,7 @@ use crate::runner::Argv;
 use crate::task::Task;
 
 /// Freezes the guest, if it runs, for as long as `work` takes.
-pub fn hold(
-    task: &Task<'_>,
-    name: &GuestName,
-    work: &mut dyn FnMut() -> Result<(), Failure>,
-) -> Result<(), Failure> {
+pub fn hold(task: &Task<'_>, name: &GuestName, work: &mut dyn FnMut() -> Result<(), Failure>) -> Result<(), Failure> {
     let Some(init) = state::init(task.host, name) else { return work() };
     let path = task.host.lxc_guest(name).join("still");
     let file = OpenOptions::new().create(true).append(true).open(&path).at("open", &path)?;

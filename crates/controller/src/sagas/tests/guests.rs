@@ -261,9 +261,12 @@ async fn snapshots_bring_a_guest_back(db: PgPool) {
     let (guest, job) = world.ask_guest(NAME).await;
     world.done(job).await;
     let all = async || world.controller.call(&world.member, ListSnapshots { guest }, None).await.unwrap().items;
-    let writes = async |text: &str| world.on_node(&format!("lxc-attach -n {NAME} -- sh -c 'echo {text} > /root/it'")).await;
+    let writes =
+        async |text: &str| world.on_node(&format!("lxc-attach -n {NAME} -- sh -c 'echo {text} > /root/it'")).await;
     let reads = async || world.on_node(&format!("lxc-attach -n {NAME} -- cat /root/it")).await;
-    let left = async || world.on_node(&format!("cd /var/lib/lxc/{NAME}; ls -A snapshots; ls -d former next 2>/dev/null || true")).await;
+    let left = async || {
+        world.on_node(&format!("cd /var/lib/lxc/{NAME}; ls -A snapshots; ls -d former next 2>/dev/null || true")).await
+    };
 
     writes("one").await;
     for fault in faults(&["snapshot"]) {
