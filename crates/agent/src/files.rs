@@ -1,8 +1,8 @@
 //! Files of the host itself, written whole or not at all.
 
-use std::fs::{self, OpenOptions, Permissions};
+use std::fs::{self, DirBuilder, OpenOptions, Permissions};
 use std::io::{ErrorKind, Write};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -63,6 +63,11 @@ pub fn remove(path: &Path) -> Result<bool, Failure> {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
         Err(error) => Err(error).at("remove", path),
     }
+}
+
+/// There is a folder that nobody but root passes through.
+pub fn private(path: &Path) -> Result<(), Failure> {
+    DirBuilder::new().recursive(true).mode(0o700).create(path).at("make", path)
 }
 
 /// Removes a folder and all in it; tells whether there was one.

@@ -4,8 +4,7 @@
 //! snapshot is a copy that only root gets to, and restoring one is a copy that takes the piece's place; what was there is
 //! kept aside until it is sure that nobody wants it back. Each is made beside and renamed when it is whole.
 
-use std::fs::{self, DirBuilder};
-use std::os::unix::fs::DirBuilderExt;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use corpus_domain::{Bytes, GuestName, JobId, SnapshotId};
@@ -33,9 +32,9 @@ pub fn take(task: &Task<'_>, name: &GuestName, id: SnapshotId) -> Result<Bytes, 
     let (whole, part) = (all.join(id.to_string()), all.join(format!(".{id}")));
     if !whole.exists() {
         let from = store.folder.join(backing.piece());
-        private(&all)?;
+        files::private(&all)?;
         clear(task, *backing, &part)?;
-        private(&part)?;
+        files::private(&part)?;
         let to = part.join(backing.piece());
         if backing.copies_at_once() {
             backing.copy(task, &from, &to)?;
@@ -83,7 +82,7 @@ pub fn restore(task: &Task<'_>, name: &GuestName, id: SnapshotId, job: JobId) ->
         return backing.resize(task, &store, size);
     }
     clear(task, backing, &next)?;
-    private(&next)?;
+    files::private(&next)?;
     if !backing.copies_at_once() {
         room::require(task.host, (0, 0), backing.size_of(task, &snapshot)?)?;
     }
@@ -91,7 +90,7 @@ pub fn restore(task: &Task<'_>, name: &GuestName, id: SnapshotId, job: JobId) ->
     backing.copy(task, &snapshot, &next.join(backing.piece()))?;
     if !moved {
         clear(task, backing, &former)?;
-        private(&former)?;
+        files::private(&former)?;
         files::write(&former.join(JOB), &format!("{job}\n"), 0o600)?;
         fs::rename(&piece, former.join(backing.piece())).at("keep", &piece)?;
     }
@@ -113,7 +112,7 @@ pub fn go_back(task: &Task<'_>, name: &GuestName, job: JobId) -> Result<bool, Fa
     require_stopped(task, driver, name)?;
     let piece = store.folder.join(backing.piece());
     if piece.exists() {
-        private(&next)?;
+        files::private(&next)?;
         fs::rename(&piece, next.join(backing.piece())).at("remove", &piece)?;
     }
     fs::rename(&kept, &piece).at("bring back", &piece)?;
@@ -165,11 +164,6 @@ fn require_stopped(task: &Task<'_>, driver: &dyn Driver, name: &GuestName) -> Re
 /// Whether what is kept there is the job's.
 fn is_of(former: &Path, job: JobId) -> Result<bool, Failure> {
     Ok(files::read(&former.join(JOB))?.is_some_and(|text| text.trim() == job.to_string()))
-}
-
-/// A folder that nobody but root passes through.
-fn private(folder: &Path) -> Result<(), Failure> {
-    DirBuilder::new().recursive(true).mode(0o700).create(folder).at("make", folder)
 }
 
 /// Nothing is left of a folder with a piece in it.

@@ -8,8 +8,7 @@
 //!
 //! What a guest refers to is read from `/sys/fs/btrfs`, where its count is found by what [`make`] noted.
 
-use std::fs::{self, DirBuilder};
-use std::os::unix::fs::DirBuilderExt;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -21,6 +20,7 @@ use crate::failure::{At, Failure};
 use crate::files;
 use crate::guest_root::{GuestRoot, view};
 use crate::host::Host;
+use crate::lock;
 use crate::packages;
 use crate::runner::{Argv, Output};
 use crate::task::Task;
@@ -179,11 +179,6 @@ fn number(said: &Output) -> Result<u64, Failure> {
     said.stdout.trim().parse().map_err(|_| Failure::Invalid(format!("btrfs said {:?}, no number", said.stdout)))
 }
 
-/// A folder that nobody but root passes through.
-fn private(folder: &Path) -> Result<(), Failure> {
-    DirBuilder::new().mode(0o700).create(folder).at("make", folder)
-}
-
 /// The file system counts what each subvolume refers to; where it does so is told.
 fn counted(task: &Task<'_>) -> Result<String, Failure> {
     let lxc = task.host.lxc();
@@ -224,7 +219,7 @@ fn limit(task: &Task<'_>, piece: &Path, size: SizeProfile) -> Result<(), Failure
 
 /// Makes a piece that is a snapshot of a subvolume, and notes its count.
 fn snapshot(task: &Task<'_>, uuid: &str, of: &Path, piece: &Path) -> Result<(), Failure> {
-    private(piece)?;
+    files::private(piece)?;
     let tree = tree(piece);
     btrfs(["subvolume", "snapshot"]).args([of, &tree]).quiet().run(task)?;
     let id = number(&btrfs(["inspect-internal", "rootid"]).arg(&tree).quiet().run(task)?)?;
@@ -234,17 +229,17 @@ fn snapshot(task: &Task<'_>, uuid: &str, of: &Path, piece: &Path) -> Result<(), 
 /// The image as a subvolume beside the guests; it is made anew when the image was.
 fn base(task: &Task<'_>, store: &Store) -> Result<PathBuf, Failure> {
     let image = store.image.file_name().unwrap_or_default().to_string_lossy();
+    // Two guests may want it at once.
+    let _lock = lock::take(&[lock::Wanted { name: format!("subvolume-{image}"), shared: false }], task)?;
     let base = task.host.lxc().join(format!("{BASE}{image}"));
     let origin = files::read(&store.image.join("sha256"))?.unwrap_or_default();
     if files::read(&base.join("sha256"))?.as_deref() == Some(&origin) {
         return Ok(base.join("rootfs"));
     }
     task.note("making a subvolume of the image");
-    // Two guests may do so at once.
-    let guest = store.folder.file_name().unwrap_or_default().to_string_lossy();
-    let beside = task.host.lxc().join(format!("{BASE}{image}{guest}"));
+    let beside = task.host.lxc().join(format!("{BASE}{image}.new"));
     remove_base(task, &beside)?;
-    private(&beside)?;
+    files::private(&beside)?;
     let root = beside.join("rootfs");
     btrfs(["subvolume", "create"]).arg(&root).quiet().run(task)?;
     let copy = Argv::new("cp").args(["-a", "--reflink=auto", "--"]);
