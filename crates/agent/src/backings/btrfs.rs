@@ -163,11 +163,11 @@ impl Backing for Btrfs {
     }
 
     fn forget_images(&self, task: &Task<'_>) -> Result<bool, Failure> {
-        let all = bases(task.host);
-        for base in &all {
-            remove_base(task, base)?;
+        let folder = images(task.host);
+        for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
+            remove_base(task, &entry.path())?;
         }
-        Ok(!all.is_empty())
+        files::remove_folder(&folder)
     }
 }
 
@@ -231,13 +231,13 @@ fn base(task: &Task<'_>, store: &Store) -> Result<PathBuf, Failure> {
     let image = store.image.file_name().unwrap_or_default().to_string_lossy();
     // Two guests may want it at once.
     let _lock = lock::take(&[lock::Wanted { name: format!("subvolume-{image}"), shared: false }], task)?;
-    let base = task.host.lxc().join(format!("{BASE}{image}"));
+    let base = images(task.host).join(&*image);
     let origin = files::read(&store.image.join("sha256"))?.unwrap_or_default();
     if files::read(&base.join("sha256"))?.as_deref() == Some(&origin) {
         return Ok(base.join("rootfs"));
     }
     task.note("making a subvolume of the image");
-    let beside = task.host.lxc().join(format!("{BASE}{image}.new"));
+    let beside = images(task.host).join(format!(".new-{image}"));
     remove_base(task, &beside)?;
     files::private(&beside)?;
     let root = beside.join("rootfs");
@@ -254,12 +254,9 @@ fn base(task: &Task<'_>, store: &Store) -> Result<PathBuf, Failure> {
     made.map(|()| base.join("rootfs"))
 }
 
-/// How the folders of images begin, whole ones and those in the making.
-const BASE: &str = ".corpus-image-";
-
-fn bases(host: &Host) -> Vec<PathBuf> {
-    let entries = fs::read_dir(host.lxc()).into_iter().flatten().flatten();
-    entries.filter(|one| one.file_name().to_string_lossy().starts_with(BASE)).map(|one| one.path()).collect()
+/// Where images are as subvolumes: beside the guests, since a snapshot stays on its file system.
+fn images(host: &Host) -> PathBuf {
+    host.lxc().join(".corpus-images")
 }
 
 fn remove_base(task: &Task<'_>, folder: &Path) -> Result<(), Failure> {
