@@ -277,7 +277,10 @@ impl GuestRoot {
 pub fn view(folder: &Path, ids: Option<IdRange>) -> Result<GuestRoot, Failure> {
     let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
     let root = open_tree(CWD, folder, flags).map(GuestRoot::of).at("open", folder)?;
-    ids.map_or(Ok(root), |ids| root.shifted(ids))
+    match ids {
+        Some(ids) => root.shifted(ids),
+        None => Ok(root),
+    }
 }
 
 /// It is looked at whether the kernel does what it says: `mount(8)` of Debian 12 says so and does not.

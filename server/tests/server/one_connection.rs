@@ -495,11 +495,13 @@ async fn snapshots(world: &World, browser: &mut Browser, guest: &str) {
     world.run(&format!("update guests set state = 'running' where id = '{guest}'")).await;
     browser.form("/guests/{guest}/snapshots", &all, &[("comment", "before the upgrade")]).await;
     let id = world.one("select id::text from snapshots").await;
-    for what in ["restore", "delete"] {
+    for (form, what) in [
+        ("/guests/{guest}/snapshots/{snapshot}/restore", "restore"),
+        ("/guests/{guest}/snapshots/{snapshot}/delete", "delete"),
+    ] {
         world.run("update snapshots set state = 'ready', taken_at = now(), bytes = 1").await;
         world.run(&format!("update guests set state = 'running' where id = '{guest}'")).await;
-        let form = format!("/guests/{{guest}}/snapshots/{{snapshot}}/{what}");
-        browser.form(&form, &format!("{all}/{id}/{what}"), &[]).await;
+        browser.form(form, &format!("{all}/{id}/{what}"), &[]).await;
     }
 }
 

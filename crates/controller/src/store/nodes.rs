@@ -278,8 +278,8 @@ pub async fn set_facts(conn: &mut PgConnection, id: NodeId, facts: &Facts, publi
 pub async fn refresh_facts(conn: &mut PgConnection, id: NodeId, facts: &Facts) -> sqlx::Result<()> {
     sqlx::query!(
         "update nodes set facts = $2, facts_at = now()
-         where id = $1 and facts #- '{storage,used}' #- '{storage,promised}' - 'listeners'
-             is distinct from $2 #- '{storage,used}' #- '{storage,promised}' - 'listeners'",
+         where id = $1 and facts #- '{storage,used}' #- '{storage,promised}' #- '{listeners}'
+             is distinct from $2 #- '{storage,used}' #- '{storage,promised}' #- '{listeners}'",
         id.0,
         serde_json::to_value(facts).map_err(|error| sqlx::Error::Encode(Box::new(error)))?,
     )
