@@ -4,7 +4,8 @@ use std::fs::{self, DirBuilder, OpenOptions, Permissions};
 use std::io::{ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use corpus_domain::Bytes;
 use rustix::fs::{IFlags, Mode, OFlags};
@@ -16,6 +17,9 @@ use crate::task::Task;
 
 /// For folders that lie in each other tens of thousands deep.
 const DEEP: Duration = Duration::from_mins(10);
+/// How long something may go on to write where it is removed.
+const LAST_WRITES: Duration = Duration::from_secs(10);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// The content of a file, or nothing when there is no such file.
 pub fn read(path: &Path) -> Result<Option<String>, Failure> {
@@ -79,19 +83,28 @@ pub fn remove_folder(path: &Path) -> Result<bool, Failure> {
     }
 }
 
-/// Removes a folder of a guest and all in it; tells whether there was one. Root there may have made files immutable, to outlive the guest, or folders that lie deeper in each other
-/// than a process may have open; `rm` goes back up instead.
+/// Removes a folder of a guest and all in it; tells whether there was one. Root there may have made files immutable, to
+/// outlive the guest, or folders that lie deeper in each other than a process may have open; `rm` goes back up instead.
+/// And the copy of an agent that was killed may be writing there still: it ends when its places are gone.
 pub fn remove_tree(task: &Task<'_>, folder: &Path) -> Result<bool, Failure> {
-    match remove_folder(folder) {
-        Err(Failure::Io { source, .. }) if source.raw_os_error() == Some(Errno::MFILE.raw_os_error()) => {
-            let argv = Argv::new("rm").args(["-rf", "--one-file-system", "--"]).arg(folder);
-            argv.limit(DEEP).run(task).map(|_| true)
+    let end = Instant::now() + LAST_WRITES;
+    loop {
+        match remove_folder(folder) {
+            Err(Failure::Io { source, .. })
+                if source.kind() == ErrorKind::DirectoryNotEmpty && Instant::now() < end =>
+            {
+                sleep(POLL_INTERVAL);
+            }
+            Err(Failure::Io { source, .. }) if source.raw_os_error() == Some(Errno::MFILE.raw_os_error()) => {
+                let argv = Argv::new("rm").args(["-rf", "--one-file-system", "--"]).arg(folder);
+                return argv.limit(DEEP).run(task).map(|_| true);
+            }
+            Err(Failure::Io { source, .. }) if source.kind() == ErrorKind::PermissionDenied => {
+                make_mutable(folder);
+                return remove_folder(folder);
+            }
+            other => return other,
         }
-        Err(Failure::Io { source, .. }) if source.kind() == std::io::ErrorKind::PermissionDenied => {
-            make_mutable(folder);
-            remove_folder(folder)
-        }
-        other => other,
     }
 }
 

@@ -132,7 +132,7 @@ fn on_a_real_node() {
     suite::fencing(&world, &mut line);
     suite::cancel(&world, &mut line);
     suite::cut(&world);
-    btrfs::goes_where_it_can(&world, &mut line);
+    let mut line = btrfs::goes_where_it_can(&world, line);
     suite::node_is_given_back(&world, &mut line);
     btrfs::is_left_empty(&world);
 }

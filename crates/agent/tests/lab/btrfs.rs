@@ -20,9 +20,9 @@ for call in (0x5000940e,0x15000940e,0x50009418):
     print(os.strerror(ctypes.get_errno()))";
 
 /// The node's folder of guests is on a btrfs until [`is_left_empty`].
-pub fn goes_where_it_can(world: &World, line: &mut Line) {
+pub fn goes_where_it_can(world: &World, mut line: Line) -> Line {
     println!("--- btrfs");
-    let refused = fact(line).obstacle;
+    let refused = fact(&mut line).obstacle;
     assert_eq!(refused.as_deref(), Some("/var/lib/lxc is not on btrfs"));
     let plan = guest("flat.lab.test", 18, Backing::Btrfs);
     let error = line.ask(Request::EnsureGuest { plan: Box::new(plan.clone()) }).unwrap_err();
@@ -32,13 +32,15 @@ pub fn goes_where_it_can(world: &World, line: &mut Line) {
         "truncate -s 30G /var/lib/guests.btrfs && mkfs.btrfs -q /var/lib/guests.btrfs && \
          mount -o loop /var/lib/guests.btrfs /var/lib/lxc",
     );
-    assert_eq!(fact(line).obstacle, None);
+    assert_eq!(fact(&mut line).obstacle, None);
     // The image is made a subvolume once, and stays.
     line.twice(&Request::EnsureGuest { plan: Box::new(plan.clone()) });
     line.twice(&Request::EnsureAbsent { name: plan.name });
-    conforms(world, line, Driver::Lxc, Backing::Btrfs);
-    size::outlives_the_agent(world, Backing::Btrfs, (0..4).map(|step| Duration::from_millis(step * 60)));
-    is_real(world, line);
+    conforms(world, &mut line, Driver::Lxc, Backing::Btrfs);
+    is_real(world, &mut line);
+    line.close();
+    size::outlives_the_agent(world, Backing::Btrfs, (0..6).map(|step| Duration::from_millis(step * 15)));
+    world.line()
 }
 
 /// The node was given back meanwhile.
@@ -79,8 +81,8 @@ fn is_real(world: &World, line: &mut Line) {
     let said = world.enter("root", port(&plan), &key, &format!("python3 -c \"{SUBVOLUMES}\"; ls /root/more"));
     assert_eq!(said.text.matches("Operation not permitted").count(), 3, "{}", said.text);
     assert!(said.text.contains("No such file"), "{}", said.text);
-    let suid = "cp /bin/sh /root/sh && chmod 4755 /root/sh && chmod 755 /root";
-    assert!(world.enter("root", port(&plan), &key, suid).success);
+    let plant = "cp /bin/sh /root/sh && chmod 4755 /root/sh && chmod 755 /root";
+    assert!(world.enter("root", port(&plan), &key, plant).success);
     let sh = format!("/var/lib/lxc/{name}/btrfs/rootfs/root/sh");
     assert_eq!(world.must(&format!("stat -c %U:%a {sh}")), "root:4755\n");
     assert!(!world.on_node(&format!("runuser -u nobody -- {sh} -p -c true")).success, "others run a guest's programs");
@@ -95,7 +97,7 @@ fn fills_no_more(world: &World, plan: &GuestPlan, key: &Path) {
     let fill = "dd if=/dev/zero of=/root/full bs=1M";
     let said = inside(&format!("{fill}; sync; rm /root/full; sync; {fill}; sync; stat -c %s /root/full"));
     assert_eq!(said.text.matches("Disk quota exceeded").count(), 2, "{}", said.text);
-    let full: u64 = said.text.lines().find_map(|line| line.parse().ok()).unwrap();
-    assert!(full > 20_000_000 && full < plan.size.storage().0, "{}", said.text);
+    let written: u64 = said.text.lines().find_map(|line| line.parse().ok()).unwrap();
+    assert!(written > 20_000_000 && written < plan.size.storage().0, "{}", said.text);
     assert!(inside("hostname").success);
 }
