@@ -204,9 +204,8 @@ pub fn touches(kind: &str, step: &str) -> Option<Touches> {
         | ("guest_create", "ids" | "allocate" | "ready")
         | ("guest_start" | "guest_restart", "ready")
         | ("guest_stop", "stopped")
-        | ("snapshot_restore", "ready")
         // Of a guest that no environment is on.
-        | ("snapshot_restore", "project")
+        | ("snapshot_restore", "project" | "ready")
         | ("name_attach", "wanted" | "attached")
         | ("firewall_apply", "rules" | "in_force")
         // To a guest on the same node.

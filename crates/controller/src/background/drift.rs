@@ -142,13 +142,12 @@ async fn ask(services: &Services, node: &NodeEndpoint, expected: &Expected) -> R
 
 /// What the host is and can do now: a file system may have come, or memory.
 async fn facts(services: &Services, node: &NodeEndpoint) -> Result<Facts> {
-    match call(services, node, Request::Facts).await.map_err(unchecked(node))? {
-        Answer::Facts(facts) => Ok(*facts),
-        _ => {
-            let what = "another answer than facts".to_owned();
-            Err(unchecked(node)(NodeError::Protocol { host: node.host(), what, stderr: Vec::new() }))
-        }
+    let answer = call(services, node, Request::Facts).await.map_err(unchecked(node))?;
+    if let Answer::Facts(facts) = answer {
+        return Ok(*facts);
     }
+    let what = "another answer than facts".to_owned();
+    Err(unchecked(node)(NodeError::Protocol { host: node.host(), what, stderr: Vec::new() }))
 }
 
 async fn call(services: &Services, node: &NodeEndpoint, request: Request) -> std::result::Result<Answer, NodeError> {

@@ -102,7 +102,7 @@ async fn a_guest_goes_where_it_fits(pool: PgPool) {
 async fn a_guest_goes_where_it_can_be_made(pool: PgPool) {
     let (old, new) = (node(&pool, 11, 16, 2).await, node(&pool, 12, 4, 2).await);
     let mut conn = pool.acquire().await.unwrap();
-    let on = |backing, driver| Wanted { backing, driver, ..wanted(None, limits("1 GiB", "1")) };
+    let on = |backing, driver| Wanted { driver, backing, ..wanted(None, limits("1 GiB", "1")) };
     assert_eq!(pick(&mut conn, on(Backing::Btrfs, Driver::Lxc)).await.unwrap(), None);
     assert!(!is_made(&mut conn, Driver::Lxc, Backing::Btrfs).await.unwrap());
     let backing = |backing: Backing, holds: bool, obstacle: Option<&str>| serde_json::json!({ "backing": backing, "holds_size": holds, "obstacle": obstacle });
