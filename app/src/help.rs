@@ -79,7 +79,7 @@ pub(crate) mod tests {
     use super::*;
 
     /// A path of every page.
-    pub const ROUTES: [&str; 61] = [
+    pub const ROUTES: [&str; 62] = [
         "/",
         "/not-created",
         "/login",
