@@ -4,6 +4,7 @@
 //! begins to wait for a lock that we hold, and thaws the guest as soon as it is let go of, by us or by our end.
 
 use std::fs::OpenOptions;
+use std::os::unix::fs::OpenOptionsExt;
 
 use corpus_domain::GuestName;
 use rustix::fs::{FlockOperation, flock};
@@ -17,8 +18,9 @@ use crate::task::Task;
 /// Freezes the guest, if it runs, for as long as `work` takes.
 pub fn hold(task: &Task<'_>, name: &GuestName, work: &mut dyn FnMut() -> Result<(), Failure>) -> Result<(), Failure> {
     let Some(init) = state::init(task.host, name) else { return work() };
+    // Nobody else of the host may hold it.
     let path = task.host.lxc_guest(name).join("still");
-    let file = OpenOptions::new().create(true).append(true).open(&path).at("open", &path)?;
+    let file = OpenOptions::new().create(true).append(true).mode(0o600).open(&path).at("open", &path)?;
     flock(&file, FlockOperation::LockExclusive).at("lock", &path)?;
     let thaw = Argv::new("systemd-run").args(["--quiet", "--collect", "--no-block", "flock", "--"]).arg(&path);
     thaw.args(["lxc-unfreeze", "-n", name.as_str()]).run(task)?;
