@@ -9,7 +9,8 @@ use corpus_api::sizes::{ListSizes, Making, SizeRoom, Sizes};
 use corpus_api::words::Limit;
 use corpus_api::{Principal, Role, Scope};
 use corpus_domain::{
-    Backing, Driver, Environment, JobKind, Limits, NodeState, ProjectName, ProjectRole, QuotaOf, Reachability, SizeProfile,
+    Backing, Driver, Environment, JobKind, Limits, NodeState, ProjectName, ProjectRole, QuotaOf, Reachability,
+    SizeProfile,
 };
 use leptos::prelude::*;
 

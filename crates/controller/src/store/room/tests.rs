@@ -78,8 +78,7 @@ async fn a_guest_goes_where_it_fits(pool: PgPool) {
     project(&pool).await;
     let (small, large) = (node(&pool, 11, 4, 2).await, node(&pool, 12, 16, 1).await);
     let mut conn = pool.acquire().await.unwrap();
-    let mut picked =
-        async |only, memory, cpu| pick(&mut conn, wanted(only, limits(memory, cpu))).await.unwrap();
+    let mut picked = async |only, memory, cpu| pick(&mut conn, wanted(only, limits(memory, cpu))).await.unwrap();
     assert_eq!(picked(None, "6 GiB", "1").await, Some(large), "by its memory, one and a half times");
     assert_eq!(picked(None, "6145 MiB", "16").await, None, "nowhere are both");
     assert_eq!(picked(None, "1 GiB", "16").await, Some(small), "by its processors, eight times");
@@ -103,12 +102,10 @@ async fn a_guest_goes_where_it_fits(pool: PgPool) {
 async fn a_guest_goes_where_it_can_be_made(pool: PgPool) {
     let (old, new) = (node(&pool, 11, 16, 2).await, node(&pool, 12, 4, 2).await);
     let mut conn = pool.acquire().await.unwrap();
-    let on = |backing, driver| Wanted { backing, driver, ..wanted(None, limits("1 GiB", "1")) };
+    let on = |backing, driver| Wanted { driver, backing, ..wanted(None, limits("1 GiB", "1")) };
     assert_eq!(pick(&mut conn, on(Backing::Btrfs, Driver::Lxc)).await.unwrap(), None);
     assert!(!is_made(&mut conn, Driver::Lxc, Backing::Btrfs).await.unwrap());
-    let backing = |backing: Backing, holds: bool, obstacle: Option<&str>| {
-        serde_json::json!({ "backing": backing, "holds_size": holds, "obstacle": obstacle })
-    };
+    let backing = |backing: Backing, holds: bool, obstacle: Option<&str>| serde_json::json!({ "backing": backing, "holds_size": holds, "obstacle": obstacle });
     let backings = [
         backing(Backing::Overlayfs, false, None),
         backing(Backing::Btrfs, true, None),
