@@ -18,7 +18,7 @@ export function run(program, args, { input, timeout = 60_000, env } = {}) {
 /** Whether a program succeeds. */
 export const succeeds = (program, args, options) => run(program, args, options).then(() => true, () => false)
 
-/** How long something may take that nobody measures: a machine that does other work beside is four times slower. */
+/** How long something may take that nobody measures: a machine that does other work beside is several times slower. */
 export const PATIENCE = 60_000
 
 /**

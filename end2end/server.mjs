@@ -69,7 +69,7 @@ function configuration(folder, data, [port, gitPort], changes) {
 
 /** A free port below those that the kernel gives to connections: what another test opens meanwhile never takes it. */
 export async function freePort() {
-  for (;;) {
+  for (let tries = 0; tries < 100; tries += 1) {
     const port = randomInt(20_000, 30_000)
     const probe = net.createServer()
     const free = await new Promise(resolve => probe.on('error', () => resolve(false)).listen(port, '127.0.0.1', () => resolve(true)))
@@ -77,6 +77,7 @@ export async function freePort() {
     await new Promise(resolve => probe.close(resolve))
     return port
   }
+  throw new Error('none of a hundred ports was free')
 }
 
 export class Server {
