@@ -136,7 +136,12 @@ export class Visitor {
       await page.locator('html[data-alive]').waitFor()
     } catch (error) {
       const found = [...this.faults, ...this.messages.map(message => message.text)]
-      error.message += `\nat ${page.url()}, ${await page.evaluate(() => document.readyState)}: ${found.join('; ') || 'no fault'}`
+      const { state, fetched } = await page.evaluate(() => ({
+        state: document.readyState,
+        fetched: performance.getEntriesByType('resource').filter(one => one.name.includes('/pkg/'))
+          .map(one => `${one.name.split('/').pop()} ${one.responseStatus} after ${Math.round(one.responseEnd)} ms`),
+      }))
+      error.message += `\nat ${page.url()}, ${state}, with ${fetched.join(', ') || 'no script'}: ${found.join('; ') || 'no fault'}`
       throw error
     }
   }

@@ -99,10 +99,15 @@ async fn expected(lane: &Lane) -> Result<(BTreeSet<String>, Vec<String>)> {
             wanted.insert(format!("port \"{cable}\" . {mac} . {ip}"));
         }
     }
-    let names =
-        sqlx::query("select n.name, n.state, g.ip from dns_names n join guests g on g.id = n.guest_id where n.routed");
-    for name in names.fetch_all(&lane.db).await? {
-        wanted.insert(format!("route {} {}", name.get::<String, _>("name"), name.get::<String, _>("ip")));
+    let names = sqlx::query(
+        "select n.name, n.https_redirect, g.ip from dns_names n join guests g on g.id = n.guest_id where n.routed",
+    );
+    for row in names.fetch_all(&lane.db).await? {
+        let name: String = row.get("name");
+        wanted.insert(format!("route {name} {}", row.get::<String, _>("ip")));
+        if row.get("https_redirect") {
+            wanted.insert(format!("route {name} https"));
+        }
     }
     wrong.extend(certificates(lane, &mut wanted).await?);
     let environments = sqlx::query("select environment, state from environment_guests where state <> 'ready'");
