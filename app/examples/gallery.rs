@@ -20,6 +20,8 @@ mod mail_pages;
 mod preview_samples;
 #[path = "gallery/project_pages.rs"]
 mod project_pages;
+#[path = "gallery/snapshot_pages.rs"]
+mod snapshot_pages;
 #[path = "gallery/told_samples.rs"]
 mod told_samples;
 #[path = "gallery/traffic_pages.rs"]
@@ -358,6 +360,9 @@ fn with_id(path: &str, variant: &str) -> Page {
         return page;
     }
     if let Some(page) = mail_pages::page(&Route::of(path), variant) {
+        return page;
+    }
+    if let Some(page) = snapshot_pages::page(&Route::of(path), variant) {
         return page;
     }
     if let Some(page) = documentation(path, variant) {

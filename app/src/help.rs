@@ -33,6 +33,7 @@ impl Route {
             Self::NodeFirewall(_) | Self::Networks => ("firewall", "what-operators-decide"),
             Self::Intrusion => ("intrusion", "who-is-kept-out"),
             Self::GuestMail(_) => ("mail", "of-one-guest"),
+            Self::GuestSnapshots(_) => ("snapshots", "take-one"),
             Self::EnvironmentMail(..) => ("mail", "switch-it-on"),
             Self::LinkNode => ("operating", "a-host-to-be-linked"),
             Self::Guests | Self::RequestGuest => ("first-steps", "request-a-guest"),
@@ -78,7 +79,7 @@ pub(crate) mod tests {
     use super::*;
 
     /// A path of every page.
-    pub const ROUTES: [&str; 61] = [
+    pub const ROUTES: [&str; 62] = [
         "/",
         "/not-created",
         "/login",
@@ -95,6 +96,7 @@ pub(crate) mod tests {
         "/guests/0199d3c0-0000-7000-8000-000000000001",
         "/guests/0199d3c0-0000-7000-8000-000000000001/destroy",
         "/guests/0199d3c0-0000-7000-8000-000000000001/firewall",
+        "/guests/0199d3c0-0000-7000-8000-000000000001/snapshots",
         "/guests/0199d3c0-0000-7000-8000-000000000001/mail",
         "/projects",
         "/projects/new",

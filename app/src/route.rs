@@ -29,6 +29,7 @@ pub enum Route {
     DestroyGuest(GuestId),
     GuestFirewall(GuestId),
     GuestMail(GuestId),
+    GuestSnapshots(GuestId),
     Projects,
     NewProject,
     Project(ProjectName),
@@ -97,6 +98,9 @@ impl Route {
             ["guests", id] => with(id, Self::Guest),
             ["guests", id, "firewall" | "ports"] => with(id, Self::GuestFirewall),
             ["guests", id, "mail"] => with(id, Self::GuestMail),
+            ["guests", id, "snapshots"] | ["guests", id, "snapshots", _, "restore" | "delete"] => {
+                with(id, Self::GuestSnapshots)
+            }
             ["firewall-rules" | "published-ports", _, "delete"] => Self::Guests,
             // What is only posted to shows its page when it is visited.
             ["nodes", id, "initialize" | "repair" | "host-key" | "probe" | "overcommit" | "name" | "dns-name"] => {
@@ -224,6 +228,7 @@ impl Route {
             Self::DestroyGuest(id) => format!("/guests/{id}/destroy"),
             Self::GuestFirewall(id) => format!("/guests/{id}/firewall"),
             Self::GuestMail(id) => format!("/guests/{id}/mail"),
+            Self::GuestSnapshots(id) => format!("/guests/{id}/snapshots"),
             Self::Overview => "/".to_owned(),
             Self::NotCreated => "/not-created".to_owned(),
             Self::Projects => "/projects".to_owned(),
@@ -289,7 +294,8 @@ impl Route {
             | Self::Guest(_)
             | Self::DestroyGuest(_)
             | Self::GuestFirewall(_)
-            | Self::GuestMail(_) => "/guests",
+            | Self::GuestMail(_)
+            | Self::GuestSnapshots(_) => "/guests",
             Self::Projects
             | Self::NewProject
             | Self::Project(_)

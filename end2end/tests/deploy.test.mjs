@@ -324,6 +324,42 @@ test('a push deploys, proves it, or puts everything back', async t => {
     await pages.jobEnds(bob, await pages.destroy(bob, follower.page, follower.name))
   })
 
+  await step('a snapshot brings the guest back, with what was live then', async () => {
+    const snapshots = `${guest}/snapshots`
+    await carol.page.goto(guest)
+    await pages.sends(carol, carol.page.getByRole('link', { name: 'What it was' }))
+    await carol.page.getByLabel('What for').fill('before the seventh')
+    await pages.press(carol, 'Take a snapshot')
+    await carol.page.locator('#live-snapshots .status', { hasText: 'Ready' }).waitFor()
+    assert.equal(await carol.page.getByText('Restore', { exact: true }).count(), 0, 'a developer restores')
+    const before = await numberOf()
+    write('site/index.html', page('The seventh'))
+    write('.corpus/20_there', '#!/bin/sh\n', 0o755)
+    await repository.commit('After the snapshot')
+    const pushed = await repository.push(url)
+    assert.equal(pushed.code, 0, pushed.text)
+    assert.match(await live(), /The seventh/)
+    await deploymentIs(before + 1, 'Live now')
+    await bob.page.goto(snapshots)
+    await bob.page.getByLabel('Restore before the seventh').click()
+    await bob.screenshot('snapshots')
+    const begin = performance.now()
+    await pages.press(bob, 'Yes, restore')
+    await until('the guest to be what it was', async () => /The sixth/.test(await live()))
+    await bob.page.goto(snapshots)
+    await bob.page.locator('#live-snapshots .status', { hasText: 'Ready' }).waitFor()
+    measured.restore = performance.now() - begin
+    await deploymentIs(before + 1, 'Was live')
+    await repository.git('commit', '--quiet', '--allow-empty', '-m', 'Once more')
+    const again = await repository.push(url)
+    assert.equal(again.code, 0, again.text)
+    assert.match(await live(), /The seventh/)
+    await bob.page.goto(snapshots)
+    await bob.page.getByLabel('Delete before the seventh').click()
+    await pages.press(bob, 'Yes, delete')
+    await bob.page.getByText('There is none').waitFor()
+  })
+
   await step('a destroyed guest is refused while the environment stands on it; removed, both go', async () => {
     await bob.page.goto(`${project}/staging/remove`)
     await bob.page.getByLabel('Type atlas/staging to confirm', { exact: true }).fill('atlas/staging')
@@ -345,5 +381,6 @@ test('a push deploys, proves it, or puts everything back', async t => {
     ['a changed page, pushed to live', seconds(measured.change)],
     ['a failing push to its refusal, all put back', seconds(measured.rollback)],
     ['a changed page, pushed to live on two guests', seconds(measured.both)],
+    ['a snapshot asked for to be restored to its guest serving again', seconds(measured.restore)],
   ])
 })

@@ -30,7 +30,7 @@ use corpus_api::requests::rules::{CreateRequestRule, RequestRule};
 use corpus_api::requests::{Request, RequestLine};
 use corpus_api::robots::keys::DeployKey;
 use corpus_api::robots::{Robot, RobotLine};
-use corpus_api::sizes::{SizeLine, SizeRoom, Sizes};
+use corpus_api::sizes::{Making, SizeLine, SizeRoom, Sizes};
 use corpus_api::tokens::{NewToken, Token, TokenPage, TokenText};
 use corpus_api::undoes::{UndoLine, Undoable};
 use corpus_api::views::View;
@@ -210,7 +210,9 @@ pub fn sizes() -> Sizes {
         });
         SizeLine { size: *size, storage: size.storage(), memory: limits.memory, cpu: limits.cpu, room: room.to_vec() }
     };
-    Sizes { items: SizeProfile::ALL.iter().enumerate().map(line).collect() }
+    let making = |(backing, holds_size, nodes)| Making { driver: Driver::Lxc, backing, holds_size, nodes, of: 3 };
+    let makings = [(Backing::Overlayfs, false, 3), (Backing::Loop, true, 3), (Backing::Btrfs, true, 1)];
+    Sizes { items: SizeProfile::ALL.iter().enumerate().map(line).collect(), makings: makings.map(making).to_vec() }
 }
 
 /// A list with nothing asked of it, and two views that are kept of it.

@@ -79,6 +79,7 @@ const SHELVES: [(&str, &[Source]); 3] = [
             source!("deploying"),
             source!("ci"),
             source!("firewall"),
+            source!("snapshots"),
             source!("traffic"),
             source!("intrusion"),
             source!("mail"),

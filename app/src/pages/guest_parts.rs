@@ -177,6 +177,7 @@ pub fn about(guest: &Guest) -> AnyView {
         ("Autostart", yes(guest.autostart).into_any()),
         ("Firewall", firewall_link(guest)),
         ("Mail", mail_link(guest)),
+        ("Snapshots", snapshots_link(guest)),
         ("Requested", age(guest.created_at)),
     ]);
     let right = view! { <span class="quiet">{guest.line.observed_at.map(|at| view! { "read "{age(at)} })}</span> };
@@ -185,6 +186,10 @@ pub fn about(guest: &Guest) -> AnyView {
 
 fn firewall_link(guest: &Guest) -> AnyView {
     view! { <a class="link" href=format!("{}/firewall", path(guest))>"Who may reach it"</a> }.into_any()
+}
+
+fn snapshots_link(guest: &Guest) -> AnyView {
+    view! { <a class="link" href=format!("{}/snapshots", path(guest))>"What it was"</a> }.into_any()
 }
 
 fn mail_link(guest: &Guest) -> AnyView {

@@ -34,6 +34,7 @@ pub mod guest_firewall;
 pub mod guest_limits;
 pub mod guest_mail;
 pub mod guest_parts;
+pub mod guest_snapshots;
 pub mod guests;
 pub mod hooks;
 pub mod intrusion;
@@ -129,6 +130,7 @@ pub async fn load(route: Route, caller: &Caller, asked: Asked) -> Result<Page> {
         Route::Guest(id) => guest::load(caller, id, &asked).await,
         Route::GuestFirewall(id) => guest_firewall::load(caller, id, &asked.form).await,
         Route::GuestMail(id) => guest_mail::load(caller, id, &asked.form).await,
+        Route::GuestSnapshots(id) => guest_snapshots::load(caller, id, &asked.form).await,
         Route::EnvironmentMail(name, which) => environment_mail::load(caller, (&name, which), &asked.form).await,
         Route::NodeFirewall(id) => node_firewall::load(caller, id, &asked.form).await,
         Route::Intrusion => intrusion::load(caller, &asked).await,

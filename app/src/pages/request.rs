@@ -5,11 +5,12 @@ use corpus_api::nodes::{GetNode, ListNodes, NodeLine, NodeSort};
 use corpus_api::projects::ListProjects;
 use corpus_api::quotas::{GetQuota, ListQuotas, ProjectQuota};
 use corpus_api::requests::asking::AskForGuest;
-use corpus_api::sizes::{ListSizes, SizeRoom, Sizes};
+use corpus_api::sizes::{ListSizes, Making, SizeRoom, Sizes};
 use corpus_api::words::Limit;
 use corpus_api::{Principal, Role, Scope};
 use corpus_domain::{
-    Environment, JobKind, Limits, NodeState, ProjectName, ProjectRole, QuotaOf, Reachability, SizeProfile,
+    Backing, Driver, Environment, JobKind, Limits, NodeState, ProjectName, ProjectRole, QuotaOf, Reachability,
+    SizeProfile,
 };
 use leptos::prelude::*;
 
@@ -202,7 +203,7 @@ fn fields(principal: &Principal, choices: Choices<'_>, form: &FormState, form_id
                 {Field::new(form, "name", "Name").required().mono().hint("A full host name, such as www.example.org; also the guest's own host name").input()}
                 {Field::new(form, "project", "Project").required().select_with(projects, picker(PickerOf::Projects, many))}
                 {Field::new(form, "environment", "Environment").suggest("dev").required().select(picks(Environment::ALL.iter().map(|one| one.as_str())))}
-                {Field::new(form, "size", "Size").suggest("small").required().hint("How much storage it may fill; held to it with backing loop").select(profiles())}
+                {Field::new(form, "size", "Size").suggest("small").required().hint("How much storage it may fill; whether it is held to it is its backing's").select(profiles())}
                 {Field::new(form, "names", "DNS names (optional)").mono().hint("Under which its site is reached: one a line, attached when it runs").lines(2)}
             </div>
             {taken(quotas, form)}
@@ -216,7 +217,7 @@ fn fields(principal: &Principal, choices: Choices<'_>, form: &FormState, form_id
             </details>
             <details class="more" open=is_wrong(&OPTIONAL) || is_filled(&FILLED_IN)>
                 <summary>"Optional values; what is left empty is chosen"</summary>
-                {optional(principal, nodes, form)}
+                {optional(principal, (nodes, &sizes.makings), form)}
             </details>
             <RequestCheck/>
             {submit(principal, form)}
@@ -338,7 +339,7 @@ fn limits(form: &FormState) -> AnyView {
     .into_any()
 }
 
-fn optional(principal: &Principal, nodes: &[NodeLine], form: &FormState) -> AnyView {
+fn optional(principal: &Principal, (nodes, makings): (&[NodeLine], &[Making]), form: &FormState) -> AnyView {
     let any = (String::new(), "any".to_owned());
     let named = nodes
         .iter()
@@ -350,8 +351,8 @@ fn optional(principal: &Principal, nodes: &[NodeLine], form: &FormState) -> AnyV
         <div class="grid two">
             {Field::new(form, "node", "Compute node").select_with(nodes, picker(PickerOf::Nodes, many))}
             {Field::new(form, "image", "Image").suggest("debian-12").mono().input()}
-            {Field::new(form, "driver", "Driver").suggest("lxc").select(picks(["lxc"]))}
-            {Field::new(form, "backing", "Backing").suggest("overlayfs").hint("overlayfs is there at once; loop is a disk of its size, and grows; dir is a full copy").select(picks(["overlayfs", "loop", "dir"]))}
+            {Field::new(form, "driver", "Driver").suggest("lxc").select(picks(drivers(makings)))}
+            {Field::new(form, "backing", "Backing").suggest("overlayfs").hint("What its files lie on").select(backings(makings))}
             {Field::new(form, "mode", "Mode").suggest("masterless").select(picks(["masterless"]))}
             {Field::new(form, "ip", "Address").mono().hint("Inside the node's guest network").input()}
             {Field::new(form, "mac", "MAC").mono().hint("00:16:3e:xx:xx:xx").input()}
@@ -361,6 +362,33 @@ fn optional(principal: &Principal, nodes: &[NodeLine], form: &FormState) -> AnyV
         </div>
     }
     .into_any()
+}
+
+/// The technologies that some node has.
+fn drivers(makings: &[Making]) -> Vec<&'static str> {
+    let known = |driver: &&Driver| makings.iter().any(|one| one.driver == **driver);
+    Driver::ALL.iter().filter(known).map(|driver| driver.as_str()).collect()
+}
+
+/// What files can lie on, each with what it is like, and where not every node can.
+fn backings(makings: &[Making]) -> Vec<(String, String)> {
+    let choice = |kind: &Backing| {
+        let one = makings.iter().find(|one| one.backing == *kind)?;
+        let held = if one.holds_size { "held to its size" } else { "not held to its size" };
+        let some = if one.nodes < one.of { format!("; {} of {} nodes", one.nodes, one.of) } else { String::new() };
+        Some((kind.to_string(), format!("{kind}: {}, {held}{some}", like(*kind))))
+    };
+    Backing::ALL.iter().filter_map(choice).collect()
+}
+
+const fn like(backing: Backing) -> &'static str {
+    match backing {
+        Backing::Dir => "a full copy of the image",
+        Backing::Overlayfs => "laid over the image, there at once",
+        Backing::Btrfs | Backing::Zfs => "a snapshot of the image, there at once",
+        Backing::Lvm => "a volume of its own",
+        Backing::Loop => "a disk of its own",
+    }
 }
 
 /// Only operators make one, and who asks them may ask for one.

@@ -30,6 +30,10 @@ mod requests;
 #[allow(dead_code, unused_imports, missing_docs, reason = "each user needs a part of them")]
 mod samples;
 mod several_guests;
+#[path = "../../examples/gallery/snapshot_pages.rs"]
+#[allow(dead_code, unused_imports, missing_docs, reason = "each user needs a part of them")]
+mod snapshot_pages;
+mod snapshots;
 mod traffic;
 #[path = "../../examples/gallery/traffic_pages.rs"]
 #[allow(dead_code, unused_imports, missing_docs, reason = "each user needs a part of them")]

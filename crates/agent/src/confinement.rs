@@ -47,7 +47,7 @@ fn ids(host: &Host) -> Result<String, String> {
     users::namespace(ids).map_err(|failure| failure.in_full())?;
     let folder = [host.corpus(), host.path("/var/lib")].into_iter().find(|folder| folder.is_dir());
     let folder = folder.ok_or("the host has no /var/lib")?;
-    view(&folder, ids).map_err(|failure| failure.in_full())?;
+    view(&folder, Some(ids)).map_err(|failure| failure.in_full())?;
     Ok(format!("{} ids a guest, by a user namespace and mounts that map them", IdRange::LEN))
 }
 

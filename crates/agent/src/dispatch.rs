@@ -9,7 +9,7 @@ use crate::failure::Failure;
 use crate::project::followers::Decision;
 use crate::project::{self, Layout};
 use crate::task::Task;
-use crate::{check, drivers, facts, hook, image, lock, node, packages, record, traffic};
+use crate::{check, drivers, facts, hook, image, lock, node, packages, record, snapshots, traffic};
 
 /// Serves a request to its end.
 pub fn answer(request: &Request, job: Option<JobRef>, task: &Task<'_>) -> Reply {
@@ -102,6 +102,13 @@ fn serve(request: &Request, of_job: bool, task: &Task<'_>) -> Result<Answer, Fai
         Request::EnsureKeys { name, keys } => guest(name, &|driver| driver.ensure_keys(task, name, keys)),
         Request::EnsureSize { name, size } => guest(name, &|driver| driver.ensure_size(task, name, *size)),
         Request::EnsureLimits { name, limits } => guest(name, &|driver| driver.ensure_limits(task, name, *limits)),
+        Request::EnsureSnapshot { name, snapshot } => {
+            snapshots::take(task, name, *snapshot).map(|bytes| Answer::Snapshot { bytes })
+        }
+        Request::EnsureNoSnapshot { name, snapshot } => snapshots::forget(task, name, *snapshot).map(done),
+        Request::EnsureRestored { name, snapshot, job } => snapshots::restore(task, name, *snapshot, *job).map(done),
+        Request::EnsureReturned { name, job } => snapshots::go_back(task, name, *job).map(done),
+        Request::EnsureSettled { name } => snapshots::settle(task, name).map(done),
         Request::EnsureRunning { name } => guest(name, &|driver| driver.ensure_running(task, name)),
         Request::EnsureStopped { name, grace_s } => {
             let grace = Duration::from_secs((*grace_s).into());

@@ -1,13 +1,25 @@
 //! Files of the host itself, written whole or not at all.
 
-use std::fs::{self, OpenOptions, Permissions};
+use std::fs::{self, DirBuilder, OpenOptions, Permissions};
 use std::io::{ErrorKind, Write};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use corpus_domain::Bytes;
+use rustix::fs::{IFlags, Mode, OFlags};
+use rustix::io::Errno;
 
 use crate::failure::{At, Failure};
+use crate::runner::Argv;
+use crate::task::Task;
+
+/// For folders that lie in each other tens of thousands deep.
+const DEEP: Duration = Duration::from_mins(10);
+/// How long something may go on to write where it is removed.
+const LAST_WRITES: Duration = Duration::from_secs(10);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// The content of a file, or nothing when there is no such file.
 pub fn read(path: &Path) -> Result<Option<String>, Failure> {
@@ -57,12 +69,58 @@ pub fn remove(path: &Path) -> Result<bool, Failure> {
     }
 }
 
+/// There is a folder that nobody but root passes through.
+pub fn private(path: &Path) -> Result<(), Failure> {
+    DirBuilder::new().recursive(true).mode(0o700).create(path).at("make", path)
+}
+
 /// Removes a folder and all in it; tells whether there was one.
 pub fn remove_folder(path: &Path) -> Result<bool, Failure> {
     match fs::remove_dir_all(path) {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
         Err(error) => Err(error).at("remove", path),
+    }
+}
+
+/// Removes a folder of a guest and all in it; tells whether there was one. Root there may have made files immutable, to
+/// outlive the guest, or folders that lie deeper in each other than a process may have open; `rm` goes back up instead.
+/// And the copy of an agent that was killed may be writing there still: it ends when its places are gone.
+pub fn remove_tree(task: &Task<'_>, folder: &Path) -> Result<bool, Failure> {
+    let end = Instant::now() + LAST_WRITES;
+    loop {
+        match remove_folder(folder) {
+            Err(Failure::Io { source, .. })
+                if source.kind() == ErrorKind::DirectoryNotEmpty && Instant::now() < end =>
+            {
+                sleep(POLL_INTERVAL);
+            }
+            Err(Failure::Io { source, .. }) if source.raw_os_error() == Some(Errno::MFILE.raw_os_error()) => {
+                let argv = Argv::new("rm").args(["-rf", "--one-file-system", "--"]).arg(folder);
+                return argv.limit(DEEP).run(task).map(|_| true);
+            }
+            Err(Failure::Io { source, .. }) if source.kind() == ErrorKind::PermissionDenied => {
+                make_mutable(folder);
+                return remove_folder(folder);
+            }
+            other => return other,
+        }
+    }
+}
+
+fn make_mutable(path: &Path) {
+    let Ok(stat) = fs::symlink_metadata(path) else { return };
+    if !stat.is_dir() && !stat.is_file() {
+        return;
+    }
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    if let Ok(file) = rustix::fs::open(path, flags, Mode::empty()) {
+        let _ = rustix::fs::ioctl_setflags(&file, IFlags::empty());
+    }
+    if stat.is_dir() {
+        for entry in fs::read_dir(path).into_iter().flatten().flatten() {
+            make_mutable(&entry.path());
+        }
     }
 }
 

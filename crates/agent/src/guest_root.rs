@@ -97,7 +97,7 @@ impl GuestRoot {
             if let Some(ids) = ids {
                 // An overlay takes its layers from places; nobody else sees what is at this one.
                 own_mounts().at("make room for mounts over", lower)?;
-                view(lower, ids)?.attach(lower)?;
+                view(lower, Some(ids))?.attach(lower)?;
             }
             lay(lower, upper, work, durable).map(Self::of).at("lay an overlay over", upper)
         };
@@ -151,6 +151,13 @@ impl GuestRoot {
     pub fn size(&self) -> Result<Bytes, Failure> {
         let stat = fstatvfs(&self.root).at("look at the guest's", "/")?;
         Ok(Bytes(stat.f_blocks.saturating_mul(stat.f_frsize)))
+    }
+
+    /// What was written to its file system is on disk.
+    pub fn sync(&self) -> Result<(), Failure> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let root = openat(&self.root, ".", flags, Mode::empty()).at("open the guest's", "/")?;
+        rustix::fs::syncfs(root).at("write the guest's", "/")
     }
 
     /// A path that leads to the root as long as this value lives, for a command of ours.
@@ -267,9 +274,13 @@ impl GuestRoot {
 }
 
 /// The mount of a folder as its guest is to see it, its image's, attached nowhere.
-pub fn view(folder: &Path, ids: IdRange) -> Result<GuestRoot, Failure> {
+pub fn view(folder: &Path, ids: Option<IdRange>) -> Result<GuestRoot, Failure> {
     let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
-    open_tree(CWD, folder, flags).map(GuestRoot::of).at("open", folder)?.shifted(ids)
+    let root = open_tree(CWD, folder, flags).map(GuestRoot::of).at("open", folder)?;
+    match ids {
+        Some(ids) => root.shifted(ids),
+        None => Ok(root),
+    }
 }
 
 /// It is looked at whether the kernel does what it says: `mount(8)` of Debian 12 says so and does not.

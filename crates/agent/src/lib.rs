@@ -43,6 +43,7 @@ pub mod record;
 pub mod runner;
 pub mod serve;
 pub mod setup;
+pub mod snapshots;
 pub mod subids;
 pub mod task;
 pub mod traffic;

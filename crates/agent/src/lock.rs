@@ -73,6 +73,11 @@ pub fn wanted(request: &Request) -> Vec<Wanted> {
         | Request::EnsureKeys { name, .. }
         | Request::EnsureSize { name, .. }
         | Request::EnsureLimits { name, .. }
+        | Request::EnsureSnapshot { name, .. }
+        | Request::EnsureNoSnapshot { name, .. }
+        | Request::EnsureRestored { name, .. }
+        | Request::EnsureReturned { name, .. }
+        | Request::EnsureSettled { name }
         | Request::EnsureRunning { name }
         | Request::EnsureStopped { name, .. }
         | Request::EnsureAbsent { name } => vec![alone(format!("guest-{name}"))],

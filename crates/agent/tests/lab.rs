@@ -16,6 +16,8 @@
 
 #[path = "lab/balance.rs"]
 mod balance;
+#[path = "lab/btrfs.rs"]
+mod btrfs;
 #[path = "lab/certificates.rs"]
 mod certificates;
 #[path = "lab/confined.rs"]
@@ -42,6 +44,8 @@ mod rotation;
 mod signs;
 #[path = "lab/size.rs"]
 mod size;
+#[path = "lab/snapshots.rs"]
+mod snapshots;
 #[path = "lab/suite.rs"]
 mod suite;
 #[path = "lab/traffic.rs"]
@@ -122,11 +126,13 @@ fn on_a_real_node() {
     let line = confined::holds(&world, line);
     let line = size::is_real(&world, line);
     line.close();
-    size::outlives_the_agent(&world, (0..6).map(|step| Duration::from_millis(step * 60)));
+    size::outlives_the_agent(&world, Backing::Loop, (0..6).map(|step| Duration::from_millis(step * 60)));
     let mut line = world.line();
     suite::hostile_guest(&world, &mut line);
     suite::fencing(&world, &mut line);
     suite::cancel(&world, &mut line);
     suite::cut(&world);
+    let mut line = btrfs::goes_where_it_can(&world, line);
     suite::node_is_given_back(&world, &mut line);
+    btrfs::is_left_empty(&world);
 }

@@ -42,6 +42,7 @@ pub mod robots;
 pub mod search;
 pub mod seen;
 pub mod sizes;
+pub mod snapshots;
 pub mod stream;
 pub mod strict;
 mod text;

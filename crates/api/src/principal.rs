@@ -167,10 +167,12 @@ pub const fn to_start(kind: JobKind, environment: Option<Environment>) -> Role {
         JobKind::NodeLink | JobKind::NodeInitialize | JobKind::NodeRepair | JobKind::NodeUnlink | JobKind::KeysSync => {
             Role::Ops
         }
-        JobKind::GuestStart | JobKind::GuestStop | JobKind::GuestRestart => Role::Developer,
+        JobKind::GuestStart | JobKind::GuestStop | JobKind::GuestRestart | JobKind::SnapshotTake => Role::Developer,
         JobKind::GuestCreate
         | JobKind::GuestEnlarge
         | JobKind::GuestLimit
+        | JobKind::SnapshotRestore
+        | JobKind::SnapshotRemove
         | JobKind::GuestDestroy
         | JobKind::NameAttach
         | JobKind::NameDetach

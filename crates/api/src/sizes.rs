@@ -1,12 +1,13 @@
 //! The sizes of guests: what each is, and where there is room for one now.
 
-use corpus_domain::{Bytes, CpuLimit, Environment, MemoryLimit, SizeProfile};
+use corpus_domain::{Backing, Bytes, CpuLimit, Driver, Environment, MemoryLimit, SizeProfile};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::operation::{Meta, Operation, Read, Reply, Role, Scope, get};
 
-/// Lists the sizes of guests, the smallest first, with which nodes have room for one of each now.
+/// Lists the sizes of guests, the smallest first, with which nodes have room for one of each now, and what guests can be
+/// made with.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ListSizes {}
 impl Operation for ListSizes {
@@ -23,6 +24,8 @@ impl Operation for ListSizes {
 pub struct Sizes {
     /// From small to large.
     pub items: Vec<SizeLine>,
+    /// What nodes can make, that of the most nodes first.
+    pub makings: Vec<Making>,
 }
 impl Reply for Sizes {}
 
@@ -39,6 +42,21 @@ pub struct SizeLine {
     pub cpu: CpuLimit,
     /// The nodes with room for one more such guest, with nothing else chosen.
     pub room: Vec<SizeRoom>,
+}
+
+/// What some nodes can make.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Making {
+    /// Guests of this technology.
+    pub driver: Driver,
+    /// Whose files lie on this.
+    pub backing: Backing,
+    /// Whether they are held to the storage of their size, on each of these nodes, and can be given more.
+    pub holds_size: bool,
+    /// So many nodes can.
+    pub nodes: u32,
+    /// Of so many that take guests now.
+    pub of: u32,
 }
 
 /// Which nodes have room for a guest of some size.

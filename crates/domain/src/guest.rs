@@ -35,9 +35,28 @@ word_enum!(
 impl Backing {
     /// Whether the guest's size profile is what its storage really has, and can be enlarged.
     pub const fn has_size(self) -> bool {
-        matches!(self, Self::Loop)
+        matches!(self, Self::Loop | Self::Btrfs)
+    }
+
+    /// Whether a snapshot is there at once, while the guest goes on.
+    pub const fn copies_at_once(self) -> bool {
+        matches!(self, Self::Btrfs)
     }
 }
+
+word_enum!(
+    /// What a snapshot is good for.
+    SnapshotState, "snapshot state", {
+        /// A job takes it.
+        Taking = "taking",
+        /// It can be restored.
+        Ready = "ready",
+        /// A job brings it back.
+        Restoring = "restoring",
+        /// A job deletes it.
+        Removing = "removing",
+    }
+);
 
 text_type!(
     /// Why something unusual is done, in a person's words.

@@ -99,4 +99,6 @@ id_type!(
     NamedNetworkId,
     /// The id of a block of an address.
     BlockId,
+    /// The id of a snapshot of a guest.
+    SnapshotId,
 );

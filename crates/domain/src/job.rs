@@ -25,6 +25,12 @@ word_enum!(
         GuestEnlarge = "guest_enlarge",
         /// Change a guest's limits.
         GuestLimit = "guest_limit",
+        /// Take a snapshot of a guest.
+        SnapshotTake = "snapshot_take",
+        /// Bring the files of a snapshot back to its guest.
+        SnapshotRestore = "snapshot_restore",
+        /// Delete a snapshot.
+        SnapshotRemove = "snapshot_remove",
         /// Destroy a guest and all that belongs to it.
         GuestDestroy = "guest_destroy",
         /// Attach a DNS name to a guest.

@@ -51,13 +51,13 @@ pub use egress::{EgressRule, Ipv4Network, Transport};
 pub use export::ExportFormat;
 pub use firewall::{PUBLISHED_PORTS, PortRange, RuleAction, RuleSource, RuleState};
 pub use git::{GitService, Repository};
-pub use guest::{Backing, Driver, GuestState, Mode, NameState, Reason, Safeguard};
+pub use guest::{Backing, Driver, GuestState, Mode, NameState, Reason, Safeguard, SnapshotState};
 pub use hook::{HookFailure, HookHost, HookName, HookSide, HookStage, HookState, HookUndo};
 pub use id_range::IdRange;
 pub use ids::{
     AuditId, BlockId, CertificateId, DeploymentId, DnsNameId, FirewallRuleId, GuestId, JobId, KeyClaimId, NameClaimId,
-    NamedNetworkId, NodeId, NoticeId, ProjectId, RequestId, RequestRuleId, SshKeyId, TokenId, UndoId, UserId, ViewId,
-    WebhookDeliveryId, WebhookId, ZoneId,
+    NamedNetworkId, NodeId, NoticeId, ProjectId, RequestId, RequestRuleId, SnapshotId, SshKeyId, TokenId, UndoId,
+    UserId, ViewId, WebhookDeliveryId, WebhookId, ZoneId,
 };
 pub use intrusion::IntrusionKind;
 pub use job::{JobKind, JobState, StepState};

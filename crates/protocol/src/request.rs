@@ -1,7 +1,8 @@
 //! Requests, events and results, and the envelope they travel in.
 
 use corpus_domain::{
-    CertificateId, DeploymentId, Driver, GuestName, GuestState, ImageName, JobId, Limits, ProjectName, SizeProfile,
+    Bytes, CertificateId, DeploymentId, Driver, GuestName, GuestState, ImageName, JobId, Limits, ProjectName,
+    SizeProfile, SnapshotId,
 };
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -264,6 +265,43 @@ pub enum Request {
         /// The profile.
         size: SizeProfile,
     },
+    /// There is a snapshot of the guest's files, of one moment. Where the guest's backing takes none at once, a guest that
+    /// runs stands still meanwhile. Answer: [`Answer::Snapshot`].
+    EnsureSnapshot {
+        /// The guest.
+        name: GuestName,
+        /// The snapshot.
+        snapshot: SnapshotId,
+    },
+    /// There is no such snapshot.
+    EnsureNoSnapshot {
+        /// The guest.
+        name: GuestName,
+        /// The snapshot.
+        snapshot: SnapshotId,
+    },
+    /// The files of the guest, which does not run, are those of the snapshot; what they were is kept aside until
+    /// [`Request::EnsureReturned`] or [`Request::EnsureSettled`].
+    EnsureRestored {
+        /// The guest.
+        name: GuestName,
+        /// The snapshot, which stays.
+        snapshot: SnapshotId,
+        /// The job: what it has done already is not done again.
+        job: JobId,
+    },
+    /// The files of the guest, which does not run, are what they were before the job restored a snapshot.
+    EnsureReturned {
+        /// The guest.
+        name: GuestName,
+        /// The job.
+        job: JobId,
+    },
+    /// Nothing is kept aside of what the guest's files were before a snapshot was restored.
+    EnsureSettled {
+        /// The guest.
+        name: GuestName,
+    },
     /// The guest is held to these limits, from now on when it runs, else from its next start. Less
     /// memory than it uses and can't give back is refused.
     EnsureLimits {
@@ -433,6 +471,11 @@ pub enum Answer {
     /// The certificates that have no file with their digest on the node. A node that was taken over may name others than it
     /// was asked about: no key is for it but those of what it serves.
     MissingCertificates(#[serde(with = "crate::certificates::ids")] Vec<CertificateId>),
+    /// A snapshot of a guest.
+    Snapshot {
+        /// How much there is in it, in bytes of storage.
+        bytes: Bytes,
+    },
     /// The images on the node.
     Images {
         /// Their names and the SHA-256 of the archives they came from.

@@ -176,17 +176,21 @@ pub fn touches(kind: &str, step: &str) -> Option<Touches> {
         ("name_switch", "proven") => Agent("probe_sites"),
         ("guest_create", "spawn") => Agent("ensure_guest"),
         ("guest_create", "hostsfile" | "initial_setup") => Agent("set_up_guest"),
-        ("guest_create" | "guest_start" | "guest_restart", "sshkeys")
+        ("guest_create" | "guest_start" | "guest_restart" | "snapshot_restore", "sshkeys")
         | ("keys_sync", "sync")
         | ("node_repair", "keys") => Agent("ensure_keys"),
-        ("guest_create" | "guest_start" | "guest_restart", "start") => Agent("ensure_running"),
-        ("guest_create" | "guest_start" | "guest_restart", "ping")
+        ("guest_create" | "guest_start" | "guest_restart" | "snapshot_restore", "start") => Agent("ensure_running"),
+        ("guest_create" | "guest_start" | "guest_restart" | "snapshot_restore", "ping")
         // Their agent is the guest's, behind a port of the node.
         | ("environment_set_up", "salt" | "project" | "ready")
         | ("environment_configure", "plan")
         | ("environment_remove", "project")
         | ("deploy", "order" | "follow" | "record") => Guest,
-        ("guest_stop" | "guest_restart", "stop") => Agent("ensure_stopped"),
+        ("guest_stop" | "guest_restart" | "snapshot_restore", "stop") => Agent("ensure_stopped"),
+        ("snapshot_take", "snapshot") => Agent("ensure_snapshot"),
+        ("snapshot_restore", "restore") => Agent("ensure_restored"),
+        ("snapshot_restore", "settle") => Agent("ensure_settled"),
+        ("snapshot_remove", "remove") => Agent("ensure_no_snapshot"),
         ("guest_limit", "limit") => Agent("ensure_limits"),
         ("guest_enlarge", "enlarge") => Agent("ensure_size"),
         ("guest_destroy", "absent") | ("project_destroy", "guests") => Agent("ensure_absent"),
@@ -200,6 +204,8 @@ pub fn touches(kind: &str, step: &str) -> Option<Touches> {
         | ("guest_create", "ids" | "allocate" | "ready")
         | ("guest_start" | "guest_restart", "ready")
         | ("guest_stop", "stopped")
+        // Of a guest that no environment is on.
+        | ("snapshot_restore", "project" | "ready")
         | ("name_attach", "wanted" | "attached")
         | ("firewall_apply", "rules" | "in_force")
         // To a guest on the same node.

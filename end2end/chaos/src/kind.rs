@@ -13,7 +13,8 @@ use corpus_api::keys::{AddKey, ListMyKeys, RemoveKey};
 use corpus_api::names::{AttachName, DetachName, ListNames, PointGuest, SwitchName};
 use corpus_api::nodes::{InitializeNode, RepairNode, UnlinkNode};
 use corpus_api::projects::DestroyProject;
-use corpus_domain::{GuestId, JobId, JobKind, SizeProfile, Transport};
+use corpus_api::snapshots::{ListSnapshots, RemoveSnapshot, RestoreSnapshot, TakeSnapshot};
+use corpus_domain::{GuestId, JobId, JobKind, SizeProfile, SnapshotId, Transport};
 
 use crate::bring::{Level, SIMPLE};
 use crate::lane::{ENVIRONMENT, Lane};
@@ -22,12 +23,15 @@ use crate::lane::{ENVIRONMENT, Lane};
 const MEMORY: &str = "1.5 GiB";
 
 /// In the order in which a lane tries them, so that little has to be rebuilt in between.
-pub const KINDS: [JobKind; 24] = [
+pub const KINDS: [JobKind; 27] = [
     JobKind::GuestCreate,
     JobKind::GuestStart,
     JobKind::GuestStop,
     JobKind::GuestRestart,
     JobKind::GuestLimit,
+    JobKind::SnapshotTake,
+    JobKind::SnapshotRestore,
+    JobKind::SnapshotRemove,
     JobKind::KeysSync,
     JobKind::NodeRepair,
     JobKind::NameAttach,
@@ -77,6 +81,7 @@ pub fn is_one_way(kind: JobKind) -> bool {
         JobKind::NodeUnlink
             | JobKind::GuestDestroy
             | JobKind::NameDetach
+            | JobKind::SnapshotRemove
             | JobKind::EnvironmentRemove
             | JobKind::ProjectDestroy
     )
@@ -107,6 +112,15 @@ pub async fn ask(lane: &Lane, kind: JobKind) -> Result<JobId> {
             controller.call(member, set, None).await?.job
         }
         JobKind::GuestDestroy => controller.call(member, DestroyGuest { guest: guest(lane).await? }, None).await?.job,
+        JobKind::SnapshotTake => take_snapshot(lane, guest(lane).await?).await?,
+        JobKind::SnapshotRestore => {
+            let (guest, snapshot) = snapshot(lane).await?;
+            controller.call(member, RestoreSnapshot { guest, snapshot }, None).await?.job
+        }
+        JobKind::SnapshotRemove => {
+            let (guest, snapshot) = snapshot(lane).await?;
+            controller.call(member, RemoveSnapshot { guest, snapshot }, None).await?.job
+        }
         JobKind::NameAttach => {
             let attach = AttachName { guest: guest(lane).await?, name: lane.dns_name().parse()?, wildcard: false };
             controller.call(member, attach, None).await?.job
@@ -194,6 +208,26 @@ async fn point(lane: &Lane) -> Result<JobId> {
     let name = names.into_iter().next().context("no name")?;
     let point = PointGuest { guest: name.guest, name: name.pointer.is_none().then_some(name.id) };
     Ok(lane.controller.call(&lane.member, point, None).await?.job)
+}
+
+/// A snapshot of the guest; of those that earlier cells took, one goes where there are many.
+async fn take_snapshot(lane: &Lane, guest: GuestId) -> Result<JobId> {
+    let all = lane.controller.call(&lane.member, ListSnapshots { guest }, None).await?.items;
+    if let Some(oldest) = all.last().filter(|_| all.len() > 4) {
+        let remove = RemoveSnapshot { guest, snapshot: oldest.id };
+        lane.done(lane.controller.call(&lane.member, remove, None).await?.job).await?;
+    }
+    Ok(lane.controller.call(&lane.member, TakeSnapshot { guest, comment: None }, None).await?.job)
+}
+
+/// A snapshot of the guest, taken if there is none.
+async fn snapshot(lane: &Lane) -> Result<(GuestId, SnapshotId)> {
+    let guest = guest(lane).await?;
+    let all = async || lane.controller.call(&lane.member, ListSnapshots { guest }, None).await;
+    if all().await?.items.is_empty() {
+        lane.done(take_snapshot(lane, guest).await?).await?;
+    }
+    Ok((guest, all().await?.items.first().context("no snapshot")?.id))
 }
 
 async fn guest(lane: &Lane) -> Result<GuestId> {

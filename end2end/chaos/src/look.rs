@@ -110,6 +110,14 @@ async fn expected(lane: &Lane) -> Result<(BTreeSet<String>, Vec<String>)> {
         }
     }
     wrong.extend(certificates(lane, &mut wanted).await?);
+    let snapshots =
+        sqlx::query("select s.id::text, s.state, g.name from snapshots s join guests g on g.id = s.guest_id");
+    for snapshot in snapshots.fetch_all(&lane.db).await? {
+        wanted.insert(format!("snapshot {} {}", snapshot.get::<String, _>("name"), snapshot.get::<String, _>("id")));
+        if snapshot.get::<String, _>("state") != "ready" {
+            wrong.push(format!("a snapshot is left {}", snapshot.get::<String, _>("state")));
+        }
+    }
     let environments = sqlx::query("select environment, state from environment_guests where state <> 'ready'");
     for left in environments.fetch_all(&lane.db).await? {
         wrong.push(format!("{} is left {}", left.get::<String, _>("environment"), left.get::<String, _>("state")));

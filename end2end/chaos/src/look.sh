@@ -4,6 +4,10 @@ list guest /var/lib/lxc
 for disk in /var/lib/lxc/*/rootfs.img; do
   [ -e "$disk" ] && echo "disk $(basename "$(dirname "$disk")") $(stat -c %s "$disk")"
 done
+for guest in /var/lib/lxc/*; do
+  list "snapshot $(basename "$guest")" "$guest/snapshots"
+  for kept in former next; do [ -e "$guest/$kept" ] && echo "kept $guest/$kept"; done
+done
 list image /var/lib/corpus/images
 # Those that are served: one that was brought may wait for its plan.
 for file in /etc/corpus/certificates/*.pem; do

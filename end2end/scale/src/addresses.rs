@@ -115,6 +115,7 @@ const PAGES: &[(bool, Sees, &str, &str)] = &[
     (false, Everyone, "/guests/…/destroy", "/guests/{guest}/destroy"),
     (false, Everyone, "/guests/…/firewall", "/guests/{guest}/firewall"),
     (false, Everyone, "/guests/…/mail", "/guests/{guest}/mail"),
+    (false, Everyone, "/guests/…/snapshots", "/guests/{guest}/snapshots"),
     (true, Everyone, "/projects", "/projects"),
     (false, Ops, "/projects/new", "/projects/new"),
     (false, Everyone, "/projects/…", "/projects/project2"),

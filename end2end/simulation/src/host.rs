@@ -174,7 +174,11 @@ impl Host {
             Request::ReadTraffic { after_ms } => Ok(Answer::Traffic(Box::new(self.traffic(*after_ms, Utc::now())))),
             Request::ReadSigns { .. } => Ok(Answer::Signs(Box::default())),
             Request::ReadMail => Ok(Answer::Mail { counts: Vec::new() }),
-            Request::RunHook { .. } => Ok(done(true)),
+            Request::RunHook { .. }
+            | Request::EnsureNoSnapshot { .. }
+            | Request::EnsureRestored { .. }
+            | Request::EnsureReturned { .. }
+            | Request::EnsureSettled { .. } => Ok(done(true)),
             // Who follows is told by `agent` as long as it waits.
             Request::FollowAccess { .. } | Request::AwaitIdle { .. } => Ok(done(false)),
             Request::RemoveNode => self.remove(),
@@ -191,6 +195,9 @@ impl Host {
             // A simulated guest has no storage.
             Request::EnsureLimits { name, .. } | Request::EnsureSize { name, .. } => {
                 self.guest(name).map(|_| done(false))
+            }
+            Request::EnsureSnapshot { name, .. } => {
+                self.guest(name).map(|_| Answer::Snapshot { bytes: Bytes(300 << 20) })
             }
             Request::EnsureRunning { name } => {
                 self.guest(name).map(|guest| done(!std::mem::replace(&mut guest.running, true)))

@@ -63,15 +63,18 @@ replayed!(
     name_attach_undone: "name_attach.undone",
 );
 
-/// Kinds whose agent is a guest's own, or that change a guest's storage or limits: simulated hosts have neither, so
+/// Kinds whose agent is a guest's own, or that change or copy a guest's storage, or change its limits: simulated hosts have neither, so
 /// they are not recorded.
-const ON_GUESTS: [JobKind; 6] = [
+const ON_GUESTS: [JobKind; 9] = [
     JobKind::EnvironmentSetUp,
     JobKind::EnvironmentConfigure,
     JobKind::EnvironmentRemove,
     JobKind::Deploy,
     JobKind::GuestEnlarge,
     JobKind::GuestLimit,
+    JobKind::SnapshotTake,
+    JobKind::SnapshotRestore,
+    JobKind::SnapshotRemove,
 ];
 
 /// Kinds that are newer than what was recorded of a release: no server of it had one open. They are recorded with the

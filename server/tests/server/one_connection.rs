@@ -301,6 +301,7 @@ async fn environments(world: &World, browser: &mut Browser, node: &str, guest: &
     quotas(browser).await;
     firewalls(world, browser, node, guest).await;
     mail_of_guests(browser, guest).await;
+    snapshots(world, browser, guest).await;
     let request = requests(world, browser, node, &other).await;
     let job = decide(world, browser).await;
     notices(world, browser).await;
@@ -343,6 +344,7 @@ async fn paths(world: &World, (node, guest, other): (&str, &str, &str), made: Ma
         format!("/guests/{guest}/destroy"),
         format!("/guests/{guest}/firewall"),
         format!("/guests/{guest}/mail"),
+        format!("/guests/{guest}/snapshots"),
         "/projects".into(),
         "/projects/new".into(),
         "/projects/atlas".into(),
@@ -485,6 +487,22 @@ async fn firewalls(world: &World, browser: &mut Browser, node: &str, guest: &str
     browser.form("/published-ports/{rule}/delete", &format!("/published-ports/{port}/delete"), &[]).await;
     let rule = world.one("select id::text from firewall_rules where action = 'block' and node_id is null").await;
     browser.form("/firewall-rules/{rule}/delete", &format!("/firewall-rules/{rule}/delete"), &[]).await;
+}
+
+/// Takes one, brings it back, and deletes it.
+async fn snapshots(world: &World, browser: &mut Browser, guest: &str) {
+    let all = format!("/guests/{guest}/snapshots");
+    world.run(&format!("update guests set state = 'running' where id = '{guest}'")).await;
+    browser.form("/guests/{guest}/snapshots", &all, &[("comment", "before the upgrade")]).await;
+    let id = world.one("select id::text from snapshots").await;
+    for (form, what) in [
+        ("/guests/{guest}/snapshots/{snapshot}/restore", "restore"),
+        ("/guests/{guest}/snapshots/{snapshot}/delete", "delete"),
+    ] {
+        world.run("update snapshots set state = 'ready', taken_at = now(), bytes = 1").await;
+        world.run(&format!("update guests set state = 'running' where id = '{guest}'")).await;
+        browser.form(form, &format!("{all}/{id}/{what}"), &[]).await;
+    }
 }
 
 /// Switches mail of an environment on, and of a guest off.

@@ -21,7 +21,7 @@ use crate::support::Running;
 use tenant::{NODE, Tenant};
 
 /// What no page of the router's list is: pages that take no form.
-const PAGES: [&str; 37] = [
+const PAGES: [&str; 38] = [
     "/",
     "/nodes",
     "/nodes/link",
@@ -33,6 +33,7 @@ const PAGES: [&str; 37] = [
     "/guests/{id}",
     "/guests/{id}/destroy",
     "/guests/{guest}/mail",
+    "/guests/{guest}/snapshots",
     "/networks",
     "/intrusion",
     "/projects",

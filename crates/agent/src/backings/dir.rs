@@ -1,21 +1,17 @@
 //! A full copy of the image in a folder: the slowest to make, and all that every file system can.
 
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::path::PathBuf;
 
 use corpus_domain::{Backing as Kind, SizeProfile};
 
-use super::{Backing, Store};
+use super::{Backing, COPY, Store};
 use crate::failure::Failure;
 use crate::guest_root::{GuestRoot, view};
-use crate::host::Host;
 use crate::runner::Argv;
 use crate::task::Task;
 
 /// The backing.
 pub struct Dir;
-
-const COPY: Duration = Duration::from_mins(10);
 
 fn tree(store: &Store) -> PathBuf {
     store.folder.join("rootfs")
@@ -24,10 +20,6 @@ fn tree(store: &Store) -> PathBuf {
 impl Backing for Dir {
     fn kind(&self) -> Kind {
         Kind::Dir
-    }
-
-    fn obstacle(&self, _: &Host) -> Option<String> {
-        None
     }
 
     fn holds_size(&self) -> bool {
@@ -42,13 +34,14 @@ impl Backing for Dir {
         false
     }
 
+    fn piece(&self) -> &'static str {
+        "rootfs"
+    }
+
     /// Owners, access lists and capabilities of files come out as the guest's, since they are read so.
     fn make(&self, task: &Task<'_>, store: &Store, _: SizeProfile) -> Result<(), Failure> {
         task.note("copying the image");
-        let image = match store.ids {
-            Some(ids) => view(&store.image_root(), ids)?,
-            None => GuestRoot::folder(&store.image_root())?,
-        };
+        let image = view(&store.image_root(), store.ids)?;
         let argv = Argv::new("cp").args(["-a", "--reflink=auto", "--"]).arg(image.path().join(".")).arg(tree(store));
         argv.limit(COPY).run(task).map(|_| ())
     }
@@ -63,17 +56,5 @@ impl Backing for Dir {
 
     fn open(&self, _: &Task<'_>, store: &Store) -> Result<GuestRoot, Failure> {
         Ok(GuestRoot::folder(&tree(store))?.with_ids(store.ids))
-    }
-
-    fn resize(&self, _: &Task<'_>, _: &Store, _: SizeProfile) -> Result<bool, Failure> {
-        Ok(false)
-    }
-
-    fn release(&self, _: &Task<'_>, _: &Path) -> Result<(), Failure> {
-        Ok(())
-    }
-
-    fn promised(&self, _: &Path) -> u64 {
-        0
     }
 }

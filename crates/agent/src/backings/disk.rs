@@ -13,12 +13,10 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use corpus_domain::{Backing as Kind, Bytes, SizeProfile};
-use corpus_protocol::Storage;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
-use super::{Backing, Store, loops};
-use crate::facts;
+use super::{Backing, Store, loops, room};
 use crate::failure::{At, Failure};
 use crate::files;
 use crate::guest_root::GuestRoot;
@@ -47,10 +45,6 @@ impl Backing for Disk {
         Kind::Loop
     }
 
-    fn obstacle(&self, _: &Host) -> Option<String> {
-        None
-    }
-
     fn holds_size(&self) -> bool {
         true
     }
@@ -61,6 +55,10 @@ impl Backing for Disk {
 
     fn keeps_ids(&self) -> bool {
         true
+    }
+
+    fn piece(&self) -> &'static str {
+        FILE
     }
 
     fn make(&self, task: &Task<'_>, store: &Store, size: SizeProfile) -> Result<(), Failure> {
@@ -95,7 +93,7 @@ impl Backing for Disk {
         release(task, &file(folder))
     }
 
-    fn promised(&self, folder: &Path) -> u64 {
+    fn promised(&self, _: &Host, folder: &Path) -> u64 {
         fs::metadata(file(folder)).map_or(0, |stat| left(&stat))
     }
 }
@@ -261,13 +259,8 @@ fn release(task: &Task<'_>, file: &Path) -> Result<(), Failure> {
 
 /// Fails unless this disk can be filled to `size`, and every other one to its own.
 fn require_room(host: &Host, disk: &Path, size: Bytes) -> Result<(), Failure> {
-    let folder = host.lxc();
-    let storage = facts::storage(host)?;
-    let own = fs::metadata(disk).map_or(0, |stat| left(&stat));
-    let others = Bytes(storage.promised.0.saturating_sub(own));
-    let free = Storage { promised: others, ..storage }.free();
-    let needed = Bytes(size.0.saturating_sub(fs::metadata(disk).map_or(0, |stat| stat.blocks() * BLOCK)));
-    if free < needed { Err(Failure::NoSpace { folder, free, needed }) } else { Ok(()) }
+    let own = fs::metadata(disk).map_or((0, 0), |stat| (stat.blocks() * BLOCK, left(&stat)));
+    room::require(host, own, size)
 }
 
 /// What a disk has not taken of its size yet.
@@ -278,6 +271,7 @@ fn left(disk: &Metadata) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::facts;
 
     #[test]
     fn room_that_was_promised_is_not_free() {

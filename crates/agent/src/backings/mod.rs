@@ -4,24 +4,32 @@
 //! and its files for us. A backing never hears of what runs the guest, nor a driver of how its files are kept; so each of
 //! one side goes with each of the other, and the suite of `tests/lab.rs` holds all of them to the same.
 
+mod btrfs;
 mod dir;
 mod disk;
 mod loops;
 mod overlay;
+pub mod room;
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use corpus_domain::{Backing as Kind, IdRange, SizeProfile};
+use corpus_domain::{Backing as Kind, Bytes, IdRange, SizeProfile};
 use corpus_protocol::BackingFact;
 
 use crate::failure::Failure;
 use crate::guest_root::GuestRoot;
 use crate::host::Host;
+use crate::runner::Argv;
 use crate::task::Task;
 
+pub use self::btrfs::{Btrfs, IOCTLS};
 pub use self::dir::Dir;
 pub use self::disk::Disk;
 pub use self::overlay::Overlay;
+
+/// How long a copy of a guest's files may take.
+pub const COPY: Duration = Duration::from_mins(30);
 
 /// Where the files of one guest are.
 #[derive(Debug, Clone)]
@@ -48,7 +56,9 @@ pub trait Backing: Sync {
     /// Which it is.
     fn kind(&self) -> Kind;
     /// What stands in its way on this host.
-    fn obstacle(&self, host: &Host) -> Option<String>;
+    fn obstacle(&self, _: &Host) -> Option<String> {
+        None
+    }
     /// Whether a guest has the storage of its size, no more and no less, and can be given more.
     fn holds_size(&self) -> bool;
     /// Whether a guest needs its image for as long as it is there.
@@ -63,12 +73,48 @@ pub trait Backing: Sync {
     fn mount(&self, task: &Task<'_>, store: &Store) -> Result<GuestRoot, Failure>;
     /// The guest's files for us, whether it runs or not.
     fn open(&self, task: &Task<'_>, store: &Store) -> Result<GuestRoot, Failure>;
-    /// The guest's storage has this size; it never shrinks.
-    fn resize(&self, task: &Task<'_>, store: &Store, size: SizeProfile) -> Result<bool, Failure>;
+    /// The guest's storage has this size; it never shrinks. Where it has none, nothing is to be done.
+    fn resize(&self, _: &Task<'_>, _: &Store, _: SizeProfile) -> Result<bool, Failure> {
+        Ok(false)
+    }
     /// Nothing of the host holds what is in the folder of a guest that does not run.
-    fn release(&self, task: &Task<'_>, folder: &Path) -> Result<(), Failure>;
+    fn release(&self, _: &Task<'_>, _: &Path) -> Result<(), Failure> {
+        Ok(())
+    }
+    /// What of a guest's folder is its files: one name there, renamed as a whole.
+    fn piece(&self) -> &'static str;
+    /// Makes a piece of its own of another one, neither of which is in use.
+    fn copy(&self, task: &Task<'_>, from: &Path, to: &Path) -> Result<(), Failure> {
+        Argv::new("cp")
+            .args(["-a", "--sparse=always", "--reflink=auto", "--"])
+            .args([from, to])
+            .limit(COPY)
+            .run(task)
+            .map(drop)
+    }
+    /// Whether a copy is there at once, and of one moment even when the guest runs.
+    fn copies_at_once(&self) -> bool {
+        false
+    }
+    /// How much of the host's storage is in a piece, in bytes.
+    fn size_of(&self, task: &Task<'_>, piece: &Path) -> Result<Bytes, Failure> {
+        let argv = Argv::new("du").args(["--summarize", "--one-file-system", "--block-size=1", "--"]).arg(piece);
+        let said = argv.limit(COPY).quiet().run(task)?.stdout;
+        let bytes = said.split_whitespace().next().and_then(|word| word.parse().ok());
+        bytes.map(Bytes).ok_or_else(|| Failure::Invalid(format!("du said {said:?}, no number")))
+    }
+    /// What is not removed with a piece that is about to go, or faster before.
+    fn remove(&self, _: &Task<'_>, _: &Path) -> Result<(), Failure> {
+        Ok(())
+    }
     /// What the guest in the folder may still take of the host's storage, in bytes, because it was promised.
-    fn promised(&self, folder: &Path) -> u64;
+    fn promised(&self, _: &Host, _: &Path) -> u64 {
+        0
+    }
+    /// Nothing is left of images outside of their own folders.
+    fn forget_images(&self, _: &Task<'_>) -> Result<bool, Failure> {
+        Ok(false)
+    }
 }
 
 /// The one of this kind.
@@ -80,8 +126,8 @@ pub fn of(kind: Kind) -> Result<&'static dyn Backing, Failure> {
 }
 
 /// Every one of this agent.
-pub fn all() -> [&'static dyn Backing; 3] {
-    [&Overlay, &Disk, &Dir]
+pub fn all() -> [&'static dyn Backing; 4] {
+    [&Overlay, &Disk, &Btrfs, &Dir]
 }
 
 /// What the host can do, as its controller is told.
@@ -100,6 +146,11 @@ pub fn release(task: &Task<'_>, folder: &Path) -> Result<(), Failure> {
 }
 
 /// What the guest in the folder may still take, whatever it was made with.
-pub fn promised(folder: &Path) -> u64 {
-    all().iter().map(|backing| backing.promised(folder)).fold(0, u64::saturating_add)
+pub fn promised(host: &Host, folder: &Path) -> u64 {
+    all().iter().map(|backing| backing.promised(host, folder)).fold(0, u64::saturating_add)
+}
+
+/// Nothing is left of images outside of their own folders. Tells whether there was anything.
+pub fn forget_images(task: &Task<'_>) -> Result<bool, Failure> {
+    all().iter().try_fold(false, |found, backing| Ok(backing.forget_images(task)? || found))
 }

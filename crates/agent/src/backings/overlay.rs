@@ -13,15 +13,16 @@ use super::{Backing, Store};
 use crate::failure::{At, Failure};
 use crate::files;
 use crate::guest_root::{Durable, GuestRoot};
-use crate::host::Host;
 use crate::task::Task;
 
 /// The backing.
 pub struct Overlay;
 
+const UPPER: &str = "delta0";
+
 /// What the guest writes to. The names are those that LXC's own overlays have.
 fn upper(folder: &Path) -> PathBuf {
-    folder.join("delta0")
+    folder.join(UPPER)
 }
 
 /// What the overlay of a guest that runs works in.
@@ -34,10 +35,6 @@ impl Backing for Overlay {
         Kind::Overlayfs
     }
 
-    fn obstacle(&self, _: &Host) -> Option<String> {
-        None
-    }
-
     fn holds_size(&self) -> bool {
         false
     }
@@ -48,6 +45,10 @@ impl Backing for Overlay {
 
     fn keeps_ids(&self) -> bool {
         false
+    }
+
+    fn piece(&self) -> &'static str {
+        UPPER
     }
 
     /// What the overlay writes to; its root shows the permissions of the image's.
@@ -77,17 +78,5 @@ impl Backing for Overlay {
         files::remove_folder(&work)?;
         fs::create_dir(&work).at("make", &work)?;
         GuestRoot::overlay(&store.image_root(), &upper(&store.folder), &work, Durable::No, store.ids)
-    }
-
-    fn resize(&self, _: &Task<'_>, _: &Store, _: SizeProfile) -> Result<bool, Failure> {
-        Ok(false)
-    }
-
-    fn release(&self, _: &Task<'_>, _: &Path) -> Result<(), Failure> {
-        Ok(())
-    }
-
-    fn promised(&self, _: &Path) -> u64 {
-        0
     }
 }

@@ -11,6 +11,7 @@ mod limits;
 mod root;
 mod seccomp;
 mod state;
+mod still;
 mod tables;
 mod tools;
 mod usage;
@@ -31,7 +32,7 @@ use corpus_protocol::{AuthorizedKeys, GuestPlan, GuestPort, GuestReading, GuestS
 use self::config::Made;
 pub use self::config::interface;
 use self::limits::Held;
-use super::Driver;
+use super::{Driver, Kept};
 use crate::backings;
 use crate::failure::Failure;
 use crate::files;
@@ -104,6 +105,26 @@ impl Driver for Lxc {
         Ok(files::ensure(&path, &config::resized(&config, size), 0o644)? || grown)
     }
 
+    fn kept(&self, host: &Host, name: &GuestName) -> Result<Kept, Failure> {
+        let made = require(host, name)?;
+        let size = files::read(&config_path(host, name))?.as_deref().and_then(config::size);
+        let size = size.ok_or_else(|| Failure::Invalid(format!("the configuration of {name} tells no size")))?;
+        Ok(Kept { backing: backings::of(made.backing)?, store: made.store(host, name), size })
+    }
+
+    fn runs(&self, host: &Host, name: &GuestName) -> bool {
+        state::init(host, name).is_some()
+    }
+
+    fn while_still(
+        &self,
+        task: &Task<'_>,
+        name: &GuestName,
+        work: &mut dyn FnMut() -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        still::hold(task, name, work)
+    }
+
     fn ensure_limits(&self, task: &Task<'_>, name: &GuestName, limits: Limits) -> Result<bool, Failure> {
         require(task.host, name)?;
         let held = Held::of(task.host);
@@ -151,7 +172,7 @@ impl Driver for Lxc {
     }
 
     fn promised(&self, host: &Host) -> Bytes {
-        let promised = folder::all(host).map(|folder| backings::promised(&folder));
+        let promised = folder::all(host).map(|folder| backings::promised(host, &folder));
         Bytes(promised.fold(0, u64::saturating_add))
     }
 

@@ -13,6 +13,7 @@ use std::time::Duration;
 use corpus_domain::{Bytes, Driver as Kind, GuestName, Limits, SizeProfile};
 use corpus_protocol::{AuthorizedKeys, GuestPlan, GuestReading, GuestSetup};
 
+use crate::backings::{Backing, Store};
 use crate::failure::Failure;
 use crate::guest_root::GuestRoot;
 use crate::host::Host;
@@ -36,6 +37,17 @@ pub trait Driver: Sync {
     fn ensure_keys(&self, task: &Task<'_>, name: &GuestName, keys: &AuthorizedKeys) -> Result<bool, Failure>;
     /// The guest's storage has the size of this profile.
     fn ensure_size(&self, task: &Task<'_>, name: &GuestName, size: SizeProfile) -> Result<bool, Failure>;
+    /// Where the guest's files are, and on what.
+    fn kept(&self, host: &Host, name: &GuestName) -> Result<Kept, Failure>;
+    /// Whether the guest runs.
+    fn runs(&self, host: &Host, name: &GuestName) -> bool;
+    /// Does something while nothing in the guest moves; whatever becomes of us, the guest goes on after it.
+    fn while_still(
+        &self,
+        task: &Task<'_>,
+        name: &GuestName,
+        work: &mut dyn FnMut() -> Result<(), Failure>,
+    ) -> Result<(), Failure>;
     /// The guest is held to these limits.
     fn ensure_limits(&self, task: &Task<'_>, name: &GuestName, limits: Limits) -> Result<bool, Failure>;
     /// The guest runs.
@@ -58,6 +70,16 @@ pub trait Driver: Sync {
     fn running_root(&self, host: &Host, name: &GuestName) -> Result<Option<GuestRoot>, Failure>;
     /// Whether a guest of ours was made from this image.
     fn uses_image(&self, host: &Host, image: &corpus_domain::ImageName) -> bool;
+}
+
+/// Where the files of a guest are.
+pub struct Kept {
+    /// On what.
+    pub backing: &'static dyn Backing,
+    /// Where.
+    pub store: Store,
+    /// How large its storage is to be.
+    pub size: SizeProfile,
 }
 
 pub use self::lxc::interface;

@@ -5,6 +5,7 @@ use std::fs;
 use super::apply::applied;
 use super::live::inactive_units;
 use super::{UNITS, firewalld, mail, resolver, traffic, unit_path, units};
+use crate::backings;
 use crate::drivers;
 use crate::drivers::lxc::views;
 use crate::failure::Failure;
@@ -47,6 +48,7 @@ pub fn remove(task: &Task<'_>) -> Result<bool, Failure> {
     changed |= views::remove(task)?;
     changed |= drivers::remove_tools(task.host)?;
     changed |= subids::free(task.host)?;
+    changed |= backings::forget_images(task)?;
     for folder in ["images", "upload"] {
         changed |= files::remove_folder(&task.host.corpus().join(folder))?;
     }

@@ -123,11 +123,11 @@ fn leftover_device(world: &World, line: &mut Line, plan: &GuestPlan) {
     assert!(started.elapsed() > Duration::from_secs(1), "{:?}", started.elapsed());
 }
 
-/// An agent that is killed in the middle of making a disk leaves nothing that the next one does not take away.
-pub fn outlives_the_agent(world: &World, killed_after: impl Iterator<Item = Duration>) {
-    println!("--- agents killed while they make a disk");
+/// An agent that is killed in the middle of making a guest leaves nothing that the next one does not take away.
+pub fn outlives_the_agent(world: &World, backing: Backing, killed_after: impl Iterator<Item = Duration>) {
+    println!("--- agents killed while they make a guest on {backing}");
     let before = leftovers(world);
-    let plan = GuestPlan { size: SizeProfile::Xxxsmall, ..guest("killed.lab.test", 19, Backing::Loop) };
+    let plan = GuestPlan { size: SizeProfile::Xxxsmall, ..guest("killed.lab.test", 19, backing) };
     let request = Request::EnsureGuest { plan: Box::new(plan.clone()) };
     for after in killed_after {
         let mut line = world.line();

@@ -10,6 +10,7 @@ use corpus_protocol::{
 
 use crate::confined;
 use crate::line::Line;
+use crate::snapshots;
 use crate::world::{World, guest, image, node, port};
 
 const HASH: &str =
@@ -146,6 +147,10 @@ pub fn conforms(world: &World, line: &mut Line, driver: Driver, backing: Backing
     assert!(world.enter_soon("root", port(&plan), &alice, "true").success);
     line.twice(&Request::EnsureStopped { name: name.clone(), grace_s: 0 });
     line.twice(&Request::EnsureRunning { name: name.clone() });
+    snapshots::are_kept(world, line, &plan, &alice);
+    if backing == Backing::Dir {
+        snapshots::thaws_without_the_agent(world, line, &plan);
+    }
     line.twice(&Request::EnsureAbsent { name: name.clone() });
     line.twice(&Request::ApplyNode { plan: Box::new(node(&[])) });
     assert_eq!(leftovers(world), before);

@@ -9,12 +9,12 @@
 use std::time::Duration;
 
 use corpus_domain::NodeId;
-use corpus_protocol::Difference;
+use corpus_protocol::{Answer, Difference, Facts, Request};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::drift::{Expected, certain, differences, is_new};
-use crate::nodes::{Call, NodeEndpoint};
+use crate::nodes::{Call, NodeEndpoint, NodeError};
 use crate::services::Services;
 use crate::store::drift::{self, Finding};
 use crate::store::nodes;
@@ -96,9 +96,11 @@ impl Controller {
             Some((_, now, _)) if now == expected => {}
             _ => return Ok(Checked::Changing),
         }
+        let facts = facts(&self.services, &endpoint).await?;
         let drift = certain(&known, &first, &last, chrono::Utc::now());
         let mut conn = self.services.db.acquire().await?;
         drift::keep(&mut conn, id, &drift).await?;
+        nodes::refresh_facts(&mut conn, id, &facts).await?;
         Ok(Checked::Kept)
     }
 
@@ -128,11 +130,31 @@ pub(crate) enum Checked {
 async fn ask(services: &Services, node: &NodeEndpoint, expected: &Expected) -> Result<Vec<Difference>> {
     let mut found = Vec::new();
     for request in expected.requests() {
-        let answer = services.nodes.call(node, Call::new(request, ANSWER_TIMEOUT).observing(), drop).await;
-        found.extend(answer.and_then(|answer| differences(node, answer)).map_err(|error| {
-            let message = format!("{} was not checked", node.address);
-            Error::Unavailable { message, source: Box::new(error) }
-        })?);
+        found.extend(
+            call(services, node, request)
+                .await
+                .and_then(|answer| differences(node, answer))
+                .map_err(unchecked(node))?,
+        );
     }
     Ok(found)
+}
+
+/// What the host is and can do now: a file system may have come, or memory.
+async fn facts(services: &Services, node: &NodeEndpoint) -> Result<Facts> {
+    let answer = call(services, node, Request::Facts).await.map_err(unchecked(node))?;
+    if let Answer::Facts(facts) = answer {
+        return Ok(*facts);
+    }
+    let what = "another answer than facts".to_owned();
+    Err(unchecked(node)(NodeError::Protocol { host: node.host(), what, stderr: Vec::new() }))
+}
+
+async fn call(services: &Services, node: &NodeEndpoint, request: Request) -> std::result::Result<Answer, NodeError> {
+    services.nodes.call(node, Call::new(request, ANSWER_TIMEOUT).observing(), drop).await
+}
+
+fn unchecked(node: &NodeEndpoint) -> impl Fn(NodeError) -> Error + use<> {
+    let message = format!("{} was not checked", node.address);
+    move |error| Error::Unavailable { message: message.clone(), source: Box::new(error) }
 }

@@ -5,6 +5,7 @@ mod power;
 mod preview;
 pub(super) mod request;
 mod secrets;
+mod snapshots;
 #[cfg(test)]
 mod tests;
 

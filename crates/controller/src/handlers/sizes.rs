@@ -12,11 +12,13 @@ impl Handle<ListSizes> for Controller {
         // As a guest is made with nothing else chosen.
         let usual = |size: &SizeProfile| Room::of_guest(size.limits(), Backing::Overlayfs, *size);
         let needed: Vec<Room> = SizeProfile::ALL.iter().map(usual).collect();
-        let rooms = room::with_room(&mut *permit.connection().await?, &needed).await?;
+        let mut conn = permit.connection().await?;
+        let rooms = room::with_room(&mut conn, &needed).await?;
+        let makings = room::makings(&mut conn).await?;
         let items = SizeProfile::ALL.iter().zip(rooms).map(|(size, room)| {
             let Limits { memory, cpu, .. } = size.limits();
             SizeLine { size: *size, storage: size.storage(), memory, cpu, room }
         });
-        Ok(Sizes { items: items.collect() })
+        Ok(Sizes { items: items.collect(), makings })
     }
 }

@@ -15,7 +15,7 @@ use crate::store::guests;
 use crate::store::guests::GuestRow;
 
 /// How long a guest may take to shut down before it is killed.
-const GRACE_S: u32 = 20;
+pub const GRACE_S: u32 = 20;
 
 /// Which guest, and where.
 #[derive(Debug, Clone, Serialize, Deserialize)]

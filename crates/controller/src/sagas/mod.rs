@@ -28,6 +28,8 @@ pub mod node_link;
 pub mod node_repair;
 pub mod node_unlink;
 pub mod project_destroy;
+pub mod snapshot;
+pub mod snapshot_restore;
 
 use crate::jobs::Registry;
 use crate::services::Services;
@@ -45,6 +47,9 @@ pub fn registry() -> Registry<Services> {
         .with(guest_power::restart_steps())
         .with(guest_enlarge::steps())
         .with(guest_limit::steps())
+        .with(snapshot::take_steps())
+        .with(snapshot_restore::steps())
+        .with(snapshot::remove_steps())
         .with(guest_destroy::steps())
         .with(name_attach::steps())
         .with(name_detach::steps())

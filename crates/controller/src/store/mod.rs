@@ -66,6 +66,7 @@ pub mod requests;
 pub mod robots;
 pub mod room;
 pub mod search;
+pub mod snapshots;
 pub mod spread;
 pub mod surroundings;
 pub mod test_cases;

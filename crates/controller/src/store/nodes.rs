@@ -274,6 +274,20 @@ pub async fn set_facts(conn: &mut PgConnection, id: NodeId, facts: &Facts, publi
     .map(drop)
 }
 
+/// Keeps what the host is where that is not what was known; what it uses is in its readings.
+pub async fn refresh_facts(conn: &mut PgConnection, id: NodeId, facts: &Facts) -> sqlx::Result<()> {
+    sqlx::query!(
+        "update nodes set facts = $2, facts_at = now()
+         where id = $1 and facts #- '{storage,used}' #- '{storage,promised}' #- '{listeners}'
+             is distinct from $2 #- '{storage,used}' #- '{storage,promised}' #- '{listeners}'",
+        id.0,
+        serde_json::to_value(facts).map_err(|error| sqlx::Error::Encode(Box::new(error)))?,
+    )
+    .execute(conn)
+    .await
+    .map(drop)
+}
+
 /// The first of its addresses that is reached from everywhere by IPv6 (RFC 4291, section 2.4: `2000::/3`).
 fn public_v6(facts: &Facts) -> Option<String> {
     facts.addresses.iter().find_map(|address| match address {

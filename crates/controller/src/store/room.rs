@@ -3,20 +3,37 @@
 //! A guest is counted from its request on. Whoever adds to a node's promises holds the node's row
 //! and asks again under that lock, so two requests at once never take the same room.
 
-use corpus_api::sizes::SizeRoom;
-use corpus_domain::{Backing, Bytes, Environment, Factor, NodeId, Room, SizeProfile};
+use corpus_api::sizes::{Making, SizeRoom};
+use corpus_domain::{Backing, Bytes, Driver, Environment, Factor, NodeId, Room, SizeProfile};
 use sqlx::PgConnection;
 
 use super::{number, word};
 
+/// What is to be placed.
+#[derive(Debug, Clone, Copy)]
+pub struct Wanted {
+    /// On a node that takes guests of it.
+    pub environment: Environment,
+    /// On this one only.
+    pub only: Option<NodeId>,
+    /// What it needs.
+    pub needed: Room,
+    /// On a node that can make such a guest.
+    pub driver: Driver,
+    /// With its files on this.
+    pub backing: Backing,
+}
+
+impl Wanted {
+    fn making(&self) -> String {
+        format!("{}/{}", self.driver, self.backing)
+    }
+}
+
 /// The node with room for the most guests like this one, or the one asked for if it has room;
-/// only one that takes guests of the environment now.
-pub async fn pick(
-    conn: &mut PgConnection,
-    environment: Environment,
-    only: Option<NodeId>,
-    needed: Room,
-) -> sqlx::Result<Option<NodeId>> {
+/// only one that takes guests of the environment now, and can make this one.
+pub async fn pick(conn: &mut PgConnection, wanted: Wanted) -> sqlx::Result<Option<NodeId>> {
+    let Wanted { environment, only, needed, .. } = wanted;
     let found = sqlx::query_scalar!(
         "select n.id
          from nodes n
@@ -29,15 +46,47 @@ pub async fn pick(
                  n.cpu_overcommit, n.storage_overcommit, coalesce(t.guests, 0), coalesce(t.memory, 0),
                  coalesce(t.cpu_millis, 0), coalesce(t.storage, 0), $3, $4, $5) as more) room
          where n.state = 'ready' and n.reachability = 'reachable' and $1 = any(n.environments)
-           and ($2::uuid is null or n.id = $2) and room.more > 0
+           and ($2::uuid is null or n.id = $2) and $6 = any(n.makes) and room.more > 0
          order by room.more desc, n.id limit 1",
         environment.as_str(),
         only.map(|id| id.0),
         amount(needed.memory.0),
         amount(needed.cpu_millis),
         amount(needed.storage.0),
+        wanted.making(),
     );
     Ok(found.fetch_optional(conn).await?.map(NodeId))
+}
+
+/// What the nodes that take guests now can make, that of the most nodes first.
+pub async fn makings(conn: &mut PgConnection) -> sqlx::Result<Vec<Making>> {
+    let rows = sqlx::query!(
+        r#"with node as (select makes, holds from nodes where state = 'ready' and reachability = 'reachable')
+         select split_part(making, '/', 1) as "driver!", split_part(making, '/', 2) as "backing!",
+             bool_and(making = any(n.holds)) as "holds!", count(*) as "nodes!", (select count(*) from node) as "of!"
+         from node n cross join lateral unnest(n.makes) as making
+         group by making order by count(*) desc, making"#
+    );
+    let rows = rows.fetch_all(conn).await?.into_iter().map(|row| {
+        Ok(Making {
+            driver: word(&row.driver)?,
+            backing: word(&row.backing)?,
+            holds_size: row.holds,
+            nodes: number(row.nodes)?,
+            of: number(row.of)?,
+        })
+    });
+    rows.collect()
+}
+
+/// Whether any node can make such a guest, now or when it is ready again; where none has told yet what it can, who knows.
+pub async fn is_made(conn: &mut PgConnection, driver: Driver, backing: Backing) -> sqlx::Result<bool> {
+    let found = sqlx::query_scalar!(
+        r#"select exists (select from nodes where $1 = any(makes)) or not exists (select from nodes where facts is not null)
+           as "made!""#,
+        format!("{driver}/{backing}"),
+    );
+    found.fetch_one(conn).await
 }
 
 /// For each of these amounts, how many nodes of each environment have room for one more guest that needs so much,

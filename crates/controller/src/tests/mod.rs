@@ -40,6 +40,7 @@ mod quotas;
 mod renewals;
 mod requests;
 mod robots;
+mod snapshots;
 mod spread;
 mod standing;
 mod switches;

@@ -67,6 +67,7 @@ fn of_event(event: &mut Event) {
 fn of_answer(answer: &mut Answer) {
     match answer {
         Answer::Done { .. } | Answer::Guest { .. } => {}
+        Answer::Snapshot { bytes } => *bytes = at_most(*bytes, HUGE),
         Answer::Facts(facts) => of_facts(facts),
         Answer::Reading(reading) => of_reading(reading),
         Answer::Drift { differences } => {

@@ -121,6 +121,11 @@ pub fn resized(config: &str, size: SizeProfile) -> String {
     config.lines().map(line).collect()
 }
 
+/// The size that a configuration of ours says.
+pub fn size(config: &str) -> Option<SizeProfile> {
+    config.lines().find_map(|line| line.strip_prefix(SIZE))?.trim().parse().ok()
+}
+
 /// The same configuration as this agent would have it where that may change with the node: what was
 /// written by an older one has no groups of its own, and AppArmor may have come or gone.
 pub fn refreshed(host: &Host, name: &GuestName, config: &str) -> String {

@@ -3,23 +3,17 @@
 use std::fs;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use corpus_domain::GuestName;
 use corpus_protocol::GuestPlan;
-use rustix::fs::{IFlags, Mode, OFlags};
-use rustix::io::Errno;
 
 use super::state;
 use crate::backings::{self, Store};
 use crate::failure::{At, Failure};
 use crate::files;
 use crate::host::Host;
-use crate::runner::Argv;
+use crate::snapshots;
 use crate::task::Task;
-
-/// For folders that lie in each other tens of thousands deep.
-const DEEP: Duration = Duration::from_mins(10);
 
 /// Makes the guest's folder under a hidden name and renames it when it is whole.
 pub fn make(task: &Task<'_>, plan: &GuestPlan, config: &str) -> Result<(), Failure> {
@@ -55,7 +49,8 @@ pub fn remove(task: &Task<'_>, name: &GuestName) -> Result<bool, Failure> {
 /// A loop device that still holds the guest's disk would keep its room on the node's.
 fn remove_released(task: &Task<'_>, folder: &Path) -> Result<bool, Failure> {
     backings::release(task, folder)?;
-    remove_all(task, folder)
+    snapshots::remove(task, folder)?;
+    files::remove_tree(task, folder)
 }
 
 /// All folders, those of guests on their way in or out too.
@@ -84,38 +79,6 @@ pub fn containers(host: &Host) -> Vec<String> {
 
 fn hidden(host: &Host, what: &str, name: &GuestName) -> PathBuf {
     host.lxc().join(format!(".corpus-{what}-{name}"))
-}
-
-/// A guest's root may have made files immutable, to outlive the guest, or folders that lie deeper in each other
-/// than a process may have open; `rm` goes back up instead.
-fn remove_all(task: &Task<'_>, folder: &Path) -> Result<bool, Failure> {
-    match files::remove_folder(folder) {
-        Err(Failure::Io { source, .. }) if source.raw_os_error() == Some(Errno::MFILE.raw_os_error()) => {
-            let argv = Argv::new("rm").args(["-rf", "--one-file-system", "--"]).arg(folder);
-            argv.limit(DEEP).run(task).map(|_| true)
-        }
-        Err(Failure::Io { source, .. }) if source.kind() == std::io::ErrorKind::PermissionDenied => {
-            make_mutable(folder);
-            files::remove_folder(folder)
-        }
-        other => other,
-    }
-}
-
-fn make_mutable(path: &Path) {
-    let Ok(stat) = fs::symlink_metadata(path) else { return };
-    if !stat.is_dir() && !stat.is_file() {
-        return;
-    }
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    if let Ok(file) = rustix::fs::open(path, flags, Mode::empty()) {
-        let _ = rustix::fs::ioctl_setflags(&file, IFlags::empty());
-    }
-    if stat.is_dir() {
-        for entry in fs::read_dir(path).into_iter().flatten().flatten() {
-            make_mutable(&entry.path());
-        }
-    }
 }
 
 #[cfg(test)]

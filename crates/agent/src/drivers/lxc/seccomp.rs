@@ -5,6 +5,8 @@
 //! needed by systemd, sshd, apt, Salt, nginx or PostgreSQL: what asks for one goes on without it.
 //! Ours begins where LXC's own list for all containers (`common.seccomp`) ends.
 
+use crate::backings::IOCTLS;
+
 /// The call is not permitted (`EPERM`).
 const DENIED: u32 = 1;
 /// There is no such call (`ENOSYS`): programs have another way for kernels without it.
@@ -60,13 +62,19 @@ const NO_FAMILY: u32 = 97;
 /// kernel that no guest needs: CAN, RDS, TIPC, Bluetooth, the kernel's ciphers, NFC.
 const FAMILIES: [u32; 7] = [40, 29, 21, 30, 31, 38, 39];
 
+/// The calls of file systems with which a guest would keep files that its size does not count.
+fn ioctls() -> impl Iterator<Item = String> {
+    // The kernel looks at the lower half only, so the upper one must not make the difference.
+    IOCTLS.iter().map(|call| format!("ioctl errno {DENIED} [1,{call:#x},SCMP_CMP_MASKED_EQ,0xffffffff]\n"))
+}
+
 /// The list. Of a call that libseccomp does not know on this machine, LXC takes no notice.
 pub fn profile() -> String {
     let head = "2\ndenylist\nreject_force_umount\n[all]\n".to_owned();
     let lines =
         CALLS.iter().flat_map(|(answer, names)| names.iter().map(move |name| format!("{name} errno {answer}\n")));
     let families = FAMILIES.iter().map(|family| format!("socket errno {NO_FAMILY} [0,{family},SCMP_CMP_EQ]\n"));
-    lines.chain(families).fold(head, |text, line| text + &line)
+    lines.chain(families).chain(ioctls()).fold(head, |text, line| text + &line)
 }
 
 #[cfg(test)]
@@ -81,5 +89,6 @@ mod tests {
         }
         assert!(profile.starts_with("2\ndenylist\nreject_force_umount\n[all]\n"));
         assert!(profile.contains("\nsocket errno 97 [0,40,SCMP_CMP_EQ]\n"));
+        assert!(profile.contains("\nioctl errno 1 [1,0x5000940e,SCMP_CMP_MASKED_EQ,0xffffffff]\n"));
     }
 }

@@ -20,11 +20,11 @@ impl Handle<PreviewGuest> for Controller {
         }
         let request = permit.request(NAMELESS.parse()?);
         let making = making(&request)?;
-        note(&mut wrong, supported(&making))?;
+        note(&mut wrong, supported(&mut conn, &making).await)?;
         let quota = store::quotas::get(&mut conn, permit.project()?).await?.ok_or(Denied::NotFound)?;
         let beyond = quotas::beyond(&quota, more(&request, making.needed));
         note(&mut wrong, quotas::refuse(&beyond, permit.who().ops, quota_field))?;
-        let node = note(&mut wrong, place(&mut conn, &permit, making.needed).await)?;
+        let node = note(&mut wrong, place(&mut conn, making.placed(permit.environment, permit.node)).await)?;
         let Room { memory, cpu_millis, storage } = making.needed;
         Ok(GuestPreview { wrong, node, memory, cpu_millis, storage, quota })
     }
@@ -64,14 +64,13 @@ fn note<T>(wrong: &mut Vec<Wrong>, judged: Result<T>) -> Result<Option<T>> {
     }
 }
 
-async fn place(conn: &mut PgConnection, asked: &PreviewGuest, needed: Room) -> Result<PreviewedNode> {
-    let Some(id) = room::pick(conn, asked.environment, asked.node, needed).await? else {
-        let request = asked.request(NAMELESS.parse()?);
-        return Err(no_node(&nodes::list(conn, asked.node).await?, &request, needed));
+async fn place(conn: &mut PgConnection, wanted: room::Wanted) -> Result<PreviewedNode> {
+    let Some(id) = room::pick(conn, wanted).await? else {
+        return Err(no_node(&nodes::list(conn, wanted.only).await?, wanted));
     };
     let node = nodes::get(conn, id).await?.ok_or(Denied::NotFound)?;
-    let fits = fits(&node, needed);
-    let why = match asked.node {
+    let fits = fits(&node, wanted.needed);
+    let why = match wanted.only {
         Some(_) => "You chose it.",
         None => "It has room for the most guests like this one.",
     };

@@ -10,7 +10,9 @@ use corpus_domain::{
 };
 use corpus_gate::audit::Entry;
 use corpus_gate::{Change, Committed, Error, Handle, Result};
+use corpus_protocol::Facts;
 use serde_json::json;
+use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::super::previews::no_preview;
@@ -39,7 +41,7 @@ impl Handle<RequestGuest> for Controller {
     async fn handle(&self, mut change: Change<RequestGuest>) -> Result<Committed<RequestGuest>> {
         let (wanted, who, project) = (change.operation(), change.who(), change.project()?);
         let making = making(&wanted)?;
-        supported(&making)?;
+        supported(change.transaction().await?, &making).await?;
         if who.robot.is_some() {
             for_robots(&wanted)?;
         }
@@ -48,7 +50,7 @@ impl Handle<RequestGuest> for Controller {
             let free = self.is_nobody_elses(&mut change, project, (name, false)).await;
             free.map_err(|error| at_field(error, "names"))?;
         }
-        let node = pick_node(&mut change, &wanted, making.needed).await?;
+        let node = pick_node(&mut change, &wanted, &making).await?;
         self.can_be_called(change.transaction().await?, &who, project, &wanted.name).await?;
         let id = GuestId(Uuid::now_v7());
         let sealed = wanted.password.as_ref().map(|password| self.services.seal_password(id, password.secret()));
@@ -100,8 +102,7 @@ pub(in crate::handlers) async fn node_for<O: Operation<Kind = Write>>(
     change: &mut Change<O>,
     wanted: &RequestGuest,
 ) -> Result<Node> {
-    let needed = making(wanted)?.needed;
-    pick_node(change, wanted, needed).await
+    pick_node(change, wanted, &making(wanted)?).await
 }
 
 /// A robot enters no guest, so it chooses no password of one; and what was not created is not its own to dismiss.
@@ -147,6 +148,13 @@ impl Controller {
     }
 }
 
+impl Making {
+    /// The same, to be placed.
+    pub(super) fn placed(&self, environment: Environment, only: Option<NodeId>) -> room::Wanted {
+        room::Wanted { environment, only, needed: self.needed, driver: self.driver, backing: self.backing }
+    }
+}
+
 pub(in crate::handlers) fn making(wanted: &RequestGuest) -> Result<Making> {
     let (limits, backing) = (wanted.limits().over(wanted.size.limits()), wanted.backing.unwrap_or(Backing::Overlayfs));
     Ok(Making {
@@ -165,17 +173,18 @@ pub(in crate::handlers) fn making(wanted: &RequestGuest) -> Result<Making> {
 async fn pick_node<O: Operation<Kind = Write>>(
     change: &mut Change<O>,
     wanted: &RequestGuest,
-    needed: Room,
+    making: &Making,
 ) -> Result<Node> {
-    let (project, more) = (change.project()?, more(wanted, needed));
+    let (project, more) = (change.project()?, more(wanted, making.needed));
+    let placed = making.placed(wanted.environment, wanted.node);
     for _ in 0..TRIES {
         quotas::take(change, project, more, quota_field).await?;
         let tx = change.transaction().await?;
-        let Some(id) = room::pick(tx, wanted.environment, wanted.node, needed).await? else {
-            return Err(no_node(&nodes::list(tx, wanted.node).await?, wanted, needed));
+        let Some(id) = room::pick(tx, placed).await? else {
+            return Err(no_node(&nodes::list(tx, wanted.node).await?, placed));
         };
         nodes::lock(tx, id).await?;
-        if room::pick(tx, wanted.environment, Some(id), needed).await?.is_none() {
+        if room::pick(tx, room::Wanted { only: Some(id), ..placed }).await?.is_none() {
             change.start_over().await?;
             continue;
         }
@@ -206,13 +215,13 @@ pub(super) const fn quota_field(of: QuotaOf) -> &'static str {
     }
 }
 
-/// What this release can make; the rest of the design's words are known and refused.
-pub(in crate::handlers) fn supported(wanted: &Making) -> Result<()> {
-    if wanted.driver != Driver::Lxc {
-        return Err(Error::field("driver", "Only lxc guests can be made so far."));
-    }
-    if !matches!(wanted.backing, Backing::Dir | Backing::Overlayfs | Backing::Loop) {
-        return Err(Error::field("backing", "Only overlayfs, loop and dir can be used so far."));
+/// What nodes tell that they can make, and this release; the rest of the design's words are known and refused.
+pub(in crate::handlers) async fn supported(conn: &mut PgConnection, wanted: &Making) -> Result<()> {
+    let Making { driver, backing, .. } = *wanted;
+    if !room::is_made(conn, driver, backing).await? {
+        let is_usual = room::is_made(conn, driver, Backing::Overlayfs).await?;
+        let field = if is_usual { "backing" } else { "driver" };
+        return Err(Error::field(field, format!("No compute node makes guests with {driver} on {backing}.")));
     }
     if wanted.mode != Mode::Masterless {
         return Err(Error::field("mode", "Only masterless can be used so far."));
@@ -224,9 +233,9 @@ pub(in crate::handlers) fn supported(wanted: &Making) -> Result<()> {
 }
 
 /// Why no node takes the guest: what is the matter with the one asked for, or what the one with the most room lacks.
-pub(super) fn no_node(nodes: &[Node], wanted: &RequestGuest, needed: Room) -> Error {
-    let obstacle = |node: &Node| obstacle(node, wanted.environment);
-    let message = match (wanted.node, nodes) {
+pub(super) fn no_node(nodes: &[Node], wanted: room::Wanted) -> Error {
+    let (obstacle, needed) = (|node: &Node| obstacle(node, wanted), wanted.needed);
+    let message = match (wanted.only, nodes) {
         (Some(_), [node]) => obstacle(node).unwrap_or_else(|| lacks(node, needed)),
         (Some(_), _) => return Denied::NotFound.into(),
         (None, _) => {
@@ -251,12 +260,16 @@ fn lacks(node: &Node, needed: Room) -> String {
 }
 
 /// Why a node takes no guests of an environment now, whatever they need.
-fn obstacle(node: &Node, environment: Environment) -> Option<String> {
+fn obstacle(node: &Node, wanted: room::Wanted) -> Option<String> {
+    let room::Wanted { environment, driver, backing, .. } = wanted;
     if node.state != NodeState::Ready {
         return Some(format!("{} is {}, not ready.", node.address, node.state));
     }
     if !node.environments.contains(&environment) {
         return Some(format!("{} takes no guests of {environment}.", node.address));
+    }
+    if let Some(why) = node.facts.as_ref().and_then(|facts| in_the_way(facts, driver, backing)) {
+        return Some(format!("{} makes no guests with {driver} on {backing}: {why}.", node.address));
     }
     match node.reachability {
         Reachability::Reachable => None,
@@ -265,6 +278,13 @@ fn obstacle(node: &Node, environment: Environment) -> Option<String> {
             Some(format!("{} does not answer now.", node.address))
         }
     }
+}
+
+/// What a node says stands in the way of such a guest.
+fn in_the_way(facts: &Facts, driver: Driver, backing: Backing) -> Option<String> {
+    let told = facts.drivers.iter().find(|fact| fact.driver == driver)?;
+    let backing = told.backings.iter().find(|fact| fact.backing == backing);
+    told.obstacle.clone().or_else(|| backing?.obstacle.clone())
 }
 
 /// Which unique rule was broken, as an error at its field.

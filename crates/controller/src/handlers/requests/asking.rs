@@ -57,8 +57,8 @@ impl Handle<AskToInitialize> for Controller {
 impl Handle<AskForGuest> for Controller {
     async fn handle(&self, change: Change<AskForGuest>) -> Result<Committed<AskForGuest>> {
         let (asked, project) = (change.operation(), change.project()?);
-        request::supported(&request::making(&asked.operation())?)?;
         let mut conn = change.connection().await?;
+        request::supported(&mut conn, &request::making(&asked.operation())?).await?;
         self.is_free_for_guest(&mut conn, &change.who(), project, &asked.name).await?;
         if guests::is_there(&mut conn, &asked.name).await? {
             return Err(Error::field("name", format!("{} is taken already; choose another name.", asked.name)));

@@ -7,7 +7,8 @@ use corpus_api::guests::{
 };
 use corpus_api::keys::RemoveKey;
 use corpus_api::projects::DestroyProject;
-use corpus_domain::{Backing, GuestState, JobState, SizeProfile};
+use corpus_api::snapshots::{ListSnapshots, RemoveSnapshot, RestoreSnapshot, TakeSnapshot};
+use corpus_domain::{Backing, GuestState, JobState, SizeProfile, SnapshotState};
 use sqlx::PgPool;
 
 use super::world::{World, faults};
@@ -247,5 +248,72 @@ async fn a_project_goes_with_its_guests_though_the_server_dies(db: PgPool) {
         world.assert_no_guest(name).await;
     }
     assert!(world.guests().await.is_empty());
+    world.leave(node).await;
+}
+
+/// Taken, brought back and deleted, with a fault at each step: the guest is what it was before the job, or what the
+/// snapshot is, and nothing is left beside.
+#[sqlx::test(migrations = "../../migrations")]
+#[ignore = "needs the lab"]
+async fn snapshots_bring_a_guest_back(db: PgPool) {
+    let world = World::new(db).await;
+    let node = world.ready_node().await;
+    let (guest, job) = world.ask_guest(NAME).await;
+    world.done(job).await;
+    let all = async || world.controller.call(&world.member, ListSnapshots { guest }, None).await.unwrap().items;
+    let writes =
+        async |text: &str| world.on_node(&format!("lxc-attach -n {NAME} -- sh -c 'echo {text} > /root/it'")).await;
+    let reads = async || world.on_node(&format!("lxc-attach -n {NAME} -- cat /root/it")).await;
+    let left = async || {
+        world.on_node(&format!("cd /var/lib/lxc/{NAME}; ls -A snapshots; ls -d former next 2>/dev/null || true")).await
+    };
+
+    writes("one").await;
+    for fault in faults(&["snapshot"]) {
+        let take = TakeSnapshot { guest, comment: Some("before".parse().unwrap()) };
+        let job = world.controller.call(&world.member, take, None).await.unwrap().job;
+        let ended = world.run(job, fault.clone()).await;
+        let is_done = matches!(fault, Fault::Repeat(_));
+        assert_eq!(ended.state() == JobState::Done, is_done, "{fault:?}: {}", ended.story());
+        let ids: Vec<String> = all().await.iter().map(|one| format!("{}\n", one.id)).collect();
+        assert_eq!((ids.len(), left().await), (usize::from(is_done), ids.concat()), "{fault:?}");
+    }
+    let snapshot = all().await[0].id;
+    let restore = async || {
+        let job = world.controller.call(&world.member, RestoreSnapshot { guest, snapshot }, None).await;
+        job.unwrap().job
+    };
+    let mut tried = faults(&["stop", "restore", "start", "ping", "ready"]);
+    tried.extend([Fault::Repeat("settle".into()), Fault::KillAt(2), Fault::KillAt(4), Fault::KillAt(8)]);
+    for fault in tried {
+        writes("two").await;
+        let ended = world.run(restore().await, fault.clone()).await;
+        let is_done = matches!(fault, Fault::Repeat(_) | Fault::KillAt(_));
+        assert_eq!(ended.state() == JobState::Done, is_done, "{fault:?}: {}", ended.story());
+        assert_eq!(reads().await.trim(), if is_done { "one" } else { "two" }, "{fault:?}: {}", ended.story());
+        let line = world.controller.call(&world.member, GetGuest { guest }, None).await.unwrap().line;
+        assert_eq!((line.state, all().await[0].state), (GuestState::Running, SnapshotState::Ready), "{fault:?}");
+        assert_eq!(left().await, format!("{snapshot}\n"), "{fault:?}");
+    }
+
+    // One that is stopped stays so; a job that was cancelled before it began changed nothing.
+    let job = world.controller.call(&world.member, StopGuest { guest }, None).await.unwrap().job;
+    world.done(job).await;
+    world.cancel(restore().await).await;
+    assert_eq!(all().await[0].state, SnapshotState::Ready);
+    world.done(restore().await).await;
+    let line = world.controller.call(&world.member, GetGuest { guest }, None).await.unwrap().line;
+    assert_eq!(line.state, GuestState::Stopped);
+
+    for fault in faults(&["remove"]) {
+        let Some(one) = all().await.first().map(|one| one.id) else { continue };
+        let remove = RemoveSnapshot { guest, snapshot: one };
+        let job = world.controller.call(&world.member, remove, None).await.unwrap().job;
+        world.run(job, fault).await;
+    }
+    assert_eq!((all().await.len(), left().await.as_str()), (0, ""));
+    let job = world.controller.call(&world.member, DestroyGuest { guest }, None).await.unwrap().job;
+    world.done(job).await;
+    world.assert_no_guest(NAME).await;
     world.leave(node).await;
 }

@@ -7,7 +7,7 @@ use corpus_domain::{DnsNameId, GuestId, GuestState, JobId, JobKind, NameState};
 use sqlx::PgConnection;
 
 use super::{delete, set_limits, set_state, settle_storage};
-use crate::store::{environments, firewall, json, names, pointers, word};
+use crate::store::{environments, firewall, json, names, pointers, snapshots, word};
 
 /// Takes a guest, or a name of it, back to where it was before the job was submitted.
 pub async fn left_by(conn: &mut PgConnection, job: JobId) -> sqlx::Result<()> {
@@ -30,6 +30,12 @@ pub async fn left_by(conn: &mut PgConnection, job: JobId) -> sqlx::Result<()> {
         JobKind::GuestRestart => back(conn, guest, GuestState::Starting, GuestState::Running).await,
         JobKind::GuestDestroy => kept(conn, guest).await,
         JobKind::GuestEnlarge => settle_storage(conn, guest).await,
+        JobKind::SnapshotTake => snapshots::delete(conn, json(param("id"))?).await,
+        JobKind::SnapshotRemove => snapshots::back(conn, json(param("id"))?).await,
+        JobKind::SnapshotRestore => {
+            snapshots::back(&mut *conn, json(param("snapshot"))?).await?;
+            back(conn, guest, GuestState::Starting, GuestState::Running).await
+        }
         JobKind::GuestLimit => set_limits(conn, guest, json(param("from"))?).await,
         JobKind::NameAttach => names::delete(conn, json::<DnsNameId>(param("id"))?).await,
         JobKind::GuestPoint => {

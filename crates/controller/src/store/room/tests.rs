@@ -46,6 +46,11 @@ fn room(limits: Limits) -> Room {
     Room::of_guest(limits, Backing::Overlayfs, SizeProfile::Small)
 }
 
+fn wanted(only: Option<NodeId>, limits: Limits) -> Wanted {
+    let (driver, backing) = (Driver::Lxc, Backing::Overlayfs);
+    Wanted { environment: Environment::Dev, only, needed: room(limits), driver, backing }
+}
+
 async fn guest(conn: &mut PgConnection, name: &str, node: NodeId, limits: Limits) {
     let row = guests::NewGuest {
         id: GuestId(Uuid::now_v7()),
@@ -73,8 +78,7 @@ async fn a_guest_goes_where_it_fits(pool: PgPool) {
     project(&pool).await;
     let (small, large) = (node(&pool, 11, 4, 2).await, node(&pool, 12, 16, 1).await);
     let mut conn = pool.acquire().await.unwrap();
-    let mut picked =
-        async |only, memory, cpu| pick(&mut conn, Environment::Dev, only, room(limits(memory, cpu))).await.unwrap();
+    let mut picked = async |only, memory, cpu| pick(&mut conn, wanted(only, limits(memory, cpu))).await.unwrap();
     assert_eq!(picked(None, "6 GiB", "1").await, Some(large), "by its memory, one and a half times");
     assert_eq!(picked(None, "6145 MiB", "16").await, None, "nowhere are both");
     assert_eq!(picked(None, "1 GiB", "16").await, Some(small), "by its processors, eight times");
@@ -93,14 +97,49 @@ async fn a_guest_goes_where_it_fits(pool: PgPool) {
     assert_eq!((view.slots, view.free_slots()), (5, 2));
 }
 
+/// A node that has not told yet what it can make makes what every one made before they told; the others what they tell.
+#[sqlx::test(migrations = "../../migrations")]
+async fn a_guest_goes_where_it_can_be_made(pool: PgPool) {
+    let (old, new) = (node(&pool, 11, 16, 2).await, node(&pool, 12, 4, 2).await);
+    let mut conn = pool.acquire().await.unwrap();
+    let on = |backing, driver| Wanted { driver, backing, ..wanted(None, limits("1 GiB", "1")) };
+    assert_eq!(pick(&mut conn, on(Backing::Btrfs, Driver::Lxc)).await.unwrap(), None);
+    assert!(!is_made(&mut conn, Driver::Lxc, Backing::Btrfs).await.unwrap());
+    let backing = |backing: Backing, holds: bool, obstacle: Option<&str>| serde_json::json!({ "backing": backing, "holds_size": holds, "obstacle": obstacle });
+    let backings = [
+        backing(Backing::Overlayfs, false, None),
+        backing(Backing::Btrfs, true, None),
+        backing(Backing::Loop, true, Some("no loop devices")),
+    ];
+    let drivers = serde_json::json!([
+        { "driver": "lxc", "version": "5", "obstacle": null, "backings": backings },
+        { "driver": "docker", "version": null, "obstacle": "this agent sets up lxc only", "backings": backings },
+    ]);
+    let told = "update nodes set facts = jsonb_set(facts, '{drivers}', $2) where id = $1";
+    sqlx::query(told).bind(new.0).bind(drivers).execute(&pool).await.unwrap();
+    assert_eq!(pick(&mut conn, on(Backing::Btrfs, Driver::Lxc)).await.unwrap(), Some(new));
+    assert_eq!(pick(&mut conn, on(Backing::Btrfs, Driver::Docker)).await.unwrap(), None);
+    assert_eq!(pick(&mut conn, on(Backing::Loop, Driver::Lxc)).await.unwrap(), Some(old));
+    assert_eq!(pick(&mut conn, on(Backing::Overlayfs, Driver::Lxc)).await.unwrap(), Some(old), "it has more room");
+    let told: Vec<_> = makings(&mut conn).await.unwrap();
+    let told: Vec<_> = told.iter().map(|one| (one.backing, one.holds_size, one.nodes, one.of)).collect();
+    let all = [
+        (Backing::Overlayfs, false, 2, 2),
+        (Backing::Btrfs, true, 1, 2),
+        (Backing::Dir, false, 1, 2),
+        (Backing::Loop, true, 1, 2),
+    ];
+    assert_eq!(told, all);
+}
+
 /// As a request does it.
 async fn take(pool: PgPool, id: NodeId, number: usize) -> bool {
     let needed = limits("4 GiB", "1");
     let mut tx = Db::from(pool).begin().await.unwrap();
-    assert_eq!(pick(&mut tx, Environment::Dev, None, room(needed)).await.unwrap(), Some(id));
+    assert_eq!(pick(&mut tx, wanted(None, needed)).await.unwrap(), Some(id));
     tokio::time::sleep(std::time::Duration::from_millis(200)).await;
     nodes::lock(&mut tx, id).await.unwrap();
-    let fits = pick(&mut tx, Environment::Dev, Some(id), room(needed)).await.unwrap().is_some();
+    let fits = pick(&mut tx, wanted(Some(id), needed)).await.unwrap().is_some();
     if fits {
         guest(&mut tx, &format!("g{number}.test"), id, needed).await;
     }

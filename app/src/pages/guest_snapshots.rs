@@ -1,0 +1,107 @@
+//! The snapshots of a guest: what it can be brought back to, and what that costs.
+
+use corpus_api::snapshots::{ListSnapshots, RemoveSnapshot, RestoreSnapshot, Snapshot, Snapshots, TakeSnapshot};
+use corpus_domain::{GuestId, SnapshotState};
+use leptos::prelude::*;
+
+use crate::caller::Caller;
+use crate::components::{Field, Tone, age, bytes, card, confirm_at, empty, error_summary, head, status, stays_at};
+use crate::form::{FormState, Result};
+use crate::layout::Page;
+use crate::to::to;
+
+/// Reads and shows them.
+pub async fn load(caller: &Caller, id: GuestId, form: &FormState) -> Result<Page> {
+    let all = caller.ask(ListSnapshots { guest: id }).await?;
+    let page = Page::new("guest-snapshots", format!("Snapshots of {}", all.name), snapshots_view(&all, form));
+    Ok(page.under(all.name.as_str(), format!("/guests/{id}")).under("Guests", "/guests"))
+}
+
+fn path(all: &Snapshots) -> String {
+    format!("/guests/{}/snapshots", all.guest)
+}
+
+/// The view of plain values.
+pub fn snapshots_view(all: &Snapshots, form: &FormState) -> AnyView {
+    let title = view! { "Snapshots of "<a href=format!("/guests/{}", all.guest)>{all.name.to_string()}</a> };
+    let below = view! { <span class="quiet">"Each is the guest's files of one moment, kept on its node. They go with the guest, and with the node's disk: they are no backup."</span> };
+    let count = view! { <span class="quiet">{format!("{} of {}", all.items.len(), all.most)}</span> };
+    let list = view! { <div id="live-snapshots" data-live="">{table(all)}</div> };
+    view! {
+        {head(title.into_any(), below.into_any(), ().into_any())}
+        {error_summary(form)}
+        <div class="cols">
+            <div class="stack">{card("snapshots", "Snapshots", count.into_any(), list.into_any())}</div>
+            {all.may_take.then(|| view! { <div class="stack">{card("take", "Take one", ().into_any(), take(all, &form.of("take")))}</div> })}
+        </div>
+    }
+    .into_any()
+}
+
+fn take(all: &Snapshots, form: &FormState) -> AnyView {
+    let cost = if all.at_once {
+        "It is there at once."
+    } else {
+        "The guest stands still while its files are copied: some seconds for each GB, less where the node's file system shares what is copied."
+    };
+    view! {
+        <form method="post" action={to::<TakeSnapshot>(&[&all.guest])} class="form body">
+            {stays_at(&path(all), "take")}
+            {Field::new(form, "comment", "What for").beside("take").hint("Such as: before the upgrade").input()}
+            <p class="quiet">{cost}</p>
+            <div class="submit"><button class="btn primary">"Take a snapshot"</button></div>
+        </form>
+    }
+    .into_any()
+}
+
+fn table(all: &Snapshots) -> AnyView {
+    if all.items.is_empty() {
+        return empty("There is none", "Take one before something that may go wrong.".into_any());
+    }
+    let rows = all.items.iter().map(|one| row(all, one)).collect_view();
+    view! {
+        <table class="rows" aria-label="Snapshots">
+            <thead><tr><th>"What for"</th><th>"Of"</th><th class="num">"In it"</th><th>"State"</th><th></th></tr></thead>
+            <tbody>{rows}</tbody>
+        </table>
+    }
+    .into_any()
+}
+
+fn row(all: &Snapshots, one: &Snapshot) -> AnyView {
+    let called = one.comment.as_ref().map_or_else(|| "No comment".to_owned(), ToString::to_string);
+    let at = one.taken_at.unwrap_or(one.asked_at);
+    let change = (all.may_change && one.state == SnapshotState::Ready).then(|| {
+        let question = format!(
+            "{} is stopped, and is what it was then. All that it wrote since is gone for good. If it does not come up, it is as it is now.",
+            all.name
+        );
+        let restore = to::<RestoreSnapshot>(&[&all.guest, &one.id]);
+        let remove = to::<RemoveSnapshot>(&[&all.guest, &one.id]);
+        view! {
+            {confirm_at("Restore", &called, question, restore, stays_at(&path(all), "snapshots"))}
+            {confirm_at("Delete", &called, "It can't be brought back.".to_owned(), remove, stays_at(&path(all), "snapshots"))}
+        }
+    });
+    view! {
+        <tr>
+            <td data-label="What for" class="wrap">{called.clone()}<div class="quiet small">{one.by.clone()}</div></td>
+            <td data-label="Of" class="quiet">{age(at)}</td>
+            <td data-label="In it" class="num">{one.bytes.map(|size| bytes(size.0))}</td>
+            <td data-label="State">{state(one.state)}</td>
+            <td class="actions">{change}</td>
+        </tr>
+    }
+    .into_any()
+}
+
+fn state(state: SnapshotState) -> AnyView {
+    let (tone, word) = match state {
+        SnapshotState::Taking => (Tone::Busy, "Being taken"),
+        SnapshotState::Ready => (Tone::Ok, "Ready"),
+        SnapshotState::Restoring => (Tone::Busy, "Being restored"),
+        SnapshotState::Removing => (Tone::Busy, "Being deleted"),
+    };
+    status(tone, word).into_any()
+}

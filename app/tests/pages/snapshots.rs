@@ -1,0 +1,40 @@
+//! What the page of a guest's snapshots says, and offers to whom.
+
+use corpus_api::snapshots::Snapshots;
+use corpus_app::FormState;
+use corpus_app::pages::guest_snapshots::snapshots_view;
+
+use crate::{html, snapshot_pages};
+
+fn page(all: &Snapshots) -> String {
+    html(|| snapshots_view(all, &FormState::default()))
+}
+
+#[test]
+fn only_one_that_is_ready_can_be_brought_back_or_deleted() {
+    let shown = page(&snapshot_pages::all(false));
+    for text in [
+        "before &lt;the> upgrade to 18",
+        "Being taken",
+        "Being restored",
+        "Being deleted",
+        "1.2 GB",
+        "4 of 16",
+        "stands still",
+    ] {
+        assert!(shown.contains(text), "{text}\n{shown}");
+    }
+    for what in ["/restore\"", "/delete\""] {
+        assert_eq!(shown.matches(what).count(), 1, "{what}\n{shown}");
+    }
+}
+
+#[test]
+fn who_may_not_is_offered_nothing() {
+    let all = Snapshots { may_take: false, may_change: false, ..snapshot_pages::all(false) };
+    assert_eq!(page(&all).matches("<form").count(), 0);
+    let developer = Snapshots { may_change: false, ..snapshot_pages::all(true) };
+    let shown = page(&developer);
+    assert_eq!(shown.matches("<form").count(), 1);
+    assert!(shown.contains("There is none") && shown.contains("It is there at once."), "{shown}");
+}

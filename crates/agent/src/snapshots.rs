@@ -1,0 +1,173 @@
+//! Snapshots of a guest's files, whatever made the guest and whatever they lie on.
+//!
+//! A backing has the files of a guest in one piece of its folder, which is renamed as a whole, and copies one. So a
+//! snapshot is a copy that only root gets to, and restoring one is a copy that takes the piece's place; what was there is
+//! kept aside until it is sure that nobody wants it back. Each is made beside and renamed when it is whole.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use corpus_domain::{Bytes, GuestName, JobId, SnapshotId};
+
+use crate::backings::{self, Backing, room};
+use crate::drivers::{self, Driver, Kept};
+use crate::failure::{At, Failure};
+use crate::files;
+use crate::task::Task;
+
+/// Where snapshots are, in a guest's folder.
+const SNAPSHOTS: &str = "snapshots";
+/// Where what was is kept.
+const FORMER: &str = "former";
+/// Where what is to come is made.
+const NEXT: &str = "next";
+/// Which job keeps it, beside it.
+const JOB: &str = "job";
+
+/// There is a snapshot of the guest. Tells how much is in it.
+pub fn take(task: &Task<'_>, name: &GuestName, id: SnapshotId) -> Result<Bytes, Failure> {
+    let (driver, kept) = kept(task, name)?;
+    let Kept { backing, store, .. } = &kept;
+    let all = store.folder.join(SNAPSHOTS);
+    let (whole, part) = (all.join(id.to_string()), all.join(format!(".{id}")));
+    if !whole.exists() {
+        let from = store.folder.join(backing.piece());
+        files::private(&all)?;
+        clear(task, *backing, &part)?;
+        files::private(&part)?;
+        let to = part.join(backing.piece());
+        if backing.copies_at_once() {
+            backing.copy(task, &from, &to)?;
+        } else {
+            room::require(task.host, (0, 0), backing.size_of(task, &from)?)?;
+            let runs = driver.runs(task.host, name);
+            task.note(if runs { "copying its files, while it stands still" } else { "copying its files" });
+            driver.while_still(task, name, &mut || backing.copy(task, &from, &to)).inspect_err(|_| {
+                let _ = clear(task, *backing, &part);
+            })?;
+        }
+        fs::rename(&part, &whole).at("make", &whole)?;
+    }
+    backing.size_of(task, &whole.join(backing.piece()))
+}
+
+/// There is no such snapshot.
+pub fn forget(task: &Task<'_>, name: &GuestName, id: SnapshotId) -> Result<bool, Failure> {
+    // A guest that is gone has none.
+    let Some(driver) = drivers::that_made(task.host, name)? else { return Ok(false) };
+    let Kept { backing, store, .. } = driver.kept(task.host, name)?;
+    let all = store.folder.join(SNAPSHOTS);
+    let (whole, part) = (all.join(id.to_string()), all.join(format!(".{id}")));
+    let found = whole.exists();
+    if found {
+        clear(task, backing, &part)?;
+        fs::rename(&whole, &part).at("remove", &whole)?;
+    }
+    clear(task, backing, &part).map(|()| found)
+}
+
+/// The guest's files are those of the snapshot, unless this job has seen to that before.
+pub fn restore(task: &Task<'_>, name: &GuestName, id: SnapshotId, job: JobId) -> Result<bool, Failure> {
+    let (driver, Kept { backing, store, size }) = kept(task, name)?;
+    require_stopped(task, driver, name)?;
+    let piece = store.folder.join(backing.piece());
+    let (former, next) = (store.folder.join(FORMER), store.folder.join(NEXT));
+    let snapshot = store.folder.join(SNAPSHOTS).join(id.to_string()).join(backing.piece());
+    if !snapshot.exists() {
+        return Err(Failure::Missing(format!("there is no snapshot {id} of {name} on the node")));
+    }
+    let ours = is_of(&former, job)?;
+    let moved = ours && former.join(backing.piece()).exists();
+    if moved && piece.exists() {
+        return backing.resize(task, &store, size);
+    }
+    clear(task, backing, &next)?;
+    files::private(&next)?;
+    if !backing.copies_at_once() {
+        room::require(task.host, (0, 0), backing.size_of(task, &snapshot)?)?;
+    }
+    task.note("bringing the snapshot's files back");
+    backing.copy(task, &snapshot, &next.join(backing.piece()))?;
+    if !moved {
+        clear(task, backing, &former)?;
+        files::private(&former)?;
+        files::write(&former.join(JOB), &format!("{job}\n"), 0o600)?;
+        fs::rename(&piece, former.join(backing.piece())).at("keep", &piece)?;
+    }
+    fs::rename(next.join(backing.piece()), &piece).at("make", &piece)?;
+    clear(task, backing, &next)?;
+    backing.resize(task, &store, size)?;
+    Ok(true)
+}
+
+/// The guest's files are what they were before the job restored a snapshot.
+pub fn go_back(task: &Task<'_>, name: &GuestName, job: JobId) -> Result<bool, Failure> {
+    let (driver, Kept { backing, store, .. }) = kept(task, name)?;
+    let (former, next) = (store.folder.join(FORMER), store.folder.join(NEXT));
+    clear(task, backing, &next)?;
+    let kept = former.join(backing.piece());
+    if !is_of(&former, job)? || !kept.exists() {
+        return Ok(false);
+    }
+    require_stopped(task, driver, name)?;
+    let piece = store.folder.join(backing.piece());
+    if piece.exists() {
+        files::private(&next)?;
+        fs::rename(&piece, next.join(backing.piece())).at("remove", &piece)?;
+    }
+    fs::rename(&kept, &piece).at("bring back", &piece)?;
+    clear(task, backing, &next)?;
+    clear(task, backing, &former).map(|()| true)
+}
+
+/// Nothing is kept aside.
+pub fn settle(task: &Task<'_>, name: &GuestName) -> Result<bool, Failure> {
+    let (_, Kept { backing, store, .. }) = kept(task, name)?;
+    let found = store.folder.join(FORMER).exists();
+    for place in [FORMER, NEXT] {
+        clear(task, backing, &store.folder.join(place))?;
+    }
+    Ok(found)
+}
+
+/// What is not removed with the folder of a guest that is about to go, whatever it was made with.
+pub fn remove(task: &Task<'_>, folder: &Path) -> Result<(), Failure> {
+    for backing in backings::all() {
+        for place in places(folder) {
+            backing.remove(task, &place.join(backing.piece()))?;
+        }
+    }
+    Ok(())
+}
+
+/// Where a guest's folder may have pieces: itself, and what is made in it here.
+fn places(folder: &Path) -> Vec<PathBuf> {
+    let snapshots = fs::read_dir(folder.join(SNAPSHOTS)).into_iter().flatten().flatten().map(|entry| entry.path());
+    let own = [folder.to_owned(), folder.join(FORMER), folder.join(NEXT)];
+    own.into_iter().chain(snapshots).collect()
+}
+
+fn kept(task: &Task<'_>, name: &GuestName) -> Result<(&'static dyn Driver, Kept), Failure> {
+    let missing = || Failure::Missing(format!("there is no guest {name} on the node"));
+    let driver = drivers::that_made(task.host, name)?.ok_or_else(missing)?;
+    Ok((driver, driver.kept(task.host, name)?))
+}
+
+fn require_stopped(task: &Task<'_>, driver: &dyn Driver, name: &GuestName) -> Result<(), Failure> {
+    if driver.runs(task.host, name) {
+        return Err(Failure::Busy(format!("{name}, which runs")));
+    }
+    // A loop device that is still attached would hold what is about to go.
+    driver.kept(task.host, name).and_then(|kept| kept.backing.release(task, &kept.store.folder))
+}
+
+/// Whether what is kept there is the job's.
+fn is_of(former: &Path, job: JobId) -> Result<bool, Failure> {
+    Ok(files::read(&former.join(JOB))?.is_some_and(|text| text.trim() == job.to_string()))
+}
+
+/// Nothing is left of a folder with a piece in it.
+fn clear(task: &Task<'_>, backing: &dyn Backing, folder: &Path) -> Result<(), Failure> {
+    backing.remove(task, &folder.join(backing.piece()))?;
+    files::remove_tree(task, folder).map(drop)
+}

@@ -1,0 +1,130 @@
+//! Snapshots of guests: what a guest was at some moment, to be brought back.
+
+use chrono::{DateTime, Utc};
+use corpus_domain::{Bytes, GuestId, GuestName, JobId, SnapshotId, SnapshotState};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::jobs::JobAccepted;
+use crate::operation::{Meta, Operation, Read, Reply, Role, Scope, Write, delete, get, post};
+use crate::words::Label;
+
+/// The most snapshots of a guest, so a page shows them all.
+pub const MOST_SNAPSHOTS: u32 = 16;
+
+/// Lists the snapshots of a guest, the newest first: all of them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ListSnapshots {
+    /// Of which guest.
+    pub guest: GuestId,
+}
+impl Operation for ListSnapshots {
+    type Kind = Read;
+    type Output = Snapshots;
+    const META: Meta<Read> = get("list_snapshots", "/guests/{guest}/snapshots").needs(Role::Viewer).robots();
+    fn scope(&self) -> Scope {
+        Scope::Guest(self.guest)
+    }
+}
+
+/// Takes a snapshot of a guest, of one moment. A guest whose backing takes none at once stands still meanwhile.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct TakeSnapshot {
+    /// Of which guest.
+    pub guest: GuestId,
+    /// What it is for.
+    pub comment: Option<Label>,
+}
+impl Operation for TakeSnapshot {
+    type Kind = Write;
+    type Output = SnapshotAccepted;
+    const META: Meta<Write> = post("take_snapshot", "/guests/{guest}/snapshots").needs(Role::Developer).robots();
+    fn scope(&self) -> Scope {
+        Scope::Guest(self.guest)
+    }
+}
+
+/// Brings the files of a snapshot back to its guest, which is stopped for it. All that the guest wrote since is gone; the
+/// snapshot stays.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct RestoreSnapshot {
+    /// Of which guest.
+    pub guest: GuestId,
+    /// Which of its snapshots.
+    pub snapshot: SnapshotId,
+}
+impl Operation for RestoreSnapshot {
+    type Kind = Write;
+    type Output = JobAccepted;
+    const META: Meta<Write> =
+        post("restore_snapshot", "/guests/{guest}/snapshots/{snapshot}/restore").needs(Role::Maintainer);
+    fn scope(&self) -> Scope {
+        Scope::Guest(self.guest)
+    }
+}
+
+/// Deletes a snapshot.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct RemoveSnapshot {
+    /// Of which guest.
+    pub guest: GuestId,
+    /// Which of its snapshots.
+    pub snapshot: SnapshotId,
+}
+impl Operation for RemoveSnapshot {
+    type Kind = Write;
+    type Output = JobAccepted;
+    const META: Meta<Write> = delete("remove_snapshot", "/guests/{guest}/snapshots/{snapshot}").needs(Role::Maintainer);
+    fn scope(&self) -> Scope {
+        Scope::Guest(self.guest)
+    }
+}
+
+/// The snapshots of a guest.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Snapshots {
+    /// Of this guest.
+    pub guest: GuestId,
+    /// Its name.
+    pub name: GuestName,
+    /// The newest first.
+    pub items: Vec<Snapshot>,
+    /// So many it may have.
+    pub most: u32,
+    /// Whether the guest goes on while one is taken.
+    pub at_once: bool,
+    /// Whether the caller may take one.
+    pub may_take: bool,
+    /// Whether the caller may restore and delete them.
+    pub may_change: bool,
+}
+impl Reply for Snapshots {}
+
+/// A snapshot of a guest.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Snapshot {
+    /// Its id.
+    pub id: SnapshotId,
+    /// What it is for.
+    pub comment: Option<Label>,
+    /// What is being done with it.
+    pub state: SnapshotState,
+    /// How much there is in it, once it was taken.
+    pub bytes: Option<Bytes>,
+    /// The moment that it is of.
+    pub taken_at: Option<DateTime<Utc>>,
+    /// When it was asked for.
+    pub asked_at: DateTime<Utc>,
+    /// By whom: their login.
+    pub by: String,
+}
+
+/// A snapshot is being taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct SnapshotAccepted {
+    /// Its id.
+    pub snapshot: SnapshotId,
+    /// The job that takes it.
+    pub job: JobId,
+}
+impl Reply for SnapshotAccepted {}
