@@ -69,7 +69,7 @@ export const reasonIn = html => [.../class="banner[^"]*"[\s\S]*?<\/div>\s*<\/div
   .map(match => match[0].replace(/<[^>]*>/g, ' ').replace(/\s+/g, ' ').trim()).join(' | ')
 
 /** Link, step 1: has the host key read; the page then shows the fingerprint. */
-export async function probe(visitor, { address, port, user, network } = {}) {
+export async function probe(visitor, { address, port, user, network, gateway } = {}) {
   await visitor.page.goto('/nodes/link')
   await fill(visitor, 'Host name or address', address)
   if (port !== undefined) await fill(visitor, 'SSH port', String(port))
@@ -78,7 +78,18 @@ export async function probe(visitor, { address, port, user, network } = {}) {
     await visitor.page.getByText("Guests' network", { exact: true }).click()
     await fill(visitor, 'Gateway and prefix', network)
   }
+  if (gateway !== undefined) {
+    await visitor.page.getByText('Gateway', { exact: true }).click()
+    await fill(visitor, "Gateway's host name or address", gateway.address)
+    await fill(visitor, 'User on the gateway', gateway.user ?? 'root')
+  }
   await press(visitor, 'Read the host key')
+}
+
+/** Link, the step between for a host behind a gateway: confirms that one. */
+export async function confirmGateway(visitor, password) {
+  await fill(visitor, 'One-time password of the gateway (optional)', password)
+  await press(visitor, 'This is the gateway: read the host key')
 }
 
 /** Link, step 2: confirms the host, optionally with the one-time password. */

@@ -39,6 +39,7 @@ use corpus_api::jobs::JobPage;
 use corpus_api::keys::KeyPage;
 use corpus_api::mail::{MailChoice, MailRelay};
 use corpus_api::names::NamePage;
+use corpus_api::nodes::ControlKey;
 use corpus_api::notices::NoticePage;
 use corpus_api::overview::Overview;
 use corpus_api::quotas::QuotaPage;
@@ -146,18 +147,35 @@ fn page(path: &str, variant: &str) -> Page {
                 ],
             )
             .status(200);
+            let gateway = form(
+                "",
+                &[
+                    ("address", "10.7.0.12"),
+                    ("gateway_address", "bastion.example.org"),
+                    ("gateway_user", "hop"),
+                    ("gateway_host_key", samples::KEY),
+                    ("_gateway_fingerprint", samples::FINGERPRINT),
+                    ("_gateway_algorithm", "ssh-ed25519"),
+                ],
+            )
+            .status(200);
             let wrong = form("", &[("address", "node-10;reboot"), ("port", "22"), ("user", "root")])
                 .error(
                     "address",
                     "address \"node-10;reboot\" is not valid: a host name such as node-01.example.org or an IP address",
                 )
                 .error("environments", "Choose at least one environment that the node takes guests of.");
+            let line = samples::KEY.to_owned();
+            let gateway_line =
+                (variant == "gateway").then(|| format!("restrict,port-forwarding,permitopen=\"10.7.0.12:*\" {line}"));
+            let key = ControlKey { line, gateway_line };
             let state = match variant {
                 "second" => second,
+                "gateway" => gateway,
                 "wrong" => wrong,
                 _ => none,
             };
-            Page::new("link-node", "Link a compute node", pages::link::link_view(samples::KEY, &state))
+            Page::new("link-node", "Link a compute node", pages::link::link_view(&key, &state))
                 .under("Compute nodes", "/nodes")
         }
         "/guests" => {

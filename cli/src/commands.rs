@@ -30,6 +30,7 @@ const NAMED: &[(&str, &[&str])] = &[
     ("list_certificates", &["certificates"]),
     ("get_certificate_authority", &["certificate-authority"]),
     ("probe_host_key", &["node", "probe-host-key"]),
+    ("probe_behind_gateway", &["node", "probe-behind-gateway"]),
     ("get_control_key", &["node", "control-key"]),
     ("set_up_environment", &["environment", "set-up"]),
     ("get_balance", &["environment", "balance"]),

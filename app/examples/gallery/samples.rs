@@ -346,6 +346,13 @@ fn node(line: NodeLine) -> Node {
         ssh_port: 22,
         ssh_user: word("root"),
         fingerprint: FINGERPRINT.into(),
+        gateway: line.busy.then(|| nodes::NodeGateway {
+            address: word("bastion.example.org"),
+            port: 22,
+            user: word("hop"),
+            fingerprint: FINGERPRINT.into(),
+            shows_other_key: false,
+        }),
         state_reason: (line.state == NodeState::Failed).then(|| "haproxy refused the configuration".into()),
         reachability_reason: None,
         network: GuestNetwork::DEFAULT,

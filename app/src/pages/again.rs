@@ -107,6 +107,9 @@ fn node(asked: &LinkNode) -> Vec<Typed> {
         ("port", "SSH port", text(asked.port.as_ref())),
         ("user", "User", text(asked.user.as_ref())),
         ("network", "Guests' network", text(asked.network.as_ref())),
+        ("gateway_address", "Gateway", text(asked.gateway_address.as_ref())),
+        ("gateway_port", "SSH port of the gateway", text(asked.gateway_port.as_ref())),
+        ("gateway_user", "User on the gateway", text(asked.gateway_user.as_ref())),
     ];
     all.into_iter().filter(|(_, _, text)| !text.is_empty()).chain(environments).collect()
 }

@@ -194,11 +194,25 @@ fn no_guests(node: &NodeLine) -> AnyView {
 
 fn host_key(principal: &Principal, node: &Node, form: &FormState) -> AnyView {
     let (form, id) = (form.of("host-key"), node.line.id);
+    let gateway = node.gateway.as_ref();
+    // What was just read counts more than what was last observed.
+    let of_gateway = form
+        .value("gateway")
+        .map_or_else(|| gateway.is_some_and(|gateway| gateway.shows_other_key), |said| said == "true");
+    let gateway = gateway.filter(|_| of_gateway);
+    let confirmed = gateway.map_or_else(|| node.fingerprint.clone(), |gateway| gateway.fingerprint.clone());
+    let (which, answers) = match gateway {
+        None => ("This host".to_owned(), "its address"),
+        Some(gateway) => (format!("The gateway of this host, {},", gateway.address), "the gateway's address"),
+    };
+    let console = if of_gateway { " on the gateway's own console" } else { " on the host's own console" };
+    let word =
+        if of_gateway { "This is the gateway: trust the new key" } else { "This is the host: trust the new key" };
     let (shown, step) = if let (Some(key), Some(fingerprint)) = (form.value("host_key"), form.value("_fingerprint")) {
         let algorithm = form.value("_algorithm").unwrap_or_default().to_owned();
         let shown = view! {
             <dt>"Shown now"</dt><dd>{code("fingerprint", fingerprint)}" "<span class="quiet">{algorithm.clone()}</span></dd>
-            <dt>"Compare with"</dt><dd><code>"ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub"</code><span class="quiet">" on the host's own console"</span></dd>
+            <dt>"Compare with"</dt><dd><code>"ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub"</code><span class="quiet">{console}</span></dd>
         };
         let trust = view! {
             <form method="post" action={to::<ConfirmNodeHostKey>(&[&id])} class="body">
@@ -206,7 +220,8 @@ fn host_key(principal: &Principal, node: &Node, form: &FormState) -> AnyView {
                 <input type="hidden" name="host_key" value=key.to_owned()/>
                 <input type="hidden" name="_fingerprint" value=fingerprint.to_owned()/>
                 <input type="hidden" name="_algorithm" value=algorithm/>
-                <button class="btn danger">"This is the host: trust the new key"</button>
+                <input type="hidden" name="gateway" value=of_gateway.to_string()/>
+                <button class="btn danger">{word}</button>
             </form>
         };
         (shown.into_any(), trust.into_any())
@@ -221,9 +236,9 @@ fn host_key(principal: &Principal, node: &Node, form: &FormState) -> AnyView {
     let trust = principal.can::<ConfirmNodeHostKey>(None).then_some(step);
     view! {
         <section class="card alarm" aria-labelledby="host-key-heading">
-            <header><h2 id="host-key-heading">"This host shows another key than the one that was confirmed"</h2></header>
-            <p class="body">"Nothing is sent to it. Either it was installed anew, or something else answers at its address."</p>
-            <dl class="facts"><dt>"Confirmed"</dt><dd>{code("pinned-fingerprint", node.fingerprint.clone())}</dd>{shown}</dl>
+            <header><h2 id="host-key-heading">{format!("{which} shows another key than the one that was confirmed")}</h2></header>
+            <p class="body">{format!("Nothing is sent to it. Either it was installed anew, or something else answers at {answers}.")}</p>
+            <dl class="facts"><dt>"Confirmed"</dt><dd>{code("pinned-fingerprint", confirmed)}</dd>{shown}</dl>
             {trust}
         </section>
     }
@@ -269,15 +284,27 @@ fn clock(ahead_s: i64) -> impl IntoView {
 
 fn access(node: &Node) -> AnyView {
     let NodeLine { address, public_ip, .. } = node.line.clone();
-    facts(vec![
-        ("SSH", copied("ssh", "the SSH command", format!("ssh -p {} {}@{}", node.ssh_port, node.ssh_user, address))),
+    let jump =
+        node.gateway.as_ref().map(|of| format!("-J {}@{}:{} ", of.user, of.address, of.port)).unwrap_or_default();
+    let mut rows: Vec<Fact> = vec![
+        (
+            "SSH",
+            copied("ssh", "the SSH command", format!("ssh {jump}-p {} {}@{}", node.ssh_port, node.ssh_user, address)),
+        ),
         ("Host key", view! { {code("pinned-fingerprint", node.fingerprint.clone())} }.into_any()),
+    ];
+    if let Some(of) = &node.gateway {
+        rows.push(("Through the gateway", code("gateway", format!("{}@{} port {}", of.user, of.address, of.port))));
+        rows.push(("Its host key", code("gateway-fingerprint", of.fingerprint.clone())));
+    }
+    rows.extend([
         ("Names point to", public_ip.map_or_else(|| "not known".into_any(), |ip| code("public-ip", ip))),
         (
             "Guests' network",
             view! { <code>{node.network.to_string()}</code>" on "<code>{node.bridge.clone()}</code> }.into_any(),
         ),
-    ])
+    ]);
+    facts(rows)
 }
 
 /// Whether guests can be held to all their limits here.

@@ -30,6 +30,7 @@ macro_rules! each_operation {
             $crate::nodes::LinkNode,
             $crate::nodes::GetControlKey,
             $crate::nodes::ProbeHostKey,
+            $crate::nodes::ProbeBehindGateway,
             $crate::nodes::ConfirmNodeHostKey,
             $crate::nodes::InitializeNode,
             $crate::nodes::RepairNode,

@@ -1,7 +1,9 @@
 //! Compute nodes: the hosts that guests run on.
 //!
 //! Linking a host takes two questions, and a person between them: [`ProbeHostKey`] asks the host for its
-//! key, the person compares it on the host itself, and [`LinkNode`] brings the very key that they saw.
+//! key, the person compares it on the host itself, and [`LinkNode`] brings the very key that they saw. A host that is
+//! reached through a gateway takes a third one before: [`ProbeHostKey`] asks the gateway for its key, and
+//! [`ProbeBehindGateway`] the host.
 
 mod shown;
 
@@ -12,7 +14,9 @@ use corpus_domain::{
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-pub use shown::{Drift, DriverFact, Node, NodeFacts, NodeLine, NodePage, NodeReading, NodeUse, SafeguardFact};
+pub use shown::{
+    Drift, DriverFact, Node, NodeFacts, NodeGateway, NodeLine, NodePage, NodeReading, NodeUse, SafeguardFact,
+};
 
 use crate::jobs::JobAccepted;
 use crate::operation::{Meta, Operation, Read, Reply, Role, Scope, Write, get, post, put};
@@ -86,6 +90,36 @@ pub struct LinkNode {
     pub network: Option<GuestNetwork>,
     /// The job that could not link it before: that it linked nothing is dismissed.
     pub instead_of: Option<JobId>,
+    /// Where its gateway answers SSH: the host that it is reached through, if it does not answer from here.
+    pub gateway_address: Option<NodeAddress>,
+    /// The gateway's SSH port; 22 unless said.
+    pub gateway_port: Option<Port>,
+    /// The account there, which needs no rights; root unless said.
+    pub gateway_user: Option<UnixUser>,
+    /// The gateway's host key that was compared, as the probe gave it.
+    pub gateway_host_key: Option<KeyText>,
+    /// Of that account, to let the key that is made for this gateway in.
+    pub gateway_password: Option<Password>,
+}
+impl LinkNode {
+    /// A host with nothing special about it, whose key is let in already.
+    pub fn new(address: NodeAddress, host_key: KeyText, environments: Environments) -> Self {
+        Self {
+            address,
+            port: None,
+            user: None,
+            host_key,
+            password: None,
+            environments,
+            network: None,
+            instead_of: None,
+            gateway_address: None,
+            gateway_port: None,
+            gateway_user: None,
+            gateway_host_key: None,
+            gateway_password: None,
+        }
+    }
 }
 impl Operation for LinkNode {
     type Kind = Write;
@@ -96,9 +130,14 @@ impl Operation for LinkNode {
     }
 }
 
-/// Shows the key by which Corpus enters hosts.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct GetControlKey {}
+/// Shows the key by which Corpus enters hosts, and that by which it enters the gateway of a host.
+#[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct GetControlKey {
+    /// The host behind the gateway.
+    pub behind: Option<NodeAddress>,
+    /// The SSH port of that host; 22 unless said.
+    pub port: Option<Port>,
+}
 impl Operation for GetControlKey {
     type Kind = Read;
     type Output = ControlKey;
@@ -126,13 +165,45 @@ impl Operation for ProbeHostKey {
     }
 }
 
-/// Pins the key that a linked host shows now, after a person has compared it.
+/// Asks a host behind a gateway for its key, so that a person can compare it. It waits for both, 8 seconds at most, and
+/// changes nothing there. The gateway must show the key that was compared; with a password it is entered by that one,
+/// which is kept nowhere, else by the key that is made for it.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+pub struct ProbeBehindGateway {
+    /// Where it answers SSH, as its gateway calls it.
+    pub address: NodeAddress,
+    /// Its SSH port; 22 unless said.
+    pub port: Option<Port>,
+    /// Where the gateway answers SSH.
+    pub gateway_address: NodeAddress,
+    /// The gateway's SSH port; 22 unless said.
+    pub gateway_port: Option<Port>,
+    /// The account there; root unless said.
+    pub gateway_user: Option<UnixUser>,
+    /// The gateway's host key that was compared, as the probe gave it.
+    pub gateway_host_key: KeyText,
+    /// Of that account.
+    pub gateway_password: Option<Password>,
+}
+impl Operation for ProbeBehindGateway {
+    type Kind = Write;
+    type Output = HostKey;
+    const META: Meta<Write> = post("probe_behind_gateway", "/host-key").needs(Role::Ops);
+    fn scope(&self) -> Scope {
+        Scope::Site
+    }
+}
+
+/// Pins the key that a linked host shows now, or its gateway, after a person has compared it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ConfirmNodeHostKey {
     /// Which.
     pub node: NodeId,
     /// The host key that was compared, as the probe gave it.
     pub host_key: KeyText,
+    /// Whether it is that of its gateway.
+    #[serde(default)]
+    pub gateway: bool,
 }
 impl Operation for ConfirmNodeHostKey {
     type Kind = Write;
@@ -340,6 +411,8 @@ impl Reply for NodeChanged {}
 pub struct ControlKey {
     /// The line for `authorized_keys`.
     pub line: String,
+    /// The line for `authorized_keys` of the gateway's account: it lets a key in that reaches this one host only.
+    pub gateway_line: Option<String>,
 }
 impl Reply for ControlKey {}
 

@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use corpus_domain::NodeAddress;
 use russh_sftp::client::SftpSession;
 use russh_sftp::client::error::Error as SftpError;
 use russh_sftp::protocol::{FileAttributes, OpenFlags, StatusCode};
@@ -24,6 +25,25 @@ const MAX_FILE: u64 = 1 << 20;
 /// Lets the control key in: its line is in the account's `~/.ssh/authorized_keys`, once.
 /// Tells whether it had to be added.
 pub async fn authorize(on: &Connection, key: &ControlKey) -> Result<bool, NodeError> {
+    add(on, key, &line_of(key)).await
+}
+
+/// The same on a gateway, for the key that was made for it: it is let in to reach this host only.
+pub async fn authorize_forwarding(on: &Connection, key: &ControlKey, to: &NodeAddress) -> Result<bool, NodeError> {
+    add(on, key, &forwarding_line(key, to)).await
+}
+
+/// The line that lets a key reach a host, and the guests at its other ports, and no other host. That it may run
+/// commands is left to it: by them it is taken away again.
+pub fn forwarding_line(key: &ControlKey, to: &NodeAddress) -> String {
+    let to = match to {
+        NodeAddress::Ip(std::net::IpAddr::V6(ip)) => format!("[{ip}]"),
+        other => other.to_string(),
+    };
+    format!("restrict,port-forwarding,permitopen=\"{to}:*\" {}", line_of(key))
+}
+
+async fn add(on: &Connection, key: &ControlKey, line: &str) -> Result<bool, NodeError> {
     let sftp = on.sftp().await?;
     let folder = FileAttributes { permissions: Some(0o700), ..FileAttributes::empty() };
     if sftp.create_dir(FOLDER).await.is_ok() {
@@ -35,7 +55,7 @@ pub async fn authorize(on: &Connection, key: &ControlKey) -> Result<bool, NodeEr
     }
     let gap = if before.is_empty() || before.ends_with('\n') { "" } else { "\n" };
     let flags = OpenFlags::WRITE | OpenFlags::CREATE | OpenFlags::APPEND;
-    write(on, &sftp, HostPath::AuthorizedKeys, flags, &format!("{gap}{}\n", line_of(key))).await?;
+    write(on, &sftp, HostPath::AuthorizedKeys, flags, &format!("{gap}{line}\n")).await?;
     Ok(true)
 }
 

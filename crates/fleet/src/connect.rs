@@ -11,8 +11,8 @@ use russh::{Preferred, cipher};
 use tokio::net::{TcpStream, lookup_host};
 use tokio::time::timeout;
 
-use super::endpoint::host;
 use super::error::NodeError;
+use super::gateway::Stream;
 use super::host_key::{HostKey, SeenHostKey};
 
 /// Silence after which a keepalive is sent; three without an answer end the line.
@@ -59,15 +59,19 @@ impl client::Handler for Gate {
     }
 }
 
-/// Opens TCP to the first address that answers. What was not delivered when it is closed never
-/// is: else the kernel would go on sending a request of a lost line, and once the network is
-/// healed the host would do it again, maybe after a later job undid it.
-pub(super) async fn open_tcp(address: &NodeAddress, port: u16, limit: Duration) -> Result<TcpStream, NodeError> {
-    let host = host(address, port);
-    let late = |_| NodeError::NoAnswer { host: host.clone(), doing: "connecting", limit };
-    let stream = timeout(limit, dial(address, port, &host)).await.map_err(late)??;
+/// Opens TCP to the first address that answers; `host` is what it is called in messages. What was
+/// not delivered when it is closed never is: else the kernel would go on sending a request of a lost
+/// line, and once the network is healed the host would do it again, maybe after a later job undid it.
+pub(super) async fn open_tcp(
+    address: &NodeAddress,
+    port: u16,
+    host: &str,
+    limit: Duration,
+) -> Result<TcpStream, NodeError> {
+    let late = |_| NodeError::NoAnswer { host: host.to_owned(), doing: "connecting", limit };
+    let stream = timeout(limit, dial(address, port, host)).await.map_err(late)??;
     let set = stream.set_nodelay(true).and_then(|()| stream.set_zero_linger());
-    set.map_err(|source| NodeError::connecting(&host, source))?;
+    set.map_err(|source| NodeError::connecting(host, source))?;
     Ok(stream)
 }
 
@@ -86,7 +90,7 @@ async fn dial(address: &NodeAddress, port: u16, host: &str) -> Result<TcpStream,
 }
 
 /// Key exchange and host key check; no authentication yet.
-pub(super) async fn handshake(stream: TcpStream, trust: Trust) -> Result<Handle<Gate>, Ended> {
+pub(super) async fn handshake(stream: Stream, trust: Trust) -> Result<Handle<Gate>, Ended> {
     let config = Arc::new(config(&trust));
     client::connect_stream(config, stream, Gate(trust)).await
 }

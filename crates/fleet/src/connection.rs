@@ -3,23 +3,24 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use corpus_domain::NodeAddress;
 use russh::client::{AuthResult, Handle, KeyboardInteractiveAuthResponse, Msg};
 use russh::keys::key::PrivateKeyWithHashAlg;
 use russh::{Channel, Disconnect, MethodKind, MethodSet};
 use russh_sftp::client::SftpSession;
 use secrecy::{ExposeSecret, SecretString};
-use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use super::connect::{Ended, Gate, Trust, handshake, open_tcp};
+use super::connect::{Ended, Gate, Trust, handshake};
 use super::credential::Credential;
 use super::endpoint::Endpoint;
 use super::error::NodeError;
+use super::gateway::{Stream, Way};
 use super::host_key::HostKey;
 use super::key::ControlKey;
 
-/// How long TCP may take to connect.
-const TCP_LIMIT: Duration = Duration::from_secs(5);
+/// How long TCP may take to connect, or a gateway in its place.
+pub(super) const TCP_LIMIT: Duration = Duration::from_secs(5);
 /// How long key exchange may take.
 const HANDSHAKE_LIMIT: Duration = Duration::from_secs(10);
 /// How long a host may think about a login: PAM waits about 3 s after a wrong password.
@@ -37,16 +38,25 @@ pub struct Connection {
     user: Arc<str>,
 }
 
-/// Connects to a host, checks its host key and logs in.
+/// Connects to a host, through its gateway if it has one, checks its host key and logs in.
 pub async fn connect<Id: Sync>(node: &Endpoint<Id>, credential: &Credential) -> Result<Connection, NodeError> {
-    let host = node.host();
-    let stream = open_tcp(&node.address, node.port, TCP_LIMIT).await?;
-    enter(stream, &host, node.user.as_str(), &node.pinned_host_key, credential).await
+    let way = Box::pin(Way::to(node.gateway.as_deref(), credential)).await?;
+    connect_by(&way, node, credential).await
+}
+
+/// The same on a way that is open already.
+pub async fn connect_by<Id: Sync>(
+    way: &Way,
+    node: &Endpoint<Id>,
+    credential: &Credential,
+) -> Result<Connection, NodeError> {
+    let stream = way.open(&node.address, node.port, TCP_LIMIT).await?;
+    enter(stream, &node.host(), node.user.as_str(), &node.pinned_host_key, credential).await
 }
 
 /// The part of [`connect`] after TCP.
 pub(super) async fn enter(
-    stream: TcpStream,
+    stream: Stream,
     host: &str,
     user: &str,
     pinned: &HostKey,
@@ -182,6 +192,11 @@ impl Connection {
             .await
             .map_err(late)?
             .map_err(|source| self.lost(&source))
+    }
+
+    /// A channel that leads on to another host, if this one forwards to it.
+    pub(super) async fn forward(&self, address: &NodeAddress, port: u16) -> Result<Channel<Msg>, russh::Error> {
+        self.handle.channel_open_direct_tcpip(address.to_string(), port.into(), "127.0.0.1", 0).await
     }
 
     /// An SFTP session on a channel of its own.

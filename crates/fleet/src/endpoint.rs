@@ -5,6 +5,7 @@ use std::hash::Hash;
 
 use corpus_domain::{GuestId, NodeAddress, NodeId, UnixUser};
 
+use super::gateway::Gateway;
 use super::host_key::HostKey;
 
 /// What tells one host from the others.
@@ -26,6 +27,8 @@ pub struct Endpoint<Id> {
     pub user: UnixUser,
     /// The host key that a person confirmed, or that we gave to the guest.
     pub pinned_host_key: HostKey,
+    /// What it is reached through, if it does not answer from here: for a guest, what its node is.
+    pub gateway: Option<Box<Gateway>>,
 }
 
 /// How a linked node is reached.
@@ -34,13 +37,15 @@ pub type NodeEndpoint = Endpoint<NodeId>;
 pub type GuestEndpoint = Endpoint<GuestId>;
 
 impl<Id> Endpoint<Id> {
-    /// `address:port` for messages, with brackets around an IPv6 address.
+    /// `address:port` for messages, with brackets around an IPv6 address, and through which gateway.
     pub fn host(&self) -> String {
-        host(&self.address, self.port)
+        let own = host(&self.address, self.port);
+        self.gateway.as_ref().map_or_else(|| own.clone(), |gateway| format!("{own} through {}", gateway.host()))
     }
 }
 
-pub(super) fn host(address: &NodeAddress, port: u16) -> String {
+/// `address:port`, with brackets around an IPv6 address.
+pub fn host(address: &NodeAddress, port: u16) -> String {
     match address {
         NodeAddress::Ip(std::net::IpAddr::V6(ip)) => format!("[{ip}]:{port}"),
         other => format!("{other}:{port}"),

@@ -49,6 +49,25 @@ pub enum NodeError {
         /// For how long.
         limit: Duration,
     },
+    /// The gateway of the host did not get through to it.
+    #[error("{host}: can't be reached from {gateway}; check that the host is up and that sshd runs there")]
+    BehindGateway {
+        /// `address:port`.
+        host: String,
+        /// `gateway address:port`.
+        gateway: String,
+    },
+    /// The gateway does not want to lead to the host.
+    #[error(
+        "{host}: it does not forward to {to}; check AllowTcpForwarding in its sshd_config, and permitopen in \
+         ~/.ssh/authorized_keys there"
+    )]
+    NotForwarded {
+        /// `gateway address:port`.
+        host: String,
+        /// `address:port` of the host behind it.
+        to: String,
+    },
     /// What answers does not speak SSH as we do.
     #[error("{host}: the SSH handshake failed; check that the port is that of an OpenSSH server")]
     Handshake {
@@ -207,6 +226,7 @@ impl NodeError {
             | Self::Refused { .. }
             | Self::Unreachable { .. }
             | Self::NoAnswer { .. }
+            | Self::BehindGateway { .. }
             | Self::Handshake { .. }
             | Self::Disconnected { .. }
             | Self::AgentEnded { .. }
@@ -217,6 +237,7 @@ impl NodeError {
             Self::Sftp { source, .. } => !matches!(source, russh_sftp::client::error::Error::Status(_)),
             Self::HostKeyChanged { .. }
             | Self::Auth { .. }
+            | Self::NotForwarded { .. }
             | Self::NoRoot { .. }
             | Self::Protocol { .. }
             | Self::Command { .. }

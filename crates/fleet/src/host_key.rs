@@ -8,9 +8,10 @@ use russh::keys::{Algorithm, PublicKey};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::connect::{Ended, Trust, handshake, open_tcp};
+use super::connect::{Ended, Trust, handshake};
 use super::endpoint::host;
 use super::error::NodeError;
+use super::gateway::Way;
 
 /// A host key as a host shows it, in the forms that people compare.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -87,10 +88,20 @@ impl std::fmt::Display for HostKey {
 
 /// Asks a host for its key, ed25519 if it has one, and leaves without saying who asks.
 pub async fn probe_host_key(address: &NodeAddress, port: u16, timeout: Duration) -> Result<SeenHostKey, NodeError> {
+    probe_host_key_by(&Way::default(), address, port, timeout).await
+}
+
+/// The same on a way that is open already.
+pub async fn probe_host_key_by(
+    way: &Way,
+    address: &NodeAddress,
+    port: u16,
+    timeout: Duration,
+) -> Result<SeenHostKey, NodeError> {
     let host = host(address, port);
     let late = || NodeError::NoAnswer { host: host.clone(), doing: "asking for its host key", limit: timeout };
     let asked = async {
-        let stream = open_tcp(address, port, timeout).await?;
+        let stream = way.open(address, port, timeout).await?;
         match handshake(stream, Trust::Probe).await {
             Err(Ended::HostKey(seen)) => Ok(*seen),
             Err(Ended::Ssh(source)) => Err(NodeError::Handshake { host: host.clone(), source: source.into() }),

@@ -8,15 +8,14 @@
 use std::time::{Duration, Instant};
 
 use corpus_domain::{NodeAddress, UnixUser};
-use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout};
 
 use super::command::{Command, must};
-use super::connect::open_tcp;
 use super::connection::enter;
 use super::credential::Credential;
 use super::endpoint::host;
 use super::error::NodeError;
+use super::gateway::{Gateway, Stream, Way};
 use super::host_key::HostKey;
 use super::key::ControlKey;
 
@@ -38,6 +37,8 @@ pub struct LoginCheck {
     pub user: UnixUser,
     /// The guest's own host key.
     pub host_key: HostKey,
+    /// What its node is reached through, if anything.
+    pub gateway: Option<Box<Gateway>>,
     /// Within which time.
     pub timeout: Duration,
 }
@@ -57,11 +58,13 @@ pub async fn check_login(check: &LoginCheck, key: &ControlKey) -> Result<Login, 
     let began = Instant::now();
     let mut patience = FIRST_PATIENCE;
     let mut attempts = 0;
+    // The way to the port may be long; it is gone once, and again when it was cut.
+    let mut way = None;
     let mut last = late(check, check.timeout);
     loop {
         attempts += 1;
         let left = check.timeout.saturating_sub(began.elapsed());
-        match timeout(left, attempt(check, key, patience)).await {
+        match timeout(left, attempt(check, key, patience, &mut way)).await {
             Ok(Ok(())) => return Ok(Login { elapsed: began.elapsed(), attempts }),
             Ok(Err(error)) => last = error,
             Err(_) => return Err(last),
@@ -81,11 +84,20 @@ fn late(check: &LoginCheck, limit: Duration) -> NodeError {
     NodeError::NoAnswer { host: host(&check.address, check.port), doing: "waiting for the guest's SSH", limit }
 }
 
-async fn attempt(check: &LoginCheck, key: &ControlKey, patience: Duration) -> Result<(), NodeError> {
-    let stream = open_tcp(&check.address, check.port, patience).await?;
-    timeout(patience, speaks(&stream, check)).await.map_err(|_| late(check, patience))??;
-    let host = host(&check.address, check.port);
+async fn attempt(
+    check: &LoginCheck,
+    key: &ControlKey,
+    patience: Duration,
+    way: &mut Option<Way>,
+) -> Result<(), NodeError> {
     let credential = Credential::Key(key.clone());
+    let way = match way {
+        Some(way) if way.is_open() => &*way,
+        gone => gone.insert(Way::to(check.gateway.as_deref(), &credential).await?),
+    };
+    let mut stream = way.open(&check.address, check.port, patience).await?;
+    timeout(patience, speaks(&mut stream, check)).await.map_err(|_| late(check, patience))??;
+    let host = host(&check.address, check.port);
     let connection = enter(stream, &host, check.user.as_str(), &check.host_key, &credential).await?;
     must(&connection, Command::True, COMMAND_LIMIT).await?;
     connection.close().await;
@@ -93,11 +105,11 @@ async fn attempt(check: &LoginCheck, key: &ControlKey, patience: Duration) -> Re
 }
 
 /// Waits for the first byte: an SSH server speaks first, a proxy without one behind it hangs up.
-async fn speaks(stream: &TcpStream, check: &LoginCheck) -> Result<(), NodeError> {
+async fn speaks(stream: &mut Stream, check: &LoginCheck) -> Result<(), NodeError> {
     let host = host(&check.address, check.port);
-    match stream.peek(&mut [0_u8; 1]).await {
-        Ok(0) => Err(NodeError::Refused { host }),
-        Ok(_) => Ok(()),
+    match stream.speaks().await {
+        Ok(false) => Err(NodeError::Refused { host }),
+        Ok(true) => Ok(()),
         Err(source) => Err(NodeError::connecting(&host, source)),
     }
 }

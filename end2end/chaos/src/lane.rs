@@ -210,15 +210,10 @@ impl Lane {
     pub async fn link(&self) -> Result<JobId> {
         let address = self.node.address.parse()?;
         let seen = self.ask(ProbeHostKey { address, port: None }).await?;
+        let environments = vec![Environment::Dev].try_into().unwrap_or_default();
         let wanted = LinkNode {
-            address: self.node.address.parse()?,
-            port: None,
-            user: None,
-            host_key: seen.host_key.parse()?,
             password: Some(NODE_PASSWORD.parse()?),
-            environments: vec![Environment::Dev].try_into().unwrap_or_default(),
-            network: None,
-            instead_of: None,
+            ..LinkNode::new(self.node.address.parse()?, seen.host_key.parse()?, environments)
         };
         Ok(self.ask(wanted).await?.job)
     }

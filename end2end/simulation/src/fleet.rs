@@ -189,15 +189,11 @@ impl Fleet {
     pub async fn link(&self, address: Ipv4Addr, port: u16) -> Result<(NodeId, JobId), FleetError> {
         let (address, port) = (NodeAddress::Ip(IpAddr::V4(address)), Some(Port::try_from(u64::from(port))?));
         let seen = self.ask(ProbeHostKey { address: address.clone(), port }).await?;
+        let environments = vec![Environment::Dev].try_into().unwrap_or_default();
         let wanted = LinkNode {
-            address,
             port,
-            user: None,
-            host_key: seen.host_key.parse()?,
             password: Some("any will do here".parse()?),
-            environments: vec![Environment::Dev].try_into().unwrap_or_default(),
-            network: None,
-            instead_of: None,
+            ..LinkNode::new(address, seen.host_key.parse()?, environments)
         };
         let linking = self.ask(wanted).await?;
         Ok((linking.node, linking.job))

@@ -16,7 +16,7 @@ use uuid::Uuid;
 /// How long each role asks, in seconds; `scripts/contract` takes longer.
 const SECONDS: &str = "30";
 /// What an operator could reach with it is not on this machine; and what is followed for ten minutes has no end to wait for.
-const OUTWARD: &str = "^(link_node|probe_host_key|initialize_node|repair_node|follow_access)$";
+const OUTWARD: &str = "^(link_node|probe_host_key|probe_behind_gateway|initialize_node|repair_node|follow_access)$";
 
 #[sqlx::test(migrations = "../migrations")]
 #[ignore = "needs schemathesis"]

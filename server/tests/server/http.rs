@@ -316,6 +316,39 @@ async fn a_refused_form_comes_back_with_its_values(pool: PgPool) {
     server.stop().await;
 }
 
+/// What is wrong with a gateway is said beside its fields, and its password is in no answer.
+#[sqlx::test(migrations = "../migrations")]
+async fn a_gateway_is_asked_first(pool: PgPool) {
+    let server = Running::start(&pool, "").await;
+    let cookie = server.as_admin().await;
+    let first = [
+        ("step", "probe"),
+        ("address", "192.0.2.7"),
+        ("port", "22"),
+        ("user", "root"),
+        ("environments", "dev"),
+        ("gateway_address", "127.0.0.1"),
+        ("gateway_port", "1"),
+        ("gateway_user", "hop"),
+    ];
+    let answer = server.submit("/nodes/link", &cookie, &first).await;
+    assert_eq!(answer.status().as_u16(), 422);
+    let page = answer.text().await.unwrap();
+    assert!(page.contains("href=\"#f-gateway_address\"") && page.contains("refused"), "{page}");
+    let key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAICtZB/UHmRfIQ9w50MXZ1k2rRC9DQIwTl3SL5yoFAIvF";
+    let of_key = [("gateway_host_key", key), ("_gateway_fingerprint", "SHA256:x"), ("gateway_password", "hush-hush")];
+    let second = [&[("step", "host")], &first[1..], &of_key].concat();
+    let answer = server.submit("/nodes/link", &cookie, &second).await;
+    assert_eq!(answer.status().as_u16(), 422);
+    let page = answer.text().await.unwrap();
+    assert!(page.contains("gateway 127.0.0.1:1: the connection was refused"), "{page}");
+    assert!(page.contains("Step 2 of 3") && page.contains("permitopen=") && !page.contains("hush-hush"), "{page}");
+    let back = [&[("step", "back")], &first[1..], &of_key].concat();
+    let page = server.submit("/nodes/link", &cookie, &back).await.text().await.unwrap();
+    assert!(page.contains("Step 1 of 3") && !page.contains("SHA256:x"), "{page}");
+    server.stop().await;
+}
+
 #[sqlx::test(migrations = "../migrations")]
 async fn a_key_is_added_by_the_form(pool: PgPool) {
     let server = Running::start(&pool, "").await;

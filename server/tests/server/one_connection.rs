@@ -128,7 +128,10 @@ async fn nodes(world: &World, browser: &mut Browser) -> String {
     browser.form("/nodes/{node}/repair", &format!("/nodes/{node}/repair"), &[]).await;
     let key = [("host_key", line)];
     browser.form("/nodes/{node}/host-key", &format!("/nodes/{node}/host-key"), &key).await;
-    // Nobody answers there: the host is asked, and that is all.
+    // Nobody answers there: the host is asked, or its gateway, and that is all.
+    let behind =
+        [("address", "192.0.2.9"), ("gateway_address", "127.0.0.1"), ("gateway_port", "1"), ("gateway_host_key", line)];
+    browser.refused("/host-key", "/host-key", &behind, 422).await;
     world.run("update nodes set address = '127.0.0.1', ssh_port = 1 where address = '192.0.2.1'").await;
     browser.refused("/nodes/{node}/probe", &format!("/nodes/{node}/probe"), &[], 422).await;
     world.run("update nodes set address = '192.0.2.1', ssh_port = 22 where ssh_port = 1").await;

@@ -119,6 +119,8 @@ pub struct Node {
     pub ssh_user: UnixUser,
     /// The fingerprint of the host key that was confirmed, `SHA256:…`.
     pub fingerprint: String,
+    /// What it is reached through, if it does not answer from here; for operators.
+    pub gateway: Option<NodeGateway>,
     /// Why it is in its state, for a failed one.
     pub state_reason: Option<String>,
     /// What was wrong at the last reading.
@@ -145,6 +147,21 @@ pub struct Node {
     pub checked_at: Option<DateTime<Utc>>,
 }
 impl Reply for Node {}
+
+/// The host that a node is reached through.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct NodeGateway {
+    /// Where it answers SSH.
+    pub address: NodeAddress,
+    /// Its SSH port.
+    pub port: u16,
+    /// The account that Corpus uses there.
+    pub user: UnixUser,
+    /// The fingerprint of its host key that was confirmed, `SHA256:…`.
+    pub fingerprint: String,
+    /// Whether it is the gateway that shows another host key.
+    pub shows_other_key: bool,
+}
 
 /// How a node was at a reading, beside what is used of it.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, ToSchema)]

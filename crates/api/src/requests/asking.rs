@@ -333,14 +333,10 @@ impl AskForNode {
     /// What is done when it is approved by somebody who compared the key.
     pub fn operation(&self, host_key: KeyText, password: Option<crate::words::Password>) -> LinkNode {
         LinkNode {
-            address: self.address.clone(),
             port: self.port,
             user: self.user.clone(),
-            host_key,
             password,
-            environments: self.environments.clone(),
-            network: None,
-            instead_of: None,
+            ..LinkNode::new(self.address.clone(), host_key, self.environments.clone())
         }
     }
 }

@@ -9,7 +9,7 @@ use corpus_protocol::{Answer, Request};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::nodes::{Call, GuestEndpoint, HostKey, NodeError};
+use crate::nodes::{Call, Gateway, GuestEndpoint, HostKey, NodeError};
 use crate::readiness::{followers_run, is_ready, runs};
 use crate::store::environments::{self, Filter, Placement, ProjectReading};
 use crate::store::keys::KeyHolder;
@@ -76,6 +76,8 @@ pub struct GitTarget {
     pub ssh_port: SshPort,
     /// The guest's own host key.
     pub host_key: HostKey,
+    /// What its node is reached through, if it does not answer from here.
+    pub gateway: Option<Box<Gateway>>,
 }
 
 impl GitTarget {
@@ -89,6 +91,7 @@ impl GitTarget {
             address: placement.address,
             ssh_port: placement.ssh_port?,
             host_key: placement.host_key?,
+            gateway: placement.behind,
         })
     }
 
@@ -100,6 +103,7 @@ impl GitTarget {
             port: self.ssh_port.get(),
             user: "root".parse()?,
             pinned_host_key: self.host_key.clone(),
+            gateway: self.gateway.clone(),
         })
     }
 }

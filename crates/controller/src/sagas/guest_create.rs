@@ -207,7 +207,14 @@ pub(super) async fn log_in<P: JobParams>(
         .parse()
         .map_err(|error| StepError::permanent("the guest's host key can't be read").caused_by(error))?;
     let user = "root".parse().map_err(|error| StepError::permanent("no account name").caused_by(error))?;
-    let check = LoginCheck { address: endpoint.address, port: port.get(), user, host_key, timeout: ctx.paced(BOOT) };
+    let check = LoginCheck {
+        address: endpoint.address,
+        port: port.get(),
+        user,
+        host_key,
+        gateway: endpoint.gateway,
+        timeout: ctx.paced(BOOT),
+    };
     let unanswered = |error: NodeError| {
         StepError::transient(error.to_string()).while_waiting_for("the guest to answer SSH").caused_by(error)
     };

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::jobs::{StepContext, StepError};
-use crate::nodes::{Call, Endpoint, HostId, NodeEndpoint, NodeError, Pool};
+use crate::nodes::{Call, Credential, Endpoint, HostId, NodeEndpoint, NodeError, Pool, Way, revoke};
 use crate::services::Services;
 use crate::store::links::{self, Beside};
 use crate::store::nodes::Node;
@@ -98,7 +98,13 @@ pub async fn patiently<P: Send + Sync, F: Future<Output = Result<Asked, StepErro
 
 /// Nothing was sent: there was no way to the host.
 pub const fn is_away(error: &NodeError) -> bool {
-    matches!(error, NodeError::Refused { .. } | NodeError::Unreachable { .. } | NodeError::NoAnswer { .. })
+    matches!(
+        error,
+        NodeError::Refused { .. }
+            | NodeError::Unreachable { .. }
+            | NodeError::NoAnswer { .. }
+            | NodeError::BehindGateway { .. }
+    )
 }
 
 async fn ask_node<P: Send + Sync>(
@@ -171,6 +177,37 @@ pub fn failed_at(awaited: String, error: NodeError) -> StepError {
             StepError::transient(message).while_waiting_for(awaited).caused_by(error)
         }
         error => StepError::permanent(message).caused_by(error),
+    }
+}
+
+/// Takes the key for the node's gateway away from it, if there is one. A gateway that lets us in no more has nothing
+/// to take away; one that lets us change no file has a line that a person put there, who is told.
+pub async fn leave_gateway<P: Send + Sync>(
+    ctx: &StepContext<Services, P>,
+    endpoint: &NodeEndpoint,
+) -> Result<(), StepError> {
+    let Some(gateway) = &endpoint.gateway else { return Ok(()) };
+    let left = async {
+        let Credential::Key(key) = gateway.credential(&Credential::Key(ctx.services().control_key.clone()))? else {
+            return Ok(());
+        };
+        let way = Way::through(gateway, &Credential::Key(key.clone())).await?;
+        let Some(connection) = way.gateway() else { return Ok(()) };
+        match revoke(connection, &key).await {
+            Err(error) if !connection.is_closed() => {
+                let (line, at) = (&gateway.serves, gateway.host());
+                ctx.log(format!("{error}; take the line of {line} away from {at} by hand"));
+            }
+            revoked => {
+                revoked?;
+            }
+        }
+        connection.close().await;
+        Ok::<(), NodeError>(())
+    };
+    match Box::pin(ctx.or_cancelled(async { Ok::<_, StepError>(left.await) })).await? {
+        Err(NodeError::Auth { .. }) => Ok(()),
+        left => left.map_err(|error| failed(endpoint, error)),
     }
 }
 

@@ -9,7 +9,7 @@ use corpus_protocol::{Answer, Request};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::node_calls::{SHORT, ask, endpoint, failed};
+use super::node_calls::{SHORT, ask, endpoint, failed, leave_gateway};
 use crate::jobs::{Job, JobParams, Lock, NewJob, Retry, Step, StepContext, StepError, StepErrorKind};
 use crate::nodes::{Connection, Credential, connect, install_agent, privilege, remove_agent, revoke};
 use crate::services::Services;
@@ -25,6 +25,9 @@ pub struct Params {
     address: NodeAddress,
     /// Whether the request installed the control key, so that the undo takes it away.
     key_installed: bool,
+    /// The same of the key for its gateway.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    gateway_key_installed: bool,
     /// What was asked for, without secrets, to ask again when it can't be linked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     asked: Option<Value>,
@@ -36,16 +39,27 @@ impl JobParams for Params {
 
 type Ctx = StepContext<Services, Params>;
 
+/// Where the request installed keys of ours, which an undo takes away.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct LetIn {
+    /// On the host.
+    pub host: bool,
+    /// On its gateway.
+    pub gateway: bool,
+}
+
 /// The job for a node whose row is there, and what was asked for.
-pub fn job(node: NodeId, asked: &LinkNode, key_installed: bool) -> NewJob<Params> {
+pub fn job(node: NodeId, asked: &LinkNode, installed: LetIn) -> NewJob<Params> {
     let address = &asked.address;
-    let params = Params { node, address: address.clone(), key_installed, asked: again(asked) };
+    let LetIn { host: key_installed, gateway: gateway_key_installed } = installed;
+    let params = Params { node, address: address.clone(), key_installed, gateway_key_installed, asked: again(asked) };
     NewJob::new(format!("Link node {address}"), params).node(node).locks([Lock::node(node)])
 }
 
 /// What was asked for, as it is asked again: the host's key is read and compared anew.
 fn again(asked: &LinkNode) -> Option<Value> {
-    serde_json::to_value(LinkNode { password: None, instead_of: None, ..asked.clone() }).ok()
+    let plain = LinkNode { password: None, gateway_password: None, instead_of: None, ..asked.clone() };
+    serde_json::to_value(plain).ok()
 }
 
 /// The steps.
@@ -68,6 +82,12 @@ async fn ids(ctx: Ctx) -> Result<(), StepError> {
 async fn lock_out_and_forget(ctx: Ctx) -> Result<(), StepError> {
     if ctx.params().key_installed {
         lock_out(&ctx).await?;
+    }
+    // The way to the host, so the last.
+    if ctx.params().gateway_key_installed
+        && let Ok(endpoint) = endpoint(&ctx, ctx.params().node).await
+    {
+        leave_gateway(&ctx, &endpoint).await?;
     }
     ctx.services().nodes.forget(ctx.params().node);
     let mut tx = ctx.begin().await?;
@@ -145,7 +165,11 @@ pub(super) async fn read_facts<P: JobParams>(ctx: &StepContext<Services, P>, nod
         return Err(StepError::permanent("the agent answered something else than facts"));
     };
     let endpoint = endpoint(ctx, node).await?;
-    let public_ip = resolve(&endpoint.address, endpoint.port).await?;
+    let public_ip = match resolve(&endpoint.address, endpoint.port).await {
+        // Its name may be one of the network behind the gateway.
+        Err(unresolved) if endpoint.gateway.is_some() => *facts.addresses.first().ok_or(unresolved)?,
+        resolved => resolved?,
+    };
     ctx.log(format!("{}, kernel {}, {} CPUs, {} memory", facts.os, facts.kernel, facts.cpu.count, facts.memory.gib()));
     let mut tx = ctx.begin().await?;
     nodes::set_facts(&mut tx, node, &facts, &public_ip.to_string()).await?;

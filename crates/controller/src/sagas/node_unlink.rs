@@ -6,7 +6,7 @@ use corpus_domain::{JobKind, NodeId, NodeState};
 use corpus_protocol::Request;
 use serde::{Deserialize, Serialize};
 
-use super::node_calls::{ask_once, endpoint, failed};
+use super::node_calls::{ask_once, endpoint, failed, leave_gateway};
 use crate::jobs::{Job, JobParams, Lock, NewJob, Retry, Step, StepContext, StepError};
 use crate::nodes::{Connection, Credential, NodeError, connect, privilege, remove_agent, revoke};
 use crate::services::Services;
@@ -80,12 +80,11 @@ async fn leave(ctx: Ctx) -> Result<(), StepError> {
 async fn lock_out(ctx: Ctx) -> Result<(), StepError> {
     let key = ctx.services().control_key.clone();
     match entered(&ctx, async |connection| revoke(connection, &key).await.map(drop)).await {
-        Err(error) if is_locked_out(&error) => {
-            ctx.log("the host lets the controller in no more");
-            Ok(())
-        }
-        other => forgiven(&ctx, other),
+        Err(error) if is_locked_out(&error) => ctx.log("the host lets the controller in no more"),
+        other => forgiven(&ctx, other)?,
     }
+    let left = async { leave_gateway(&ctx, &endpoint(&ctx, ctx.params().node).await?).await };
+    forgiven(&ctx, left.await)
 }
 
 fn is_locked_out(error: &StepError) -> bool {

@@ -11,8 +11,8 @@ use corpus_domain::{
 use corpus_protocol::{ArchiveEntry, ConfigurationEntry, Live, Mapping};
 use sqlx::PgConnection;
 
-use super::{json, json_opt, number, word, word_opt};
-use crate::nodes::{GuestEndpoint, HostKey};
+use super::{json, json_opt, node_gateways, number, word, word_opt};
+use crate::nodes::{Gateway, GuestEndpoint, HostKey};
 
 /// An environment on one of its guests, as jobs see it.
 #[derive(Debug, Clone)]
@@ -43,6 +43,8 @@ pub struct Placement {
     pub node: NodeId,
     /// Where the node answers.
     pub address: NodeAddress,
+    /// What the node is reached through, if it does not answer from here.
+    pub behind: Option<Box<Gateway>>,
     /// The node's address in the guest's network: its proxy, as the guest reaches it.
     pub gateway: std::net::Ipv4Addr,
     /// The node's port that leads to the guest's SSH.
@@ -65,6 +67,7 @@ impl Placement {
             port: self.ssh_port?.get(),
             user: "root".parse().ok()?,
             pinned_host_key: self.host_key.clone()?,
+            gateway: self.behind.clone(),
         })
     }
 }
@@ -96,7 +99,7 @@ pub async fn list(conn: &mut PgConnection, filter: Filter) -> sqlx::Result<Vec<P
     let rows = sqlx::query!(
         "select e.project_id, p.name, e.environment, eg.role, eg.state, e.settings, eg.live, eg.archives,
                 g.id as guest_id, g.name as guest, g.state as guest_state, g.node_id, n.address, n.network, g.ssh_port,
-                g.host_key
+                g.host_key, (select to_jsonb(w) from node_gateways w where w.node_id = n.id) as behind
          from environment_guests eg
          join environments e on e.project_id = eg.project_id and e.environment = eg.environment
          join projects p on p.id = e.project_id join guests g on g.id = eg.guest_id join nodes n on n.id = g.node_id
@@ -129,6 +132,7 @@ pub async fn list(conn: &mut PgConnection, filter: Filter) -> sqlx::Result<Vec<P
                 guest_state: word(&row.guest_state)?,
                 node: NodeId(row.node_id),
                 address: word(&row.address)?,
+                behind: node_gateways::read(row.behind)?,
                 gateway: network.gateway(),
                 ssh_port: row.ssh_port.map(port).transpose()?,
                 host_key: word_opt(row.host_key.as_deref())?,

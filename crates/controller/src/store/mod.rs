@@ -49,6 +49,7 @@ pub mod mail_letters;
 pub mod name_switches;
 pub mod names;
 pub mod node_dns_names;
+pub mod node_gateways;
 pub mod nodes;
 pub mod not_created;
 pub mod notices;

@@ -16,8 +16,8 @@ use uuid::Uuid;
 pub use lines::{Line, line, lines};
 
 use super::drift::Finding;
-use super::{fingerprint, json_opt, number, room, word, word_opt};
-use crate::nodes::{InvalidHostKey, NodeEndpoint};
+use super::{fingerprint, json_opt, node_gateways, number, room, word, word_opt};
+use crate::nodes::{Gateway, InvalidHostKey, NodeEndpoint};
 
 /// A node with all that is known of it.
 #[derive(Debug, Clone)]
@@ -34,6 +34,8 @@ pub struct Node {
     pub host_key: String,
     /// Its fingerprint as `ssh-keygen -l` prints it, `SHA256:…`.
     pub fingerprint: String,
+    /// What it is reached through, if it does not answer from here.
+    pub gateway: Option<Box<Gateway>>,
     /// Where its guests' names point to.
     pub public_ip: Option<String>,
     /// The same by IPv6.
@@ -83,6 +85,7 @@ impl Node {
             port: self.ssh_port,
             user: self.ssh_user.clone(),
             pinned_host_key: self.host_key.parse()?,
+            gateway: self.gateway.clone(),
         })
     }
 
@@ -143,7 +146,8 @@ pub async fn insert(conn: &mut PgConnection, node: &NewNode<'_>, by: UserId) -> 
 pub async fn list(conn: &mut PgConnection, only: Option<NodeId>) -> sqlx::Result<Vec<Node>> {
     let rows = sqlx::query!(
         "select n.*, p.guests as \"guests!\", p.memory as \"promised_memory!\", p.cpu_millis as \"promised_cpu!\",
-                p.storage as \"promised_storage!\"
+                p.storage as \"promised_storage!\",
+                (select to_jsonb(w) from node_gateways w where w.node_id = n.id) as gateway
          from nodes n cross join lateral (
              select count(*) as guests, coalesce(sum(g.memory), 0)::bigint as memory,
                  coalesce(sum(g.cpu_millis), 0)::bigint as cpu_millis, coalesce(sum(g.storage), 0)::bigint as storage
@@ -171,6 +175,7 @@ pub async fn list(conn: &mut PgConnection, only: Option<NodeId>) -> sqlx::Result
                 ssh_user: word(&row.ssh_user)?,
                 fingerprint: fingerprint(&row.host_key)?,
                 host_key: row.host_key,
+                gateway: node_gateways::read(row.gateway)?,
                 public_ip: row.public_ip,
                 public_ipv6: row.public_ipv6,
                 environments: row.environments.iter().map(|text| word(text)).collect::<sqlx::Result<_>>()?,
@@ -320,7 +325,9 @@ pub async fn is_linked(conn: &mut PgConnection, id: NodeId) -> sqlx::Result<bool
 /// Where all nodes answer that are linked and stay so.
 pub async fn endpoints(conn: &mut PgConnection) -> sqlx::Result<Vec<NodeEndpoint>> {
     let rows = sqlx::query!(
-        "select id, address, ssh_port, ssh_user, host_key from nodes where state not in ('linking', 'unlinking')"
+        "select id, address, ssh_port, ssh_user, host_key,
+                (select to_jsonb(w) from node_gateways w where w.node_id = nodes.id) as gateway
+         from nodes where state not in ('linking', 'unlinking')"
     )
     .fetch_all(conn)
     .await?;
@@ -328,7 +335,8 @@ pub async fn endpoints(conn: &mut PgConnection) -> sqlx::Result<Vec<NodeEndpoint
         // A key that can't be read was never confirmed by anybody: that node is not entered.
         let Ok(pinned_host_key) = row.host_key.parse() else { return Ok(None) };
         let (address, port, user) = (word(&row.address)?, number(row.ssh_port)?, word(&row.ssh_user)?);
-        Ok(Some(NodeEndpoint { id: NodeId(row.id), address, port, user, pinned_host_key }))
+        let gateway = node_gateways::read(row.gateway)?;
+        Ok(Some(NodeEndpoint { id: NodeId(row.id), address, port, user, pinned_host_key, gateway }))
     });
     endpoints.filter_map(Result::transpose).collect()
 }
@@ -354,10 +362,10 @@ pub async fn set_reachability(
     .map(drop)
 }
 
-/// Pins another host key, after a person confirmed it.
-pub async fn set_host_key(conn: &mut PgConnection, id: NodeId, host_key: &str) -> sqlx::Result<()> {
+/// Pins another host key, after a person confirmed it; none, and that of its gateway was.
+pub async fn set_host_key(conn: &mut PgConnection, id: NodeId, host_key: Option<&str>) -> sqlx::Result<()> {
     sqlx::query!(
-        "update nodes set host_key = $2, reachability = 'unknown', reachability_since = now(),
+        "update nodes set host_key = coalesce($2, host_key), reachability = 'unknown', reachability_since = now(),
              reachability_reason = null where id = $1",
         id.0,
         host_key,

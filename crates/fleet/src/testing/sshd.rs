@@ -146,6 +146,7 @@ impl Sshd {
             port,
             user: user.parse::<UnixUser>().unwrap(),
             pinned_host_key: self.host_key(),
+            gateway: None,
         }
     }
 

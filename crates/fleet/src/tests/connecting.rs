@@ -94,6 +94,7 @@ async fn refused_unresolved_and_silent_hosts() {
         port,
         user: "root".parse().unwrap(),
         pinned_host_key: new_host_key().public_key().to_openssh().unwrap().parse().unwrap(),
+        gateway: None,
     };
     let credential = Credential::Key(key);
     let refused = connect(&sshd_less(localhost(), free_port()), &credential).await.unwrap_err();

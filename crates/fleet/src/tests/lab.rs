@@ -36,6 +36,7 @@ async fn the_whole_way() {
             port: 22,
             user: user.parse().unwrap(),
             pinned_host_key: seen.public.parse().unwrap(),
+            gateway: None,
         };
         let by_password = connect(&node, &Credential::Password(password.clone())).await.unwrap();
         println!("{user}: probe and password {:?}, {}", began.elapsed(), seen.fingerprint);

@@ -15,6 +15,7 @@ fn check(sshd: &Sshd, port: u16, timeout_ms: u64) -> LoginCheck {
         port,
         user: "root".parse().unwrap(),
         host_key: sshd.host_key(),
+        gateway: None,
         timeout: Duration::from_millis(timeout_ms),
     }
 }

@@ -6,6 +6,7 @@
 mod calls;
 mod connecting;
 mod figures;
+mod gateways;
 mod lab;
 mod linking;
 mod logins;

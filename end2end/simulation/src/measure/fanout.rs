@@ -41,6 +41,7 @@ pub(crate) async fn fanout(folder: &str, agent: &str, port: &str, targets: &str,
         port,
         user: user.clone(),
         pinned_host_key: host_key.clone(),
+        gateway: None,
     };
     let all: Vec<NodeEndpoint> = (1..=targets).map(endpoint).collect();
     // The targets share a file system: the agent is installed by one of them, once.

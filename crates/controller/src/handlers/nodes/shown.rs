@@ -3,10 +3,11 @@
 use std::collections::HashMap;
 
 use chrono::{DateTime, Utc};
-use corpus_api::nodes::{Drift, DriverFact, Node, NodeFacts, NodeLine, NodeReading, SafeguardFact};
-use corpus_domain::{GuestId, GuestName};
+use corpus_api::nodes::{Drift, DriverFact, Node, NodeFacts, NodeGateway, NodeLine, NodeReading, SafeguardFact};
+use corpus_domain::{GuestId, GuestName, Reachability};
 use corpus_protocol::{Facts, Reading};
 
+use crate::nodes::{GATEWAY, Gateway};
 use crate::store::drift::Finding;
 use crate::store::nodes;
 
@@ -14,9 +15,10 @@ use crate::store::nodes;
 const CLOCKS_DIFFER_S: i64 = 60;
 
 /// Leaves what members may know. What differs, what was read and why it failed names guests and routes of
-/// every project: that is for those who repair.
+/// every project: that is for those who repair, as is the way to the node.
 pub(super) fn tell_less(row: &mut nodes::Node) {
     row.drift.clear();
+    row.gateway = None;
     row.state_reason = None;
     row.reachability_reason = None;
 }
@@ -30,6 +32,7 @@ pub(super) fn whole(line: NodeLine, row: nodes::Node, guests: &HashMap<GuestName
         ssh_port: row.ssh_port,
         ssh_user: row.ssh_user,
         fingerprint: row.fingerprint,
+        gateway: row.gateway.map(|it| gateway(*it, row.reachability, row.reachability_reason.as_deref())),
         state_reason: row.state_reason,
         reachability_reason: row.reachability_reason,
         network: row.network,
@@ -42,6 +45,18 @@ pub(super) fn whole(line: NodeLine, row: nodes::Node, guests: &HashMap<GuestName
         reading: row.reading.map(|read| reading(&read, read_at)),
         drift: row.drift.into_iter().map(|one| drift(one, guests)).collect(),
         checked_at: row.checked_at,
+    }
+}
+
+/// Which of two host keys is another one stands at the beginning of the reason.
+fn gateway(of: Gateway, reachability: Reachability, reason: Option<&str>) -> NodeGateway {
+    let is_told_of = reason.is_some_and(|reason| reason.starts_with(GATEWAY));
+    NodeGateway {
+        address: of.address,
+        port: of.port,
+        user: of.user,
+        fingerprint: of.pinned_host_key.seen().fingerprint,
+        shows_other_key: reachability == Reachability::HostKeyChanged && is_told_of,
     }
 }
 

@@ -119,16 +119,8 @@ async fn sign_in(controller: &Controller, login: &str, ops: bool, roles: &[(&str
 }
 
 fn link(address: &str) -> LinkNode {
-    LinkNode {
-        address: address.parse().unwrap(),
-        port: None,
-        user: None,
-        host_key: KEY.parse().unwrap(),
-        password: None,
-        environments: vec![corpus_domain::Environment::Dev].try_into().unwrap(),
-        network: None,
-        instead_of: None,
-    }
+    let environments = vec![corpus_domain::Environment::Dev].try_into().unwrap();
+    LinkNode::new(address.parse().unwrap(), KEY.parse().unwrap(), environments)
 }
 
 #[sqlx::test(migrations = "../../migrations")]
@@ -293,12 +285,12 @@ async fn members_change_nothing(db: PgPool) {
     let one = Factor::try_from(100_u32).unwrap();
     let (mia, controller) = (&world.mia, &world.controller);
     let host_key = || KEY.parse().unwrap();
-    assert_eq!(controller.call(mia, GetControlKey {}, None).await.unwrap_err().status, 403);
+    assert_eq!(controller.call(mia, GetControlKey::default(), None).await.unwrap_err().status, 403);
     assert_eq!(controller.call(mia, link("b.test"), None).await.unwrap_err().status, 403);
     assert_eq!(controller.call(mia, InitializeNode { node }, None).await.unwrap_err().status, 403);
     assert_eq!(controller.call(mia, RepairNode { node }, None).await.unwrap_err().status, 403);
     assert_eq!(controller.call(mia, UnlinkNode { node, force: false }, None).await.unwrap_err().status, 403);
-    let confirm = ConfirmNodeHostKey { node, host_key: host_key() };
+    let confirm = ConfirmNodeHostKey { node, host_key: host_key(), gateway: false };
     assert_eq!(controller.call(mia, confirm, None).await.unwrap_err().status, 403);
     let set = SetOvercommit { node, memory: one, cpu: one, storage: one, version };
     assert_eq!(controller.call(mia, set, None).await.unwrap_err().status, 403);
@@ -345,11 +337,62 @@ async fn a_host_is_linked_once(db: PgPool) {
     assert!(world.ask(LinkNode { port: "23".parse().ok(), ..link("a.test") }).await.is_ok());
     assert_eq!(world.audit().await.len(), 2);
 
-    let confirm = ConfirmNodeHostKey { node: made.node, host_key: OTHER.parse().unwrap() };
+    let confirm = ConfirmNodeHostKey { node: made.node, host_key: OTHER.parse().unwrap(), gateway: false };
     world.ask(confirm).await.unwrap();
     let whole = world.ask(GetNode { node: made.node }).await.unwrap();
     assert_ne!(whole.fingerprint, world.audit().await[0].2["fingerprint"].as_str().unwrap());
     assert_eq!(world.audit().await[2].2["to"].as_str().unwrap(), whole.fingerprint);
+}
+
+#[sqlx::test(migrations = "../../migrations")]
+async fn a_gateway_is_kept_and_shown_to_operators(db: PgPool) {
+    let world = World::new(db).await;
+    let field = |refused: Problem| refused.errors[0].field.clone();
+    let through = |host_key: Option<&str>| LinkNode {
+        gateway_address: "gw.test".parse().ok(),
+        gateway_port: "2222".parse().ok(),
+        gateway_host_key: host_key.map(|line| line.parse().unwrap()),
+        ..link("a.test")
+    };
+    assert_eq!(field(world.ask(through(None)).await.unwrap_err()), "gateway_host_key");
+    assert_eq!(field(world.ask(through(Some("nonsense"))).await.unwrap_err()), "gateway_host_key");
+    let nowhere = LinkNode { gateway_host_key: OTHER.parse().ok(), ..link("a.test") };
+    assert_eq!(field(world.ask(nowhere).await.unwrap_err()), "gateway_address");
+    let node = world.ask(through(Some(KEY))).await.unwrap().node;
+    let shown = world.ask(GetNode { node }).await.unwrap().gateway.unwrap();
+    let seen = (shown.address.to_string(), shown.port, shown.user.to_string(), shown.shows_other_key);
+    assert_eq!(seen, ("gw.test".to_owned(), 2222, "root".to_owned(), false));
+    world.run("update nodes set state = 'linked'").await;
+    let mut conn = world.db.acquire().await.unwrap();
+    let [endpoint] = nodes::endpoints(&mut conn).await.unwrap().try_into().unwrap();
+    assert_eq!(endpoint.gateway.as_ref().map(|gateway| gateway.serves.as_str()), Some("a.test:22"));
+    assert_eq!(nodes::get(&mut conn, node).await.unwrap().unwrap().endpoint().unwrap(), endpoint);
+    drop(conn);
+
+    let other = |said: &'static str| {
+        sqlx::query("update nodes set reachability = 'host_key_changed', reachability_reason = $1").bind(said)
+    };
+    other("gateway gw.test:2222: the host key has changed").execute(&world.db).await.unwrap();
+    assert!(world.ask(GetNode { node }).await.unwrap().gateway.unwrap().shows_other_key);
+    other("a.test:22: the host key has changed").execute(&world.db).await.unwrap();
+    let whole = world.ask(GetNode { node }).await.unwrap();
+    assert!(!whole.gateway.unwrap().shows_other_key);
+    world.ask(ConfirmNodeHostKey { node, host_key: OTHER.parse().unwrap(), gateway: true }).await.unwrap();
+    let now = world.ask(GetNode { node }).await.unwrap();
+    assert_eq!((now.fingerprint, now.line.reachability), (whole.fingerprint, Reachability::Unknown));
+    assert_ne!(now.gateway.unwrap().fingerprint, shown.fingerprint);
+
+    world.guest(node, "atlas", "www.test").await;
+    let by_member = world.controller.call(&world.mia, GetNode { node }, None).await.unwrap();
+    assert_eq!(by_member.gateway, None);
+    let direct = world.ask(link("b.test")).await.unwrap().node;
+    let host_key = || OTHER.parse().unwrap();
+    let none = ConfirmNodeHostKey { node: direct, host_key: host_key(), gateway: true };
+    assert_eq!(world.ask(none).await.unwrap_err().status, 409);
+    let asked = GetControlKey { behind: "a.test".parse().ok(), port: None };
+    let line = world.ask(asked).await.unwrap().gateway_line.unwrap();
+    assert!(line.starts_with("restrict,port-forwarding,permitopen=\"a.test:*\" ssh-ed25519 "), "{line}");
+    assert_eq!(world.ask(GetControlKey::default()).await.unwrap().gateway_line, None);
 }
 
 #[sqlx::test(migrations = "../../migrations")]

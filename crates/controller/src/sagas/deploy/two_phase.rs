@@ -95,7 +95,7 @@ async fn prepare_one(
         }
         Err(error) => return Err(error),
     }
-    let Ending::NotLive(why) = follow_aloud(ctx, &part, follower).await? else { return Ok(Ok(())) };
+    let Ending::NotLive(why) = Box::pin(follow_aloud(ctx, &part, follower)).await? else { return Ok(Ok(())) };
     let known = progress(ctx, part.deployment).await?;
     // That everything is back there goes without saying: it will be so on all guests.
     let back = known.report.filter(|report| report.state == DeploymentState::RolledBack);

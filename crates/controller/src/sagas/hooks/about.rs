@@ -142,6 +142,7 @@ impl About {
                     port: guest.ssh_port.ok_or_else(gone)?.get(),
                     user: "root".parse().map_err(|error| StepError::permanent("no account").caused_by(error))?,
                     pinned_host_key: host_key,
+                    gateway: self.node.as_ref().and_then(|node| node.gateway.clone()),
                 };
                 Ok(Host::Guest(Box::new(endpoint), guest.name.to_string()))
             }

@@ -28,15 +28,12 @@ fn wrong<T: std::fmt::Debug>(answer: Result<T, Problem>) -> (String, String) {
 
 async fn link(world: &World, user: &str, host_key: Option<&str>, password: Option<&str>) -> Result<(), Problem> {
     let seen = world.host_key().await;
+    let host_key = host_key.map_or(seen, |line| line.parse().unwrap());
+    let environments = vec![Environment::Dev].try_into().unwrap();
     let wanted = LinkNode {
-        address: world.node_address.parse().unwrap(),
-        port: None,
         user: Some(user.parse().unwrap()),
-        host_key: host_key.map_or(seen, |line| line.parse().unwrap()),
         password: password.map(|text| text.parse().unwrap()),
-        environments: vec![Environment::Dev].try_into().unwrap(),
-        network: None,
-        instead_of: None,
+        ..LinkNode::new(world.node_address.parse().unwrap(), host_key, environments)
     };
     world.ask(wanted).await.map(drop)
 }

@@ -8,6 +8,7 @@ mod bad_input;
 mod certificates;
 mod drift;
 mod firewall;
+mod gateways;
 mod guests;
 mod hooks;
 mod names;

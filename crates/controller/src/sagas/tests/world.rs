@@ -212,16 +212,10 @@ impl World {
 
     /// Asks to link the node, by the one-time password.
     pub async fn ask_link(&self) -> (NodeId, JobId) {
-        let address = self.node_address.parse().unwrap();
+        let environments = vec![Environment::Dev, Environment::Prod].try_into().unwrap();
         let wanted = LinkNode {
-            host_key: self.host_key().await,
-            address,
-            port: None,
-            user: None,
             password: Some(fact("CORPUS_LAB_NODE_PASSWORD").parse().unwrap()),
-            environments: vec![Environment::Dev, Environment::Prod].try_into().unwrap(),
-            network: None,
-            instead_of: None,
+            ..LinkNode::new(self.node_address.parse().unwrap(), self.host_key().await, environments)
         };
         let linking = self.ask(wanted).await.unwrap();
         (linking.node, linking.job)
@@ -311,8 +305,13 @@ impl World {
     }
 
     /// A command on the node, from outside Corpus.
-    #[expect(clippy::disallowed_methods, reason = "the test looks at the node from outside, by the plain ssh command")]
     pub async fn on_node(&self, command: &str) -> String {
+        Self::on(&self.node_address, command).await
+    }
+
+    /// The same on any host of the lab.
+    #[expect(clippy::disallowed_methods, reason = "the test looks at the node from outside, by the plain ssh command")]
+    pub async fn on(address: &str, command: &str) -> String {
         let output = tokio::process::Command::new("ssh")
             .args([
                 "-i",
@@ -323,7 +322,7 @@ impl World {
                 "UserKnownHostsFile=/dev/null",
             ])
             .args(["-o", "LogLevel=ERROR", "-o", "KexAlgorithms=curve25519-sha256", "-o", "ConnectTimeout=5"])
-            .arg(format!("root@{}", self.node_address))
+            .arg(format!("root@{address}"))
             .arg(command)
             .output()
             .await
