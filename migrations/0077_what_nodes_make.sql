@@ -2,13 +2,12 @@
 -- tell makes what every node made until then.
 create function makings(facts jsonb, only_held boolean) returns text[] immutable parallel safe language sql as $$
     select case
-        when facts is null then '{}'
-        when not jsonb_path_exists(facts, '$.drivers[*].backings[*]') then
-            case when only_held then array['lxc/loop'] else array['lxc/overlayfs', 'lxc/loop', 'lxc/dir'] end
-        else (
+        when jsonb_path_exists(facts, '$.drivers[*].backings[*]') then (
             select coalesce(array_agg((d ->> 'driver') || '/' || (b ->> 'backing')), '{}')
             from jsonb_array_elements(facts -> 'drivers') d cross join jsonb_array_elements(d -> 'backings') b
             where d ->> 'obstacle' is null and b ->> 'obstacle' is null and (not only_held or (b ->> 'holds_size')::boolean))
+        when only_held then array['lxc/loop']
+        else array['lxc/overlayfs', 'lxc/loop', 'lxc/dir']
     end
 $$;
 alter table nodes

@@ -98,9 +98,9 @@ impl Route {
             ["guests", id] => with(id, Self::Guest),
             ["guests", id, "firewall" | "ports"] => with(id, Self::GuestFirewall),
             ["guests", id, "mail"] => with(id, Self::GuestMail),
-            ["guests", id, "snapshots"] | ["guests", id, "snapshots", _, "restore" | "delete"] => {
-                with(id, Self::GuestSnapshots)
-            }
+            ["guests", id, "snapshots"]
+            | ["guests", id, "snapshots", "schedule"]
+            | ["guests", id, "snapshots", _, "restore" | "delete"] => with(id, Self::GuestSnapshots),
             ["firewall-rules" | "published-ports", _, "delete"] => Self::Guests,
             // What is only posted to shows its page when it is visited.
             ["nodes", id, "initialize" | "repair" | "host-key" | "probe" | "overcommit" | "name" | "dns-name"] => {

@@ -280,8 +280,30 @@ export async function attacks(attack, world) {
     await alice.sends(own, { ...formIn((await alice.get('/projects/borealis')).html, own), guests: '' })
   })
 
+  await attack('fills the node with snapshots, beyond the quota of the project, by asking many times at once', async () => {
+    const own = '/projects/borealis/quota'
+    const number = async statement => Number((await world.database.rows(statement))[0][0])
+    const taken = () => number("select coalesce(sum(t.storage), 0) from project_tallies t join projects p on p.id = t.project_id where p.name = 'borealis'")
+    const states = async () => (await world.database.rows(`select state from snapshots where guest_id = '${attacker.id}'`)).flat()
+    const [before, has] = [await taken(), await number(`select storage from guests where id = '${attacker.id}'`)]
+    await alice.sends(own, { ...formIn((await alice.get('/projects/borealis')).html, own), storage: `${before + has} B` })
+    const answers = await Promise.all(Array.from({ length: 8 }, () => mallory.post(`${attacker.place}/snapshots`, {})))
+    assert.equal(answers.filter(({ status }) => status === 303).length, 1, `as many as there is room for: ${answers.map(({ status }) => status)}`)
+    await until('the snapshot', async () => (await states()).join() === 'ready')
+    const inIt = await number(`select bytes from snapshots where guest_id = '${attacker.id}'`)
+    assert.ok(inIt > 0 && inIt < has, `${inIt} of ${has}`)
+    assert.equal(await taken(), before + inIt, 'what is in it is counted')
+    // One more may need more than is left, although it would not: it is not begun.
+    assert.equal((await mallory.post(`${attacker.place}/snapshots`, {})).status, 422)
+    const [[id]] = await world.database.rows(`select id from snapshots where guest_id = '${attacker.id}'`)
+    await mallory.sends(`${attacker.place}/snapshots/${id}/delete`, {})
+    await until('nothing of it', async () => (await states()).length === 0)
+    assert.equal(await taken(), before)
+    await alice.sends(own, { ...formIn((await alice.get('/projects/borealis')).html, own), storage: '' })
+  })
+
   await attack('takes the apex of a zone, a wildcard, a name of another', async () => {
-    for (const name of [zone, `*.${zone}`, world.site, lab.lab.zone, 'localhost', 'www.example.org']) {
+    for (const name of [zone, `*.${zone}`, world.site, lab.lab.zone, 'localhost', 'www.example.org', 'x.node.internal', 'db.guest.internal']) {
       const answer = await mallory.post(`${attacker.place}/names`, { name })
       assert.ok([409, 422, 403].includes(answer.status), `${name}: ${answer.status} ${answer.place ?? ''}`)
     }

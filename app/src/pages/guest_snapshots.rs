@@ -1,11 +1,14 @@
 //! The snapshots of a guest: what it can be brought back to, and what that costs.
 
-use corpus_api::snapshots::{ListSnapshots, RemoveSnapshot, RestoreSnapshot, Snapshot, Snapshots, TakeSnapshot};
-use corpus_domain::{GuestId, SnapshotState};
+use corpus_api::snapshots::{
+    GetSnapshotSchedule, ListSnapshots, RemoveSnapshot, RestoreSnapshot, SetSnapshotSchedule, Snapshot,
+    SnapshotSchedule, Snapshots, TakeSnapshot,
+};
+use corpus_domain::{GuestId, SnapshotEvery, SnapshotState};
 use leptos::prelude::*;
 
 use crate::caller::Caller;
-use crate::components::{Field, Tone, age, bytes, card, confirm_at, empty, error_summary, head, status, stays_at};
+use crate::components::{Field, Tone, age, at, bytes, card, confirm_at, empty, error_summary, head, status, stays_at};
 use crate::form::{FormState, Result};
 use crate::layout::Page;
 use crate::to::to;
@@ -13,7 +16,9 @@ use crate::to::to;
 /// Reads and shows them.
 pub async fn load(caller: &Caller, id: GuestId, form: &FormState) -> Result<Page> {
     let all = caller.ask(ListSnapshots { guest: id }).await?;
-    let page = Page::new("guest-snapshots", format!("Snapshots of {}", all.name), snapshots_view(&all, form));
+    let schedule = caller.ask(GetSnapshotSchedule { guest: id }).await?;
+    let view = snapshots_view(&all, &schedule, form);
+    let page = Page::new("guest-snapshots", format!("Snapshots of {}", all.name), view);
     Ok(page.under(all.name.as_str(), format!("/guests/{id}")).under("Guests", "/guests"))
 }
 
@@ -22,7 +27,7 @@ fn path(all: &Snapshots) -> String {
 }
 
 /// The view of plain values.
-pub fn snapshots_view(all: &Snapshots, form: &FormState) -> AnyView {
+pub fn snapshots_view(all: &Snapshots, schedule: &SnapshotSchedule, form: &FormState) -> AnyView {
     let title = view! { "Snapshots of "<a href=format!("/guests/{}", all.guest)>{all.name.to_string()}</a> };
     let below = view! { <span class="quiet">"Each is the guest's files of one moment, kept on its node. They go with the guest, and with the node's disk: they are no backup."</span> };
     let count = view! { <span class="quiet">{format!("{} of {}", all.items.len(), all.most)}</span> };
@@ -32,7 +37,10 @@ pub fn snapshots_view(all: &Snapshots, form: &FormState) -> AnyView {
         {error_summary(form)}
         <div class="cols">
             <div class="stack">{card("snapshots", "Snapshots", count.into_any(), list.into_any())}</div>
-            {all.may_take.then(|| view! { <div class="stack">{card("take", "Take one", ().into_any(), take(all, &form.of("take")))}</div> })}
+            <div class="stack">
+                {all.may_take.then(|| card("take", "Take one", ().into_any(), take(all, &form.of("take"))))}
+                {card("schedule", "By schedule", ().into_any(), scheduled(all, schedule, &form.of("schedule")))}
+            </div>
         </div>
     }
     .into_any()
@@ -55,6 +63,37 @@ fn take(all: &Snapshots, form: &FormState) -> AnyView {
     .into_any()
 }
 
+fn scheduled(all: &Snapshots, schedule: &SnapshotSchedule, form: &FormState) -> AnyView {
+    let next = match (&schedule.problem, schedule.next_at) {
+        (Some(problem), _) => view! { <p>{status(Tone::Warn, "Not taken")}" "{problem.clone()}</p> }.into_any(),
+        (None, Some(next)) => view! { <p class="quiet">"The next one: "{at(next)}</p> }.into_any(),
+        (None, None) => ().into_any(),
+    };
+    let word = |every: SnapshotEvery| match every {
+        SnapshotEvery::Never => "Never",
+        SnapshotEvery::Hour => "Each hour",
+        SnapshotEvery::Day => "Each day",
+        SnapshotEvery::Week => "Each week",
+    };
+    if !all.may_change {
+        let kept = (schedule.every != SnapshotEvery::Never).then(|| format!(", the last {} are kept", schedule.keep));
+        let told = format!("{}{}.", word(schedule.every), kept.unwrap_or_default());
+        return view! { <div class="body"><p>{told}</p>{next}</div> }.into_any();
+    }
+    let choices = SnapshotEvery::ALL.iter().map(|every| (every.to_string(), word(*every).to_owned())).collect();
+    view! {
+        <form method="post" action={to::<SetSnapshotSchedule>(&[&all.guest])} class="form body">
+            {stays_at(&path(all), "schedule")}
+            <input type="hidden" name="version" value=form.version(&schedule.version)/>
+            {Field::new(form, "every", "One is taken").suggest(schedule.every.as_str()).select(choices)}
+            {Field::new(form, "keep", "So many are kept").suggest(schedule.keep.to_string()).hint("1 to 12; those that somebody took stay besides").input()}
+            {next}
+            <div class="submit"><button class="btn">"Save"</button></div>
+        </form>
+    }
+    .into_any()
+}
+
 fn table(all: &Snapshots) -> AnyView {
     if all.items.is_empty() {
         return empty("There is none", "Take one before something that may go wrong.".into_any());
@@ -70,8 +109,11 @@ fn table(all: &Snapshots) -> AnyView {
 }
 
 fn row(all: &Snapshots, one: &Snapshot) -> AnyView {
-    let called = one.comment.as_ref().map_or_else(|| "No comment".to_owned(), ToString::to_string);
-    let at = one.taken_at.unwrap_or(one.asked_at);
+    let nameless = if one.by.is_some() { "No comment" } else { "By schedule" };
+    let called = one.comment.as_ref().map_or_else(|| nameless.to_owned(), ToString::to_string);
+    let taken = one.taken_at.unwrap_or(one.asked_at);
+    let which =
+        one.comment.as_ref().map_or_else(|| format!("that of {}", taken.format("%F %R UTC")), ToString::to_string);
     let change = (all.may_change && one.state == SnapshotState::Ready).then(|| {
         let question = format!(
             "{} is stopped, and is what it was then. All that it wrote since is gone for good. If it does not come up, it is as it is now.",
@@ -80,14 +122,14 @@ fn row(all: &Snapshots, one: &Snapshot) -> AnyView {
         let restore = to::<RestoreSnapshot>(&[&all.guest, &one.id]);
         let remove = to::<RemoveSnapshot>(&[&all.guest, &one.id]);
         view! {
-            {confirm_at("Restore", &called, question, restore, stays_at(&path(all), "snapshots"))}
-            {confirm_at("Delete", &called, "It can't be brought back.".to_owned(), remove, stays_at(&path(all), "snapshots"))}
+            {confirm_at("Restore", &which, question, restore, stays_at(&path(all), "snapshots"))}
+            {confirm_at("Delete", &which, "It can't be brought back.".to_owned(), remove, stays_at(&path(all), "snapshots"))}
         }
     });
     view! {
         <tr>
-            <td data-label="What for" class="wrap">{called.clone()}<div class="quiet small">{one.by.clone()}</div></td>
-            <td data-label="Of" class="quiet">{age(at)}</td>
+            <td data-label="What for" class="wrap">{called}<div class="quiet small">{one.by.clone()}</div></td>
+            <td data-label="Of" class="quiet">{age(taken)}</td>
             <td data-label="In it" class="num">{one.bytes.map(|size| bytes(size.0))}</td>
             <td data-label="State">{state(one.state)}</td>
             <td class="actions">{change}</td>

@@ -7,7 +7,8 @@ use corpus_app::pages::guest_snapshots::snapshots_view;
 use crate::{html, snapshot_pages};
 
 fn page(all: &Snapshots) -> String {
-    html(|| snapshots_view(all, &FormState::default()))
+    let schedule = snapshot_pages::schedule(all.items.is_empty());
+    html(|| snapshots_view(all, &schedule, &FormState::default()))
 }
 
 #[test]
@@ -21,6 +22,8 @@ fn only_one_that_is_ready_can_be_brought_back_or_deleted() {
         "1.2 GB",
         "4 of 16",
         "stands still",
+        "By schedule",
+        "may take 20 GB",
     ] {
         assert!(shown.contains(text), "{text}\n{shown}");
     }
@@ -32,7 +35,9 @@ fn only_one_that_is_ready_can_be_brought_back_or_deleted() {
 #[test]
 fn who_may_not_is_offered_nothing() {
     let all = Snapshots { may_take: false, may_change: false, ..snapshot_pages::all(false) };
-    assert_eq!(page(&all).matches("<form").count(), 0);
+    let shown = page(&all);
+    assert_eq!(shown.matches("<form").count(), 0);
+    assert!(shown.contains("Each day, the last 7 are kept."), "{shown}");
     let developer = Snapshots { may_change: false, ..snapshot_pages::all(true) };
     let shown = page(&developer);
     assert_eq!(shown.matches("<form").count(), 1);

@@ -140,6 +140,8 @@ macro_rules! each_operation {
             $crate::snapshots::TakeSnapshot,
             $crate::snapshots::RestoreSnapshot,
             $crate::snapshots::RemoveSnapshot,
+            $crate::snapshots::GetSnapshotSchedule,
+            $crate::snapshots::SetSnapshotSchedule,
             $crate::firewall::GetGuestFirewall,
             $crate::firewall::AllowToGuest,
             $crate::firewall::PublishPort,

@@ -1,13 +1,14 @@
 //! Snapshots of guests: what a guest was at some moment, to be brought back.
 
 use chrono::{DateTime, Utc};
-use corpus_domain::{Bytes, GuestId, GuestName, JobId, SnapshotId, SnapshotState};
+use corpus_domain::{Bytes, GuestId, GuestName, JobId, SnapshotEvery, SnapshotId, SnapshotState};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::Version;
 use crate::jobs::JobAccepted;
-use crate::operation::{Meta, Operation, Read, Reply, Role, Scope, Write, delete, get, post};
-use crate::words::Label;
+use crate::operation::{Meta, Operation, Read, Reply, Role, Scope, Write, delete, get, post, put};
+use crate::words::{Label, SnapshotsKept};
 
 /// The most snapshots of a guest, so a page shows them all.
 pub const MOST_SNAPSHOTS: u32 = 16;
@@ -80,6 +81,65 @@ impl Operation for RemoveSnapshot {
     }
 }
 
+/// How often a snapshot of a guest is taken by itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct GetSnapshotSchedule {
+    /// Of which guest.
+    pub guest: GuestId,
+}
+impl Operation for GetSnapshotSchedule {
+    type Kind = Read;
+    type Output = SnapshotSchedule;
+    const META: Meta<Read> = get("get_snapshot_schedule", "/guests/{guest}/snapshots/schedule").needs(Role::Viewer);
+    fn scope(&self) -> Scope {
+        Scope::Guest(self.guest)
+    }
+}
+
+/// Sets how often a snapshot of a guest is taken by itself, the first one soon, and how many of these are kept: the oldest
+/// goes when there is one more. Those that somebody asked for stay.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct SetSnapshotSchedule {
+    /// Of which guest.
+    pub guest: GuestId,
+    /// How often.
+    pub every: SnapshotEvery,
+    /// How many are kept.
+    pub keep: SnapshotsKept,
+    /// What was set when that was decided.
+    pub version: Version,
+}
+impl Operation for SetSnapshotSchedule {
+    type Kind = Write;
+    type Output = SnapshotSchedule;
+    const META: Meta<Write> =
+        put("set_snapshot_schedule", "/guests/{guest}/snapshots/schedule").needs(Role::Maintainer).if_match("version");
+    fn scope(&self) -> Scope {
+        Scope::Guest(self.guest)
+    }
+}
+
+/// How often a snapshot of a guest is taken by itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct SnapshotSchedule {
+    /// How often.
+    pub every: SnapshotEvery,
+    /// How many of them are kept.
+    pub keep: SnapshotsKept,
+    /// When the next one is taken, unless that is never.
+    pub next_at: Option<DateTime<Utc>>,
+    /// Why none was taken when it was time, for a person.
+    pub problem: Option<String>,
+    /// What is set.
+    pub version: Version,
+}
+impl Reply for SnapshotSchedule {
+    const HAS_VERSION: bool = true;
+    fn version(&self) -> Option<&Version> {
+        Some(&self.version)
+    }
+}
+
 /// The snapshots of a guest.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Snapshots {
@@ -115,8 +175,8 @@ pub struct Snapshot {
     pub taken_at: Option<DateTime<Utc>>,
     /// When it was asked for.
     pub asked_at: DateTime<Utc>,
-    /// By whom: their login.
-    pub by: String,
+    /// By whom: their login; by nobody where the schedule did.
+    pub by: Option<String>,
 }
 
 /// A snapshot is being taken.

@@ -97,6 +97,10 @@ number!(
     HstsSeconds, 1..=63_072_000, "number of seconds", "a number of seconds from 1 to 63072000, two years"
 );
 number!(
+    /// How many of a guest's snapshots are kept that are taken by schedule: fewer than it may have.
+    SnapshotsKept, 1..=12, "number of snapshots", "a number from 1 to 12"
+);
+number!(
     /// For how many minutes an address is kept out.
     BlockMinutes, 1..=43_200, "number of minutes", "a number of minutes from 1 to 43200, thirty days"
 );

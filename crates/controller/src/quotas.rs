@@ -55,7 +55,7 @@ impl Excess {
         let less = match self.of {
             QuotaOf::Guests => "Destroy a guest that is not needed any more",
             QuotaOf::Memory | QuotaOf::Cpu => "Choose less",
-            QuotaOf::Storage => "Choose a smaller size",
+            QuotaOf::Storage => "Choose a smaller size or delete snapshots",
             QuotaOf::Names => "Detach a name that is not needed any more",
             QuotaOf::Ports => "Unpublish a port that is not needed any more",
         };

@@ -58,6 +58,20 @@ word_enum!(
     }
 );
 
+word_enum!(
+    /// How often a snapshot is taken without anybody asking for it.
+    SnapshotEvery, "how often snapshots are taken", {
+        /// Not at all.
+        Never = "never",
+        /// Each hour.
+        Hour = "hour",
+        /// Each day.
+        Day = "day",
+        /// Each week.
+        Week = "week",
+    }
+);
+
 text_type!(
     /// Why something unusual is done, in a person's words.
     Reason, "reason", "one line of 1 to 200 characters",

@@ -51,7 +51,7 @@ pub use egress::{EgressRule, Ipv4Network, Transport};
 pub use export::ExportFormat;
 pub use firewall::{PUBLISHED_PORTS, PortRange, RuleAction, RuleSource, RuleState};
 pub use git::{GitService, Repository};
-pub use guest::{Backing, Driver, GuestState, Mode, NameState, Reason, Safeguard, SnapshotState};
+pub use guest::{Backing, Driver, GuestState, Mode, NameState, Reason, Safeguard, SnapshotEvery, SnapshotState};
 pub use hook::{HookFailure, HookHost, HookName, HookSide, HookStage, HookState, HookUndo};
 pub use id_range::IdRange;
 pub use ids::{

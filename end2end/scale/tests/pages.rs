@@ -145,6 +145,11 @@ async fn sums_are_kept(pool: &PgPool) {
     let churn = "
         update guests set state = case state when 'running' then 'failed' else 'running' end where id::text like '%1';
         update guests set memory = memory + 64, storage = storage + 1 where id::text like '%2';
+        insert into snapshots (id, guest_id, project_id, node_id, storage, created_by)
+            select gen_random_uuid(), id, project_id, node_id, 7, (select id from users limit 1) from guests
+            where id::text like '%5';
+        update snapshots set storage = 9 where id::text like '%6';
+        delete from snapshots where id::text like '%7';
         update dns_names set state = 'detaching' where id::text like '%3';
         delete from dns_names where id::text like '%4'";
     let differ = "
@@ -155,13 +160,15 @@ async fn sums_are_kept(pool: &PgPool) {
                 || count(*) filter (where state = 'failed') || ' ' || count(*) filter (where state = 'stopped') || ' '
                 || (select count(*) || ' ' || count(*) filter (where d.state = 'attached')
                     from dns_names d join guests g on g.id = d.guest_id where g.project_id = p.id) || ' '
-                || coalesce(sum(memory), 0) || ' ' || coalesce(sum(cpu_millis), 0) || ' ' || coalesce(sum(storage), 0)
+                || coalesce(sum(memory), 0) || ' ' || coalesce(sum(cpu_millis), 0) || ' '
+                || coalesce(sum(storage), 0) + (select coalesce(sum(storage), 0) from snapshots where project_id = p.id)
                 from guests where project_id = p.id)
         from projects p
         union all
         select (select sum(guests) || ' ' || sum(memory) || ' ' || sum(cpu_millis) || ' ' || sum(storage)
                 from node_tallies where node_id = n.node_id)
-            is distinct from count(*) || ' ' || sum(memory) || ' ' || sum(cpu_millis) || ' ' || sum(storage)
+            is distinct from count(*) || ' ' || sum(memory) || ' ' || sum(cpu_millis) || ' '
+                || sum(storage) + (select coalesce(sum(storage), 0) from snapshots s where s.node_id = n.node_id)
         from guests n group by n.node_id
         union all
         select (select sum(names) from zone_tallies where zone_id = d.zone_id and project_id = d.project_id)

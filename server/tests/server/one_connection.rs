@@ -492,7 +492,7 @@ async fn firewalls(world: &World, browser: &mut Browser, node: &str, guest: &str
     browser.form("/firewall-rules/{rule}/delete", &format!("/firewall-rules/{rule}/delete"), &[]).await;
 }
 
-/// Takes one, brings it back, and deletes it.
+/// Takes one, brings it back, and deletes it; and has them taken by schedule.
 async fn snapshots(world: &World, browser: &mut Browser, guest: &str) {
     let all = format!("/guests/{guest}/snapshots");
     world.run(&format!("update guests set state = 'running' where id = '{guest}'")).await;
@@ -506,6 +506,10 @@ async fn snapshots(world: &World, browser: &mut Browser, guest: &str) {
         world.run(&format!("update guests set state = 'running' where id = '{guest}'")).await;
         browser.form(form, &format!("{all}/{id}/{what}"), &[]).await;
     }
+    let shown = browser.get(&format!("/api/v1{all}/schedule")).await;
+    let version = shown.headers()["etag"].to_str().unwrap().trim_matches('"').to_owned();
+    let daily = [("every", "day"), ("keep", "3"), ("version", version.as_str())];
+    browser.form("/guests/{guest}/snapshots/schedule", &format!("{all}/schedule"), &daily).await;
 }
 
 /// Switches mail of an environment on, and of a guest off.

@@ -22,6 +22,7 @@ impl Controller {
     pub async fn forget_what_is_over(self, stop: CancellationToken) {
         tokio::spawn(self.clone().keep_what_was_seen(stop.clone()));
         tokio::spawn(self.clone().end_previews(stop.clone()));
+        tokio::spawn(self.clone().keep_to_snapshot_schedules(stop.clone()));
         loop {
             if let Err(error) = self.forget_once().await {
                 tracing::warn!(error = &error as &dyn std::error::Error, "what is over could not be forgotten");

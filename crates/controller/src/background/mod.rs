@@ -12,6 +12,7 @@ mod mail;
 mod previews;
 mod renewals;
 mod seen;
+mod snapshots;
 mod spread;
 mod surroundings;
 mod traffic;

@@ -22,7 +22,8 @@ use corpus_domain::{
 use serde::{Deserialize, Serialize};
 use sqlx::PgConnection;
 
-use self::promised::{Columns, bytes};
+use self::promised::Columns;
+pub(super) use self::promised::bytes;
 use super::{fingerprint, number, word, word_opt};
 use crate::nodes::Observation;
 use crate::store::nodes::Node;

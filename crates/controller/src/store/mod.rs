@@ -67,6 +67,7 @@ pub mod requests;
 pub mod robots;
 pub mod room;
 pub mod search;
+pub mod snapshot_schedules;
 pub mod snapshots;
 pub mod spread;
 pub mod surroundings;

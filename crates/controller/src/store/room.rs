@@ -89,9 +89,8 @@ pub async fn is_made(conn: &mut PgConnection, driver: Driver, backing: Backing) 
     found.fetch_one(conn).await
 }
 
-/// For each of these amounts, how many nodes of each environment have room for one more guest that needs so much,
-/// of how many
-/// that take guests now, and a few of those that have it.
+/// For each of these amounts, how many nodes of each environment have room for one more guest that needs so much, of how
+/// many that take guests now, and a few of those that have it.
 pub async fn with_room(conn: &mut PgConnection, needed: &[Room]) -> sqlx::Result<Vec<Vec<SizeRoom>>> {
     let memory: Vec<i64> = needed.iter().map(|room| amount(room.memory.0)).collect();
     let cpu: Vec<i64> = needed.iter().map(|room| amount(room.cpu_millis)).collect();

@@ -4,21 +4,27 @@ use corpus_api::snapshots::Snapshot;
 use corpus_domain::{Bytes, GuestId, SnapshotId, SnapshotState, UserId};
 use sqlx::PgConnection;
 
+use super::guests::{GuestRow, bytes};
 use super::{number, word, word_opt};
 
-/// Notes one that is about to be taken.
+/// Notes one that is about to be taken, and that it may take so much storage.
 pub async fn insert(
     conn: &mut PgConnection,
-    (id, guest): (SnapshotId, GuestId),
+    id: SnapshotId,
+    (guest, storage): (&GuestRow, Bytes),
     comment: Option<&str>,
-    by: UserId,
+    by: Option<UserId>,
 ) -> sqlx::Result<()> {
     sqlx::query!(
-        "insert into snapshots (id, guest_id, comment, created_by) values ($1, $2, $3, $4)",
+        "insert into snapshots (id, guest_id, project_id, node_id, storage, comment, created_by)
+         values ($1, $2, $3, $4, $5, $6, $7)",
         id.0,
-        guest.0,
+        guest.id.0,
+        guest.project_id.0,
+        guest.node_id.0,
+        bytes(storage),
         comment,
-        by.0,
+        by.map(|by| by.0),
     )
     .execute(conn)
     .await
@@ -35,9 +41,9 @@ pub async fn count(conn: &mut PgConnection, guest: GuestId) -> sqlx::Result<i64>
 /// Those of a guest, the newest first.
 pub async fn of_guest(conn: &mut PgConnection, guest: GuestId) -> sqlx::Result<Vec<Snapshot>> {
     let rows = sqlx::query!(
-        "select s.id, s.comment, s.state, s.bytes, s.taken_at, s.created_at, u.login
-         from snapshots s join users u on u.id = s.created_by
-         where s.guest_id = $1 order by s.created_at desc, s.id",
+        r#"select s.id, s.comment, s.state, s.bytes, s.taken_at, s.created_at, u.login as "login?"
+         from snapshots s left join users u on u.id = s.created_by
+         where s.guest_id = $1 order by s.created_at desc, s.id"#,
         guest.0,
     );
     let rows = rows.fetch_all(conn).await?.into_iter().map(|row| {
@@ -77,12 +83,14 @@ pub async fn state(conn: &mut PgConnection, (id, guest): (SnapshotId, GuestId)) 
     word_opt(found.fetch_optional(conn).await?.as_deref())
 }
 
-/// It is on the node, and there is so much in it.
-pub async fn taken(conn: &mut PgConnection, id: SnapshotId, bytes: Bytes) -> sqlx::Result<()> {
+/// It is on the node, and there is so much in it: what it counts for from now on, if that is less. A node that lies takes
+/// nothing of a quota by that.
+pub async fn taken(conn: &mut PgConnection, id: SnapshotId, size: Bytes) -> sqlx::Result<()> {
     sqlx::query!(
-        "update snapshots set state = 'ready', bytes = $2, taken_at = coalesce(taken_at, now()) where id = $1",
+        "update snapshots set state = 'ready', bytes = $2, storage = least(storage, $2), taken_at = coalesce(taken_at, now())
+         where id = $1",
         id.0,
-        i64::try_from(bytes.0).unwrap_or(i64::MAX),
+        bytes(size),
     )
     .execute(conn)
     .await

@@ -5,8 +5,9 @@ use corpus_api::jobs::{AbandonJob, GetJob, ListJobs, ReadJobLog, RetryJob};
 use corpus_api::projects::members::{RemoveMember, SetMember};
 use corpus_api::projects::{CreateProject, GetProdEntry, SetProdEntry};
 use corpus_domain::{Environment, GuestId, ProjectName, ProjectRole, UserName};
-use sqlx::{Executor, PgPool};
+use sqlx::PgPool;
 
+use super::upgrade;
 use super::world::{KEY, World, forbidden, hidden, refusal};
 use crate::Rules;
 use crate::store::keys;
@@ -141,12 +142,7 @@ async fn who_left_a_project_sees_no_job_of_it_not_even_their_own(db: PgPool) {
 #[sqlx::test(migrations = false)]
 async fn an_upgrade_takes_developers_keys_from_prod(db: PgPool) {
     const THIS: i64 = 16;
-    // The database of a test may have been copied from one with all of them.
-    sqlx::raw_sql("drop schema public cascade; create schema public").execute(&db).await.unwrap();
-    let all = sqlx::migrate!("../../migrations");
-    for earlier in all.iter().filter(|one| one.version < THIS) {
-        db.execute(earlier.sql.clone()).await.unwrap();
-    }
+    upgrade::until(&db, THIS).await;
     for (number, environment) in [(1, "prod"), (2, "dev")] {
         sqlx::query(
             "with n as (insert into nodes (id, address, ssh_port, ssh_user, host_key, environments, state, network, bridge,
@@ -164,8 +160,7 @@ async fn an_upgrade_takes_developers_keys_from_prod(db: PgPool) {
         .await
         .unwrap();
     }
-    let this = all.iter().find(|one| one.version == THIS).unwrap();
-    db.execute(this.sql.clone()).await.unwrap();
+    upgrade::since(&db, THIS).await;
     let away: Vec<String> = sqlx::query_scalar("select address from nodes where reachability = 'unreachable'")
         .fetch_all(&db)
         .await

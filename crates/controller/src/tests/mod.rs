@@ -48,5 +48,6 @@ mod test_cases;
 mod tokens;
 mod traffic;
 mod undoes;
+pub(crate) mod upgrade;
 pub(crate) mod world;
 mod zones;

@@ -16,6 +16,7 @@ use corpus_domain::{Backing, Environment, GuestId, JobId, ProjectId, ProjectRole
 use futures::future::join_all;
 use sqlx::PgPool;
 
+use super::upgrade;
 use super::world::{World, at_field, conflict, forbidden, hidden, refusal};
 use crate::dns::powerdns_server::PowerDnsServer;
 use crate::store::{beside, counts, guests};
@@ -435,19 +436,8 @@ async fn a_quota_ends_with_its_project(db: PgPool) {
 /// Whoever had guests before there were quotas has no limit now, and what is taken is counted.
 #[sqlx::test(migrations = false)]
 async fn an_upgrade_limits_nobody_and_counts_what_is_there(pool: PgPool) {
-    let mut migrations: Vec<_> =
-        std::fs::read_dir("../../migrations").unwrap().map(|file| file.unwrap().path()).collect();
-    migrations.sort();
-    let run = async |before: bool| {
-        let of = |file: &&std::path::PathBuf| (file.file_name().unwrap().to_str().unwrap() < "0042") == before;
-        for file in migrations.iter().filter(of) {
-            let text = std::fs::read_to_string(file).unwrap();
-            sqlx::raw_sql(sqlx::AssertSqlSafe(text)).execute(&pool).await.unwrap();
-        }
-    };
-    // The database of a test may have been copied from one with all of them.
-    sqlx::raw_sql("drop schema public cascade; create schema public").execute(&pool).await.unwrap();
-    run(true).await;
+    const THIS: i64 = 49;
+    upgrade::until(&pool, THIS).await;
     let fill = "
         insert into projects (id, name) values ('00000000-0000-0000-0000-000000000001', 'atlas'),
             ('00000000-0000-0000-0000-000000000002', 'empty');
@@ -463,7 +453,7 @@ async fn an_upgrade_limits_nobody_and_counts_what_is_there(pool: PgPool) {
         select fold_tallies();
         update guests set state = 'failed'";
     sqlx::raw_sql(fill).execute(&pool).await.unwrap();
-    run(false).await;
+    upgrade::since(&pool, THIS).await;
     let mut conn = pool.acquire().await.unwrap();
     let all = [1, 2].map(uuid::Uuid::from_u128);
     for _ in 0..2 {

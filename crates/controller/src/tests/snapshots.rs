@@ -2,8 +2,11 @@
 
 use corpus_api::guests::GetGuest;
 use corpus_api::jobs::CancelJob;
-use corpus_api::snapshots::{ListSnapshots, MOST_SNAPSHOTS, RemoveSnapshot, RestoreSnapshot, TakeSnapshot};
-use corpus_domain::{Environment, GuestState, ProjectRole, SnapshotState};
+use corpus_api::snapshots::{
+    GetSnapshotSchedule, ListSnapshots, MOST_SNAPSHOTS, RemoveSnapshot, RestoreSnapshot, SetSnapshotSchedule,
+    TakeSnapshot,
+};
+use corpus_domain::{Environment, GuestState, ProjectRole, SnapshotEvery, SnapshotState};
 use sqlx::PgPool;
 
 use super::world::{World, conflict, forbidden, hidden};
@@ -29,7 +32,7 @@ async fn a_snapshot_is_its_guests_and_a_job_has_it_for_itself(db: PgPool) {
     world.run("update snapshots set state = 'ready', taken_at = now(), bytes = 7").await;
 
     let seen = world.ask(&vic, ListSnapshots { guest }).await.unwrap();
-    assert_eq!((seen.items.len(), seen.items[0].by.as_str(), seen.may_take), (1, "dan", false));
+    assert_eq!((seen.items.len(), seen.items[0].by.as_deref(), seen.may_take), (1, Some("dan"), false));
     hidden(world.ask(&eve, ListSnapshots { guest }).await);
     forbidden(world.ask(&dan, restore.clone()).await);
     forbidden(world.ask(&dan, remove.clone()).await);
@@ -52,4 +55,127 @@ async fn a_snapshot_is_its_guests_and_a_job_has_it_for_itself(db: PgPool) {
     conflict(world.ask(&dan, take).await, "has 16 snapshots already");
     world.run("delete from guests").await;
     assert_eq!(world.count("select count(*) from snapshots").await, 0);
+}
+
+/// It may take what its guest has until it is there, and what is in it from then on: of the project's quota, and of what
+/// its node has.
+#[sqlx::test(migrations = "../../migrations")]
+async fn what_a_snapshot_takes_is_its_projects(db: PgPool) {
+    const OF_QUOTA: &str = "select sum(storage)::bigint from project_tallies";
+    const OF_NODE: &str = "select sum(storage)::bigint from node_tallies";
+    let world = World::new(db).await;
+    let mut mia = world.member("mia", &[]).await;
+    let atlas = world.project(&mut mia, "atlas").await;
+    let guest = world.guest(atlas, Environment::Dev).await;
+    let take = TakeSnapshot { guest, comment: None };
+    let before = (world.count(OF_QUOTA).await, world.count(OF_NODE).await);
+    let has = world.count("select storage from guests").await;
+
+    world.ask(&mia, take.clone()).await.unwrap();
+    assert_eq!((world.count(OF_QUOTA).await, world.count(OF_NODE).await), (before.0 + has, before.1 + has));
+    world.run("delete from jobs").await;
+    world.run("update snapshots set state = 'ready', taken_at = now(), bytes = 7, storage = 7").await;
+    assert_eq!((world.count(OF_QUOTA).await, world.count(OF_NODE).await), (before.0 + 7, before.1 + 7));
+
+    // What is left is less than it may come to take.
+    let and_as_much =
+        "update quota_policy set storage = (select sum(storage) from project_tallies) + (select storage from guests)";
+    world.run(and_as_much).await;
+    world.run("update quota_policy set storage = storage - 1").await;
+    let refused = format!("{:?}", world.ask(&mia, take.clone()).await.unwrap_err());
+    assert!(refused.contains("project atlas has taken") && refused.contains("delete snapshots"), "{refused}");
+    world.run(and_as_much).await;
+    world.ask(&mia, take).await.unwrap();
+
+    world.run("delete from guests").await;
+    let nothing = "select coalesce(sum(storage), 0)::bigint from project_tallies";
+    assert_eq!((world.count(nothing).await, world.count(OF_NODE).await), (before.0 - has, before.1 - has));
+}
+
+/// One is taken at its time and one only, however long nobody looked; the oldest goes when there are too many; what
+/// somebody took stays; why none was taken is told.
+#[sqlx::test(migrations = "../../migrations")]
+async fn a_schedule_is_kept_to(db: PgPool) {
+    const ALL: &str = "select count(*) from snapshots";
+    const READY: &str =
+        "update snapshots set state = 'ready', taken_at = now(), bytes = 1, storage = 1 where state = 'taking'";
+    let world = World::new(db).await;
+    let mut mia = world.member("mia", &[]).await;
+    let atlas = world.project(&mut mia, "atlas").await;
+    let dan = world.member("dan", &[("atlas", ProjectRole::Developer)]).await;
+    let eve = world.member("eve", &[]).await;
+    let guest = world.guest(atlas, Environment::Dev).await;
+    let read = async || world.ask(&dan, GetSnapshotSchedule { guest }).await.unwrap();
+    let set = async |every, keep: u64| {
+        let version = read().await.version;
+        SetSnapshotSchedule { guest, every, keep: keep.try_into().unwrap(), version }
+    };
+    let look = async || world.controller.take_due_snapshots().await.unwrap();
+
+    assert_eq!((read().await.every, read().await.next_at), (SnapshotEvery::Never, None));
+    forbidden(world.ask(&dan, set(SnapshotEvery::Hour, 2).await).await);
+    hidden(world.ask(&eve, set(SnapshotEvery::Hour, 2).await).await);
+    hidden(world.ask(&eve, GetSnapshotSchedule { guest }).await);
+    let stale = set(SnapshotEvery::Hour, 2).await;
+    world.ask(&mia, stale.clone()).await.unwrap();
+    let late = world.ask(&mia, SetSnapshotSchedule { every: SnapshotEvery::Day, ..stale }).await.unwrap_err();
+    assert!(late.to_string().contains("every was never and is hour, keep was 7 and is 2"), "{late}");
+
+    // Two servers that look at once.
+    let looks: Vec<_> = (0..2)
+        .map(|_| {
+            let controller = world.controller.clone();
+            tokio::spawn(async move { controller.take_scheduled(guest).await })
+        })
+        .collect();
+    for one in looks {
+        one.await.unwrap().unwrap();
+    }
+    look().await;
+    assert_eq!(world.count(ALL).await, 1);
+    let items = world.ask(&dan, ListSnapshots { guest }).await.unwrap().items;
+    assert_eq!((items[0].by.as_deref(), items[0].comment.as_ref()), (None, None));
+    assert_eq!(world.count("select count(*) from audit where action = 'snapshot.take' and actor = 'corpus'").await, 1);
+
+    // Nobody looked for a month: one is taken, and the next in an hour.
+    world.run(READY).await;
+    world.run("update snapshot_schedules set next_at = now() - interval '30 days'").await;
+    look().await;
+    look().await;
+    assert_eq!(world.count(ALL).await, 2);
+    let next = read().await.next_at.unwrap() - chrono::Utc::now();
+    assert!((50..=60).contains(&next.num_minutes()), "{next}");
+
+    // The oldest of three goes, and what somebody took stays.
+    world.run(READY).await;
+    world.ask(&dan, TakeSnapshot { guest, comment: None }).await.unwrap();
+    world.run("update snapshot_schedules set next_at = now()").await;
+    look().await;
+    world.run(READY).await;
+    assert_eq!(world.count(ALL).await, 4);
+    look().await;
+    let oldest = "select count(*) from snapshots where state = 'removing' and created_by is null and created_at =
+        (select min(created_at) from snapshots)";
+    assert_eq!(world.count(oldest).await, 1);
+    assert_eq!(world.count("select count(*) from snapshots where state = 'removing'").await, 1);
+
+    // There is no room: it is told, and tried again.
+    world.run("update quota_policy set storage = 1").await;
+    world.run("update snapshot_schedules set next_at = now()").await;
+    look().await;
+    let now = read().await;
+    assert!(now.problem.as_deref().is_some_and(|why| why.contains("project atlas has taken")), "{now:?}");
+    assert!(now.next_at.is_some_and(|at| at > chrono::Utc::now()));
+    world.run("update quota_policy set storage = null").await;
+    world.run("update snapshot_schedules set next_at = now()").await;
+    look().await;
+    assert_eq!((world.count(ALL).await, read().await.problem), (5, None));
+
+    // Whoever wants none has none more, and what is there stays.
+    world.ask(&mia, set(SnapshotEvery::Never, 2).await).await.unwrap();
+    world.run(READY).await;
+    look().await;
+    assert_eq!(world.count(ALL).await, 5);
+    world.run("delete from guests").await;
+    assert_eq!(world.count("select count(*) from snapshot_schedules").await, 0);
 }

@@ -47,7 +47,7 @@ each_type! {
     words by value::words: Backing, BalancePolicy, CertificateSource, CertificateState, DeliveryState, DeploymentState, Door, DriftKind, Driver, Environment, EnvironmentMailSwitch, EnvironmentState, ExportFormat,
         GitService, Grant, GuestMailSwitch, GuestRole, GuestState, HookFailure, HookHost, HookSide, HookState, HookUndo, IntrusionKind, Repository,
         JobKind, JobState, MailDelivery, MailKind, MailPreference, Mode, NameState, NodeState, Origin, Outcome, Phase,
-        ProjectCreators, ProjectRole, QuotaOf, Reachability, RequestOf, RequestState, RuleAction, RuleState, Safeguard, SizeProfile, SnapshotState, StepState, Stickiness, TestResult, TrafficSpan, Transport, Trigger, Verdict, ViewedList,
+        ProjectCreators, ProjectRole, QuotaOf, Reachability, RequestOf, RequestState, RuleAction, RuleState, Safeguard, SizeProfile, SnapshotEvery, SnapshotState, StepState, Stickiness, TestResult, TrafficSpan, Transport, Trigger, Verdict, ViewedList,
         WebhookEvent;
     ids by value::id: AuditId, BlockId, CertificateId, DeploymentId, DnsNameId, FirewallRuleId, GuestId, JobId, KeyClaimId, NameClaimId, NamedNetworkId, NodeId, NoticeId, ProjectId,
         RequestId, RequestRuleId, SnapshotId, SshKeyId, TokenId, UndoId, UserId, ViewId, WebhookDeliveryId, WebhookId, ZoneId;

@@ -4,13 +4,14 @@
 
 use corpus_api::guests::{EnlargeGuest, SetGuestLimits};
 use corpus_api::jobs::JobAccepted;
-use corpus_api::{Denied, Operation, Version, Write};
+use corpus_api::{Denied, Version};
 use corpus_domain::{GuestId, JobKind, Limits, QuotaOf, Room, SizeProfile, processors};
 use corpus_gate::audit::Entry;
 use corpus_gate::{Change, Committed, Error, Handle, Result};
 use serde_json::{Value, json};
+use sqlx::PgConnection;
 
-use super::{is_settled, row};
+use super::is_settled;
 use crate::quotas::More;
 use crate::sagas::{guest_enlarge, guest_limit};
 use crate::store::guests::{self, GuestRow};
@@ -21,7 +22,7 @@ use crate::{Controller, changed, quotas, store};
 impl Handle<EnlargeGuest> for Controller {
     async fn handle(&self, mut change: Change<EnlargeGuest>) -> Result<Committed<EnlargeGuest>> {
         let (id, size, who) = (change.guest, change.size, change.who());
-        let (guest, node) = hold(&mut change, id).await?;
+        let (guest, node) = hold(change.transaction().await?, id).await?;
         enlargeable(&guest, &node, size)?;
         let tx = change.transaction().await?;
         if guests::is_being(tx, id, JobKind::GuestEnlarge).await? {
@@ -42,7 +43,7 @@ impl Handle<EnlargeGuest> for Controller {
 impl Handle<SetGuestLimits> for Controller {
     async fn handle(&self, mut change: Change<SetGuestLimits>) -> Result<Committed<SetGuestLimits>> {
         let (id, chosen) = (change.guest, change.limits());
-        let (guest, node) = hold(&mut change, id).await?;
+        let (guest, node) = hold(change.transaction().await?, id).await?;
         let to = chosen.over(guest.limits);
         is_settled(&guest)?;
         if to == guest.limits {
@@ -80,15 +81,14 @@ fn limited(detail: &Value) -> Option<String> {
 }
 
 /// The guest and its node, which stay as they are read until the change is over; what its project takes is held too.
-async fn hold<O: Operation<Kind = Write>>(change: &mut Change<O>, id: GuestId) -> Result<(GuestRow, Node)> {
-    let before = row(change, id).await?;
-    let (project, on) = (before.project_id, before.node_id);
-    let tx = change.transaction().await?;
-    store::quotas::hold(tx, project).await?;
-    nodes::lock(tx, on).await?;
-    guests::hold(tx, id).await?;
-    let node = nodes::get(tx, on).await?.ok_or(Denied::NotFound)?;
-    Ok((row(change, id).await?, node))
+pub(super) async fn hold(conn: &mut PgConnection, id: GuestId) -> Result<(GuestRow, Node)> {
+    let before = guests::get(conn, id).await?.ok_or(Denied::NotFound)?;
+    store::quotas::hold(conn, before.project_id).await?;
+    nodes::lock(conn, before.node_id).await?;
+    guests::hold(conn, id).await?;
+    let guest = guests::get(conn, id).await?.ok_or(Denied::NotFound)?;
+    let node = nodes::get(conn, guest.node_id).await?.ok_or(Denied::NotFound)?;
+    Ok((guest, node))
 }
 
 /// What the guest gets more by these limits.

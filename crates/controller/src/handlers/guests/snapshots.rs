@@ -2,21 +2,27 @@
 
 use corpus_api::jobs::JobAccepted;
 use corpus_api::snapshots::{
-    ListSnapshots, MOST_SNAPSHOTS, RemoveSnapshot, RestoreSnapshot, SnapshotAccepted, Snapshots, TakeSnapshot,
+    GetSnapshotSchedule, ListSnapshots, MOST_SNAPSHOTS, RemoveSnapshot, RestoreSnapshot, SetSnapshotSchedule,
+    SnapshotAccepted, SnapshotSchedule, Snapshots, TakeSnapshot,
 };
 use corpus_api::words::Label;
 use corpus_api::{Denied, Operation, Write};
-use corpus_domain::{GuestId, GuestState, SnapshotId, SnapshotState};
+use corpus_domain::{Door, GuestId, GuestState, Room, SnapshotEvery, SnapshotId, SnapshotState, UserId};
 use corpus_gate::audit::Entry;
 use corpus_gate::{Change, Committed, Error, Handle, Permit, Result};
-use serde_json::json;
+use serde_json::{Value, json};
+use sqlx::PgConnection;
 use uuid::Uuid;
 
-use super::{is_settled, move_guest, row};
-use crate::Controller;
+use super::{is_settled, limits, move_guest, row};
+use crate::job_errors::jobs_error;
+use crate::quotas::More;
 use crate::sagas::{snapshot, snapshot_restore};
+use crate::store::audit::{self, Author};
 use crate::store::guests::{self, GuestRow};
-use crate::store::snapshots;
+use crate::store::nodes::Node;
+use crate::store::{snapshot_schedules, snapshots};
+use crate::{Controller, changed, quotas};
 
 impl Handle<ListSnapshots> for Controller {
     async fn handle(&self, permit: Permit<ListSnapshots>) -> Result<Snapshots> {
@@ -37,17 +43,12 @@ impl Handle<ListSnapshots> for Controller {
 
 impl Handle<TakeSnapshot> for Controller {
     async fn handle(&self, mut change: Change<TakeSnapshot>) -> Result<Committed<TakeSnapshot>> {
-        let (asked, by) = (change.operation(), change.who().id);
-        let guest = held(&mut change, asked.guest).await?;
-        is_settled(&guest)?;
+        let (asked, who) = (change.operation(), change.who());
         let tx = change.transaction().await?;
-        if snapshots::count(tx, guest.id).await? >= i64::from(MOST_SNAPSHOTS) {
-            let message = format!("{} has {MOST_SNAPSHOTS} snapshots already: delete one first.", guest.name);
-            return Err(Error::Conflict(message));
-        }
-        let id = SnapshotId(Uuid::now_v7());
+        let held = limits::hold(tx, asked.guest).await?;
         let comment = asked.comment.as_ref().map(Label::as_str);
-        snapshots::insert(tx, (id, guest.id), comment, by).await?;
+        let id = note(tx, &held, comment, Some(who.id), who.ops).await?;
+        let (guest, _) = held;
         let job = self.queue(&mut change, snapshot::take(&guest, id)).await?;
         let detail = json!({ "snapshot": id, "comment": asked.comment });
         let entry = Entry::new("snapshot.take", guest.name.as_str()).id(guest.id.0).detail(detail);
@@ -79,6 +80,118 @@ impl Handle<RemoveSnapshot> for Controller {
         let entry = Entry::new("snapshot.remove", guest.name.as_str()).id(guest.id.0);
         change.commit(entry.detail(json!({ "snapshot": asked.snapshot })), JobAccepted { job }).await
     }
+}
+
+impl Handle<GetSnapshotSchedule> for Controller {
+    async fn handle(&self, permit: Permit<GetSnapshotSchedule>) -> Result<SnapshotSchedule> {
+        Ok(snapshot_schedules::of_guest(&mut *permit.connection().await?, permit.guest).await?)
+    }
+}
+
+impl Handle<SetSnapshotSchedule> for Controller {
+    async fn handle(&self, mut change: Change<SetSnapshotSchedule>) -> Result<Committed<SetSnapshotSchedule>> {
+        let asked = change.operation();
+        let guest = held(&mut change, asked.guest).await?;
+        let tx = change.transaction().await?;
+        let was = snapshot_schedules::of_guest(tx, guest.id).await?;
+        if was.version != asked.version {
+            return Err(changed::by_others(tx, "snapshot.schedule", guest.id.0, told).await);
+        }
+        snapshot_schedules::set(tx, guest.id, asked.every, asked.keep).await?;
+        let now = snapshot_schedules::of_guest(tx, guest.id).await?;
+        if now.version == was.version {
+            return change.unchanged(now).await;
+        }
+        let what = |one: &SnapshotSchedule| json!({ "every": one.every, "keep": one.keep });
+        let entry = Entry::new("snapshot.schedule", guest.name.as_str()).id(guest.id.0);
+        change.commit(entry.detail(json!({ "from": what(&was), "to": what(&now) })), now).await
+    }
+}
+
+/// What a change of a schedule was, from what the audit tells of it.
+fn told(detail: &Value) -> Option<String> {
+    let (from, to) = (changed::read::<Value>(detail, "from")?, changed::read::<Value>(detail, "to")?);
+    let every = |one| changed::read::<SnapshotEvery>(one, "every");
+    let keep = |one| changed::read::<u64>(one, "keep");
+    changed::parts([
+        ("every", every(&from)?.to_string(), every(&to)?.to_string()),
+        ("keep", keep(&from)?.to_string(), keep(&to)?.to_string()),
+    ])
+}
+
+impl Controller {
+    /// Takes the snapshot that is due of a guest, in the name of nobody; or keeps why none is taken.
+    pub(crate) async fn take_scheduled(&self, guest: GuestId) -> Result<()> {
+        let mut tx = self.services.begin().await?;
+        // Another server may have, or somebody have changed it.
+        let held = limits::hold(&mut tx, guest).await?;
+        if !snapshot_schedules::hold_due(&mut tx, guest).await? {
+            return Ok(());
+        }
+        match note(&mut tx, &held, None, None, false).await {
+            Ok(id) => {
+                let (guest, _) = held;
+                snapshot_schedules::taken(&mut tx, guest.id).await?;
+                let job = self.jobs.submit(&mut tx, snapshot::take(&guest, id)).await.map_err(jobs_error)?.id();
+                self.noted_by_itself(&mut tx, "snapshot.take", &guest, json!({ "snapshot": id, "job": job })).await?;
+            }
+            Err(why @ (Error::Conflict(_) | Error::Field { .. } | Error::Fields(_))) => {
+                snapshot_schedules::not_taken(&mut tx, guest, &why.to_string()).await?;
+            }
+            Err(error) => return Err(error),
+        }
+        Ok(tx.commit().await?)
+    }
+
+    /// Deletes a snapshot that is more than the schedule keeps, unless somebody does something with it.
+    pub(crate) async fn remove_scheduled(&self, guest: GuestId, id: SnapshotId) -> Result<()> {
+        let mut tx = self.services.begin().await?;
+        guests::hold(&mut tx, guest).await?;
+        let Some(guest) = guests::get(&mut tx, guest).await? else { return Ok(()) };
+        if !snapshots::set_state(&mut tx, (id, guest.id), SnapshotState::Ready, SnapshotState::Removing).await? {
+            return Ok(());
+        }
+        let job = self.jobs.submit(&mut tx, snapshot::remove(&guest, id)).await.map_err(jobs_error)?.id();
+        self.noted_by_itself(&mut tx, "snapshot.remove", &guest, json!({ "snapshot": id, "job": job })).await?;
+        Ok(tx.commit().await?)
+    }
+
+    async fn noted_by_itself(
+        &self,
+        tx: &mut PgConnection,
+        action: &'static str,
+        guest: &GuestRow,
+        detail: Value,
+    ) -> Result<()> {
+        let entry = Entry::new(action, guest.name.as_str()).id(guest.id.0).of_project(guest.project_id).detail(detail);
+        Ok(audit::write(tx, Author::new(None, "corpus", Door::Corpus), entry).await?)
+    }
+}
+
+/// Notes a snapshot that is to be taken of a guest, if it may have one more.
+async fn note(
+    tx: &mut PgConnection,
+    (guest, node): &(GuestRow, Node),
+    comment: Option<&str>,
+    by: Option<UserId>,
+    by_ops: bool,
+) -> Result<SnapshotId> {
+    is_settled(guest)?;
+    if snapshots::count(tx, guest.id).await? >= i64::from(MOST_SNAPSHOTS) {
+        let message = format!("{} has {MOST_SNAPSHOTS} snapshots already: delete one first.", guest.name);
+        return Err(Error::Conflict(message));
+    }
+    let may_take = guest.storage;
+    if let Some(free) = node.free().filter(|free| free.storage < may_take) {
+        let (free, most) = (free.storage.gb(), may_take.gb());
+        let message = format!("{} has {free} of storage free, and a snapshot may take {most}.", node.address);
+        return Err(Error::Conflict(message));
+    }
+    let more = More { room: Room { storage: may_take, ..Room::default() }, ..More::default() };
+    quotas::refuse(&quotas::now(tx, guest.project_id, more).await?, by_ops, |_| "comment")?;
+    let id = SnapshotId(Uuid::now_v7());
+    snapshots::insert(tx, id, (guest, may_take), comment, by).await?;
+    Ok(id)
 }
 
 /// The guest, which stays as it is read until the change is over.

@@ -35,7 +35,8 @@ pub fn limits(memory: i64, cpu_millis: i32, processes: i32, io_weight: i16) -> s
     })
 }
 
-pub(super) fn bytes(amount: Bytes) -> i64 {
+/// As a column has it.
+pub(in crate::store) fn bytes(amount: Bytes) -> i64 {
     amount.0.try_into().unwrap_or(i64::MAX)
 }
 

@@ -6,6 +6,7 @@ use uuid::Uuid;
 
 use super::*;
 use crate::store::{Db, guests, nodes};
+use crate::tests::upgrade;
 
 const PROJECT: Uuid = Uuid::from_u128(1);
 const USER: UserId = UserId(Uuid::from_u128(2));
@@ -177,21 +178,8 @@ async fn limits_are_kept_and_counted(pool: PgPool) {
 /// What was there before has the limits of its size.
 #[sqlx::test(migrations = false)]
 async fn guests_of_before_have_the_limits_of_their_profile(pool: PgPool) {
-    let mut migrations: Vec<_> =
-        std::fs::read_dir("../../migrations").unwrap().map(|file| file.unwrap().path()).collect();
-    migrations.sort();
-    let run = async |number: &str| {
-        for file in migrations.iter().filter(|file| {
-            let name = file.file_name().unwrap().to_str().unwrap();
-            (name < "0013") == (number == "before")
-        }) {
-            let text = std::fs::read_to_string(file).unwrap();
-            sqlx::raw_sql(sqlx::AssertSqlSafe(text)).execute(&pool).await.unwrap();
-        }
-    };
-    // The database of a test may have been copied from one with all of them.
-    sqlx::raw_sql("drop schema public cascade; create schema public").execute(&pool).await.unwrap();
-    run("before").await;
+    const THIS: i64 = 13;
+    upgrade::until(&pool, THIS).await;
     project(&pool).await;
     let id = node(&pool, 11, 4, 2).await;
     for size in SizeProfile::ALL {
@@ -210,7 +198,7 @@ async fn guests_of_before_have_the_limits_of_their_profile(pool: PgPool) {
             .unwrap();
         }
     }
-    run("since").await;
+    upgrade::since(&pool, THIS).await;
     let mut conn = pool.acquire().await.unwrap();
     let found = guests::on_node(&mut conn, id).await.unwrap();
     assert_eq!(found.len(), SizeProfile::ALL.len() * 2);

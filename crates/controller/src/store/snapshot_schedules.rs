@@ -1,0 +1,104 @@
+//! How often snapshots are taken by themselves: which are due, and which are more than are kept.
+
+use corpus_api::Version;
+use corpus_api::snapshots::SnapshotSchedule;
+use corpus_api::words::{Invalid, SnapshotsKept};
+use corpus_domain::{GuestId, SnapshotEvery, SnapshotId};
+use sqlx::PgConnection;
+
+use super::{number, word};
+
+/// How many are kept unless somebody says how many.
+const USUAL: i32 = 7;
+
+/// That of a guest; one that has none takes none.
+pub async fn of_guest(conn: &mut PgConnection, guest: GuestId) -> sqlx::Result<SnapshotSchedule> {
+    let row = sqlx::query!("select every, keep, next_at, problem from snapshot_schedules where guest_id = $1", guest.0);
+    let row = row.fetch_optional(conn).await?;
+    let every = row.as_ref().map_or(Ok(SnapshotEvery::Never), |row| word(&row.every))?;
+    let keep = kept(row.as_ref().map_or(USUAL, |row| row.keep))?;
+    let version = Version::of(&(every, keep));
+    let (next_at, problem) = row.map(|row| (row.next_at, row.problem)).unzip();
+    Ok(SnapshotSchedule { every, keep, next_at, problem: problem.flatten(), version })
+}
+
+fn kept(number_of: i32) -> sqlx::Result<SnapshotsKept> {
+    number::<u64>(number_of)?.try_into().map_err(|error: Invalid| sqlx::Error::Decode(Box::new(error)))
+}
+
+/// Sets that of a guest: the first is taken at the next look.
+pub async fn set(
+    conn: &mut PgConnection,
+    guest: GuestId,
+    every: SnapshotEvery,
+    keep: SnapshotsKept,
+) -> sqlx::Result<()> {
+    if every == SnapshotEvery::Never {
+        let gone = sqlx::query!("delete from snapshot_schedules where guest_id = $1", guest.0);
+        return gone.execute(conn).await.map(drop);
+    }
+    let set = sqlx::query!(
+        "insert into snapshot_schedules as s (guest_id, every, keep) values ($1, $2, $3)
+         on conflict (guest_id) do update set every = $2, keep = $3, problem = null,
+            next_at = case s.every when $2 then s.next_at else now() end",
+        guest.0,
+        every.as_str(),
+        i32::try_from(keep.get()).unwrap_or(USUAL),
+    );
+    set.execute(conn).await.map(drop)
+}
+
+/// The guests of which one is due, the longest first. What ends with its project has none.
+pub async fn due(conn: &mut PgConnection, limit: i64) -> sqlx::Result<Vec<GuestId>> {
+    let due = sqlx::query_scalar!(
+        "select c.guest_id from snapshot_schedules c join guests g on g.id = c.guest_id
+            join projects p on p.id = g.project_id
+         where c.next_at <= now() and p.leaving_job is null order by c.next_at limit $1",
+        limit
+    );
+    Ok(due.fetch_all(conn).await?.into_iter().map(GuestId).collect())
+}
+
+/// Holds that of a guest alone, if one is due still.
+pub async fn hold_due(conn: &mut PgConnection, guest: GuestId) -> sqlx::Result<bool> {
+    let found = sqlx::query_scalar!(
+        "select guest_id from snapshot_schedules where guest_id = $1 and next_at <= now() for update",
+        guest.0
+    );
+    Ok(found.fetch_optional(conn).await?.is_some())
+}
+
+/// One is being taken: the next is due when it would have been, or where that is over, a whole time from now.
+pub async fn taken(conn: &mut PgConnection, guest: GuestId) -> sqlx::Result<()> {
+    let next = sqlx::query!(
+        "update snapshot_schedules set problem = null, next_at = case
+            when next_at + ('1 ' || every)::interval > now() then next_at else now() end + ('1 ' || every)::interval
+         where guest_id = $1",
+        guest.0
+    );
+    next.execute(conn).await.map(drop)
+}
+
+/// None could be taken: it is tried again in a while.
+pub async fn not_taken(conn: &mut PgConnection, guest: GuestId, why: &str) -> sqlx::Result<()> {
+    let again = sqlx::query!(
+        "update snapshot_schedules set problem = left($2, 1000), next_at = now() + interval '10 minutes'
+         where guest_id = $1",
+        guest.0,
+        why
+    );
+    again.execute(conn).await.map(drop)
+}
+
+/// What was taken by schedule and is more than is kept, the oldest first.
+pub async fn beyond(conn: &mut PgConnection, limit: i64) -> sqlx::Result<Vec<(GuestId, SnapshotId)>> {
+    let rows = sqlx::query!(
+        "select old.id, c.guest_id from snapshot_schedules c cross join lateral (
+            select s.id, s.created_at from snapshots s
+            where s.guest_id = c.guest_id and s.created_by is null and s.state = 'ready'
+            order by s.created_at desc offset c.keep) old
+         order by old.created_at limit $1",
+        limit
+    );
+    Ok(rows.fetch_all(conn).await?.into_iter().map(|row| (GuestId(row.guest_id), SnapshotId(row.id))).collect())
+}
