@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import http from 'node:http'
 import * as pages from '../pages.mjs'
-import { until } from '../process.mjs'
+import { PATIENCE, until } from '../process.mjs'
 
 const unescape = text => text.replaceAll('&quot;', '"').replaceAll('&#39;', "'").replaceAll('&lt;', '<').replaceAll('&gt;', '>').replaceAll('&amp;', '&')
 const attribute = (tag, name) => {
@@ -45,7 +45,7 @@ export class Session {
   }
 
   /** The answer as it is: `{ status, headers, html, place, ms }`. */
-  ask(path, { form, headers = {}, timeout = 30_000, method, agent = false } = {}) {
+  ask(path, { form, headers = {}, timeout = PATIENCE, method, agent = false } = {}) {
     const body = form && new URLSearchParams(sendable(form)).toString()
     const begin = performance.now()
     const all = {

@@ -212,7 +212,7 @@ test('bad input and bad luck', async t => {
     await refused(alice, /answer|reach/i, 'address')
     await pages.probe(alice, { address: lab.lab.nodes[NODE], port: 23 })
     await refused(alice, /refused|answer|reach/i, 'address')
-    assert.equal(await alice.page.getByLabel('Host name or address').inputValue(), lab.lab.nodes[NODE])
+    assert.equal(await alice.page.getByLabel('Host name or address', { exact: true }).inputValue(), lab.lab.nodes[NODE])
   })
 
   await step('link: a wrong password, no password and no key, a user without sudo', async () => {

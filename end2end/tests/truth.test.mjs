@@ -81,7 +81,7 @@ test('pages say what is so', async t => {
     await page.getByRole('link', { name: 'Open the node' }).click()
     await turns(alice, '.head', 'Not linked')
     await pages.sends(alice, page.getByRole('link', { name: /Change and retry/ }))
-    assert.equal(await page.getByLabel('Host name or address').inputValue(), lab.lab.nodes[OTHER])
+    assert.equal(await page.getByLabel('Host name or address', { exact: true }).inputValue(), lab.lab.nodes[OTHER])
     assert.equal(await page.getByLabel('Gateway and prefix').inputValue(), '10.7.0.1/16')
     await alice.read('/nodes').then(({ html }) => assert.match(html, /not linked/))
     await pages.press(alice, 'Read the host key')

@@ -55,7 +55,7 @@ fn take(all: &Snapshots, form: &FormState) -> AnyView {
     view! {
         <form method="post" action={to::<TakeSnapshot>(&[&all.guest])} class="form body">
             {stays_at(&path(all), "take")}
-            {Field::new(form, "comment", "What for").beside("take").hint("Such as: before the upgrade").input()}
+            {Field::new(form, "comment", "What for").hint("Such as: before the upgrade").input()}
             <p class="quiet">{cost}</p>
             <div class="submit"><button class="btn primary">"Take a snapshot"</button></div>
         </form>

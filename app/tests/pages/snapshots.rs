@@ -15,7 +15,7 @@ fn page(all: &Snapshots) -> String {
 fn only_one_that_is_ready_can_be_brought_back_or_deleted() {
     let shown = page(&snapshot_pages::all(false));
     for text in [
-        "before &lt;the> upgrade to 18",
+        "before &lt;the&gt; upgrade to 18",
         "Being taken",
         "Being restored",
         "Being deleted",

@@ -198,6 +198,11 @@ async fn switch_name(lane: &Lane) -> Result<JobId> {
     lane.node.attach(&serve).await?;
     let names = lane.controller.call(&lane.member, ListNames { project: Some(project), ..ListNames::default() }, None);
     let name = names.await?.items.into_iter().next().context("no name")?;
+    // An address that points to it would keep it.
+    if name.pointer.is_some() {
+        let pointed = PointGuest { guest, name: None };
+        lane.done(lane.controller.call(&lane.member, pointed, None).await?.job).await?;
+    }
     let (guest, environment) = if name.environment.is_some() { (Some(guest), None) } else { (None, Some(ENVIRONMENT)) };
     Ok(lane.controller.call(&lane.member, SwitchName { name: name.id, guest, environment }, None).await?.job)
 }

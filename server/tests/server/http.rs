@@ -341,7 +341,7 @@ async fn a_gateway_is_asked_first(pool: PgPool) {
     let answer = server.submit("/nodes/link", &cookie, &second).await;
     assert_eq!(answer.status().as_u16(), 422);
     let page = answer.text().await.unwrap();
-    assert!(page.contains("gateway 127.0.0.1:1: the connection was refused"), "{page}");
+    assert!(page.contains("Gateway 127.0.0.1:1: the connection was refused"), "{page}");
     assert!(page.contains("Step 2 of 3") && page.contains("permitopen=") && !page.contains("hush-hush"), "{page}");
     let back = [&[("step", "back")], &first[1..], &of_key].concat();
     let page = server.submit("/nodes/link", &cookie, &back).await.text().await.unwrap();

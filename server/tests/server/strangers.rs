@@ -133,6 +133,8 @@ fn form(of: &Tenant) -> Vec<(&'static str, String)> {
         ("policy", "round_robin".to_owned()),
         ("stickiness", "none".to_owned()),
         ("mail", "off".to_owned()),
+        ("every", "day".to_owned()),
+        ("keep", "3".to_owned()),
         ("commit", "1".repeat(40)),
         ("most", "1".to_owned()),
         ("domain", "preview.example.net".to_owned()),

@@ -146,7 +146,8 @@ fn banner(node: &str, port: u16) -> Duration {
     started.elapsed()
 }
 
-fn ms(duration: Duration) -> f64 {
+/// In milliseconds.
+pub fn ms(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1e3
 }
 

@@ -7,6 +7,7 @@ use corpus_domain::{Bytes, JobId, SnapshotId};
 use corpus_protocol::{Answer, ErrorKind, GuestPlan, Request};
 use uuid::Uuid;
 
+use crate::crowd::{measured, ms};
 use crate::line::Line;
 use crate::world::{World, port};
 
@@ -28,7 +29,7 @@ pub fn are_kept(world: &World, line: &mut Line, plan: &GuestPlan, key: &Path) {
     let (id, job) = (SnapshotId(Uuid::now_v7()), JobId(Uuid::now_v7()));
     let started = Instant::now();
     let taken = take(line, plan, id);
-    println!("{:8.1} ms  a snapshot of {} MB", started.elapsed().as_secs_f64() * 1e3, taken.0 / 1_000_000);
+    let took = ms(started.elapsed());
     assert!(taken > Bytes(0));
     assert_eq!(take(line, plan, id), taken, "it is there");
     let before: u64 = says("cat /root/b").trim().parse().unwrap();
@@ -44,7 +45,12 @@ pub fn are_kept(world: &World, line: &mut Line, plan: &GuestPlan, key: &Path) {
     line.change(&stop);
     let started = Instant::now();
     line.twice(&restore(job));
-    println!("{:8.1} ms  brought back, asked twice", started.elapsed().as_secs_f64() * 1e3);
+    let back = ms(started.elapsed());
+    let size = taken.0 / 1_000_000;
+    measured(&format!(
+        "a snapshot of {size} MB on {}: taken in {took:.0} ms, brought back in {back:.0} ms",
+        plan.backing
+    ));
     line.change(&start);
     assert_eq!(says("cat /root/state; ls -d /usr/share/doc 2>&1 | grep -c 'No such'"), "one\n1\n");
     let both = says("cat /root/a /root/b");

@@ -16,7 +16,7 @@ while IFS= read -r line; do
       result "$id" '{"Err":{"kind":"cancelled","message":"cancelled"}}' ;;
     *'"type":"read"'*) result "$id" "$reading" ;;
     *'"slow.test"'*) (sleep 0.3; result "$id" "$done") & ;;
-    *'"hang.test"'*) ;;
+    *'"hang.test"'*) : >'@DIR@/hangs' ;;
     *'"rubbish.test"'*) echo 'Welcome to this host!' ;;
     *'"die.test"'*) echo 'out of memory' >&2; exit 3 ;;
     *'"endless.test"'*) head -c 5000000 /dev/zero | tr '\0' x ;;

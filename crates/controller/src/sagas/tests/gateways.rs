@@ -109,7 +109,7 @@ async fn bad_gateways(db: PgPool) {
     let behind = Behind::new(db).await;
     let world = &behind.world;
     let (field, message) = wrong(world.ask(behind.probe(Some("not the password"))).await);
-    assert!(field == "gateway_password" && message.starts_with("gateway "), "{field}: {message}");
+    assert!(field == "gateway_password" && message.starts_with("Gateway "), "{field}: {message}");
     assert_eq!(wrong(world.ask(behind.probe(None)).await).0, "gateway_password", "its key is not there");
     let host_key = world.host_key().await;
     let seen = world.ask(behind.probe(Some(&fact("CORPUS_LAB_NODE_PASSWORD")))).await.unwrap();
@@ -122,12 +122,12 @@ async fn bad_gateways(db: PgPool) {
     let other: KeyText = OTHER.parse().unwrap();
     let wanted = LinkNode { gateway_host_key: Some(other.clone()), ..behind.link(host_key.clone()) };
     let (field, message) = wrong(world.ask(wanted).await);
-    let said = message.starts_with(&format!("gateway {}:22: the host key has changed", behind.gateway));
+    let said = message.starts_with(&format!("Gateway {}:22: the host key has changed", behind.gateway));
     assert!(field == "gateway_address" && said, "{field}: {message}");
     // The gateway is fine, the host behind it is not: nothing stays at the gateway.
     let (field, message) = wrong(world.ask(behind.link(other)).await);
     assert!(field == "address" && message.contains("the host key has changed"), "{field}: {message}");
-    assert!(!message.starts_with("gateway "), "{message}");
+    assert!(!message.starts_with("Gateway "), "{message}");
     behind.assert_bare().await;
     let wanted = LinkNode { password: "not the password".parse().ok(), ..behind.link(host_key) };
     assert_eq!(wrong(world.ask(wanted).await).0, "password");

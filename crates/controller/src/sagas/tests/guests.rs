@@ -275,8 +275,8 @@ async fn snapshots_bring_a_guest_back(db: PgPool) {
         let ended = world.run(job, fault.clone()).await;
         let is_done = matches!(fault, Fault::Repeat(_));
         assert_eq!(ended.state() == JobState::Done, is_done, "{fault:?}: {}", ended.story());
-        let ids: Vec<String> = all().await.iter().map(|one| format!("{}\n", one.id)).collect();
-        assert_eq!((ids.len(), left().await), (usize::from(is_done), ids.concat()), "{fault:?}");
+        let ids: Vec<String> = all().await.iter().map(|one| one.id.to_string()).collect();
+        assert_eq!((ids.len(), left().await), (usize::from(is_done), ids.join("\n")), "{fault:?}");
     }
     let snapshot = all().await[0].id;
     let restore = async || {
@@ -293,7 +293,7 @@ async fn snapshots_bring_a_guest_back(db: PgPool) {
         assert_eq!(reads().await.trim(), if is_done { "one" } else { "two" }, "{fault:?}: {}", ended.story());
         let line = world.controller.call(&world.member, GetGuest { guest }, None).await.unwrap().line;
         assert_eq!((line.state, all().await[0].state), (GuestState::Running, SnapshotState::Ready), "{fault:?}");
-        assert_eq!(left().await, format!("{snapshot}\n"), "{fault:?}");
+        assert_eq!(left().await, snapshot.to_string(), "{fault:?}");
     }
 
     // One that is stopped stays so; a job that was cancelled before it began changed nothing.
