@@ -50,7 +50,7 @@ export const summary = visitor => visitor.page.locator('#error-summary')
 export const setUp = visitor => sends(visitor, visitor.page.getByRole('button', { name: /^Set up / }))
 
 /** Waits until the server shows a page with one of `words`; fails at once when it shows one of `never`. */
-export async function untilStatus(visitor, path, words, { never = ['Failed'], limit = 60_000, pause = 30 } = {}) {
+export async function untilStatus(visitor, path, words, { never = ['Failed'], limit = 60_000, pause } = {}) {
   let seen
   const reached = await until(`${words} at ${path}`, async () => {
     const { html } = await visitor.read(path)
@@ -213,7 +213,7 @@ export async function attach(visitor, path, name) {
 }
 
 /** Waits until the guest's page shows a name in a state; `null` waits until it shows it no more. */
-export const nameIs = (visitor, path, name, state, { limit = PATIENCE, pause = 30 } = {}) =>
+export const nameIs = (visitor, path, name, state, { limit = PATIENCE, pause } = {}) =>
   until(`${name} ${state ?? 'gone'} at ${path}`, async () => {
     const { html } = await visitor.read(path)
     const row = html.split(/<tr\b|<li\b/).find(part => part.includes(`>${name}<`))

@@ -21,14 +21,19 @@ export const succeeds = (program, args, options) => run(program, args, options).
 /** How long something may take that nobody measures: a machine that does other work beside is several times slower. */
 export const PATIENCE = 60_000
 
+/** Where nobody measures, a wait rests this many times as long as a check takes: most of the machine is for what is waited for. */
+const REST = 3
+
 /**
  * Polls until `check` gives something true, and returns that. Errors of `check` count as "not yet";
- * the last one is the cause when the time is over.
+ * the last one is the cause when the time is over. Checks are `pause` milliseconds apart, by default more on a busy
+ * machine.
  */
-export async function until(what, check, { limit = PATIENCE, pause = 50 } = {}) {
+export async function until(what, check, { limit = PATIENCE, pause } = {}) {
   const end = performance.now() + limit
   let last
   for (;;) {
+    const began = performance.now()
     try {
       const found = await check()
       if (found) return found
@@ -36,7 +41,7 @@ export async function until(what, check, { limit = PATIENCE, pause = 50 } = {}) 
       last = error
     }
     if (performance.now() > end) throw new Error(`waited ${limit} ms for ${what}`, { cause: last })
-    await sleep(pause)
+    await sleep(pause ?? Math.min(1_000, Math.max(50, REST * (performance.now() - began))))
   }
 }
 

@@ -24,6 +24,11 @@ const SPECULATION: &str = r#"{"prefetch": [{"eagerness": "moderate", "where": {"
     {"not": {"href_matches": ["/*.json*", "/*/new*", "/*/link", "/*/choice*", "/*/remove", "/*/destroy", "/*/unlink",
         "/*/restore/*", "/*/drill"]}}, {"not": {"selector_matches": "[download], [target]"}}]}}]}"#;
 
+/// Islands come alive when the browser has nothing else to do, and Leptos waits for that without end. Chromium was
+/// seen not to call for minutes in a page that lay still: nothing there copied, followed or opened. This bounds it.
+const IDLE: &str = "if (window.requestIdleCallback) { const idle = window.requestIdleCallback.bind(window); \
+    window.requestIdleCallback = (run, options) => idle(run, { timeout: 200, ...options }) }";
+
 /// The whole document, with the page that the request's path names.
 pub fn shell(options: LeptosOptions) -> impl IntoView {
     document(options, || view! { <App/> }.into_any())
@@ -44,6 +49,7 @@ pub fn document(options: LeptosOptions, body: impl FnOnce() -> AnyView) -> AnyVi
                 <meta name="viewport" content="width=device-width, initial-scale=1"/>
                 <link rel="icon" href="/favicon.svg" type="image/svg+xml"/>
                 <HashedStylesheet options=options.clone()/>
+                <script nonce=use_nonce() inner_html=IDLE></script>
                 <HydrationScripts options islands=true/>
                 <MetaTags/>
                 <script type="speculationrules" nonce=use_nonce() inner_html=SPECULATION></script>

@@ -85,7 +85,7 @@ test('a push deploys, proves it, or puts everything back', async t => {
     await bob.page.locator('select[name=guest]').selectOption({ index: await bob.page.locator('select[name=guest] option').count() - 1 })
     const begin = performance.now()
     await pages.setUp(bob)
-    const html = await pages.untilStatus(bob, `${project}/staging`, 'Nothing live yet', { limit: 120_000 })
+    const html = await pages.untilStatus(bob, `${project}/staging`, 'Nothing live yet', { limit: 120_000, pause: 30 })
     measured.environment = performance.now() - begin
     url = /ssh:\/\/git@[^\s<"]+\/staging/.exec(html)[0]
     await bob.page.goto(project)
@@ -345,7 +345,7 @@ test('a push deploys, proves it, or puts everything back', async t => {
     await bob.screenshot('snapshots')
     const begin = performance.now()
     await pages.press(bob, 'Yes, restore')
-    await until('the guest to be what it was', async () => /The sixth/.test(await live()))
+    await until('the guest to be what it was', async () => /The sixth/.test(await live()), { pause: 30 })
     await bob.page.goto(snapshots)
     await bob.page.locator('#live-snapshots .status', { hasText: 'Ready' }).waitFor()
     measured.restore = performance.now() - begin

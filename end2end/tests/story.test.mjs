@@ -67,7 +67,7 @@ test('from signing in to a guest and back to nothing', async t => {
       await pages.confirmHost(alice, lab.lab.nodePassword)
       await alice.page.waitForURL(/\/nodes\/[0-9a-f-]{36}$/)
       node = pages.here(alice)
-      return pages.untilStatus(alice, node, 'Linked')
+      return pages.untilStatus(alice, node, 'Linked', { pause: 30 })
     })
     measured.link = ms
     assert.match(html, /Debian GNU\/Linux 12/, 'the facts are shown')
@@ -79,7 +79,7 @@ test('from signing in to a guest and back to nothing', async t => {
   await step('alice initializes it, and watches the steps live', async () => {
     await pages.initialize(alice, node)
     const begin = performance.now()
-    const ready = pages.untilStatus(alice, node, 'Ready', { limit: 180_000 }).then(() => (measured.initialize = performance.now() - begin))
+    const ready = pages.untilStatus(alice, node, 'Ready', { limit: 180_000, pause: 30 }).then(() => (measured.initialize = performance.now() - begin))
     await alice.page.getByRole('link', { name: 'Follow the job' }).first().click()
     await alice.page.locator('main[data-page=job]').waitFor()
     await alice.page.evaluate(() => { window.stayed = true })
@@ -112,7 +112,7 @@ test('from signing in to a guest and back to nothing', async t => {
     await bob.page.getByRole('button', { name: 'Request the guest' }).click()
     await bob.page.waitForURL(/\/guests\/[0-9a-f-]{36}$/)
     guest = pages.here(bob)
-    const running = pages.untilStatus(bob, guest, 'Running').then(() => (measured.running = performance.now() - begin))
+    const running = pages.untilStatus(bob, guest, 'Running', { pause: 30 }).then(() => (measured.running = performance.now() - begin))
     shown = await until('the ssh command', async () => pages.valueIn((await bob.read(guest)).html, 'ssh'), { pause: 10 })
     const user = await until('a login', () => lab.pasted(shown, key.path, 'id -un', { knownHosts: known }), { pause: 10 })
     measured.login = performance.now() - begin

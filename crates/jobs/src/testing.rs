@@ -253,7 +253,7 @@ impl<S: Send + Sync + 'static> Trial<S> {
                 if faults.died.swap(false, Ordering::SeqCst) {
                     dead.release(&[Lease { job: id, owner, generation: detail.job.generation }]).await?;
                 }
-                tokio::time::sleep(Duration::from_millis(10)).await;
+                tokio::time::sleep(Duration::from_millis(25)).await;
             }
         };
         let outcome = tokio::time::timeout(Duration::from_mins(1), over).await;
