@@ -173,6 +173,16 @@ test('a newcomer finds the way', async t => {
     await bob.screenshot('newcomer-rolled-back')
   })
 
+  await step('a page comes alive in a browser that never has a moment to spare', async () => {
+    const page = await bob.context.newPage()
+    await page.addInitScript(() => {
+      window.requestIdleCallback = (run, options) => (options?.timeout ? setTimeout(run, options.timeout) : 0)
+    })
+    await page.goto('/')
+    await bob.alive(page)
+    await page.close()
+  })
+
   /** Rests on a link of an open page until the browser has fetched what it leads to. */
   const restsOn = async (visitor, link) => {
     await visitor.alive()

@@ -210,11 +210,7 @@ test('from signing in to a guest and back to nothing', async t => {
   })
 
   await step('pages are there before one notices, by Lighthouse', async () => {
-    const found = await measure(bob, ['/', '/guests', guest, '/projects/atlas', '/deployments'])
-    for (const [page, { paint, interaction }] of Object.entries(found)) {
-      assert.ok(paint < 500, `${page}: the largest part is painted after ${paint} ms`)
-      assert.ok(interaction < 100, `${page}: an interaction takes ${interaction} ms`)
-    }
+    assert.deepEqual(await measure(bob, ['/', '/guests', guest, '/projects/atlas', '/deployments']), [])
   })
 
   await step('bob stops and starts the guest', async () => {

@@ -86,7 +86,7 @@ fn scheduled(all: &Snapshots, schedule: &SnapshotSchedule, form: &FormState) -> 
             {stays_at(&path(all), "schedule")}
             <input type="hidden" name="version" value=form.version(&schedule.version)/>
             {Field::new(form, "every", "One is taken").suggest(schedule.every.as_str()).select(choices)}
-            {Field::new(form, "keep", "So many are kept").suggest(schedule.keep.to_string()).hint("1 to 12; those that somebody took stay besides").input()}
+            {Field::new(form, "keep", "So many are kept").suggest(schedule.keep.to_string()).hint("1 to 12; those that somebody took stay beside them").input()}
             {next}
             <div class="submit"><button class="btn">"Save"</button></div>
         </form>
