@@ -70,9 +70,10 @@ export class Visitor {
   watch(page) {
     page.on('console', message => {
       const text = message.text()
+      const { url } = message.location()
       const provoked = [...this.expected].some(status => text.includes(`status of ${status}`))
-      if (message.type() === 'error' && !provoked && !this.tolerated?.test(text)) {
-        this.messages.push({ text, at: page.url(), url: message.location().url })
+      if (message.type() === 'error' && !provoked && !this.tolerated?.test(`${text} (${url})`)) {
+        this.messages.push({ text, at: page.url(), url })
       }
     })
     page.on('pageerror', error => this.faults.push(`exception at ${page.url()}: ${error.stack ?? error}`))

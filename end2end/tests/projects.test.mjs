@@ -223,6 +223,8 @@ test('projects, their members and their deployments', async t => {
     await ends(database, id)
     await page.locator('#live-state .status').getByText('Was live').waitFor()
     assert.ok(await page.evaluate(() => window.sameDocument), 'it was not loaded again')
+    // A page whose thing is gone goes on by itself to say so.
+    await page.goto('/projects')
     await database.rows(`delete from deployments where id = '${id}'`)
   })
 

@@ -17,7 +17,7 @@ use crate::fixture::{self, Moment, Recorded};
 use crate::names::Names;
 use crate::own::Own;
 
-const LIMIT: Duration = Duration::from_mins(4);
+const LIMIT: Duration = Duration::from_mins(8);
 static MIGRATIONS: Migrator = sqlx::migrate!("../../migrations");
 
 /// Replays the logs that all releases recorded under a name: a kind of job, `<kind>.undone` for one
