@@ -69,6 +69,23 @@ fn certificates(folder: &Path, name: &str) {
         .arg(at(".pem")));
 }
 
+/// Starts one on two ports that are free.
+fn listen(dir: &Path) -> (Child, [u16; 2]) {
+    let ports = [free_port(), free_port()];
+    let child = Command::new("/usr/sbin/slapd")
+        .arg("-f")
+        .arg(dir.join("slapd.conf"))
+        .arg("-h")
+        .arg(format!("ldap://127.0.0.1:{} ldaps://127.0.0.1:{}", ports[0], ports[1]))
+        .args(["-d", "0"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    (child, ports)
+}
+
 impl Slapd {
     pub fn start() -> Self {
         let folder = TempDir::new().unwrap();
@@ -77,24 +94,19 @@ impl Slapd {
         certificates(dir, "good");
         certificates(dir, "other");
         fs::write(dir.join("slapd.conf"), configuration(dir)).unwrap();
-        let (port, tls_port) = (free_port(), free_port());
-        let child = Command::new("/usr/sbin/slapd")
-            .arg("-f")
-            .arg(dir.join("slapd.conf"))
-            .arg("-h")
-            .arg(format!("ldap://127.0.0.1:{port} ldaps://127.0.0.1:{tls_port}"))
-            .args(["-d", "0"])
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let this = Self { folder, child, port, tls_port };
-        this.fill();
+        let (child, [port, tls_port]) = listen(dir);
+        let mut this = Self { folder, child, port, tls_port };
+        let mut tries = 1;
+        while !this.fill() {
+            assert!(tries < 5, "slapd ends as soon as it is started");
+            tries += 1;
+            (this.child, [this.port, this.tls_port]) = listen(this.folder.path());
+        }
         this
     }
 
-    fn fill(&self) {
+    /// Fills it, unless it ended: whoever opens a connection meanwhile may have got the port that was free.
+    fn fill(&mut self) -> bool {
         let ldif = self.folder.path().join("tree.ldif");
         fs::write(&ldif, TREE).unwrap();
         let limit = Instant::now() + Duration::from_secs(10);
@@ -107,7 +119,10 @@ impl Slapd {
                 .output()
                 .unwrap();
             if added.status.success() {
-                return;
+                return true;
+            }
+            if self.child.try_wait().unwrap().is_some() {
+                return false;
             }
             assert!(Instant::now() < limit, "{}", String::from_utf8_lossy(&added.stderr));
             std::thread::sleep(Duration::from_millis(50));
