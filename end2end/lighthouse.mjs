@@ -71,7 +71,9 @@ async function painted(url, cookie, port) {
   const { lhr } = await lighthouse(url, { port, logLevel: 'silent', output: 'json' }, config)
   const { numericValue, errorMessage } = lhr.audits['largest-contentful-paint']
   if (lhr.runtimeError || numericValue === undefined) throw new Error(`Lighthouse at ${url}: ${lhr.runtimeError?.message ?? errorMessage}`)
-  return { paint: numericValue, speed: lhr.environment.benchmarkIndex }
+  const speed = lhr.environment.benchmarkIndex
+  if (!(speed > 0)) throw new Error(`Lighthouse at ${url} does not say how fast this machine is: ${speed}`)
+  return { paint: numericValue, speed }
 }
 
 /** Opens the search of the page, and types into it. */
