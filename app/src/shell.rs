@@ -25,7 +25,7 @@ const SPECULATION: &str = r#"{"prefetch": [{"eagerness": "moderate", "where": {"
         "/*/restore/*", "/*/drill"]}}, {"not": {"selector_matches": "[download], [target]"}}]}}]}"#;
 
 /// Islands come alive when the browser has nothing else to do, and Leptos waits for that without end. Chromium was
-/// seen not to call for minutes in a page that lay still: nothing there copied, followed or opened. This bounds it.
+/// seen not to call for a minute in a page that lay still: nothing there copied, followed or opened. This bounds it.
 const IDLE: &str = "if (window.requestIdleCallback) { const idle = window.requestIdleCallback.bind(window); \
     window.requestIdleCallback = (run, options) => idle(run, { timeout: 200, ...options }) }";
 
