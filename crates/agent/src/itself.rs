@@ -16,6 +16,8 @@ pub fn serve(words: &[&str]) -> Option<io::Result<()>> {
         // LXC adds the guest's name, and which hook it is.
         [drivers::PREPARE, name, "lxc", "pre-start"] => Some(drivers::prepare(&Host::default(), name)),
         [lxc::LIMITS, name, "lxc", "start-host"] => Some(lxc::hold(&Host::default(), name)),
+        // The unit that waits until a guest need not stand still.
+        [lxc::THAW, name] => Some(lxc::go_on(&Host::default(), name)),
         // The unit of lxcfs, and this for each guest.
         ["views"] => Some(views::serve(None)),
         ["views", name] => Some(views::serve(Some(name))),

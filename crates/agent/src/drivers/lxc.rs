@@ -19,6 +19,7 @@ pub mod views;
 
 pub use self::limits::{WORD as LIMITS, hold};
 pub use self::root::{WORD as PREPARE, prepare};
+pub use self::still::{WORD as THAW, go_on};
 pub use self::tools::{AGENT, ensure as ensure_tools, remove as remove_tools};
 
 use std::fs;

@@ -100,6 +100,26 @@ pub fn thaws_without_the_agent(world: &World, line: &mut Line, plan: &GuestPlan)
     take(line, plan, id);
 }
 
+/// LXC takes what was ended while it froze a guest neither for frozen nor for thawed, and thaws it no more.
+pub fn thaws_what_was_half_frozen(world: &World, plan: &GuestPlan) {
+    let name = &plan.name;
+    let frozen = format!("lxc-info -sH -n {name}");
+    let half = (1..500).any(|delay| {
+        let delay = f64::from(delay) / 10_000.0;
+        let freeze = format!("timeout -s KILL {delay:.4} lxc-freeze -n {name}; lxc-info -sH -n {name}");
+        let said = world.must(&freeze);
+        if said == "FROZEN\n" {
+            world.must(&format!("lxc-unfreeze -n {name}"));
+        }
+        said == "FREEZING\n"
+    });
+    assert!(half, "it was never cut while it froze");
+    world.must(&format!("lxc-unfreeze -n {name}"));
+    assert_eq!(world.must(&frozen), "FREEZING\n", "LXC thaws it by now: we need not");
+    world.must(&format!("/var/lib/corpus/lxc/agent lxc-thaw {name}"));
+    assert_eq!(world.must(&frozen), "RUNNING\n");
+}
+
 fn take(line: &mut Line, plan: &GuestPlan, snapshot: SnapshotId) -> Bytes {
     match line.ask(Request::EnsureSnapshot { name: plan.name.clone(), snapshot }) {
         Ok(Answer::Snapshot { bytes }) => bytes,

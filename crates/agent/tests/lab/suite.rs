@@ -150,6 +150,7 @@ pub fn conforms(world: &World, line: &mut Line, driver: Driver, backing: Backing
     snapshots::are_kept(world, line, &plan, &alice);
     if backing == Backing::Dir {
         snapshots::thaws_without_the_agent(world, line, &plan);
+        snapshots::thaws_what_was_half_frozen(world, &plan);
     }
     line.twice(&Request::EnsureAbsent { name: name.clone() });
     line.twice(&Request::ApplyNode { plan: Box::new(node(&[])) });
