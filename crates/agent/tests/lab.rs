@@ -84,6 +84,7 @@ fn guests_are_themselves_and_go_where_they_may() {
     // The crowd may have cost the line from outside; Corpus opens another one, too.
     let mut line = world.line();
     two.drift_is_told(&mut line, suite::drift);
+    two.is_brought_to_a_proxy_that_starts(&mut line);
     let certificate = two.serves_one(&mut line);
     line.close();
     two.outlives_a_reboot();

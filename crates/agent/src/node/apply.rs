@@ -299,6 +299,8 @@ fn bring_into_force(
     inactive: &[&'static str],
 ) -> Result<(), Failure> {
     let runs = |unit: &str| !inactive.contains(&unit);
+    // What the host's boot is just starting may have read the files that were there before.
+    let was_there = |parts: &[Part]| changes.iter().any(|one| one.old.is_some() && parts.contains(&one.file.part));
     // On the way back from a plan that was the first to have one of them, it is gone.
     let mut there = units(task.host);
     there.retain(|unit| unit_path(task.host, unit).exists());
@@ -336,11 +338,13 @@ fn bring_into_force(
     if parts.contains(&Part::Ports) {
         ports::settle(task, &plan.bridge)?;
     }
-    if parts.contains(&Part::Resolver) && units(task.host).contains(&resolver::UNIT) && runs(resolver::UNIT) {
+    let is_stale = runs(resolver::UNIT) || was_there(&[Part::Resolver]);
+    if parts.contains(&Part::Resolver) && units(task.host).contains(&resolver::UNIT) && is_stale {
         live::reload_resolver(task)?;
     }
     if !runs("corpus-proxy.service") {
-        return Ok(());
+        let is_stale = was_there(&[Part::Proxy, Part::Maps, Part::Members, Part::Certificates]);
+        return if is_stale { live::reload_proxy(task) } else { Ok(()) };
     }
     if parts.contains(&Part::Proxy) {
         return live::reload_proxy(task);

@@ -115,6 +115,22 @@ impl<'a> Two<'a> {
         assert!(self.inside(&self.good, "true").success);
     }
 
+    /// A plan that comes while the node boots: the proxy has read the files that were there, and is not ready yet.
+    pub fn is_brought_to_a_proxy_that_starts(&self, line: &mut Line) {
+        let unit = "/run/systemd/system/corpus-proxy.service.d/slow.conf";
+        self.world.must(&format!(
+            "mkdir -p $(dirname {unit}); printf '[Service]\\nExecStartPost=sleep 4\\n' >{unit}; systemctl daemon-reload; \
+             systemctl stop corpus-proxy; systemctl start --no-block corpus-proxy; \
+             timeout 30 sh -c 'until echo | socat - UNIX-CONNECT:/run/corpus-proxy/admin.sock; do sleep 0.05; done' 2>/dev/null"
+        ));
+        let plan = NodePlan { http_routes: Vec::new(), ..self.plan(Egress::default()) };
+        line.change(&Request::ApplyNode { plan: Box::new(plan) });
+        let said = self.world.http(self.good.name.as_str());
+        assert!(said.text.starts_with("No site of this name here."), "the route is there still: {}", said.text);
+        self.world.must(&format!("rm -r $(dirname {unit}); systemctl daemon-reload"));
+        line.change(&Request::ApplyNode { plan: Box::new(self.plan(Egress::default())) });
+    }
+
     pub fn reaches(&self, place: &str) -> bool {
         self.inside(&self.evil, &format!("timeout 2 bash -c '</dev/tcp/{place}'")).success
     }

@@ -326,7 +326,9 @@ pub async fn set_state(
 }
 
 /// Takes over the observed states of guests, of those that no job is working on and whose
-/// state is older than the moment at which the reading was asked for.
+/// state is older than the moment at which the reading was asked for. One that was gone and is
+/// there again is what it is: a node that shuts down may have let go of the disk with its guests
+/// before it stops answering.
 pub async fn observe(conn: &mut PgConnection, observations: impl Iterator<Item = &Observation>) -> sqlx::Result<()> {
     let readings = observations.filter_map(|one| Some((one, one.outcome.as_ref().ok()?)));
     let (mut read, mut asked_each) = (Vec::new(), Vec::new());
@@ -344,12 +346,13 @@ pub async fn observe(conn: &mut PgConnection, observations: impl Iterator<Item =
     sqlx::query!(
         "update guests g set state = o.state, state_since = now(), state_reason = null
          from unnest($1::uuid[], $2::text[], $3::text[], $4::timestamptz[]) as o (node_id, name, state, asked)
-         where g.node_id = o.node_id and g.name = o.name and g.state <> o.state and g.state in ('running', 'stopped')
-           and g.state_since < o.asked",
+         where g.node_id = o.node_id and g.name = o.name and g.state <> o.state and g.state_since < o.asked
+           and (g.state in ('running', 'stopped') or g.state = 'failed' and g.state_reason = $5)",
         &on,
         &names,
         &states,
         &asked,
+        GONE,
     )
     .execute(&mut *conn)
     .await?;

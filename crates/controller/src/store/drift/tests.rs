@@ -136,9 +136,20 @@ async fn a_guest_should_run_as_the_last_job_left_it(db: PgPool) {
     guests::observe(&mut conn, [&seen_at(asked, &reading)].into_iter()).await.unwrap();
     let seen = wanted(&mut conn, id).await.unwrap().remove(0);
     assert_eq!((seen.state, seen.should_run), (Stopped, true), "what is seen says nothing of what should be");
+    let whole = reading.clone();
     reading.guests.clear();
     let later = asked + chrono::TimeDelta::seconds(1);
     guests::observe(&mut conn, [&seen_at(later, &reading)].into_iter()).await.unwrap();
     let seen = wanted(&mut conn, id).await.unwrap().remove(0);
     assert_eq!((seen.state, seen.should_run), (Failed, true));
+    // A node that shut down had let go of the disk with its guests.
+    let again = Utc::now() + chrono::TimeDelta::minutes(1);
+    guests::observe(&mut conn, [&seen_at(again, &whole)].into_iter()).await.unwrap();
+    let seen = wanted(&mut conn, id).await.unwrap().remove(0);
+    assert_eq!((seen.state, seen.should_run), (Stopped, true));
+    // What failed for another reason is not mended by being there.
+    guests::set_state(&mut conn, guest.id, &[Stopped], Failed, Some("its project was not destroyed")).await.unwrap();
+    let at_last = again + chrono::TimeDelta::minutes(1);
+    guests::observe(&mut conn, [&seen_at(at_last, &whole)].into_iter()).await.unwrap();
+    assert_eq!(wanted(&mut conn, id).await.unwrap().remove(0).state, Failed);
 }
