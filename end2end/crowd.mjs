@@ -9,10 +9,11 @@ import { until } from './process.mjs'
 class Lost extends Error {}
 
 export class Member {
-  /** `alive()` gives the URLs of the servers that may be asked; `cookie` is the signed-in browser's. */
-  constructor(cookie, alive) {
+  /** `alive()` gives the URLs of the servers that may be asked; `cookie` is the signed-in browser's; a server may be `unready` (503) for a while. */
+  constructor(cookie, alive, { unready = false } = {}) {
     this.cookie = cookie
     this.alive = alive
+    this.unready = unready
     this.turn = 0
     /** Answers that no server that lives may give. */
     this.faults = []
@@ -29,6 +30,7 @@ export class Member {
     const answer = await fetch(url + path, { method: form ? 'POST' : 'GET', body, headers, redirect: 'manual', signal: AbortSignal.timeout(30_000) })
       .then(async answer => ({ status: answer.status, place: answer.headers.get('location'), html: await answer.text() }))
       .catch(error => { throw new Lost(`${url}${path}`, { cause: error }) })
+    if (answer.status === 503 && this.unready) throw new Lost(`${url}${path} is not ready`)
     this.answers += 1
     if (answer.status >= 500) this.faults.push(`${answer.status} from ${url}${path}`)
     // A form that is refused is shown again at an address of its own.

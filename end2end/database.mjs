@@ -15,6 +15,11 @@ export class Database {
     return database
   }
 
+  /** One that is there already. */
+  static at(url) {
+    return Object.assign(new Database(), { url })
+  }
+
   /** The rows of a statement, arrays of texts. */
   rows(statement) {
     return ask(this.url, statement)

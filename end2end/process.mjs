@@ -2,10 +2,10 @@
 import { execFile } from 'node:child_process'
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** Runs a program; resolves with its standard output, rejects with what it wrote when it fails. */
-export function run(program, args, { input, timeout = 60_000, env } = {}) {
+/** Runs a program; resolves with its standard output, rejects with what it wrote when it fails. `as`: `env`, `cwd`, `uid`, `gid`. */
+export function run(program, args, { input, timeout = 60_000, ...as } = {}) {
   return new Promise((resolve, reject) => {
-    const child = execFile(program, args, { timeout, env, maxBuffer: 16 << 20 }, (error, stdout, stderr) => {
+    const child = execFile(program, args, { ...as, timeout, maxBuffer: 16 << 20 }, (error, stdout, stderr) => {
       if (!error) return resolve(stdout)
       const why = error.killed ? `no end after ${timeout} ms` : `exit ${error.code}`
       reject(new Error(`${program} ${args.join(' ')}: ${why}\n${stdout}${stderr}`))

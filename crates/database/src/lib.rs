@@ -51,6 +51,18 @@ pub fn as_server(options: PgConnectOptions) -> PgConnectOptions {
     ])
 }
 
+/// Whether a statement failed because there is no database to say anything of it: the line broke, it stops or starts (08,
+/// 57P), or is a standby that may not write yet (25006). Whether the statement was carried out is not known then.
+pub fn is_away(error: &sqlx::Error) -> bool {
+    match error {
+        sqlx::Error::Io(_) | sqlx::Error::Tls(_) | sqlx::Error::WorkerCrashed => true,
+        sqlx::Error::Database(error) => {
+            error.code().is_some_and(|code| ["08", "57P", "25006"].iter().any(|class| code.starts_with(class)))
+        }
+        _ => false,
+    }
+}
+
 /// The pool of a server: what is shipped, and what is measured.
 pub fn as_shipped() -> PgPoolOptions {
     PgPoolOptions::new()
@@ -103,6 +115,11 @@ impl Db {
         let mut listener = PgListener::connect_with(&one.connect_with(options).await?).await?;
         listener.listen(channel).await?;
         Ok(listener)
+    }
+
+    /// A connection of its own that is none of the pool's: for what is held long.
+    pub async fn apart(&self) -> sqlx::Result<PgConnection> {
+        PgConnection::connect_with(&self.pool.connect_options()).await
     }
 
     /// Waits until it is closed.

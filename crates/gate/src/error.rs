@@ -90,12 +90,16 @@ impl Error {
     }
 }
 
-/// A database that has no free connection may have one soon; anything else is a failure.
+/// A database that has no free connection may have one soon, and one that is away comes back; anything else is a failure.
 impl From<sqlx::Error> for Error {
     fn from(error: sqlx::Error) -> Self {
         match error {
             sqlx::Error::PoolTimedOut => Self::Unavailable {
                 message: "Corpus has more to do than it can at this moment. Try again in a few seconds.".to_owned(),
+                source: Box::new(error),
+            },
+            error if corpus_database::is_away(&error) => Self::Unavailable {
+                message: "The database does not answer. Try again in a moment.".to_owned(),
                 source: Box::new(error),
             },
             error => Self::Database(error),

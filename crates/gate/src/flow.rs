@@ -211,10 +211,8 @@ impl Flow for Write {
             }
         };
         let done = change(gate, handler, who, operation, Some(claim.clone())).await;
-        if done.is_err()
-            && let Err(error) = claim.release(&gate.db).await
-        {
-            tracing::warn!(error = &error as &dyn std::error::Error, "an idempotency key is kept without an answer");
+        if done.is_err() {
+            claim.let_go(&gate.db).await;
         }
         done
     }

@@ -6,17 +6,22 @@
 //! A server that died in the middle left a claim that nobody works on: it is taken over after
 //! [`TAKEOVER`]. Keys are forgotten after a day.
 
+use std::time::Duration;
+
 use corpus_api::{Operation, Principal, Problem, Reply};
 use corpus_database::Db;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use sqlx::PgConnection;
+use tokio::time::Instant;
 use uuid::Uuid;
 
 use crate::{Error, Result};
 
 /// How long a claim counts without an answer, in seconds: longer than any request is worked on.
 const TAKEOVER: f64 = 120.0;
+/// Until it is tried again to let one go.
+const AGAIN: Duration = Duration::from_millis(500);
 
 /// An `Idempotency-Key`, or the id of a form.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -113,8 +118,22 @@ impl Claim {
         }
     }
 
-    /// Lets the key go: nothing was done.
-    pub async fn release(&self, db: &Db) -> sqlx::Result<()> {
+    /// Lets the key go: nothing was done. When the database is away, then as soon as it is back: whoever sends the same
+    /// again is not told that it is being worked on.
+    pub async fn let_go(self, db: &Db) {
+        let Err(error) = self.release(db).await else { return };
+        let error = &error as &dyn std::error::Error;
+        tracing::warn!(error, "an idempotency key is let go later");
+        let db = db.clone();
+        tokio::spawn(async move {
+            let until = Instant::now() + Duration::from_secs_f64(TAKEOVER);
+            while Instant::now() < until && self.release(&db).await.is_err() {
+                tokio::time::sleep(AGAIN).await;
+            }
+        });
+    }
+
+    async fn release(&self, db: &Db) -> sqlx::Result<()> {
         let released = sqlx::query!(
             "delete from idempotency_keys where member_id = $1 and key = $2 and claim = $3 and answer is null",
             self.member,

@@ -27,6 +27,22 @@ pub(super) struct Attempt<'a, S> {
     undoing: bool,
 }
 
+/// Until the database is asked again that was away.
+const AWAY_PAUSE: Duration = Duration::from_millis(500);
+
+/// How often something was tried, and the pauses to come.
+struct Tries {
+    number: u32,
+    of: u32,
+    pauses: Box<dyn Iterator<Item = Duration> + Send>,
+}
+
+impl Tries {
+    fn of(retry: Retry) -> Self {
+        Self { number: 1, of: retry.attempts, pauses: Box::new(retry.pauses()) }
+    }
+}
+
 impl<'a, S: Send + Sync + 'static> Attempt<'a, S> {
     pub fn new(step: &'a StepDef<S>, live: &'a Live<S>, part: Option<&'a Part<S>>, undoing: bool) -> Self {
         let index = live.run.steps.get(step.name).copied().unwrap_or_default();
@@ -67,53 +83,58 @@ impl<'a, S: Send + Sync + 'static> Attempt<'a, S> {
             return Ok(());
         };
         let retry = if self.undoing { Retry::times(5) } else { Retry::times(3) };
-        let mut pauses = retry.pauses();
-        let mut number = 1;
+        let mut tries = Tries::of(retry);
         loop {
-            let context = StepContext::around(self.context(number));
+            let context = StepContext::around(self.context(tries.number));
             let work = if self.undoing { around.undo(side, context) } else { around.run(side, context) };
             let work = self.caught(async { work.await.map(|()| Value::Null) });
-            let error = match self.until_cancelled(work, false).await {
+            match self.until_cancelled(work, false).await {
                 Ok(_) => return Ok(()),
-                Err(error) if error.kind == StepErrorKind::Permanent => return Err(error),
-                Err(error) if error.kind == StepErrorKind::Cancelled && !self.undoing => return Err(error),
-                Err(error) => error,
-            };
-            let Some(pause) = pauses.next() else { return Err(error) };
-            number += 1;
-            self.pause((number, retry.attempts), pause, &error).await?;
+                Err(error) => self.again(&mut tries, error).await?,
+            }
         }
     }
 
     async fn tries(&self, part: &Part<S>) -> Result<Value, StepError> {
-        let mut pauses = part.retry.pauses();
-        let mut number = 1;
+        let mut tries = Tries::of(part.retry);
         loop {
-            self.change(|row| row.attempts = i32::try_from(number).unwrap_or(i32::MAX));
-            let error = match self.until_cancelled(self.limited(part, number), true).await {
+            self.change(|row| row.attempts = i32::try_from(tries.number).unwrap_or(i32::MAX));
+            match self.until_cancelled(self.limited(part, tries.number), true).await {
                 Ok(output) => {
                     if !self.undoing {
                         self.run().keep_output(self.step.name, output.clone());
                     }
                     return Ok(output);
                 }
-                Err(error) if error.kind == StepErrorKind::Permanent => return Err(error),
-                Err(error) if error.kind == StepErrorKind::Cancelled && !self.undoing => return Err(error),
-                Err(error) => error,
-            };
-            let Some(pause) = pauses.next() else { return Err(error) };
-            number += 1;
-            self.pause((number, part.retry.attempts), pause, &error).await?;
+                Err(error) => self.again(&mut tries, error).await?,
+            }
         }
     }
 
-    async fn pause(&self, (next, of): (u32, u32), pause: Duration, error: &StepError) -> Result<(), StepError> {
-        self.note(&format!("attempt {next} of {of} in {:.1} s: {}", pause.as_secs_f64(), error.message));
-        let what = match &error.waiting_for {
-            Some(what) => format!("{what} (attempt {next} of {of})"),
-            None => format!("attempt {next} of {of} of “{}”", self.step.title),
+    /// Waits until it is time for the next try; gives the error back when there is none.
+    async fn again(&self, tries: &mut Tries, error: StepError) -> Result<(), StepError> {
+        let ends = match error.kind {
+            StepErrorKind::Permanent => true,
+            StepErrorKind::Cancelled => !self.undoing,
+            StepErrorKind::Transient => false,
         };
-        self.run().writer.waiting_until(&what, Utc::now() + pause);
+        if ends {
+            return Err(error);
+        }
+        let named = error.waiting_for.as_deref();
+        if !error.counts {
+            return self.pause(named.unwrap_or("the database to answer"), AWAY_PAUSE).await;
+        }
+        let Some(pause) = tries.pauses.next() else { return Err(error) };
+        tries.number += 1;
+        let next = format!("attempt {} of {}", tries.number, tries.of);
+        self.note(&format!("{next} in {:.1} s: {}", pause.as_secs_f64(), error.message));
+        let what = named.map_or_else(|| format!("{next} of “{}”", self.step.title), |what| format!("{what} ({next})"));
+        self.pause(&what, pause).await
+    }
+
+    async fn pause(&self, what: &str, pause: Duration) -> Result<(), StepError> {
+        self.run().writer.waiting_until(what, Utc::now() + pause);
         self.run().writer.flush_soon();
         let cancelled = tokio::select! {
             () = tokio::time::sleep(pause) => false,

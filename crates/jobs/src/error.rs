@@ -23,6 +23,9 @@ pub enum StepErrorKind {
 pub struct StepError {
     /// Whether trying again may help.
     pub kind: StepErrorKind,
+    /// Whether the try counts. It does not while our own database is away, which no step is to blame for: nothing can be
+    /// decided, not even that the job is to be undone, until it answers again or this server has lost the job.
+    pub counts: bool,
     /// What happened.
     pub message: String,
     /// What the job waits for until the next try: "node node1 to answer".
@@ -33,7 +36,7 @@ pub struct StepError {
 
 impl StepError {
     fn new(kind: StepErrorKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), waiting_for: None, source: None }
+        Self { kind, counts: true, message: message.into(), waiting_for: None, source: None }
     }
 
     /// A failure that may pass by itself.
@@ -97,24 +100,22 @@ impl From<RequestError> for StepError {
 
 impl From<sqlx::Error> for StepError {
     fn from(error: sqlx::Error) -> Self {
-        let passes = match &error {
-            sqlx::Error::Io(_) | sqlx::Error::PoolTimedOut | sqlx::Error::Tls(_) | sqlx::Error::WorkerCrashed => true,
-            sqlx::Error::Database(error) => error.code().is_some_and(|code| passes_by_itself(&code)),
-            _ => false,
-        };
         let message = "the database did not do what the step needs";
-        if passes {
-            return Self::transient(message).while_waiting_for("the database to answer").caused_by(error);
+        if corpus_database::is_away(&error) || matches!(error, sqlx::Error::PoolTimedOut) {
+            let away = Self::transient(message).while_waiting_for("the database to answer").caused_by(error);
+            return Self { counts: false, ..away };
         }
-        Self::permanent(message).caused_by(error)
+        let code = error.as_database_error().and_then(|error| error.code());
+        let passes = code.is_some_and(|code| passes_by_itself(&code));
+        let kind = if passes { StepErrorKind::Transient } else { StepErrorKind::Permanent };
+        Self::new(kind, message).caused_by(error)
     }
 }
 
-/// Classes and codes of PostgreSQL's errors that say nothing about the statement: connection
-/// trouble (08), rolled back for others' sake (40), out of resources (53), stopped or not
-/// started yet (57P).
+/// Classes of PostgreSQL's errors that say nothing about the statement: rolled back for others' sake (40), out of
+/// resources (53).
 fn passes_by_itself(code: &str) -> bool {
-    ["08", "40", "53", "57P"].iter().any(|class| code.starts_with(class))
+    ["40", "53"].iter().any(|class| code.starts_with(class))
 }
 
 /// What can go wrong with jobs themselves.

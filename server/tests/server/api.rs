@@ -218,6 +218,36 @@ async fn the_same_request_is_done_once(pool: PgPool) {
     api.server.stop().await;
 }
 
+/// As long as the database is away not even the key can be let go; whoever sends it again afterwards need not wait.
+#[sqlx::test(migrations = "../migrations")]
+async fn what_a_database_that_was_away_did_not_do_is_done_when_it_is_sent_again(pool: PgPool) {
+    const AWAY: &str = "create function away() returns trigger language plpgsql as
+        $$ begin raise exception 'stopping' using errcode = '57P01'; end $$;
+        create trigger away before insert on projects for each row execute function away();
+        create trigger away before delete on idempotency_keys for each row execute function away();";
+    let api = Api::start(&pool).await;
+    let headers = [("content-type", "application/json"), ("idempotency-key", "k1")];
+    let send = async || {
+        let response = api.send("POST", "/projects", &headers, r#"{"name":"atlas"}"#.to_owned()).await;
+        (response.status().as_u16(), response.json::<Value>().await.unwrap())
+    };
+    sqlx::raw_sql(AWAY).execute(&pool).await.unwrap();
+    let (status, problem) = send().await;
+    assert_eq!((status, problem["type"].as_str()), (503, Some("urn:corpus:problem:unavailable")), "{problem}");
+    assert_eq!(send().await.0, 409, "nobody knows yet that it is not being worked on");
+    sqlx::raw_sql("drop function away cascade").execute(&pool).await.unwrap();
+    let mut last = 409;
+    for _ in 0..50 {
+        (last, _) = send().await;
+        if last != 409 {
+            break;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    }
+    assert_eq!(last, 201);
+    api.server.stop().await;
+}
+
 #[sqlx::test(migrations = "../migrations")]
 async fn nobody_asks_without_signing_in(pool: PgPool) {
     let server = Running::start(&pool, "").await;

@@ -71,6 +71,17 @@ async fn a_transient_failure_is_tried_again_and_shown(pool: PgPool) {
     assert_eq!(detail.job.waiting_for, None);
 }
 
+/// No step is to blame for it, and as long as it lasts nothing can be undone either.
+#[sqlx::test(migrations = "../../migrations")]
+async fn a_database_that_is_away_is_waited_for_however_often_a_step_is_tried(pool: PgPool) {
+    let server = server(&pool).await;
+    server.world.times_without_database.store(5, Ordering::SeqCst);
+    let id = submit(&server.jobs, make()).await;
+    until(&server.jobs, id, |seen| seen.job.waiting_for.as_deref() == Some("the database to answer")).await;
+    let detail = state(&server.jobs, id, JobState::Done).await;
+    assert_eq!((server.world.count("middle"), detail.steps[2].attempts), (6, 1));
+}
+
 #[sqlx::test(migrations = "../../migrations")]
 async fn a_failure_that_stays_undoes_everything_in_reverse(pool: PgPool) {
     let server = server(&pool).await;

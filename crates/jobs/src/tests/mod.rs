@@ -35,6 +35,7 @@ pub struct World {
     pub made: Mutex<BTreeSet<String>>,
     pub story: Mutex<Vec<String>>,
     pub transient_failures: AtomicU32,
+    pub times_without_database: AtomicU32,
     pub undo_broken: AtomicBool,
     /// Step "middle" takes one permit when its job asks for it.
     pub gate: Semaphore,
@@ -46,6 +47,7 @@ impl Default for World {
             made: Mutex::default(),
             story: Mutex::default(),
             transient_failures: AtomicU32::new(0),
+            times_without_database: AtomicU32::new(0),
             undo_broken: AtomicBool::new(false),
             gate: Semaphore::new(0),
         }
@@ -109,6 +111,10 @@ async fn middle(ctx: Ctx) -> Result<(), StepError> {
     if world.transient_failures.load(Ordering::SeqCst) > 0 {
         world.transient_failures.fetch_sub(1, Ordering::SeqCst);
         return Err(StepError::transient("no answer").while_waiting_for("node node1 to answer"));
+    }
+    if world.times_without_database.load(Ordering::SeqCst) > 0 {
+        world.times_without_database.fetch_sub(1, Ordering::SeqCst);
+        return Err(sqlx::Error::PoolTimedOut.into());
     }
     for _ in (0..5_000).take_while(|_| ctx.params().name == "loud") {
         ctx.log_from(corpus_protocol::Stream::Out, "x".repeat(4_096));
