@@ -25,7 +25,7 @@ test: ## all tests, on labs of their own; some with PARTS="story look" (scripts/
 check: ## formatting, lints, licences
 	@scripts/check
 
-chaos: ## every job, at every step, with every fault; half an hour
+chaos: ## every job, at every step, with every fault; two hours
 	@scripts/chaos
 
 hostile: ## what hostile members, guests and nodes can try, tried

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use corpus_api::jobs::RetryJob;
 use corpus_domain::{JobId, JobKind, JobState};
 use rustix::process::Signal;
@@ -48,6 +48,17 @@ impl std::hash::Hash for Touches {
 impl std::fmt::Display for Place {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}.{}: {} {}", self.kind, self.step, self.fault.title(), self.moment.word())
+    }
+}
+
+/// The job ended, or hangs, before it came to where the fault was to happen: nothing was tried. So it is on a machine that
+/// is too slow for the shortened limits; what the job did instead.
+#[derive(Debug)]
+pub struct NotReached(String);
+
+impl std::fmt::Display for NotReached {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "the fault never happened\n{}", self.0)
     }
 }
 
@@ -111,7 +122,8 @@ impl Scene<'_> {
     async fn play(&mut self, job: JobId, during: Duration) -> Result<Outcome> {
         let reached = self.first.hear("at", Duration::from_secs(40)).await;
         if let Err(error) = reached {
-            bail!("{error:#}\n{}", self.lane.story(job).await);
+            let story = self.lane.story(job).await;
+            return Err(error.context(NotReached(story)));
         }
         let began = Instant::now();
         self.strike(during).await?;

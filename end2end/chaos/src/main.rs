@@ -33,6 +33,7 @@ use serde::Deserialize;
 use lane::Lane;
 use node::Node;
 use postgres::Postgres;
+use report::Report;
 use setting::Setting;
 
 /// What `scripts/chaos` hands over, as JSON in `CORPUS_CHAOS`.
@@ -46,6 +47,8 @@ struct Orders {
     first_port: u16,
     /// Only a few cells.
     sample: bool,
+    /// Only cells that no run before has found good.
+    go_on: bool,
     /// Only cells whose name contains this.
     only: String,
     /// Where the table is written to.
@@ -106,17 +109,20 @@ async fn run() -> Result<bool> {
     if orders.sample {
         cells = matrix::sample(cells);
     }
-    eprintln!("· {} cells on {} lanes", cells.len(), lanes.len());
-    let mut report = matrix::try_all(lanes, cells).await?;
-    let (tried, wrong) = report.counts();
-    let minutes = began.elapsed().as_secs_f64() / 60.0;
-    // A part that is tried again after a mend takes its place in the whole.
     let kept = orders.report.with_extension("json");
-    if !orders.only.is_empty() && kept.exists() {
+    let mut report = Report::default();
+    // A part that is tried again takes its place in the whole.
+    if (orders.go_on || !orders.only.is_empty()) && kept.exists() {
         report.add_kept(&kept, &steps)?;
     }
+    if orders.go_on {
+        cells.retain(|place| !report.has_good(*place));
+    }
+    eprintln!("· {} cells on {} lanes", cells.len(), lanes.len());
+    let report = matrix::try_all(lanes, cells, report, Some(&*kept).filter(|_| !orders.sample)).await?;
+    let (tried, wrong) = (report.tried, report.wrong);
+    let minutes = began.elapsed().as_secs_f64() / 60.0;
     if report.is_whole(&steps) {
-        report.keep(&kept)?;
         std::fs::write(&orders.report, report.markdown(&steps))?;
     }
     eprintln!("{tried} cells tried in {minutes:.1} minutes, {wrong} wrong");

@@ -2,13 +2,14 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::io::Write;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use corpus_domain::{JobKind, JobState};
 
-use crate::cell::{self, Durations, Outcome, Place};
+use crate::cell::{self, Durations, NotReached, Outcome, Place};
 use crate::fault::{Fault, Moment, touches};
 use crate::kind::{self, KINDS};
 use crate::lane::Lane;
@@ -66,24 +67,41 @@ pub fn sample(cells: Vec<Place>) -> Vec<Place> {
     picked
 }
 
+/// As many cells are tried between two words of how far it is; a run that is ended loses no more than these.
+const KEPT_EACH: usize = 50;
+
 struct Queue {
     cells: Mutex<VecDeque<Place>>,
     report: Mutex<Report>,
+    keep_in: Option<PathBuf>,
     total: usize,
     began: Instant,
 }
 
-/// Tries all of them.
-pub async fn try_all(lanes: Vec<(Lane, Durations)>, cells: Vec<Place>) -> Result<Report> {
-    let total = cells.len();
-    let queue = Queue { cells: Mutex::new(cells.into()), report: Mutex::default(), total, began: Instant::now() };
-    let queue = std::sync::Arc::new(queue);
+/// Tries all of them, into a report of what was tried before; that is kept in a file meanwhile, if one is named.
+pub async fn try_all(
+    lanes: Vec<(Lane, Durations)>,
+    cells: Vec<Place>,
+    report: Report,
+    keep_in: Option<&Path>,
+) -> Result<Report> {
+    let queue = std::sync::Arc::new(Queue {
+        total: cells.len(),
+        cells: Mutex::new(cells.into()),
+        report: Mutex::new(report),
+        keep_in: keep_in.map(Path::to_owned),
+        began: Instant::now(),
+    });
     let mut running = tokio::task::JoinSet::new();
     for (mut lane, durations) in lanes {
         let queue = std::sync::Arc::clone(&queue);
         running.spawn(async move {
             while let Some(place) = queue.next() {
-                let outcome = cell::run(&mut lane, place, &durations).await.map_err(|error| format!("{error:#}"));
+                let mut outcome = cell::run(&mut lane, place, &durations).await;
+                if outcome.as_ref().is_err_and(|error| error.is::<NotReached>()) && heal(&mut lane).await.is_ok() {
+                    outcome = cell::run(&mut lane, place, &durations).await;
+                }
+                let outcome = outcome.map_err(|error| format!("{error:#}"));
                 let good = outcome.as_ref().is_ok_and(|outcome| outcome.wrong.is_empty());
                 queue.note(place, outcome);
                 // The next cell must not suffer from what this one has left.
@@ -100,7 +118,9 @@ pub async fn try_all(lanes: Vec<(Lane, Durations)>, cells: Vec<Place>) -> Result
     let queue = std::sync::Arc::into_inner(queue).context("a lane still runs")?;
     let left = queue.cells.into_inner().unwrap_or_else(PoisonError::into_inner);
     let mut report = queue.report.into_inner().unwrap_or_else(PoisonError::into_inner);
-    report.cells.extend(left.into_iter().map(|place| (place, Err("no lane was left to try it on".to_owned()))));
+    for place in left {
+        report.note(place, Err("no lane was left to try it on".to_owned()));
+    }
     Ok(report)
 }
 
@@ -133,12 +153,14 @@ impl Queue {
             }
             Ok(_) => {}
         }
-        report.cells.push((place, outcome));
-        let tried = report.cells.len();
-        if tried.is_multiple_of(50) || tried == self.total {
+        report.note(place, outcome);
+        let (tried, wrong) = (report.tried, report.wrong);
+        if tried.is_multiple_of(KEPT_EACH) || tried == self.total {
             let minutes = self.began.elapsed().as_secs_f64() / 60.0;
-            let wrong = report.counts().1;
             said = format!("{said}· {tried} of {} cells, {wrong} wrong, {minutes:.1} minutes\n", self.total);
+            if let Some(Err(error)) = self.keep_in.as_deref().map(|file| report.keep(file)) {
+                said = format!("{said}✗ what was tried can't be kept: {error:#}\n");
+            }
         }
         let _ = std::io::stderr().write_all(said.as_bytes());
     }

@@ -16,10 +16,17 @@ use crate::fault::{Fault, Moment, Touches};
 /// A step of a job, and what it works on.
 pub type StepOf = (JobKind, &'static str, Touches);
 
-/// All that was tried.
+/// What came of a cell, or why that is not known.
+pub type Tried = std::result::Result<Outcome, String>;
+
+/// All that was tried, now and before.
 #[derive(Default)]
 pub struct Report {
-    pub cells: Vec<(Place, std::result::Result<Outcome, String>)>,
+    cells: Vec<(Place, Tried)>,
+    /// How many of them now.
+    pub tried: usize,
+    /// And how many of those ended wrong.
+    pub wrong: usize,
 }
 
 /// A cell as it is kept between runs.
@@ -43,8 +50,25 @@ const fn letter(state: JobState) -> char {
     }
 }
 
+fn is_good(outcome: &Tried) -> bool {
+    outcome.as_ref().is_ok_and(|outcome| outcome.wrong.is_empty())
+}
+
 impl Report {
-    /// Takes over what an earlier run has kept of cells that were not tried now.
+    /// Takes a cell in; what an earlier run found there counts no more.
+    pub fn note(&mut self, place: Place, outcome: Tried) {
+        self.tried += 1;
+        self.wrong += usize::from(!is_good(&outcome));
+        self.cells.retain(|(earlier, _)| *earlier != place);
+        self.cells.push((place, outcome));
+    }
+
+    /// Whether it was tried, and ended as it should.
+    pub fn has_good(&self, place: Place) -> bool {
+        self.cells.iter().any(|(tried, outcome)| *tried == place && is_good(outcome))
+    }
+
+    /// Takes over what an earlier run has kept.
     pub fn add_kept(&mut self, file: &Path, steps: &[StepOf]) -> Result<()> {
         let kept: Vec<Kept> = serde_json::from_slice(&fs::read(file)?)?;
         for cell in kept {
@@ -53,9 +77,6 @@ impl Report {
             };
             let (fault, moment) = (cell.fault, cell.moment);
             let place = Place { kind: step.0, step: step.1, touches: step.2, fault, moment };
-            if self.cells.iter().any(|(tried, _)| *tried == place) {
-                continue;
-            }
             let elapsed = Duration::from_millis(cell.elapsed_ms);
             let outcome = cell.state.map(|state| Outcome { state, elapsed, wrong: cell.wrong.clone() });
             self.cells.push((place, outcome.ok_or_else(|| cell.wrong.join("\n"))));
@@ -95,18 +116,10 @@ impl Report {
         !steps.iter().flat_map(marks).flatten().any(|mark| mark == ' ')
     }
 
-    /// How many cells were tried, and how many are wrong.
-    pub fn counts(&self) -> (usize, usize) {
-        let wrong = |outcome: &std::result::Result<Outcome, String>| {
-            outcome.as_ref().map_or(true, |outcome| !outcome.wrong.is_empty())
-        };
-        (self.cells.len(), self.cells.iter().filter(|(_, outcome)| wrong(outcome)).count())
-    }
-
     /// The whole of it.
     pub fn markdown(&self, steps: &[StepOf]) -> String {
         let mut text = String::new();
-        let (tried, wrong) = self.counts();
+        let (tried, wrong) = (self.cells.len(), self.cells.iter().filter(|(_, outcome)| !is_good(outcome)).count());
         let cannot = steps.iter().flat_map(|step| Fault::ALL.map(|fault| step.2.obstacle(fault).is_some()));
         let cannot = cannot.filter(|cannot| *cannot).count() * Moment::ALL.len();
         let _ = writeln!(
