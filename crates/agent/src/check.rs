@@ -19,6 +19,8 @@ use crate::task::Task;
 /// What is on the host now.
 struct Observed {
     guests: Vec<GuestReading>,
+    /// Those of them that are others than the guests of their names.
+    others: Vec<GuestName>,
     /// Containers that Corpus did not make.
     foreign: Vec<String>,
     images: Vec<ImageName>,
@@ -26,8 +28,16 @@ struct Observed {
 
 /// The differences.
 pub fn check(task: &Task<'_>, guests: &[GuestCheck], images: &[ImageName]) -> Result<Vec<Difference>, Failure> {
+    let mut others = Vec::new();
+    for GuestCheck { name, id, .. } in guests {
+        // A container that is not ours has no id, and is told of by its name.
+        if drivers::is_another(task.host, name, *id).unwrap_or(false) {
+            others.push(name.clone());
+        }
+    }
     let observed = Observed {
         guests: drivers::readings(task.host),
+        others,
         foreign: drivers::foreign(task.host),
         images: image::list(task.host).into_iter().map(|(name, _)| name).collect(),
     };
@@ -69,6 +79,10 @@ fn one(guest: &GuestCheck, observed: &Observed) -> Option<Difference> {
         let gone = || Difference::of_guest(DriftKind::Gone, name, "its container is gone from the node");
         return guest.there.then(gone);
     };
+    if observed.others.contains(name) {
+        let text = "its container is gone from the node, where another guest has its name";
+        return guest.there.then(|| Difference::of_guest(DriftKind::Gone, name, text));
+    }
     let running = seen == GuestState::Running;
     let text = match guest.running {
         Some(true) if !running => "it should run and is stopped",
@@ -88,6 +102,9 @@ fn keys(task: &Task<'_>, guest: &GuestCheck, observed: &Observed) -> Result<Vec<
     let (Some(wanted), Some(GuestState::Running)) = (&guest.keys, state(observed, &guest.name)) else {
         return Ok(Vec::new());
     };
+    if observed.others.contains(&guest.name) {
+        return Ok(Vec::new());
+    }
     let mut found = Vec::new();
     for driver in drivers::all() {
         match driver.running_root(task.host, &guest.name) {
@@ -108,7 +125,7 @@ mod tests {
     }
 
     fn check(text: &str, there: bool, running: Option<bool>) -> GuestCheck {
-        GuestCheck { name: name(text), there, running, keys: None }
+        GuestCheck { name: name(text), id: None, there, running, keys: None }
     }
 
     fn seen(text: &str, state: GuestState) -> GuestReading {
@@ -122,14 +139,17 @@ mod tests {
                 seen("runs.x", GuestState::Running),
                 seen("rests.x", GuestState::Stopped),
                 seen("busy.x", GuestState::Running),
+                seen("swapped.x", GuestState::Running),
                 seen("stray.x", GuestState::Running),
             ],
+            others: vec![name("swapped.x")],
             foreign: vec!["pet".into()],
             images: vec!["debian-12".parse().unwrap()],
         };
         let right = [check("runs.x", true, Some(true)), check("rests.x", true, Some(false))];
-        let busy = [check("busy.x", false, None), check("coming.x", false, None), check("stray.x", true, None)];
-        let all: Vec<GuestCheck> = right.iter().chain(&busy).cloned().collect();
+        let busy = ["busy.x", "coming.x", "swapped.x"].map(|name| check(name, false, None));
+        let stray = [check("stray.x", true, None)];
+        let all: Vec<GuestCheck> = right.iter().chain(&busy).chain(&stray).cloned().collect();
         let told = |guests: &[GuestCheck], images: &[ImageName]| -> Vec<(DriftKind, Option<String>)> {
             let found = compare(guests, images, &observed).into_iter();
             found.map(|one| (one.kind, one.guest.map(|guest| guest.to_string()))).collect()
@@ -141,6 +161,7 @@ mod tests {
         wrong[0].running = Some(false);
         wrong[1].running = Some(true);
         wrong[3].there = true;
+        wrong[4].there = true;
         wrong.pop();
         let of = |kind, guest: &str| (kind, Some(guest.to_owned()));
         assert_eq!(
@@ -149,6 +170,7 @@ mod tests {
                 of(DriftKind::Power, "runs.x"),
                 of(DriftKind::Power, "rests.x"),
                 of(DriftKind::Gone, "coming.x"),
+                of(DriftKind::Gone, "swapped.x"),
                 (DriftKind::Foreign, None),
                 pet
             ]

@@ -98,8 +98,14 @@ fn serve(request: &Request, of_job: bool, task: &Task<'_>) -> Result<Answer, Fai
         Request::EnsureImage { name, source } => image::ensure(task, name, source).map(done),
         Request::ListImages => Ok(Answer::Images { images: image::list(task.host) }),
         Request::EnsureGuest { plan } => drivers::ensure(task, plan).map(done),
-        Request::SetUpGuest { name, setup } => guest(name, &|driver| driver.set_up(task, name, setup)),
-        Request::EnsureKeys { name, keys } => guest(name, &|driver| driver.ensure_keys(task, name, keys)),
+        Request::SetUpGuest { name, id, setup } => {
+            drivers::require_meant(task.host, name, *id)?;
+            guest(name, &|driver| driver.set_up(task, name, setup))
+        }
+        Request::EnsureKeys { name, id, keys } => {
+            drivers::require_meant(task.host, name, *id)?;
+            guest(name, &|driver| driver.ensure_keys(task, name, keys))
+        }
         Request::EnsureSize { name, size } => guest(name, &|driver| driver.ensure_size(task, name, *size)),
         Request::EnsureLimits { name, limits } => guest(name, &|driver| driver.ensure_limits(task, name, *limits)),
         Request::EnsureSnapshot { name, snapshot } => {
@@ -114,7 +120,7 @@ fn serve(request: &Request, of_job: bool, task: &Task<'_>) -> Result<Answer, Fai
             let grace = Duration::from_secs((*grace_s).into());
             drivers::ensure_stopped(task, name, grace).map(done)
         }
-        Request::EnsureAbsent { name } => drivers::ensure_absent(task, name).map(done),
+        Request::EnsureAbsent { name, id } => drivers::ensure_absent(task, name, *id).map(done),
     }
 }
 

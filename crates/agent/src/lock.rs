@@ -80,7 +80,7 @@ pub fn wanted(request: &Request) -> Vec<Wanted> {
         | Request::EnsureSettled { name }
         | Request::EnsureRunning { name }
         | Request::EnsureStopped { name, .. }
-        | Request::EnsureAbsent { name } => vec![alone(format!("guest-{name}"))],
+        | Request::EnsureAbsent { name, .. } => vec![alone(format!("guest-{name}"))],
     }
 }
 

@@ -131,6 +131,7 @@ fn on_a_real_node() {
     let mut line = world.line();
     suite::hostile_guest(&world, &mut line);
     suite::fencing(&world, &mut line);
+    suite::unknown_guest(&world, &mut line);
     suite::cancel(&world, &mut line);
     suite::cut(&world);
     let mut line = btrfs::goes_where_it_can(&world, line);

@@ -47,6 +47,7 @@ fn guest_check(guest: &Wanted, control: &str) -> GuestCheck {
     let settled = matches!(guest.state, GuestState::Running | GuestState::Stopped);
     GuestCheck {
         name: guest.name.clone(),
+        id: Some(guest.id),
         there: settled || guest.state == GuestState::Failed,
         running: settled.then_some(guest.should_run),
         keys: settled.then(|| authorized_keys(control, &guest.keys)),

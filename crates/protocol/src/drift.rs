@@ -1,6 +1,6 @@
 //! What is looked at when a node is checked, and what was found to differ.
 
-use corpus_domain::{DriftKind, GuestName};
+use corpus_domain::{DriftKind, GuestId, GuestName};
 use serde::{Deserialize, Serialize};
 
 use crate::guest::AuthorizedKeys;
@@ -10,6 +10,9 @@ use crate::guest::AuthorizedKeys;
 pub struct GuestCheck {
     /// Its name.
     pub name: GuestName,
+    /// Which of this name.
+    #[serde(default)]
+    pub id: Option<GuestId>,
     /// Whether its container must be there; a job may just be making or destroying it.
     pub there: bool,
     /// Whether it should run; absent when either is right.

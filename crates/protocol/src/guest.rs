@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
 use corpus_domain::{
-    Backing, Driver, GuestName, GuestNetwork, IdRange, ImageName, Limits, MacAddress, SizeProfile, UnixUser,
+    Backing, Driver, GuestId, GuestName, GuestNetwork, IdRange, ImageName, Limits, MacAddress, SizeProfile, UnixUser,
 };
 use serde::{Deserialize, Serialize};
 
@@ -13,6 +13,10 @@ use serde::{Deserialize, Serialize};
 pub struct GuestPlan {
     /// Its name, also its host name.
     pub name: GuestName,
+    /// Which guest of this name it is: a controller that was brought back from a backup may not know the one that is
+    /// there.
+    #[serde(default)]
+    pub id: Option<GuestId>,
     /// What makes it.
     pub driver: Driver,
     /// The image it is a clone of.

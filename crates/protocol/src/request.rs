@@ -1,7 +1,7 @@
 //! Requests, events and results, and the envelope they travel in.
 
 use corpus_domain::{
-    Bytes, CertificateId, DeploymentId, Driver, GuestName, GuestState, ImageName, JobId, Limits, ProjectName,
+    Bytes, CertificateId, DeploymentId, Driver, GuestId, GuestName, GuestState, ImageName, JobId, Limits, ProjectName,
     SizeProfile, SnapshotId,
 };
 use serde::{Deserialize, Serialize};
@@ -247,6 +247,9 @@ pub enum Request {
     SetUpGuest {
         /// The guest.
         name: GuestName,
+        /// Which of this name; another one gets nothing.
+        #[serde(default)]
+        id: Option<GuestId>,
         /// What to set; what is absent stays as it is.
         setup: Box<GuestSetup>,
     },
@@ -254,6 +257,9 @@ pub enum Request {
     EnsureKeys {
         /// The guest.
         name: GuestName,
+        /// Which of this name; another one gets nothing.
+        #[serde(default)]
+        id: Option<GuestId>,
         /// The keys of each account.
         keys: AuthorizedKeys,
     },
@@ -326,6 +332,9 @@ pub enum Request {
     EnsureAbsent {
         /// The guest.
         name: GuestName,
+        /// Which of this name; another one stays untouched.
+        #[serde(default)]
+        id: Option<GuestId>,
     },
     /// The project's layout is on this guest as planned: account, folders, repositories, hooks,
     /// Salt. Nothing is deployed. For agents on guests, as are all that follow but the last.

@@ -188,8 +188,8 @@ impl Host {
                 self.guests.entry(plan.name.clone()).or_default();
                 Ok(done(!there))
             }
-            Request::SetUpGuest { name, setup } => self.guest(name).map(|guest| done(set_up(guest, setup))),
-            Request::EnsureKeys { name, keys } => {
+            Request::SetUpGuest { name, setup, .. } => self.guest(name).map(|guest| done(set_up(guest, setup))),
+            Request::EnsureKeys { name, keys, .. } => {
                 self.guest(name).map(|guest| done(std::mem::replace(&mut guest.keys, keys.clone()) != *keys))
             }
             // A simulated guest has no storage.
@@ -206,7 +206,7 @@ impl Host {
                 let stopped = self.guests.get_mut(name).map(|guest| std::mem::replace(&mut guest.running, false));
                 Ok(done(stopped.unwrap_or(false)))
             }
-            Request::EnsureAbsent { name } => Ok(done(self.guests.remove(name).is_some())),
+            Request::EnsureAbsent { name, .. } => Ok(done(self.guests.remove(name).is_some())),
             Request::EnsureProject { .. }
             | Request::Deploy { .. }
             | Request::FollowDeployment { .. }

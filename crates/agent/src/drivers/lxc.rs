@@ -27,7 +27,7 @@ use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use corpus_domain::{Bytes, Driver as Kind, GuestName, GuestState, ImageName, Limits, SizeProfile};
+use corpus_domain::{Bytes, Driver as Kind, GuestId, GuestName, GuestState, ImageName, Limits, SizeProfile};
 use corpus_protocol::{AuthorizedKeys, GuestPlan, GuestPort, GuestReading, GuestSetup};
 
 use self::config::Made;
@@ -77,6 +77,7 @@ impl Driver for Lxc {
             let grown = backings::of(made.backing)?.resize(task, &made.store(task.host, &plan.name), plan.size)?;
             return Ok(files::ensure(&config_path(task.host, &plan.name), &wanted, 0o644)? || grown);
         }
+        require_unused(task.host, plan)?;
         tools::ensure(task.host)?;
         folder::make(task, plan, &wanted).map(|()| true)
     }
@@ -160,6 +161,14 @@ impl Driver for Lxc {
         Ok(true)
     }
 
+    fn id(&self, host: &Host, name: &GuestName) -> Result<Option<GuestId>, Failure> {
+        made(host, name).map(|made| made.and_then(|made| made.id))
+    }
+
+    fn ensure_none_begun(&self, task: &Task<'_>, name: &GuestName) -> Result<bool, Failure> {
+        folder::remove_begun(task, name)
+    }
+
     fn ensure_absent(&self, task: &Task<'_>, name: &GuestName) -> Result<bool, Failure> {
         if made(task.host, name)?.is_some() && state::init(task.host, name).is_some() {
             stop(task, name, Duration::ZERO)?;
@@ -233,6 +242,25 @@ fn made(host: &Host, name: &GuestName) -> Result<Option<Made>, Failure> {
 /// The guest's port, and the bridge it is on; nothing when there is no guest.
 fn port(host: &Host, name: &GuestName) -> Result<Option<(String, GuestPort)>, Failure> {
     Ok(files::read(&config_path(host, name))?.as_deref().and_then(|config| config::port(config, name)))
+}
+
+/// Two guests of one address would take each other's packets, and with the same ids be one user to the node. A controller
+/// that was brought back from a backup may choose what a guest has that it does not know.
+fn require_unused(host: &Host, plan: &GuestPlan) -> Result<(), Failure> {
+    for other in folder::names(host) {
+        let Ok(Some(made)) = made(host, &other) else { continue };
+        let what = if port(host, &other)?.is_some_and(|(_, port)| port.ip == plan.net.ip) {
+            format!("the address {}", plan.net.ip)
+        } else if let Some(ids) = made.ids.filter(|ids| plan.ids == Some(*ids)) {
+            format!("the ids from {ids}")
+        } else {
+            continue;
+        };
+        return Err(Failure::Invalid(format!(
+            "the guest {other} on the node has {what}, and this controller does not know it"
+        )));
+    }
+    Ok(())
 }
 
 fn require(host: &Host, name: &GuestName) -> Result<Made, Failure> {

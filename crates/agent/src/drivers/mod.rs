@@ -10,7 +10,7 @@ pub use self::lxc::{AGENT, PREPARE, ensure_tools, prepare, remove_tools};
 
 use std::time::Duration;
 
-use corpus_domain::{Bytes, Driver as Kind, GuestName, Limits, SizeProfile};
+use corpus_domain::{Bytes, Driver as Kind, GuestId, GuestName, Limits, SizeProfile};
 use corpus_protocol::{AuthorizedKeys, GuestPlan, GuestReading, GuestSetup};
 
 use crate::backings::{Backing, Store};
@@ -54,8 +54,12 @@ pub trait Driver: Sync {
     fn ensure_running(&self, task: &Task<'_>, name: &GuestName) -> Result<bool, Failure>;
     /// The guest does not run; after `grace` it is killed.
     fn ensure_stopped(&self, task: &Task<'_>, name: &GuestName, grace: Duration) -> Result<bool, Failure>;
+    /// Which guest of its name it is, as far as its record says.
+    fn id(&self, host: &Host, name: &GuestName) -> Result<Option<GuestId>, Failure>;
     /// Nothing of the guest is left.
     fn ensure_absent(&self, task: &Task<'_>, name: &GuestName) -> Result<bool, Failure>;
+    /// Nothing is left of what was begun to be made under this name.
+    fn ensure_none_begun(&self, task: &Task<'_>, name: &GuestName) -> Result<bool, Failure>;
     /// The guests of ours, without starting a process.
     fn readings(&self, host: &Host) -> Vec<GuestReading>;
     /// What the disks of guests may still grow into.
@@ -103,9 +107,27 @@ pub fn that_made(host: &Host, name: &GuestName) -> Result<Option<&'static dyn Dr
     Ok(found)
 }
 
+/// Whether the guest is another of this name than the one that is meant: one that the controller does not know, since it
+/// was brought back from a backup.
+pub fn is_another(host: &Host, name: &GuestName, id: Option<GuestId>) -> Result<bool, Failure> {
+    let Some(driver) = that_made(host, name)? else { return Ok(false) };
+    Ok(driver.id(host, name)?.zip(id).is_some_and(|(made, meant)| made != meant))
+}
+
+/// What another guest of its name has is not for this one.
+pub fn require_meant(host: &Host, name: &GuestName, id: Option<GuestId>) -> Result<(), Failure> {
+    if is_another(host, name, id)? {
+        return Err(Failure::Invalid(format!(
+            "another guest {name} is on the node, which this controller does not know; it stays untouched"
+        )));
+    }
+    Ok(())
+}
+
 /// The guest exists as planned. One that another driver has made stays that one's.
 pub fn ensure(task: &Task<'_>, plan: &GuestPlan) -> Result<bool, Failure> {
     let driver = of(plan.driver)?;
+    require_meant(task.host, &plan.name, plan.id)?;
     match that_made(task.host, &plan.name)? {
         Some(other) if other.kind() != plan.driver => Err(Failure::Invalid(format!(
             "{} was made by {}; destroy it before it is made by {}",
@@ -122,9 +144,13 @@ pub fn ensure_stopped(task: &Task<'_>, name: &GuestName, grace: Duration) -> Res
     that_made(task.host, name)?.map_or(Ok(false), |driver| driver.ensure_stopped(task, name, grace))
 }
 
-/// Nothing of the guest is left, whoever was about to make it.
-pub fn ensure_absent(task: &Task<'_>, name: &GuestName) -> Result<bool, Failure> {
-    all().iter().try_fold(false, |changed, driver| Ok(driver.ensure_absent(task, name)? || changed))
+/// Nothing of the guest is left, whoever was about to make it; another one of its name stays as it is.
+pub fn ensure_absent(task: &Task<'_>, name: &GuestName, id: Option<GuestId>) -> Result<bool, Failure> {
+    let stays = is_another(task.host, name, id)?;
+    all().iter().try_fold(false, |changed, driver| {
+        let removed = if stays { driver.ensure_none_begun(task, name) } else { driver.ensure_absent(task, name) };
+        Ok(removed? || changed)
+    })
 }
 
 /// Every driver of this agent.

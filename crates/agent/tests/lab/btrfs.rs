@@ -27,7 +27,7 @@ pub fn goes_where_it_can(world: &World, mut line: Line) -> Line {
     let plan = guest("flat.lab.test", 18, Backing::Btrfs);
     let error = line.ask(Request::EnsureGuest { plan: Box::new(plan.clone()) }).unwrap_err();
     assert!(error.kind == ErrorKind::Invalid && error.message.contains("is not on btrfs"), "{error}");
-    line.change(&Request::EnsureAbsent { name: plan.name.clone() });
+    line.change(&Request::EnsureAbsent { name: plan.name.clone(), id: None });
     world.must(
         "truncate -s 30G /var/lib/guests.btrfs && mkfs.btrfs -q /var/lib/guests.btrfs && \
          mount -o loop /var/lib/guests.btrfs /var/lib/lxc",
@@ -35,7 +35,7 @@ pub fn goes_where_it_can(world: &World, mut line: Line) -> Line {
     assert_eq!(fact(&mut line).obstacle, None);
     // The image is made a subvolume once, and stays.
     line.twice(&Request::EnsureGuest { plan: Box::new(plan.clone()) });
-    line.twice(&Request::EnsureAbsent { name: plan.name });
+    line.twice(&Request::EnsureAbsent { name: plan.name, id: None });
     conforms(world, &mut line, Driver::Lxc, Backing::Btrfs);
     is_real(world, &mut line);
     line.close();
@@ -62,8 +62,8 @@ fn is_real(world: &World, line: &mut Line) {
     let plan = GuestPlan { size: SizeProfile::Xxxsmall, ..guest("snapshot.lab.test", 17, Backing::Btrfs) };
     let name = plan.name.clone();
     line.twice(&Request::EnsureGuest { plan: Box::new(plan.clone()) });
-    line.change(&Request::SetUpGuest { name: name.clone(), setup: Box::new(setup(world, "snapshot-host")) });
-    line.change(&Request::EnsureKeys { name: name.clone(), keys: keys(&["root"], &public) });
+    line.change(&Request::SetUpGuest { name: name.clone(), id: None, setup: Box::new(setup(world, "snapshot-host")) });
+    line.change(&Request::EnsureKeys { name: name.clone(), id: None, keys: keys(&["root"], &public) });
     line.change(&Request::ApplyNode { plan: Box::new(node(&[&plan])) });
     line.change(&Request::EnsureRunning { name: name.clone() });
     assert!(world.enter_soon("root", port(&plan), &key, "true").success);
@@ -87,7 +87,7 @@ fn is_real(world: &World, line: &mut Line) {
     assert_eq!(world.must(&format!("stat -c %U:%a {sh}")), "root:4755\n");
     assert!(!world.on_node(&format!("runuser -u nobody -- {sh} -p -c true")).success, "others run a guest's programs");
 
-    line.twice(&Request::EnsureAbsent { name });
+    line.twice(&Request::EnsureAbsent { name, id: None });
     line.change(&Request::ApplyNode { plan: Box::new(node(&[])) });
     assert_eq!(leftovers(world), before);
 }

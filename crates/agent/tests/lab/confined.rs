@@ -35,8 +35,8 @@ impl<'a> Confined<'a> {
         let name = plan.name.clone();
         line.change(&Request::EnsureGuest { plan: Box::new(plan.clone()) });
         let setup = setup(world, &format!("confined-host-{}", plan.backing));
-        line.change(&Request::SetUpGuest { name: name.clone(), setup: Box::new(setup) });
-        line.change(&Request::EnsureKeys { name: name.clone(), keys: keys(&["root", "sysadmin"], &public) });
+        line.change(&Request::SetUpGuest { name: name.clone(), id: None, setup: Box::new(setup) });
+        line.change(&Request::EnsureKeys { name: name.clone(), id: None, keys: keys(&["root", "sysadmin"], &public) });
         line.change(&Request::EnsureRunning { name });
         Self { world, plan, key }
     }
@@ -98,7 +98,7 @@ pub fn holds(world: &World, mut line: Line) -> Line {
     for guest in &guests {
         is_written_to_as_its_own(&mut line, guest);
         outlives_a_kill(&mut line, guest);
-        line.twice(&Request::EnsureAbsent { name: guest.plan.name.clone() });
+        line.twice(&Request::EnsureAbsent { name: guest.plan.name.clone(), id: None });
     }
     line.change(&Request::ApplyNode { plan: Box::new(node(&[])) });
     assert_eq!(leftovers(world), before);
@@ -164,7 +164,7 @@ fn is_written_to_as_its_own(line: &mut Line, guest: &Confined<'_>) {
         if state == "stopped" {
             line.change(&Request::EnsureStopped { name: name.clone(), grace_s: 10 });
         }
-        line.ask(Request::SetUpGuest { name: name.clone(), setup: Box::new(setup) }).unwrap();
+        line.ask(Request::SetUpGuest { name: name.clone(), id: None, setup: Box::new(setup) }).unwrap();
         line.change(&Request::EnsureRunning { name: name.clone() });
         let seen =
             guest.says("root", &format!("cat {path}; stat -c %u:%g:%a {path} /etc/made /etc/made/{state} /etc/shadow"));
@@ -238,7 +238,7 @@ pub fn names_are_exact(world: &World, line: &mut Line) {
         let attack =
             GuestFile { path: "/etc/whose".into(), text: format!("{}\n", plan.name), mode: 0o644, yields: false };
         let setup = GuestSetup { files: vec![attack], ..GuestSetup::default() };
-        line.twice(&Request::SetUpGuest { name: plan.name.clone(), setup: Box::new(setup) });
+        line.twice(&Request::SetUpGuest { name: plan.name.clone(), id: None, setup: Box::new(setup) });
         let root = world.must(&format!("cat /proc/$(lxc-info -n {} -pH)/root/etc/whose", plan.name));
         assert_eq!(root, format!("{}\n", plan.name));
         line.twice(&Request::EnsureStopped { name: plan.name.clone(), grace_s: 0 });
@@ -246,7 +246,7 @@ pub fn names_are_exact(world: &World, line: &mut Line) {
         line.twice(&Request::EnsureRunning { name: plan.name.clone() });
     }
     for (gone, plan) in plans.iter().enumerate() {
-        line.twice(&Request::EnsureAbsent { name: plan.name.clone() });
+        line.twice(&Request::EnsureAbsent { name: plan.name.clone(), id: None });
         let left: Vec<String> = running(line);
         assert!(left.len() == names.len() - gone - 1 && !left.contains(&plan.name.to_string()), "{left:?}");
     }

@@ -77,9 +77,10 @@ pub fn hold(world: &World, line: &mut Line) {
         line.change(&Request::EnsureGuest { plan: Box::new(plan.clone()) });
         line.change(&Request::SetUpGuest {
             name: plan.name.clone(),
+            id: None,
             setup: Box::new(setup(world, plan.name.as_str().split('.').next().unwrap())),
         });
-        line.change(&Request::EnsureKeys { name: plan.name.clone(), keys: keys(&["root"], &public) });
+        line.change(&Request::EnsureKeys { name: plan.name.clone(), id: None, keys: keys(&["root"], &public) });
     }
     line.change(&Request::ApplyNode { plan: Box::new(node(&[&greedy, &calm])) });
     for plan in [&greedy, &calm] {
@@ -100,7 +101,7 @@ pub fn hold(world: &World, line: &mut Line) {
     assert_eq!(greedy.sees(), "512 2 2 1", "after a reboot");
     assert_eq!(greedy.hold(600, 0), "", "after a reboot");
     for inside in [&greedy, &calm] {
-        line.twice(&Request::EnsureAbsent { name: inside.plan.name.clone() });
+        line.twice(&Request::EnsureAbsent { name: inside.plan.name.clone(), id: None });
     }
     line.change(&Request::ApplyNode { plan: Box::new(node(&[])) });
     assert_eq!(leftovers(world), before);

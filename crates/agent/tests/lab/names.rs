@@ -31,7 +31,7 @@ impl Two<'_> {
                 true,
             )];
             let setup = Box::new(GuestSetup { files, ..GuestSetup::default() });
-            line.twice(&Request::SetUpGuest { name: guest.name.clone(), setup });
+            line.twice(&Request::SetUpGuest { name: guest.name.clone(), id: None, setup });
         }
         let found = || self.inside(&self.good, &format!("getent ahostsv4 www.{ZONE} | head -n1 | cut -d' ' -f1")).text;
         assert_eq!(found(), "");

@@ -36,8 +36,8 @@ impl<'a> Two<'a> {
             let name = plan.name.clone();
             line.change(&Request::EnsureGuest { plan: Box::new(plan.clone()) });
             let setup = setup(world, &name.as_str().replace('.', "-"));
-            line.change(&Request::SetUpGuest { name: name.clone(), setup: Box::new(setup) });
-            line.change(&Request::EnsureKeys { name: name.clone(), keys: keys(&["root"], &public) });
+            line.change(&Request::SetUpGuest { name: name.clone(), id: None, setup: Box::new(setup) });
+            line.change(&Request::EnsureKeys { name: name.clone(), id: None, keys: keys(&["root"], &public) });
             line.change(&Request::EnsureRunning { name });
         }
         let two = Self { world, evil, good, key };
@@ -217,7 +217,7 @@ impl<'a> Two<'a> {
         line.change(&Request::EnsureRunning { name: name.clone() });
         assert!(self.world.must("ip neigh show dev lxcbr1").contains("10.5.0.11"));
         for name in [name, self.evil.name.clone()] {
-            line.twice(&Request::EnsureAbsent { name });
+            line.twice(&Request::EnsureAbsent { name, id: None });
         }
         let left =
             self.world.must("ip -4 neigh show nud permanent; nft list set bridge corpus ports | grep cg || true");

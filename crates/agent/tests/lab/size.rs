@@ -22,8 +22,8 @@ pub fn is_real(world: &World, mut line: Line) -> Line {
     let plan = GuestPlan { size, autostart: true, ..guest("sized.lab.test", 17, Backing::Loop) };
     let name = plan.name.clone();
     line.twice(&Request::EnsureGuest { plan: Box::new(plan.clone()) });
-    line.change(&Request::SetUpGuest { name: name.clone(), setup: Box::new(setup(world, "size-host")) });
-    line.change(&Request::EnsureKeys { name: name.clone(), keys: keys(&["root"], &public) });
+    line.change(&Request::SetUpGuest { name: name.clone(), id: None, setup: Box::new(setup(world, "size-host")) });
+    line.change(&Request::EnsureKeys { name: name.clone(), id: None, keys: keys(&["root"], &public) });
     line.change(&Request::ApplyNode { plan: Box::new(node(&[&plan])) });
     line.change(&Request::EnsureRunning { name: name.clone() });
     assert_size(world, &plan, &key, size);
@@ -56,7 +56,7 @@ pub fn is_real(world: &World, mut line: Line) -> Line {
 
     let mut line = world.line();
     leftover_device(world, &mut line, &plan);
-    line.twice(&Request::EnsureAbsent { name });
+    line.twice(&Request::EnsureAbsent { name, id: None });
     line.change(&Request::ApplyNode { plan: Box::new(node(&[])) });
     assert_eq!(leftovers(world), before);
     line
@@ -95,7 +95,7 @@ fn refuses(line: &mut Line, plan: &GuestPlan) {
     line.change(&Request::EnsureGuest { plan: Box::new(other.clone()) });
     let error = line.ask(Request::EnsureSize { name: other.name.clone(), size: SizeProfile::Large }).unwrap_err();
     assert_eq!(error.kind, ErrorKind::Invalid, "{error}");
-    line.change(&Request::EnsureAbsent { name: other.name });
+    line.change(&Request::EnsureAbsent { name: other.name, id: None });
 }
 
 /// What an agent leaves that is killed between attaching a disk and mounting it.
@@ -113,7 +113,7 @@ fn leftover_device(world: &World, line: &mut Line, plan: &GuestPlan) {
     let file =
         corpus_protocol::GuestFile { path: "/etc/motd".into(), text: "ours\n".into(), mode: 0o644, yields: false };
     let files = corpus_protocol::GuestSetup { files: vec![file], ..Default::default() };
-    line.twice(&Request::SetUpGuest { name: name.clone(), setup: Box::new(files) });
+    line.twice(&Request::SetUpGuest { name: name.clone(), id: None, setup: Box::new(files) });
     world.must(&attach);
     // Nobody starts a guest whose disk an agent has open.
     let file = format!("/var/lib/lxc/{}/rootfs.img", plan.name);
@@ -138,7 +138,7 @@ pub fn outlives_the_agent(world: &World, backing: Backing, killed_after: impl It
         let mut line = world.line();
         line.change(&request);
         assert!(!line.change(&request));
-        line.twice(&Request::EnsureAbsent { name: plan.name.clone() });
+        line.twice(&Request::EnsureAbsent { name: plan.name.clone(), id: None });
         line.close();
         assert_eq!(leftovers(world), before, "killed after {after:?}");
     }

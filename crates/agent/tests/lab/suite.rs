@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use corpus_domain::{Backing, Driver, GuestState, UnixUser};
 use corpus_protocol::{
-    Account, Answer, AuthorizedKeys, ErrorKind, GuestFile, GuestPlan, GuestSetup, ImageSource, Request, SshHostKey,
-    UnixPasswordHash,
+    Account, Answer, AuthorizedKeys, ErrorKind, GuestCheck, GuestFile, GuestPlan, GuestSetup, ImageSource, Request,
+    SshHostKey, UnixPasswordHash,
 };
 
 use crate::confined;
@@ -41,7 +41,7 @@ pub fn node_is_set_up(world: &World, line: &mut Line) {
 fn clear(world: &World, line: &mut Line) {
     let Ok(Answer::Reading(reading)) = line.ask(Request::Read) else { panic!("no reading") };
     for guest in reading.guests {
-        line.change(&Request::EnsureAbsent { name: guest.name });
+        line.change(&Request::EnsureAbsent { name: guest.name, id: None });
     }
     line.change(&Request::RemoveNode);
     world.must("mkdir -p /var/lib/corpus/upload");
@@ -114,8 +114,8 @@ pub fn conforms(world: &World, line: &mut Line, driver: Driver, backing: Backing
     let (bob, bob_line) = world.key_pair(&format!("bob-{backing}"));
 
     line.twice(&Request::EnsureGuest { plan: Box::new(plan.clone()) });
-    line.twice(&Request::SetUpGuest { name: name.clone(), setup: Box::new(host.clone()) });
-    line.twice(&Request::EnsureKeys { name: name.clone(), keys: keys(&["root", "sysadmin"], &alice_line) });
+    line.twice(&Request::SetUpGuest { name: name.clone(), id: None, setup: Box::new(host.clone()) });
+    line.twice(&Request::EnsureKeys { name: name.clone(), id: None, keys: keys(&["root", "sysadmin"], &alice_line) });
     line.twice(&Request::ApplyNode { plan: Box::new(node(&[&plan])) });
     let started = Instant::now();
     line.change(&Request::EnsureRunning { name: name.clone() });
@@ -131,18 +131,18 @@ pub fn conforms(world: &World, line: &mut Line, driver: Driver, backing: Backing
     );
     assert!(inside("root", &alice, "cat /etc/shadow").text.contains(&format!("sysadmin:{HASH}:")));
     assert!(!inside("root", &bob, "true").success);
-    line.twice(&Request::EnsureKeys { name: name.clone(), keys: keys(&["root"], &bob_line) });
+    line.twice(&Request::EnsureKeys { name: name.clone(), id: None, keys: keys(&["root"], &bob_line) });
     assert!(inside("root", &bob, "true").success);
     assert!(!inside("root", &alice, "true").success && !inside("sysadmin", &alice, "true").success);
     let fresh = setup(world, &format!("fresh-{backing}"));
-    line.twice(&Request::SetUpGuest { name: name.clone(), setup: Box::new(fresh) });
+    line.twice(&Request::SetUpGuest { name: name.clone(), id: None, setup: Box::new(fresh) });
     assert!(world.enter_soon("root", port(&plan), &bob, "true").success);
 
     serves_http_alone(world, line, &plan, &other, &bob);
     assert_eq!(state(line, &plan), Some(GuestState::Running));
     line.twice(&Request::EnsureStopped { name: name.clone(), grace_s: 20 });
     assert_eq!(state(line, &plan), Some(GuestState::Stopped));
-    line.twice(&Request::EnsureKeys { name: name.clone(), keys: keys(&["root"], &alice_line) });
+    line.twice(&Request::EnsureKeys { name: name.clone(), id: None, keys: keys(&["root"], &alice_line) });
     line.twice(&Request::EnsureRunning { name: name.clone() });
     assert!(world.enter_soon("root", port(&plan), &alice, "true").success);
     line.twice(&Request::EnsureStopped { name: name.clone(), grace_s: 0 });
@@ -152,7 +152,7 @@ pub fn conforms(world: &World, line: &mut Line, driver: Driver, backing: Backing
         snapshots::thaws_without_the_agent(world, line, &plan);
         snapshots::thaws_what_was_half_frozen(world, &plan);
     }
-    line.twice(&Request::EnsureAbsent { name: name.clone() });
+    line.twice(&Request::EnsureAbsent { name: name.clone(), id: None });
     line.twice(&Request::ApplyNode { plan: Box::new(node(&[])) });
     assert_eq!(leftovers(world), before);
     let error = line.ask(Request::EnsureRunning { name }).unwrap_err();
@@ -165,9 +165,10 @@ fn serves_http_alone(world: &World, line: &mut Line, one: &GuestPlan, two: &Gues
     let public = std::fs::read_to_string(key.with_extension("pub")).unwrap();
     line.change(&Request::SetUpGuest {
         name: two.name.clone(),
+        id: None,
         setup: Box::new(setup(world, &format!("two-{}", one.backing))),
     });
-    line.change(&Request::EnsureKeys { name: two.name.clone(), keys: keys(&["root"], public.trim()) });
+    line.change(&Request::EnsureKeys { name: two.name.clone(), id: None, keys: keys(&["root"], public.trim()) });
     line.change(&Request::EnsureRunning { name: two.name.clone() });
     line.change(&Request::ApplyNode { plan: Box::new(node(&[one, two])) });
     for guest in [one, two] {
@@ -192,7 +193,7 @@ fn serves_http_alone(world: &World, line: &mut Line, one: &GuestPlan, two: &Gues
     for place in ["10.5.0.11/22", "10.5.0.1/22"] {
         assert!(!reach(&format!("timeout 1 bash -c '</dev/tcp/{place}'")).success, "a guest reaches {place}");
     }
-    line.change(&Request::EnsureAbsent { name: two.name.clone() });
+    line.change(&Request::EnsureAbsent { name: two.name.clone(), id: None });
     line.change(&Request::ApplyNode { plan: Box::new(node(&[one])) });
 }
 
@@ -217,8 +218,8 @@ pub fn hostile_guest(world: &World, line: &mut Line) {
     let (key, public) = world.key_pair("evil");
     world.must("rm -rf /tmp/outside && mkdir /tmp/outside && echo safe > /tmp/outside/file");
     line.change(&Request::EnsureGuest { plan: Box::new(plan.clone()) });
-    line.change(&Request::SetUpGuest { name: name.clone(), setup: Box::new(setup(world, "evil-host")) });
-    line.change(&Request::EnsureKeys { name: name.clone(), keys: keys(&["root"], &public) });
+    line.change(&Request::SetUpGuest { name: name.clone(), id: None, setup: Box::new(setup(world, "evil-host")) });
+    line.change(&Request::EnsureKeys { name: name.clone(), id: None, keys: keys(&["root"], &public) });
     line.change(&Request::ApplyNode { plan: Box::new(node(&[&plan])) });
     line.change(&Request::EnsureRunning { name: name.clone() });
     let traps = "rm -rf /etc/corpus && ln -s /tmp/outside /etc/corpus && ln -sf /tmp/outside/file /etc/hosts && \
@@ -238,14 +239,14 @@ pub fn hostile_guest(world: &World, line: &mut Line) {
         ] {
             let file = GuestFile { path: path.into(), text: "ours".into(), mode: 0o644, yields: false };
             let setup = GuestSetup { files: vec![file], ..GuestSetup::default() };
-            let reply = line.ask(Request::SetUpGuest { name: name.clone(), setup: Box::new(setup) });
+            let reply = line.ask(Request::SetUpGuest { name: name.clone(), id: None, setup: Box::new(setup) });
             println!("             {path}: {}", reply.map_or_else(|error| error.message, |_| "written inside".into()));
         }
-        let _ = line.ask(Request::EnsureKeys { name: name.clone(), keys: keys(&["root"], &public) });
+        let _ = line.ask(Request::EnsureKeys { name: name.clone(), id: None, keys: keys(&["root"], &public) });
         assert_eq!(world.must("cat /tmp/outside/*; ls -A /tmp/outside"), "safe\nfile\n");
         let _ = line.ask(Request::EnsureStopped { name: name.clone(), grace_s: 5 });
     }
-    line.twice(&Request::EnsureAbsent { name });
+    line.twice(&Request::EnsureAbsent { name, id: None });
     line.change(&Request::ApplyNode { plan: Box::new(node(&[])) });
 }
 
@@ -254,18 +255,55 @@ pub fn fencing(world: &World, line: &mut Line) {
     println!("--- fencing");
     let name = guest("late.lab.test", 13, Backing::Overlayfs).name;
     line.job.generation = 5;
-    assert!(line.ask(Request::EnsureAbsent { name: name.clone() }).is_ok());
+    assert!(line.ask(Request::EnsureAbsent { name: name.clone(), id: None }).is_ok());
     let mut late = world.line();
     late.job = line.job;
     late.job.generation = 4;
-    assert_eq!(late.ask(Request::EnsureAbsent { name: name.clone() }).unwrap_err().kind, ErrorKind::Fenced);
+    assert_eq!(late.ask(Request::EnsureAbsent { name: name.clone(), id: None }).unwrap_err().kind, ErrorKind::Fenced);
     late.job.generation = 6;
-    assert!(late.ask(Request::EnsureAbsent { name: name.clone() }).is_ok());
-    assert_eq!(line.ask(Request::EnsureAbsent { name }).unwrap_err().kind, ErrorKind::Fenced);
+    assert!(late.ask(Request::EnsureAbsent { name: name.clone(), id: None }).is_ok());
+    assert_eq!(line.ask(Request::EnsureAbsent { name, id: None }).unwrap_err().kind, ErrorKind::Fenced);
     line.job.generation = 7;
     late.close();
     let journal = world.must(&format!("cat /var/lib/corpus/jobs/{}.log", line.job.id));
     assert!(journal.lines().last().unwrap().contains("fenced") || journal.contains("\"kind\":\"fenced\""), "{journal}");
+}
+
+/// A controller that was brought back from a backup chooses what a guest has that it does not know: that guest stays, and
+/// nobody gets its files or its address.
+pub fn unknown_guest(world: &World, line: &mut Line) {
+    println!("--- guest that the controller does not know");
+    let plan = guest("kept.lab.test", 22, Backing::Overlayfs);
+    let before = leftovers(world);
+    line.change(&Request::EnsureGuest { plan: Box::new(plan.clone()) });
+    let kept = world.must("stat -c %i:%Y /var/lib/lxc/kept.lab.test/config /var/lib/lxc/kept.lab.test/delta0");
+    let free = guest("new.lab.test", 23, Backing::Overlayfs);
+    let of_its_name = GuestPlan { id: free.id, ..plan.clone() };
+    let at_its_address = GuestPlan { net: plan.net.clone(), ..free.clone() };
+    let with_its_ids = GuestPlan { ids: plan.ids, ..free.clone() };
+    for (refused, why) in [
+        (of_its_name, "another guest kept.lab.test is on the node"),
+        (at_its_address, "the guest kept.lab.test on the node has the address 10.5.0.22"),
+        (with_its_ids, "the guest kept.lab.test on the node has the ids from"),
+    ] {
+        let absent = Request::EnsureAbsent { name: refused.name.clone(), id: refused.id };
+        let error = line.ask(Request::EnsureGuest { plan: Box::new(refused) }).unwrap_err();
+        assert_eq!(error.kind, ErrorKind::Invalid, "{error}");
+        assert!(error.message.contains(why), "{error}");
+        assert!(!line.change(&absent), "what undoes it leaves it alone");
+    }
+    let id = free.id;
+    let its_keys =
+        Request::EnsureKeys { name: plan.name.clone(), id, keys: keys(&["root"], "ssh-ed25519 AAAA nobody") };
+    assert_eq!(line.ask(its_keys).unwrap_err().kind, ErrorKind::Invalid);
+    let its_files = Request::SetUpGuest { name: plan.name.clone(), id, setup: Box::default() };
+    assert_eq!(line.ask(its_files).unwrap_err().kind, ErrorKind::Invalid);
+    let guests = vec![GuestCheck { name: plan.name.clone(), id, there: true, running: None, keys: None }];
+    let told = drift(line, Request::CheckGuests { guests, images: Vec::new() });
+    assert!(told.iter().any(|text| text.contains("another guest has its name")), "{told:?}");
+    assert_eq!(world.must("stat -c %i:%Y /var/lib/lxc/kept.lab.test/config /var/lib/lxc/kept.lab.test/delta0"), kept);
+    line.twice(&Request::EnsureAbsent { name: plan.name, id: plan.id });
+    assert_eq!(leftovers(world), before);
 }
 
 /// A copy is cancelled in the middle: its processes are gone, and so is what it made.
@@ -280,7 +318,7 @@ pub fn cancel(world: &World, line: &mut Line) {
     assert_eq!(line.result(id).unwrap_err().kind, ErrorKind::Cancelled);
     println!("{:8.1} ms  cancel", started.elapsed().as_secs_f64() * 1e3);
     assert!(!world.on_node("pgrep -x cp").success, "cp lives");
-    line.change(&Request::EnsureAbsent { name: plan.name });
+    line.change(&Request::EnsureAbsent { name: plan.name, id: None });
     assert_eq!(leftovers(world), before);
 }
 
@@ -298,7 +336,7 @@ pub fn cut(world: &World) {
         assert!(Instant::now() < end, "the copy did not go on");
         std::thread::sleep(Duration::from_millis(200));
     }
-    after.change(&Request::EnsureAbsent { name: plan.name });
+    after.change(&Request::EnsureAbsent { name: plan.name, id: None });
     after.close();
 }
 
@@ -307,7 +345,7 @@ pub fn node_is_given_back(world: &World, line: &mut Line) {
     let plan = guest("last.lab.test", 16, Backing::Overlayfs);
     line.change(&Request::EnsureGuest { plan: Box::new(plan.clone()) });
     assert_eq!(line.ask(Request::RemoveNode).unwrap_err().kind, ErrorKind::Invalid);
-    line.change(&Request::EnsureAbsent { name: plan.name });
+    line.change(&Request::EnsureAbsent { name: plan.name, id: None });
     line.twice(&Request::RemoveNode);
     assert_eq!(world.must("ls -A /var/lib/corpus; ls /etc/corpus 2>/dev/null || true"), "agent\n");
     let counted = "/var/lib/corpus-traffic /var/lib/private/corpus-traffic /var/lib/haproxy/corpus /run/corpus-traffic";

@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use corpus_domain::{Backing, Driver, GuestName, GuestNetwork, IdRange, ImageName, MacAddress, SizeProfile};
+use corpus_domain::{Backing, Driver, GuestId, GuestName, GuestNetwork, IdRange, ImageName, MacAddress, SizeProfile};
 use corpus_protocol::{Egress, GuestNet, GuestPlan, GuestPort, HttpRoute, Https, NodePlan, SshRoute};
 
 use crate::line::Line;
@@ -187,6 +187,7 @@ pub fn guest(name: &str, number: u8, backing: Backing) -> GuestPlan {
     let ip = Ipv4Addr::new(10, 5, 0, number);
     GuestPlan {
         name: name.parse().unwrap(),
+        id: Some(GuestId(uuid::Uuid::from_u128(number.into()))),
         driver: Driver::Lxc,
         image: image(),
         backing,

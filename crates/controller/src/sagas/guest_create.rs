@@ -103,6 +103,7 @@ async fn spawn(ctx: Ctx) -> Result<(), StepError> {
     let net = GuestNet { bridge: row.bridge, network: row.network, ip: place.ip, mac: place.mac };
     let plan = GuestPlan {
         name: row.name,
+        id: Some(ctx.params().guest),
         driver: row.driver,
         image: row.image,
         backing: row.backing,
@@ -116,8 +117,8 @@ async fn spawn(ctx: Ctx) -> Result<(), StepError> {
 }
 
 async fn remove(ctx: Ctx) -> Result<(), StepError> {
-    let name = ctx.params().name.clone();
-    ask(&ctx, ctx.params().node, Request::EnsureAbsent { name }, Duration::from_mins(2)).await.map(drop)
+    let absent = Request::EnsureAbsent { name: ctx.params().name.clone(), id: Some(ctx.params().guest) };
+    ask(&ctx, ctx.params().node, absent, Duration::from_mins(2)).await.map(drop)
 }
 
 async fn hosts_file(ctx: Ctx) -> Result<(), StepError> {
@@ -157,7 +158,8 @@ async fn initial_setup(ctx: Ctx) -> Result<(), StepError> {
 }
 
 async fn set_up(ctx: &Ctx, setup: GuestSetup) -> Result<(), StepError> {
-    let request = Request::SetUpGuest { name: ctx.params().name.clone(), setup: Box::new(setup) };
+    let Params { guest, name, .. } = ctx.params();
+    let request = Request::SetUpGuest { name: name.clone(), id: Some(*guest), setup: Box::new(setup) };
     ask(ctx, ctx.params().node, request, SHORT).await.map(drop)
 }
 

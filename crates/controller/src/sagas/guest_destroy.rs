@@ -92,8 +92,8 @@ async fn remove_names(ctx: Ctx) -> Result<(), StepError> {
 }
 
 async fn absent(ctx: Ctx) -> Result<(), StepError> {
-    let name = ctx.params().name.clone();
-    ask(&ctx, ctx.params().node, Request::EnsureAbsent { name }, Duration::from_mins(2)).await.map(drop)
+    let absent = Request::EnsureAbsent { name: ctx.params().name.clone(), id: Some(ctx.params().guest) };
+    ask(&ctx, ctx.params().node, absent, Duration::from_mins(2)).await.map(drop)
 }
 
 async fn forget(ctx: Ctx) -> Result<(), StepError> {

@@ -327,5 +327,5 @@ pub async fn bring_keys<P: Send + Sync>(
     let account = |name: &str| name.parse().map_err(|error| StepError::permanent("no account name").caused_by(error));
     let control = vec![ctx.services().control_public_line.clone()];
     let keys = AuthorizedKeys::from([(account("root")?, control), (account("sysadmin")?, members)]);
-    ask(ctx, node, Request::EnsureKeys { name: name.clone(), keys }, SHORT).await.map(drop)
+    ask(ctx, node, Request::EnsureKeys { name: name.clone(), id: Some(guest), keys }, SHORT).await.map(drop)
 }

@@ -160,7 +160,8 @@ async fn equip(ctx: &Ctx, guest: &Wanted, gateway: Ipv4Addr) -> Result<(), StepE
     let node = ctx.params().node;
     bring_keys(ctx, node, guest.id, &guest.name).await?;
     let setup = GuestSetup { files: vec![resolv_conf(gateway, true)], ..GuestSetup::default() };
-    ask(ctx, node, Request::SetUpGuest { name: guest.name.clone(), setup: Box::new(setup) }, SHORT).await.map(drop)
+    let request = Request::SetUpGuest { name: guest.name.clone(), id: Some(guest.id), setup: Box::new(setup) };
+    ask(ctx, node, request, SHORT).await.map(drop)
 }
 
 async fn verify(ctx: Ctx) -> Result<(), StepError> {

@@ -148,7 +148,7 @@ async fn destroy_guests(ctx: Ctx) -> Result<(), StepError> {
         if away.contains(&going.node) {
             continue;
         }
-        let absent = Request::EnsureAbsent { name: going.name.clone() };
+        let absent = Request::EnsureAbsent { name: going.name.clone(), id: Some(going.guest) };
         match ask(&ctx, going.node, absent, GOING).await {
             Ok(_) => {
                 let mut tx = ctx.begin().await?;

@@ -10,7 +10,7 @@
 use std::net::Ipv4Addr;
 use std::path::Path;
 
-use corpus_domain::{Backing, GuestName, IdRange, ImageName, SizeProfile};
+use corpus_domain::{Backing, GuestId, GuestName, IdRange, ImageName, SizeProfile};
 use corpus_protocol::{GuestPlan, GuestPort};
 
 use super::limits::Held;
@@ -23,6 +23,7 @@ use crate::host::Host;
 const MARKER: &str = "# corpus guest";
 const SIZE: &str = "# size ";
 const IDS: &str = "# ids ";
+const ID: &str = "# id ";
 const APPARMOR: &str = "lxc.apparmor.profile = ";
 
 /// What root in an unprivileged guest has no use for: it counts in its own user namespace only.
@@ -49,6 +50,8 @@ const DEVICES: [&str; 11] = [
 /// What a guest was made from, as its configuration says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Made {
+    /// Which guest of its name it is; older agents did not say.
+    pub id: Option<GuestId>,
     pub image: ImageName,
     pub backing: Backing,
     /// None for a privileged guest.
@@ -62,7 +65,9 @@ impl Made {
         config.starts_with(MARKER).then_some(())?;
         // Ids that can't be read must not make a guest privileged.
         let ids = field(IDS).map(|ids| ids.parse().ok());
+        let id = field(ID).map(|id| id.parse().ok());
         Some(Self {
+            id: id.map_or(Some(None), |id| id.map(Some))?,
             image: field("# image")?.parse().ok()?,
             backing: field("# backing")?.parse().ok()?,
             ids: ids.map_or(Some(None), |ids| ids.map(Some))?,
@@ -177,6 +182,7 @@ pub fn render(host: &Host, plan: &GuestPlan) -> Result<String, Failure> {
         format!("lxc.log.file = {}", root::log(&folder).display()),
         "lxc.log.level = ERROR".to_owned(),
     ];
+    lines.extend(plan.id.map(|id| format!("{ID}{id}")));
     lines.extend(root_lines(host, plan)?);
     lines.extend(confinement(host, plan.ids));
     for group in ["cgroup", "cgroup2"] {
@@ -213,7 +219,7 @@ fn apparmor(host: &Host) -> String {
 }
 
 fn root_lines(host: &Host, plan: &GuestPlan) -> Result<Vec<String>, Failure> {
-    let made = Made { image: plan.image.clone(), backing: plan.backing, ids: plan.ids };
+    let made = Made { id: plan.id, image: plan.image.clone(), backing: plan.backing, ids: plan.ids };
     let store = made.store(host, &plan.name);
     let path = |path: &Path| format!("lxc.rootfs.path = dir:{}", path.display());
     Ok(match backings::of(plan.backing)?.root(&store) {
@@ -237,6 +243,7 @@ pub(super) mod tests {
         let ip = Ipv4Addr::new(10, 5, 0, 10);
         GuestPlan {
             name: "www.example.org".parse().unwrap(),
+            id: None,
             driver: Driver::Lxc,
             image: "debian-12".parse().unwrap(),
             backing,

@@ -43,7 +43,12 @@ pub fn remove(task: &Task<'_>, name: &GuestName) -> Result<bool, Failure> {
         fs::rename(&folder, &gone).at("remove", &folder)?;
         found |= remove_released(task, &gone)?;
     }
-    Ok(remove_released(task, &hidden(host, "new", name))? || found)
+    Ok(remove_begun(task, name)? || found)
+}
+
+/// Removes what was begun to be made under this name.
+pub fn remove_begun(task: &Task<'_>, name: &GuestName) -> Result<bool, Failure> {
+    remove_released(task, &hidden(task.host, "new", name))
 }
 
 /// A loop device that still holds the guest's disk would keep its room on the node's.

@@ -99,6 +99,7 @@ impl World {
             certificates,
             access_addresses: crate::AddressDetail::default(),
             intrusion: crate::IntrusionSettings::default(),
+            own_backups: None,
         };
         let seal = SealKeys::load_or_create(&files.path().join("seal.key")).unwrap();
         let (authority, of_nodes) = (fact("CORPUS_LAB_DNS").parse().unwrap(), fact("CORPUS_LAB_DNS_OF_NODES"));
