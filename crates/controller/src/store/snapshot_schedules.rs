@@ -48,13 +48,21 @@ pub async fn set(
     set.execute(conn).await.map(drop)
 }
 
-/// The guests of which one is due, the longest first. What ends with its project has none.
+/// How many a node takes at a time by schedule: where that copies files, more would keep its guests from their disk.
+const AT_A_NODE: i64 = 2;
+
+/// The guests of which one is due and whose node has time for it, the longest first. What ends with its project has none.
 pub async fn due(conn: &mut PgConnection, limit: i64) -> sqlx::Result<Vec<GuestId>> {
     let due = sqlx::query_scalar!(
-        "select c.guest_id from snapshot_schedules c join guests g on g.id = c.guest_id
-            join projects p on p.id = g.project_id
-         where c.next_at <= now() and p.leaving_job is null order by c.next_at limit $1",
-        limit
+        "select d.guest_id from (
+            select c.guest_id, c.next_at, row_number() over (partition by g.node_id order by c.next_at)
+                + (select count(*) from snapshots s where s.node_id = g.node_id and s.state = 'taking') as at_once
+            from snapshot_schedules c join guests g on g.id = c.guest_id join projects p on p.id = g.project_id
+                join nodes n on n.id = g.node_id
+            where c.next_at <= now() and p.leaving_job is null and n.reachability = 'reachable') d
+         where d.at_once <= $2 order by d.next_at limit $1",
+        limit,
+        AT_A_NODE
     );
     Ok(due.fetch_all(conn).await?.into_iter().map(GuestId).collect())
 }
@@ -90,13 +98,14 @@ pub async fn not_taken(conn: &mut PgConnection, guest: GuestId, why: &str) -> sq
     again.execute(conn).await.map(drop)
 }
 
-/// What was taken by schedule and is more than is kept, the oldest first.
+/// What was taken by schedule and is more than is kept, the oldest first; of nodes that answer.
 pub async fn beyond(conn: &mut PgConnection, limit: i64) -> sqlx::Result<Vec<(GuestId, SnapshotId)>> {
     let rows = sqlx::query!(
         "select old.id, c.guest_id from snapshot_schedules c cross join lateral (
-            select s.id, s.created_at from snapshots s
+            select s.id, s.node_id, s.created_at from snapshots s
             where s.guest_id = c.guest_id and s.created_by is null and s.state = 'ready'
             order by s.created_at desc offset c.keep) old
+            join nodes n on n.id = old.node_id and n.reachability = 'reachable'
          order by old.created_at limit $1",
         limit
     );

@@ -100,6 +100,7 @@ async fn a_schedule_is_kept_to(db: PgPool) {
     const READY: &str =
         "update snapshots set state = 'ready', taken_at = now(), bytes = 1, storage = 1 where state = 'taking'";
     let world = World::new(db).await;
+    world.run("update nodes set reachability = 'reachable'").await;
     let mut mia = world.member("mia", &[]).await;
     let atlas = world.project(&mut mia, "atlas").await;
     let dan = world.member("dan", &[("atlas", ProjectRole::Developer)]).await;
@@ -178,4 +179,29 @@ async fn a_schedule_is_kept_to(db: PgPool) {
     assert_eq!(world.count(ALL).await, 5);
     world.run("delete from guests").await;
     assert_eq!(world.count("select count(*) from snapshot_schedules").await, 0);
+}
+
+/// What stands still meanwhile is a guest of somebody: a node takes two at a time, and is asked for none while it is away.
+#[sqlx::test(migrations = "../../migrations")]
+async fn a_node_is_not_asked_for_all_at_once(db: PgPool) {
+    const TAKING: &str = "select count(*) from snapshots where state = 'taking'";
+    let world = World::new(db).await;
+    let mut mia = world.member("mia", &[]).await;
+    let atlas = world.project(&mut mia, "atlas").await;
+    for _ in 0..3 {
+        world.guest(atlas, Environment::Dev).await;
+    }
+    world.run("insert into snapshot_schedules (guest_id, every, keep) select id, 'day', 7 from guests").await;
+    let look = async || world.controller.take_due_snapshots().await.unwrap();
+
+    world.run("update nodes set reachability = 'unreachable'").await;
+    look().await;
+    assert_eq!(world.count(TAKING).await, 0);
+    world.run("update nodes set reachability = 'reachable'").await;
+    look().await;
+    look().await;
+    assert_eq!(world.count(TAKING).await, 2);
+    world.run("update snapshots set state = 'ready', taken_at = now(), bytes = 1, storage = 1").await;
+    look().await;
+    assert_eq!(world.count("select count(distinct guest_id) from snapshots").await, 3);
 }
