@@ -4,6 +4,8 @@
 //! A folder with the built `corpus.js` and `corpus_bg.wasm` as its argument brings the islands to life.
 //! It is for looking at the pages; what they do is tested against the real parts.
 
+#[path = "gallery/backup_samples.rs"]
+mod backup_samples;
 #[path = "gallery/samples.rs"]
 mod samples;
 
@@ -351,6 +353,10 @@ fn page(path: &str, variant: &str) -> Page {
                 "Audit",
                 pages::audit::audit_view(&samples::operator(), &page, &samples::refused_logins(), &samples::listing()),
             )
+        }
+        "/controller-backups" => {
+            let view = pages::controller_backups::backups_view(&backup_samples::of_controller(empty), &none);
+            Page::new("controller-backups", "Backups of Corpus", view)
         }
         "/hooks" => Page::new("hooks", "Hooks", pages::hooks::hooks_view(&samples::hooks(empty))),
         "/hooks/guest/guest.ping.after/10-monitoring" => {

@@ -48,6 +48,7 @@ pub fn commands(who: &Principal, projects: u32) -> Vec<Command> {
     if who.can::<ListAudit>(None) {
         all.push(command("Audit", "/audit"));
         all.push(command("Hooks", "/hooks"));
+        all.push(command("Backups of Corpus", "/controller-backups"));
     }
     if who.ops {
         all.push(command("Certificates", "/certificates"));

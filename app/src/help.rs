@@ -65,6 +65,7 @@ impl Route {
             Self::RequestRules => ("requests", "rules"),
             Self::Quotas => ("operating", "quotas"),
             Self::Audit => ("operating", "the-audit"),
+            Self::ControllerBackups => ("operating", "back-up"),
             Self::Hooks | Self::Hook(..) => ("hooks", "where-a-hook-lies"),
             Self::Api | Self::ApiOperation(_) => ("api", "requests-and-answers"),
         };
@@ -79,7 +80,7 @@ pub(crate) mod tests {
     use super::*;
 
     /// A path of every page.
-    pub const ROUTES: [&str; 62] = [
+    pub const ROUTES: [&str; 63] = [
         "/",
         "/not-created",
         "/login",
@@ -134,6 +135,7 @@ pub(crate) mod tests {
         "/notices",
         "/mail",
         "/audit",
+        "/controller-backups",
         "/hooks",
         "/hooks/guest/guest.ping.after/10-monitoring",
         "/search",

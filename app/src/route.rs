@@ -66,6 +66,7 @@ pub enum Route {
     Notices,
     Mail,
     Audit,
+    ControllerBackups,
     Hooks,
     Hook(HookHost, HookStage, HookName),
     Search,
@@ -103,9 +104,12 @@ impl Route {
             | ["guests", id, "snapshots", _, "restore" | "delete"] => with(id, Self::GuestSnapshots),
             ["firewall-rules" | "published-ports", _, "delete"] => Self::Guests,
             // What is only posted to shows its page when it is visited.
-            ["nodes", id, "initialize" | "repair" | "host-key" | "probe" | "overcommit" | "name" | "dns-name"] => {
-                with(id, Self::Node)
-            }
+            [
+                "nodes",
+                id,
+                "initialize" | "repair" | "drain" | "resume" | "host-key" | "probe" | "overcommit" | "name"
+                | "dns-name",
+            ] => with(id, Self::Node),
             [
                 "guests",
                 id,
@@ -143,6 +147,7 @@ impl Route {
             ["requests", id] | ["requests", id, "approve" | "refuse" | "withdraw"] => with(id, Self::OneRequest),
             ["quotas" | "quota-policy"] => Self::Quotas,
             ["audit"] => Self::Audit,
+            ["controller-backups"] => Self::ControllerBackups,
             ["hooks"] => Self::Hooks,
             ["hooks", host, stage, name] => Self::of_hook(host, stage, name).unwrap_or(Self::Unknown),
             ["search"] => Self::Search,
@@ -269,6 +274,7 @@ impl Route {
             Self::OneRequest(id) => format!("/requests/{id}"),
             Self::Quotas => "/quotas".to_owned(),
             Self::Audit => "/audit".to_owned(),
+            Self::ControllerBackups => "/controller-backups".to_owned(),
             Self::Hooks => "/hooks".to_owned(),
             Self::Hook(host, stage, name) => format!("/hooks/{host}/{stage}/{name}"),
             Self::Search => "/search".to_owned(),
@@ -323,6 +329,7 @@ impl Route {
             Self::Requests | Self::RequestRules | Self::OneRequest(_) => "/requests",
             Self::Quotas => "/quotas",
             Self::Audit => "/audit",
+            Self::ControllerBackups => "/controller-backups",
             Self::Hooks | Self::Hook(..) => "/hooks",
             Self::Api | Self::ApiOperation(_) => "/api",
             Self::Docs | Self::Document(_) => "/docs",

@@ -67,6 +67,8 @@ const NAMED: &[(&str, &[&str])] = &[
     ("block_everywhere", &["firewall", "block-everywhere"]),
     ("remove_firewall_rule", &["firewall", "remove"]),
     ("get_traffic", &["traffic"]),
+    ("list_controller_backups", &["controller-backup", "list"]),
+    ("take_controller_backup", &["controller-backup", "take"]),
 ];
 
 /// The words of an operation.

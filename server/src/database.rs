@@ -2,12 +2,14 @@
 
 use corpus_database::{Db, as_server, as_shipped};
 use secrecy::ExposeSecret;
+use sqlx::Connection;
 use sqlx::migrate::Migrator;
 use sqlx::postgres::PgConnectOptions;
 use std::time::Duration;
 use thiserror::Error;
 
 use crate::config::Settings;
+use crate::own_backup::Address;
 use crate::postgres::{PostgresError, Private};
 
 /// The migrations, compiled in.
@@ -33,22 +35,42 @@ pub struct Database {
     /// Its connections.
     pub db: Db,
     private: Option<Private>,
+    address: Address,
 }
 
 impl Database {
     /// Opens the database, starting the private one if none is given, and applies migrations.
     pub async fn open(settings: &Settings) -> Result<Self, DatabaseError> {
-        let (options, private) = if let Some(url) = &settings.database_url {
+        let this = Self::reach(settings).await?;
+        this.migrate().await?;
+        Ok(this)
+    }
+
+    /// Opens the database as it is.
+    pub async fn reach(settings: &Settings) -> Result<Self, DatabaseError> {
+        let (options, private, address) = if let Some(url) = &settings.database_url {
             let parsed = url.expose_secret().parse::<PgConnectOptions>();
-            (parsed.map_err(DatabaseError::Connect)?, None)
+            (parsed.map_err(DatabaseError::Connect)?, None, Address::of(url))
         } else {
             let private = Private::start(&settings.data_folder).await?;
-            (private.options(), Some(private))
+            let address = Address::at_socket(&private.socket_folder());
+            (private.options(), Some(private), address)
         };
         let opening = as_shipped().connect_with(as_server(options));
         let pool = opening.await.map_err(DatabaseError::Connect)?;
-        MIGRATIONS.run(&pool).await?;
-        Ok(Self { db: pool.into(), private })
+        Ok(Self { db: pool.into(), private, address })
+    }
+
+    /// Applies the migrations that it lacks.
+    pub async fn migrate(&self) -> Result<(), DatabaseError> {
+        let mut conn = self.db.apart().await.map_err(DatabaseError::Connect)?;
+        MIGRATIONS.run(&mut conn).await?;
+        Ok(conn.close().await.map_err(DatabaseError::Connect)?)
+    }
+
+    /// Where it is, for the tools of PostgreSQL.
+    pub const fn address(&self) -> &Address {
+        &self.address
     }
 
     /// Closes all connections, and stops the private PostgreSQL unless it was running before.

@@ -15,6 +15,7 @@ mod forms;
 mod health;
 pub mod login;
 mod member;
+pub mod own_backup;
 mod pages;
 pub mod postgres;
 mod quota;

@@ -3,11 +3,14 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::{Context, bail};
+use corpus_backup::{Repository, Which};
 use corpus_server::config::Settings;
 use corpus_server::database::Database;
 use corpus_server::login::Accounts;
+use corpus_server::own_backup;
 use corpus_server::serve::{Server, announcement};
 use corpus_server::trace;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -20,22 +23,42 @@ Commands:
   migrate                bring the database up to date, then end
   check-config           say whether the configuration can be used, then end
   reset-admin-password   give the local administrator a new password and print it
+  backup                 take a backup of the controller as [backup] says, then end
+  list-backups           say which there are
+  check-backups          read every byte of them, and say whether all is as it was written
+  restore                bring a backup back where there is none of its files and an empty database:
+                         --from FOLDER --password-file FILE [--backup ID, else the newest]
 
 Without --config the configuration is ./corpus.toml, else /etc/corpus/corpus.toml.
 CORPUS_SECTION__KEY in the environment overrides a key; corpus.example.toml names all.";
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum Command {
+    #[default]
     Serve,
     Migrate,
     CheckConfig,
     ResetAdminPassword,
+    Backup,
+    ListBackups,
+    CheckBackups,
+    Restore,
     Help,
     Version,
 }
 
+/// What was asked for.
+#[derive(Debug, Default)]
+struct Asked {
+    command: Command,
+    config: Option<PathBuf>,
+    from: Option<PathBuf>,
+    password_file: Option<PathBuf>,
+    backup: Option<String>,
+}
+
 fn main() -> ExitCode {
-    let done = parse(std::env::args_os().skip(1)).and_then(|(command, config)| match command {
+    let done = parse(std::env::args_os().skip(1)).and_then(|asked| match asked.command {
         Command::Help => {
             println!("{HELP}");
             Ok(())
@@ -44,7 +67,8 @@ fn main() -> ExitCode {
             println!("corpus-server {}", env!("CARGO_PKG_VERSION"));
             Ok(())
         }
-        command => run(command, config.as_deref()),
+        Command::Restore => restore(&asked),
+        command => run(command, asked.config.as_deref()),
     });
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -55,18 +79,35 @@ fn main() -> ExitCode {
     }
 }
 
-fn parse(mut args: impl Iterator<Item = OsString>) -> anyhow::Result<(Command, Option<PathBuf>)> {
-    let (mut command, mut config) = (None, None);
+fn parse(mut args: impl Iterator<Item = OsString>) -> anyhow::Result<Asked> {
+    let (mut asked, mut command) = (Asked::default(), None);
     while let Some(arg) = args.next() {
+        let mut value = |what| args.next().with_context(|| format!("{} needs {what}", arg.display()));
         let next = match arg.to_str() {
             Some("--config") => {
-                config = Some(PathBuf::from(args.next().context("--config needs a file")?));
+                asked.config = Some(value("a file")?.into());
+                continue;
+            }
+            Some("--from") => {
+                asked.from = Some(value("a folder")?.into());
+                continue;
+            }
+            Some("--password-file") => {
+                asked.password_file = Some(value("a file")?.into());
+                continue;
+            }
+            Some("--backup") => {
+                asked.backup = Some(value("the begin of an id")?.to_string_lossy().into_owned());
                 continue;
             }
             Some("serve") => Command::Serve,
             Some("migrate") => Command::Migrate,
             Some("check-config") => Command::CheckConfig,
             Some("reset-admin-password") => Command::ResetAdminPassword,
+            Some("backup") => Command::Backup,
+            Some("list-backups") => Command::ListBackups,
+            Some("check-backups") => Command::CheckBackups,
+            Some("restore") => Command::Restore,
             Some("help" | "--help" | "-h") => Command::Help,
             Some("--version" | "-V") => Command::Version,
             _ => bail!("unknown argument {}; --help tells all", arg.display()),
@@ -75,7 +116,12 @@ fn parse(mut args: impl Iterator<Item = OsString>) -> anyhow::Result<(Command, O
             bail!("more than one command given; --help tells all");
         }
     }
-    Ok((command.unwrap_or(Command::Serve), config))
+    asked.command = command.unwrap_or_default();
+    let of_restore = asked.from.is_some() || asked.password_file.is_some() || asked.backup.is_some();
+    if of_restore && asked.command != Command::Restore {
+        bail!("--from, --password-file and --backup are of restore; --help tells all");
+    }
+    Ok(asked)
 }
 
 fn run(command: Command, config: Option<&Path>) -> anyhow::Result<()> {
@@ -88,14 +134,24 @@ fn run(command: Command, config: Option<&Path>) -> anyhow::Result<()> {
     if rustls::crypto::ring::default_provider().install_default().is_err() {
         tracing::debug!("a provider of cryptography was installed already");
     }
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("no runtime")?;
-    runtime.block_on(async {
+    let runtime = runtime()?;
+    let done = runtime.block_on(async {
         match command {
             Command::Migrate => migrate(&settings).await,
             Command::ResetAdminPassword => reset(&settings).await,
+            Command::Backup => backup(&settings).await,
+            Command::ListBackups => list_backups(&settings).await,
+            Command::CheckBackups => check_backups(&settings).await,
             _ => serve(settings).await,
         }
-    })
+    });
+    // A backup that is being written is not waited for: the next one takes what is there already.
+    runtime.shutdown_timeout(Duration::from_secs(1));
+    done
+}
+
+fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_multi_thread().enable_all().build().context("no runtime")
 }
 
 async fn serve(settings: Settings) -> anyhow::Result<()> {
@@ -142,4 +198,63 @@ async fn reset(settings: &Settings) -> anyhow::Result<()> {
     database.leave().await;
     println!("{}", announcement(&password?));
     Ok(())
+}
+
+async fn backup(settings: &Settings) -> anyhow::Result<()> {
+    let database = Database::open(settings).await?;
+    let taken = own_backup::take(settings, &database).await;
+    database.leave().await;
+    let taken = taken?;
+    let (one, took) = (&taken.saved.snapshot, taken.took.as_secs_f64());
+    println!(
+        "Backup {} of {} bytes, {} of them new, in {took:.1} s.",
+        short(&one.id),
+        one.bytes,
+        taken.saved.added_bytes
+    );
+    if taken.removed > 0 {
+        println!("{} older ones need not be kept, and are gone.", taken.removed);
+    }
+    Ok(())
+}
+
+async fn list_backups(settings: &Settings) -> anyhow::Result<()> {
+    let all = own_backup::list(settings).await?;
+    for one in &all {
+        println!("{}  {}  {} bytes", short(&one.id), one.at.format("%Y-%m-%d %H:%M:%S UTC"), one.bytes);
+    }
+    if all.is_empty() {
+        println!("There is no backup of this controller yet.");
+    }
+    Ok(())
+}
+
+async fn check_backups(settings: &Settings) -> anyhow::Result<()> {
+    own_backup::check(settings).await?;
+    println!("Every byte of the backups is as it was written.");
+    Ok(())
+}
+
+/// There is no configuration yet: it is in the backup.
+fn restore(asked: &Asked) -> anyhow::Result<()> {
+    let place = asked.from.clone().context("restore needs --from FOLDER, where the backups are")?;
+    let file = asked.password_file.as_deref().context("restore needs --password-file FILE")?;
+    let password = own_backup::read_password(file).map_err(anyhow::Error::msg)?;
+    let which = asked.backup.clone().map_or(Which::Latest, Which::Id);
+    let restoring = own_backup::restore(Repository::at(place, password), which, asked.config.as_deref());
+    let restored = runtime()?.block_on(restoring)?;
+    println!("The controller is what it was on {}.", restored.at.format("%Y-%m-%d at %H:%M:%S UTC"));
+    for path in &restored.files {
+        println!("  {}", path.display());
+    }
+    let config = restored.config.map(|path| format!(" --config {}", path.display())).unwrap_or_default();
+    println!(
+        "Start it: corpus-server{config}\nWho was signed in signs in again. What its nodes did since is shown as drift."
+    );
+    Ok(())
+}
+
+/// As much of an id as one types.
+fn short(id: &str) -> &str {
+    id.get(..12).unwrap_or(id)
 }

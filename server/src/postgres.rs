@@ -33,7 +33,7 @@ pub enum PostgresError {
     )]
     Unreachable {
         /// Who.
-        user: &'static str,
+        user: String,
         /// The closed folder.
         folder: PathBuf,
         /// Its mode.
@@ -86,11 +86,21 @@ pub struct Private {
 }
 
 /// Whom it runs as when the server is root.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 struct User {
-    name: &'static str,
+    name: String,
     uid: u32,
     gid: u32,
+}
+
+impl User {
+    /// A line of `passwd(5)`.
+    fn of_line(line: &str) -> Option<Self> {
+        let mut fields = line.split(':');
+        let name = fields.next()?.to_owned();
+        let mut ids = fields.skip(1);
+        Some(Self { name, uid: ids.next()?.parse().ok()?, gid: ids.next()?.parse().ok()? })
+    }
 }
 
 impl Private {
@@ -102,7 +112,8 @@ impl Private {
             return Err(PostgresError::TooLong(data_folder));
         }
         let binaries = find_binaries().ok_or(PostgresError::NoBinaries)?;
-        let mut this = Self { binaries, folder, user: user()?, found_running: false };
+        let user = user(&data_folder, &folder)?;
+        let mut this = Self { binaries, folder, user, found_running: false };
         this.prepare().await?;
         if this.answers().await {
             tracing::info!(folder = %this.folder.display(), "the private PostgreSQL is already running");
@@ -124,6 +135,11 @@ impl Private {
     /// How to connect to it.
     pub fn options(&self) -> PgConnectOptions {
         self.options_of("corpus")
+    }
+
+    /// Where its sockets are: `host` of an address.
+    pub fn socket_folder(&self) -> PathBuf {
+        self.sockets()
     }
 
     fn options_of(&self, database: &str) -> PgConnectOptions {
@@ -158,7 +174,7 @@ impl Private {
             std::fs::set_permissions(&folder, private).map_err(files("setting the mode of a folder"))?;
             self.give(&folder)?;
         }
-        if let Some(user) = self.user {
+        if let Some(user) = &self.user {
             passable(&self.folder, user)?;
         }
         if !self.data().join("PG_VERSION").exists() {
@@ -250,7 +266,7 @@ impl Private {
     }
 
     fn give(&self, path: &Path) -> Result<()> {
-        let Some(user) = self.user else { return Ok(()) };
+        let Some(user) = &self.user else { return Ok(()) };
         chown(path, Some(user.uid), Some(user.gid)).map_err(files(format!(
             "giving {} to {}",
             path.display(),
@@ -260,7 +276,7 @@ impl Private {
 
     fn command<'a>(&self, tool: &str, args: impl IntoIterator<Item = &'a OsStr>) -> Command {
         let binary = self.binaries.join(tool);
-        let mut command = match self.user {
+        let mut command = match &self.user {
             Some(user) => {
                 let mut command = Command::new("setpriv");
                 command.arg(format!("--reuid={}", user.uid)).arg(format!("--regid={}", user.gid));
@@ -295,8 +311,19 @@ impl Private {
     }
 }
 
-/// The folder with the binaries of the highest version, else one of PATH.
+/// The folder with the binaries of a server.
 fn find_binaries() -> Option<PathBuf> {
+    find_folder(&["initdb", "postgres", "pg_ctl"])
+}
+
+/// A tool that speaks to a server.
+pub fn client_tool(name: &str) -> Option<PathBuf> {
+    find_folder(&[name]).map(|folder| folder.join(name))
+}
+
+/// The folder with all these tools, of the highest version, else one of PATH.
+fn find_folder(tools: &[&str]) -> Option<PathBuf> {
+    let complete = |folder: &Path| tools.iter().all(|tool| folder.join(tool).exists());
     let versions = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
     let highest = versions
         .filter_map(|entry| {
@@ -309,26 +336,23 @@ fn find_binaries() -> Option<PathBuf> {
     highest.map(|(_, folder)| folder).or_else(|| std::env::split_paths(&path).find(|folder| complete(folder)))
 }
 
-fn complete(folder: &Path) -> bool {
-    ["initdb", "postgres", "pg_ctl"].iter().all(|tool| folder.join(tool).exists())
-}
-
-/// Whom to run as: nobody else unless the server is root.
-fn user() -> Result<Option<User>> {
-    let me = std::fs::metadata("/proc/self").map_err(files("asking who the server is"))?.uid();
-    if me != 0 {
+/// Whom to run as: nobody else unless the server is root. Then whoever has the data folder, so that a command of root's
+/// takes nothing away from the service; in a folder of root's the user that Debian has for PostgreSQL.
+fn user(data_folder: &Path, database: &Path) -> Result<Option<User>> {
+    if !rustix::process::geteuid().is_root() {
         return Ok(None);
     }
     let text = std::fs::read_to_string("/etc/passwd").map_err(files("reading /etc/passwd"))?;
-    let found = ["postgres", "nobody"].into_iter().find_map(|name| {
-        let mut fields = text.lines().find(|line| line.split(':').next() == Some(name))?.split(':').skip(2);
-        Some(User { name, uid: fields.next()?.parse().ok()?, gid: fields.next()?.parse().ok()? })
-    });
-    found.map(Some).ok_or(PostgresError::NoUser)
+    let users: Vec<User> = text.lines().filter_map(User::of_line).collect();
+    let owners = [database, data_folder].into_iter().filter_map(|path| std::fs::metadata(path).ok());
+    let mut of_owners = owners.filter_map(|meta| users.iter().find(|user| user.uid == meta.uid() && meta.uid() != 0));
+    let mut of_names =
+        ["postgres", "nobody"].into_iter().filter_map(|name| users.iter().find(|user| user.name == name));
+    of_owners.next().or_else(|| of_names.next()).cloned().map(Some).ok_or(PostgresError::NoUser)
 }
 
 /// Checks that the user can pass every folder above the database.
-fn passable(place: &Path, user: User) -> Result<()> {
+fn passable(place: &Path, user: &User) -> Result<()> {
     for folder in place.ancestors().skip(1) {
         let meta = std::fs::metadata(folder).map_err(files(format!("looking at {}", folder.display())))?;
         let bit = match meta {
@@ -338,7 +362,7 @@ fn passable(place: &Path, user: User) -> Result<()> {
         };
         if meta.mode() & bit == 0 {
             let (folder, mode) = (folder.to_owned(), meta.mode() & 0o777);
-            return Err(PostgresError::Unreachable { user: user.name, folder, mode, place: place.to_owned() });
+            return Err(PostgresError::Unreachable { user: user.name.clone(), folder, mode, place: place.to_owned() });
         }
     }
     Ok(())
@@ -379,11 +403,30 @@ mod tests {
     }
 
     #[test]
+    fn root_leaves_it_to_whoever_has_the_folder() {
+        let root = rustix::process::geteuid().is_root();
+        let dir = place();
+        let database = dir.path().join("postgres");
+        let whom = || user(dir.path(), &database).unwrap().map(|user| user.name);
+        assert_eq!(whom(), root.then(|| "postgres".to_owned()));
+        if root {
+            chown(dir.path(), Some(65534), Some(65534)).unwrap();
+        }
+        assert_eq!(whom(), root.then(|| "nobody".to_owned()));
+        // What is there already stays whose it is.
+        std::fs::create_dir(&database).unwrap();
+        if root {
+            chown(&database, Some(1), Some(1)).unwrap();
+        }
+        assert_eq!(whom(), root.then(|| "daemon".to_owned()));
+    }
+
+    #[test]
     fn a_closed_folder_is_named() {
         let dir = place();
         std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o700)).unwrap();
-        let user = User { name: "nobody", uid: 65534, gid: 65534 };
-        let error = passable(&dir.path().join("postgres"), user).unwrap_err().to_string();
+        let user = User { name: "nobody".to_owned(), uid: 65534, gid: 65534 };
+        let error = passable(&dir.path().join("postgres"), &user).unwrap_err().to_string();
         assert!(error.contains(&format!("chmod o+x {}", dir.path().display())), "{error}");
     }
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use axum::Router;
 use corpus_controller::mail::{MailError, Mailer};
 use corpus_controller::seal::{SealError, SealKeys};
-use corpus_controller::{Controller, Parts, ProjectGroups};
+use corpus_controller::{Controller, OwnBackups, Parts, ProjectGroups};
 use corpus_dns::world::World;
 use corpus_dns::{DnsError, DnsProvider, PowerDns, PowerDnsSettings, Provider, Providers, Rfc2136, Rfc2136Settings};
 use corpus_git_server::{GitServer, Limits};
@@ -26,7 +26,7 @@ use crate::connections::{self, Places, Times};
 use crate::database::{Database, DatabaseError};
 use crate::login::{Accounts, Directory, DirectoryError, LocalError, Refused, Watch};
 use crate::web::{self, Web};
-use crate::{sessions, surroundings};
+use crate::{own_backup, sessions, surroundings};
 /// How long requests and the steps of jobs may still take once the server is told to end.
 const GRACE: Duration = Duration::from_secs(10);
 /// How long it still takes connections then, while `/readyz` says 503: the time that a proxy
@@ -101,6 +101,7 @@ pub struct Server {
     refused: Refused,
     /// Asks the directory about members, so often; none without a directory.
     watch: Option<(Watch, Duration)>,
+    settings: Arc<Settings>,
     /// The password of the administrator if it was made just now.
     pub new_admin: Option<SecretString>,
 }
@@ -132,6 +133,7 @@ impl Server {
         let watch = directory.clone().map(|directory| Watch::new(directory, controller.clone())).zip(every);
         let web = Web::new(settings, controller.clone(), accounts, directory, stopping.clone());
         let refused = web.login.refused.clone();
+        let settings = Arc::clone(&web.settings);
         let router = web::router(web);
         Ok(Self {
             listener,
@@ -146,6 +148,7 @@ impl Server {
             mailer,
             refused,
             watch,
+            settings,
             new_admin,
         })
     }
@@ -178,6 +181,7 @@ impl Server {
         beside.spawn(async move { controller.send_mail(mailer, stopping).await });
         let (controller, stopping) = (self.controller.clone(), self.stopping.clone());
         beside.spawn(controller.send_webhooks(stopping));
+        beside.spawn(own_backup::keep(Arc::clone(&self.settings), self.database.clone(), self.stopping.clone()));
         let pushing = self.git.map(|git| git.run(self.stopping.clone()));
         let asking = self.watch.map(|(watch, every)| tokio::spawn(watch.run(every, self.stopping.clone())));
         let stopping = self.stopping.clone();
@@ -266,6 +270,10 @@ fn parts(settings: &Settings, database: &Database, directory: Option<Directory>)
         certificates: settings.certificates.clone(),
         access_addresses: settings.access_addresses,
         intrusion: settings.intrusion.clone(),
+        own_backups: settings
+            .backup
+            .as_ref()
+            .map(|backup| OwnBackups { place: backup.place.display().to_string(), every_hours: backup.every_hours }),
     };
     let dns = providers(&settings.dns)?;
     let world = if settings.resolvers.is_empty() { World::of_system() } else { World::new(settings.resolvers.clone()) };

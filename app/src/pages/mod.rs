@@ -5,6 +5,7 @@ mod again;
 pub mod api;
 pub mod audit;
 pub mod certificates;
+pub mod controller_backups;
 pub mod delivery;
 pub mod deployment;
 pub mod deployment_cards;
@@ -179,6 +180,7 @@ pub async fn load(route: Route, caller: &Caller, asked: Asked) -> Result<Page> {
         Route::Notices => notices::load(caller, &asked).await,
         Route::Mail => mail::load(caller, &asked.form).await,
         Route::Audit => audit::load(caller, &asked).await,
+        Route::ControllerBackups => controller_backups::load(caller, &asked).await,
         Route::Hooks => hooks::load(caller).await,
         Route::Hook(host, stage, name) => hooks::load_one(caller, (host, stage, name)).await,
         Route::Search => search::load(caller, &asked.query).await,

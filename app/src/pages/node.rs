@@ -5,6 +5,7 @@ use corpus_api::firewall::nodes::GetNodeFirewall;
 use corpus_api::guests::GuestLine;
 use corpus_api::jobs::JobLine;
 use corpus_api::names::SetNodeDnsName;
+use corpus_api::node_service::{DrainNode, ResumeNode};
 use corpus_api::nodes::{
     ConfirmNodeHostKey, GetNode, InitializeNode, NameNode, Node, NodeFacts, NodeLine, NodeNamed, NodeReading, NodeUse,
     UnlinkNode,
@@ -152,6 +153,7 @@ fn reason(node: &Node) -> Option<AnyView> {
 fn actions(principal: &Principal, node: &NodeLine) -> AnyView {
     let why_not = match (node.is_changing(), node.reachability) {
         (true, _) => Some("A job is on this node".to_owned()),
+        _ if node.state == NodeState::Draining => Some("It takes no guests now".to_owned()),
         (_, Reachability::HostKeyChanged) => Some("Its host key changed".to_owned()),
         _ => None,
     };
@@ -165,11 +167,24 @@ fn actions(principal: &Principal, node: &NodeLine) -> AnyView {
         let (page, post) = (format!("/nodes/{}", node.id), to::<InitializeNode>(&[&node.id]));
         action_at(post, stays_at(&page, "initialize"), word, class, why_not)
     });
+    let service = principal.can::<DrainNode>(None).then(|| service(node));
     let firewall = principal
         .can::<GetNodeFirewall>(None)
         .then(|| view! { <a class="btn" href=format!("/nodes/{}/firewall", node.id)>"Firewall"</a> });
     let unlink = unlink_link(principal, node);
-    view! { <span class="actions" id="live-actions" data-live="">{initialize}{firewall}{unlink}</span> }.into_any()
+    view! { <span class="actions" id="live-actions" data-live="">{initialize}{service}{firewall}{unlink}</span> }
+        .into_any()
+}
+
+/// Before a node is worked on, or emptied.
+fn service(node: &NodeLine) -> Option<AnyView> {
+    let page = format!("/nodes/{}", node.id);
+    let button = |post, word| action_at(post, stays_at(&page, "service"), word, "btn", None);
+    match node.state {
+        NodeState::Ready => Some(button(to::<DrainNode>(&[&node.id]), "Take no more guests")),
+        NodeState::Draining => Some(button(to::<ResumeNode>(&[&node.id]), "Take guests again")),
+        _ => None,
+    }
 }
 
 fn unlink_link(principal: &Principal, node: &NodeLine) -> Option<AnyView> {

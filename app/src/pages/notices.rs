@@ -111,6 +111,7 @@ fn state(news: &News) -> AnyView {
         News::KeyMoved { .. } => status(Tone::Warn, "Moved"),
         News::MailGivenUp { .. } => status(Tone::Fail, "Given up"),
         News::Intrusion { .. } => status(Tone::Warn, "Intrusion"),
+        News::ControllerBackupFailed { .. } => status(Tone::Fail, "Backup"),
         News::WebhookOff { .. } => status(Tone::Warn, "Switched off"),
     }
 }

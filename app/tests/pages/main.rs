@@ -2,7 +2,10 @@
 #![cfg(feature = "ssr")]
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests may fail loudly")]
 
+#[path = "../../examples/gallery/backup_samples.rs"]
+mod backup_samples;
 mod certificates;
+mod controller_backups;
 #[path = "../../examples/gallery/deployment_samples.rs"]
 #[allow(dead_code, unused_imports, missing_docs, reason = "each user needs a part of them")]
 mod deployment_samples;

@@ -7,6 +7,7 @@
 pub mod audit;
 pub mod certificates;
 pub mod claims;
+pub mod controller_backups;
 mod cursor;
 pub mod deployments;
 pub mod device_logins;
@@ -25,6 +26,7 @@ pub mod logins;
 pub mod mail;
 pub mod me;
 pub mod names;
+pub mod node_service;
 pub mod nodes;
 pub mod not_created;
 pub mod notices;

@@ -180,6 +180,11 @@ pub enum News {
         /// Nodes with more failed TLS handshakes than is usual.
         failing_tls: u32,
     },
+    /// No backup of the controller could be taken, for operators.
+    ControllerBackupFailed {
+        /// Why not.
+        reason: String,
+    },
     /// A webhook failed for days and was switched off.
     WebhookOff {
         /// The project.
@@ -214,6 +219,7 @@ impl News {
             Self::MailGivenUp { letters: 1, .. } => "A letter could not be sent".to_owned(),
             Self::MailGivenUp { letters, .. } => format!("{letters} letters could not be sent"),
             Self::Intrusion { addresses, block_minutes, .. } => intrusion_title(addresses, *block_minutes),
+            Self::ControllerBackupFailed { .. } => "No backup of Corpus could be taken".to_owned(),
             Self::WebhookOff { project, name, .. } => format!("Webhook {name} of {project} was switched off"),
         }
     }
@@ -235,7 +241,7 @@ impl News {
             Self::Deployment { trigger: Trigger::Drill, state: DeploymentState::RolledBack, .. } => None,
             Self::Deployment { fault, .. } => fault.clone(),
             Self::KeyClaim { fingerprint, .. } | Self::KeyMoved { fingerprint } => Some(fingerprint.clone()),
-            Self::MailGivenUp { reason, .. } => Some(reason.clone()),
+            Self::MailGivenUp { reason, .. } | Self::ControllerBackupFailed { reason } => Some(reason.clone()),
             Self::Intrusion { dropping, failing_tls, .. } => intrusion_detail(*dropping, *failing_tls),
             Self::WebhookOff { reason, .. } => Some(format!(
                 "It failed for three days{}",
@@ -257,6 +263,7 @@ impl News {
             Self::KeyMoved { .. } => "/keys".to_owned(),
             Self::MailGivenUp { .. } => "/mail".to_owned(),
             Self::Intrusion { .. } => "/intrusion".to_owned(),
+            Self::ControllerBackupFailed { .. } => "/controller-backups".to_owned(),
             Self::WebhookOff { project, webhook, .. } => format!("/projects/{project}/webhooks/{webhook}"),
         }
     }

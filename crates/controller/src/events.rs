@@ -349,6 +349,14 @@ pub async fn mail_given_up(tx: &mut PgConnection, letters: i64, reason: &str) ->
     notices::tell(tx, &to, &Telling { event, news, seen_by: SeenBy::Ops }).await
 }
 
+/// No backup of the controller could be taken: operators are told, once a day.
+pub async fn controller_backup_failed(tx: &mut PgConnection, reason: &str) -> sqlx::Result<()> {
+    let to = notices::operators(tx).await?;
+    let news = News::ControllerBackupFailed { reason: short(reason) };
+    let event = format!("controller_backup:{}", Utc::now().format("%Y-%m-%d"));
+    notices::tell(tx, &to, &Telling { event, news, seen_by: SeenBy::Ops }).await
+}
+
 /// Addresses failed too often, or nodes counted more than is usual: operators are told once an hour.
 pub async fn intrusion(tx: &mut PgConnection, at: DateTime<Utc>, news: News) -> sqlx::Result<()> {
     let to = notices::operators(tx).await?;

@@ -21,6 +21,7 @@ use crate::intrusion::IntrusionSettings;
 use crate::jobs::StepError;
 use crate::looked_at::LookedAt;
 use crate::nodes::{ControlKey, Pool};
+use crate::own_backups::OwnBackups;
 use crate::seal::{Purpose, SealKeys, Sealed};
 use crate::store::{Db, Transaction, guests};
 use crate::surroundings::{Around, Surroundings};
@@ -63,6 +64,8 @@ pub struct Settings {
     pub access_addresses: AddressDetail,
     /// How many signs of intrusion are too many, and what is done then.
     pub intrusion: IntrusionSettings,
+    /// Where backups of the controller are kept; none: none is taken.
+    pub own_backups: Option<OwnBackups>,
 }
 
 /// What steps of jobs and operations share.

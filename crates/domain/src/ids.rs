@@ -99,6 +99,8 @@ id_type!(
     NamedNetworkId,
     /// The id of a block of an address.
     BlockId,
+    /// The id of a backup of the controller.
+    ControllerBackupId,
     /// The id of a snapshot of a guest.
     SnapshotId,
 );

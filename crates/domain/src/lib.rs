@@ -9,6 +9,7 @@ mod address;
 mod balance;
 mod bytes;
 mod certificate;
+mod controller_backup;
 mod deployment;
 mod door;
 mod egress;
@@ -45,6 +46,7 @@ pub use address::NodeAddress;
 pub use balance::{BalancePolicy, CheckPath, PoolId, Stickiness};
 pub use bytes::Bytes;
 pub use certificate::{CertificateSource, CertificateState};
+pub use controller_backup::ControllerBackupState;
 pub use deployment::{CommitId, DeploymentState, EnvironmentState, GuestRole, Origin, Outcome, Phase, Trigger};
 pub use door::Door;
 pub use egress::{EgressRule, Ipv4Network, Transport};
@@ -55,9 +57,9 @@ pub use guest::{Backing, Driver, GuestState, Mode, NameState, Reason, Safeguard,
 pub use hook::{HookFailure, HookHost, HookName, HookSide, HookStage, HookState, HookUndo};
 pub use id_range::IdRange;
 pub use ids::{
-    AuditId, BlockId, CertificateId, DeploymentId, DnsNameId, FirewallRuleId, GuestId, JobId, KeyClaimId, NameClaimId,
-    NamedNetworkId, NodeId, NoticeId, ProjectId, RequestId, RequestRuleId, SnapshotId, SshKeyId, TokenId, UndoId,
-    UserId, ViewId, WebhookDeliveryId, WebhookId, ZoneId,
+    AuditId, BlockId, CertificateId, ControllerBackupId, DeploymentId, DnsNameId, FirewallRuleId, GuestId, JobId,
+    KeyClaimId, NameClaimId, NamedNetworkId, NodeId, NoticeId, ProjectId, RequestId, RequestRuleId, SnapshotId,
+    SshKeyId, TokenId, UndoId, UserId, ViewId, WebhookDeliveryId, WebhookId, ZoneId,
 };
 pub use intrusion::IntrusionKind;
 pub use job::{JobKind, JobState, StepState};

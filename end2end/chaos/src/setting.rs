@@ -73,6 +73,7 @@ impl Setting {
             access_addresses: corpus_controller::AddressDetail::default(),
             certificates: self.directory.as_ref().map(DirectoryAddress::settings).transpose()?.unwrap_or_default(),
             intrusion: corpus_controller::IntrusionSettings::default(),
+            own_backups: None,
         };
         let parts = Parts {
             db: options.connect_with(as_server(self.database_url.parse()?)).await?.into(),

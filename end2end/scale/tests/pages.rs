@@ -94,6 +94,7 @@ async fn router(database: &PgConnectOptions, folder: &Path) -> Router {
         certificates: corpus_controller::CertificateSettings::default(),
         access_addresses: corpus_controller::AddressDetail::default(),
         intrusion: corpus_controller::IntrusionSettings::default(),
+        own_backups: None,
         surroundings: Surroundings::default(),
     };
     let seal = SealKeys::load_or_create(&folder.join("seal.key")).unwrap();

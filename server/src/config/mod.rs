@@ -23,6 +23,7 @@ use secrecy::{ExposeSecret, SecretString};
 use thiserror::Error;
 use url::Url;
 
+use crate::own_backup::BackupSettings;
 use read::Reader;
 
 /// The whole configuration.
@@ -86,6 +87,12 @@ pub struct Settings {
     pub egress: Vec<EgressRule>,
     /// Where webhooks may lead although it is closed to them otherwise.
     pub webhooks: Vec<IpNet>,
+    /// How backups of the controller itself are taken, if they are.
+    pub backup: Option<BackupSettings>,
+    /// The file that this was read from, if any.
+    pub file: Option<PathBuf>,
+    /// The files that keys name: what the configuration is incomplete without.
+    pub named_files: Vec<PathBuf>,
 }
 
 /// The form of the log.
@@ -294,6 +301,7 @@ impl Settings {
         variables: impl Iterator<Item = (String, String)>,
     ) -> Result<Self, ConfigError> {
         let mut reader = Reader::default();
+        let path = file.as_ref().map(|(path, _)| path.to_path_buf());
         if let Some((path, table)) = file {
             reader.file(path, table);
         }
@@ -301,7 +309,7 @@ impl Settings {
         let settings = read_all(&mut reader);
         let faults = reader.into_faults();
         match settings {
-            Some(settings) if faults.is_empty() => Ok(settings),
+            Some(settings) if faults.is_empty() => Ok(Settings { file: path, ..settings }),
             _ => Err(ConfigError::Faults(faults)),
         }
     }
@@ -364,6 +372,7 @@ fn dns(r: &mut Reader) -> Vec<Dns> {
 
 /// Reads every section, so that all faults are found at once.
 fn read_all(r: &mut Reader) -> Option<Settings> {
+    let named_files = r.named_files();
     let listen = r.optional("listen").unwrap_or(SocketAddr::from(([127, 0, 0, 1], 8080)));
     let public_url =
         r.checked("public_url", sections::web_root).or_else(|| Url::parse(&format!("http://{listen}")).ok());
@@ -410,6 +419,9 @@ fn read_all(r: &mut Reader) -> Option<Settings> {
         guests: sections::guests(r)?,
         egress: r.list("network.egress"),
         webhooks: r.list("webhooks.allowed"),
+        backup: r.has_section("backup").then(|| sections::backup(r)).flatten(),
+        file: None,
+        named_files,
         data_folder,
     })
 }

@@ -186,6 +186,20 @@ impl Reader {
         }
     }
 
+    /// The files that keys name: what the configuration is incomplete without. What opens the backups is none of them:
+    /// it must not lie in what it opens.
+    pub fn named_files(&self) -> Vec<PathBuf> {
+        let of = |reader: &Self| -> Vec<PathBuf> {
+            let named = reader.values.iter().filter(|(name, _)| name.ends_with("_file") && !OWN_FILES.contains(name));
+            named.filter_map(|(_, (value, _))| value.as_str().map(PathBuf::from)).collect()
+        };
+        let mut all = of(self);
+        all.extend(self.sections.values().flat_map(of));
+        all.sort();
+        all.dedup();
+        all
+    }
+
     /// Keeps the fault that the value of a key is not what it takes.
     pub fn refuse(&mut self, name: &'static str) {
         let Some((value, source)) = self.values.get(name) else { return };
@@ -206,6 +220,9 @@ impl Reader {
         self.faults
     }
 }
+
+/// Files that are saved by themselves, or must not be.
+const OWN_FILES: &[&str] = &["backup.password_file", "seal_key_file"];
 
 /// The section that has sections below it.
 const DNS: &str = "dns";

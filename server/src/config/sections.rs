@@ -1,9 +1,12 @@
 //! The sections of the configuration, and what their values must look like.
 
 use std::net::SocketAddr;
+use std::ops::RangeInclusive;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use corpus_acme::{DirectorySettings, ExternalAccount, ProofKind};
+use corpus_backup::Keep;
 use corpus_controller::mail::Relay;
 use corpus_controller::{AcmeSettings, CertificateSettings, GuestMailSettings, IntrusionSettings, Issuer};
 use corpus_domain::ProviderName;
@@ -13,6 +16,7 @@ use url::Url;
 
 use super::read::Reader;
 use super::{Dns, DnsKind, Git, GroupPattern, Guests, Ldap, Log, Mail};
+use crate::own_backup::{self, BackupSettings};
 
 pub fn log(r: &mut Reader) -> Log {
     let json = r.checked("log.format", |text| match text {
@@ -22,6 +26,26 @@ pub fn log(r: &mut Reader) -> Log {
     });
     let filter = r.checked("log.filter", |text| EnvFilter::try_new(text).ok().map(|_| text.to_owned()));
     Log { json: json.unwrap_or(false), filter: filter.unwrap_or_else(|| "info,sqlx::postgres::notice=warn".to_owned()) }
+}
+
+pub fn backup(r: &mut Reader) -> Option<BackupSettings> {
+    let place = r.checked("backup.place", |text| Some(PathBuf::from(text)).filter(|path| path.is_absolute()));
+    let place = r.required("backup.place", place);
+    let file: Option<PathBuf> = r.optional("backup.password_file");
+    let file = r.required("backup.password_file", file)?;
+    let password =
+        own_backup::read_password(&file).map_err(|error| r.fault(format!("backup.password_file: {error}"))).ok();
+    let count = |r: &mut Reader, key, range: RangeInclusive<u16>| {
+        r.checked(key, |text| text.parse().ok().filter(|count| range.contains(count)))
+    };
+    let keep = Keep {
+        daily: count(r, "backup.keep_daily", 1..=366).unwrap_or(14),
+        weekly: count(r, "backup.keep_weekly", 0..=520).unwrap_or(8),
+        monthly: count(r, "backup.keep_monthly", 0..=120).unwrap_or(12),
+    };
+    let every_hours = count(r, "backup.every_hours", 0..=8_760).unwrap_or(24);
+    let every_hours = Some(every_hours).filter(|hours| *hours > 0);
+    Some(BackupSettings { place: place?, password: password?, keep, every_hours })
 }
 
 pub fn ldap(r: &mut Reader) -> Option<Ldap> {

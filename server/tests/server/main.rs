@@ -23,6 +23,7 @@ mod front_door;
 mod http;
 mod kept_forms;
 mod one_connection;
+mod own_backup;
 mod reports;
 mod strangers;
 mod support;

@@ -126,6 +126,8 @@ async fn nodes(world: &World, browser: &mut Browser) -> String {
     world.run("update nodes set state = 'linked' where state = 'linking'").await;
     browser.form("/nodes/{node}/initialize", &format!("{place}/initialize"), &[]).await;
     browser.form("/nodes/{node}/repair", &format!("/nodes/{node}/repair"), &[]).await;
+    browser.form("/nodes/{node}/drain", &format!("/nodes/{node}/drain"), &[]).await;
+    browser.form("/nodes/{node}/resume", &format!("/nodes/{node}/resume"), &[]).await;
     let key = [("host_key", line)];
     browser.form("/nodes/{node}/host-key", &format!("/nodes/{node}/host-key"), &key).await;
     // Nobody answers there: the host is asked, or its gateway, and that is all.
@@ -396,6 +398,7 @@ async fn paths(world: &World, (node, guest, other): (&str, &str, &str), made: Ma
         format!("/requests/{request}"),
         "/quotas?own=true&q=a".into(),
         "/audit".into(),
+        "/controller-backups".into(),
         "/hooks".into(),
         "/hooks/guest/guest.ping.after/10-monitoring".into(),
         "/audit?q=a&actor=admin&action=guest&subject=www&project=atlas&from=2027-03-01&until=2027-03-31".into(),
@@ -483,6 +486,7 @@ async fn firewalls(world: &World, browser: &mut Browser, node: &str, guest: &str
     browser.form("/networks/{network}/delete", &format!("/networks/{network}/delete"), &[]).await;
     let scanner = [("address", "203.0.113.200"), ("minutes", "60"), ("reason", "it scans")];
     browser.form("/blocked-addresses", "/blocked-addresses", &scanner).await;
+    browser.form("/controller-backups", "/controller-backups", &[]).await;
     let block = world.one("select id::text from blocked_addresses").await;
     browser.form("/blocked-addresses/{block}/delete", &format!("/blocked-addresses/{block}/delete"), &[]).await;
     world.run("update firewall_rules set state = 'in_force'").await;

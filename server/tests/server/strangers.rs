@@ -21,7 +21,7 @@ use crate::support::Running;
 use tenant::{NODE, Tenant};
 
 /// What no page of the router's list is: pages that take no form.
-const PAGES: [&str; 38] = [
+const PAGES: [&str; 39] = [
     "/",
     "/nodes",
     "/nodes/link",
@@ -35,6 +35,7 @@ const PAGES: [&str; 38] = [
     "/guests/{guest}/mail",
     "/guests/{guest}/snapshots",
     "/networks",
+    "/controller-backups",
     "/intrusion",
     "/projects",
     "/projects/new",
@@ -153,7 +154,7 @@ async fn answer(response: reqwest::Response, of: &Tenant) -> (u16, String) {
 
 /// What is said of nodes, zones and rules as a whole, the same for everybody who is no operator.
 fn is_of_ops(path: &str) -> bool {
-    ["/nodes", "/dns", "/request-rules", "/networks", "/intrusion", "/blocked-addresses"]
+    ["/nodes", "/dns", "/request-rules", "/networks", "/intrusion", "/blocked-addresses", "/controller-backups"]
         .iter()
         .any(|begin| path.starts_with(begin))
 }

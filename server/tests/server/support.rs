@@ -26,7 +26,7 @@ pub struct Running {
 }
 
 /// The URL of the database that `sqlx::test` made.
-fn url_of(options: &PgConnectOptions) -> String {
+pub fn url_of(options: &PgConnectOptions) -> String {
     let database = options.get_database().unwrap();
     let mut url = url::Url::parse(&std::env::var("DATABASE_URL").unwrap()).unwrap();
     url.set_path(database);

@@ -7,6 +7,7 @@ mod aliases;
 mod audit;
 mod certificates;
 mod claims;
+mod controller_backups;
 mod deployments;
 pub mod device_logins;
 mod environments;

@@ -1,6 +1,7 @@
 //! Compute nodes as members see them, and what operators do with them.
 
 mod link;
+mod service;
 mod shown;
 
 use corpus_api::jobs::JobAccepted;

@@ -15,6 +15,7 @@ pub mod certificate_renewals;
 pub mod certificates;
 pub mod claims;
 pub mod control_key;
+pub mod controller_backups;
 pub mod counts;
 pub mod delivery;
 pub mod deployment_log;

@@ -33,6 +33,7 @@ mod not_created;
 mod notices;
 mod overview;
 mod own;
+mod own_backups;
 mod pointers;
 mod pointing;
 mod previews;

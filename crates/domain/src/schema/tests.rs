@@ -44,12 +44,12 @@ each_type! {
         GuestNetwork except ("10.5.1.0/16", r"\.(0|255)/|/2[5-7]$"),
         HostName except ("123456789012345678901a", LONG_LAST_LABEL),
         NodeAddress except ("123456789012345678901a", LONG_LAST_LABEL);
-    words by value::words: Backing, BalancePolicy, CertificateSource, CertificateState, DeliveryState, DeploymentState, Door, DriftKind, Driver, Environment, EnvironmentMailSwitch, EnvironmentState, ExportFormat,
+    words by value::words: Backing, BalancePolicy, CertificateSource, CertificateState, ControllerBackupState, DeliveryState, DeploymentState, Door, DriftKind, Driver, Environment, EnvironmentMailSwitch, EnvironmentState, ExportFormat,
         GitService, Grant, GuestMailSwitch, GuestRole, GuestState, HookFailure, HookHost, HookSide, HookState, HookUndo, IntrusionKind, Repository,
         JobKind, JobState, MailDelivery, MailKind, MailPreference, Mode, NameState, NodeState, Origin, Outcome, Phase,
         ProjectCreators, ProjectRole, QuotaOf, Reachability, RequestOf, RequestState, RuleAction, RuleState, Safeguard, SizeProfile, SnapshotEvery, SnapshotState, StepState, Stickiness, TestResult, TrafficSpan, Transport, Trigger, Verdict, ViewedList,
         WebhookEvent;
-    ids by value::id: AuditId, BlockId, CertificateId, DeploymentId, DnsNameId, FirewallRuleId, GuestId, JobId, KeyClaimId, NameClaimId, NamedNetworkId, NodeId, NoticeId, ProjectId,
+    ids by value::id: AuditId, BlockId, CertificateId, ControllerBackupId, DeploymentId, DnsNameId, FirewallRuleId, GuestId, JobId, KeyClaimId, NameClaimId, NamedNetworkId, NodeId, NoticeId, ProjectId,
         RequestId, RequestRuleId, SnapshotId, SshKeyId, TokenId, UndoId, UserId, ViewId, WebhookDeliveryId, WebhookId, ZoneId;
     numbers by value::number: Bytes, CpuLimit, CpuQuota, Factor, GuestQuota, IdRange, IoWeight, MemoryLimit, MemoryQuota,
         NameQuota, PortQuota, ProcessLimit, SshPort, StorageQuota;

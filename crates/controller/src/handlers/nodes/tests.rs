@@ -1,6 +1,7 @@
 //! Nodes as operations, on a database alone: who sees what, pages, versions, refusals.
 
 use corpus_api::Problem;
+use corpus_api::node_service::{DrainNode, ResumeNode};
 use corpus_api::nodes::{
     ConfirmNodeHostKey, GetControlKey, GetNode, GetOvercommit, InitializeNode, LinkNode, ListNodes, NodeLine, NodeSort,
     RepairNode, SetOvercommit, UnlinkNode,
@@ -318,6 +319,22 @@ async fn an_overcommit_is_set_by_who_saw_it(db: PgPool) {
     let (from, to) = (json!(seen.overcommit), json!(now.overcommit));
     let row = ("node.overcommit".to_owned(), "a.test".to_owned(), json!({ "from": from, "to": to }));
     assert_eq!(world.audit().await, [row]);
+}
+
+#[sqlx::test(migrations = "../../migrations")]
+async fn a_node_that_is_to_be_worked_on_takes_no_more_guests(db: PgPool) {
+    let world = World::new(db).await;
+    let node = world.node("a.test", 4).await;
+    let state = async || world.ask(GetNode { node }).await.unwrap().line.state;
+    assert_eq!(world.controller.call(&world.mia, DrainNode { node }, None).await.unwrap_err().status, 403);
+    world.ask(DrainNode { node }).await.unwrap();
+    assert_eq!(state().await, NodeState::Draining);
+    assert_eq!(world.ask(DrainNode { node }).await.unwrap_err().status, 409);
+    assert_eq!(world.ask(InitializeNode { node }).await.unwrap_err().status, 409);
+    world.ask(ResumeNode { node }).await.unwrap();
+    assert_eq!(state().await, NodeState::Ready);
+    let done: Vec<String> = world.audit().await.into_iter().map(|(action, ..)| action).collect();
+    assert_eq!(done, ["node.drain", "node.resume"]);
 }
 
 #[sqlx::test(migrations = "../../migrations")]

@@ -1,0 +1,65 @@
+//! What goes wrong with a repository, in words for who operates it.
+
+use std::path::PathBuf;
+
+use rustic_core::RusticError;
+use thiserror::Error;
+
+/// A repository can't be used, or what was asked of it failed.
+#[derive(Debug, Error)]
+pub enum BackupError {
+    /// There is none at its place.
+    #[error("there is no repository of backups in {0}")]
+    NoRepository(PathBuf),
+    /// It does not open.
+    #[error("the password does not open the repository in {0}")]
+    Password(PathBuf),
+    /// Nothing in it is what was asked for.
+    #[error("the repository in {place} holds no backup {which}")]
+    NoSnapshot {
+        /// The repository.
+        place: PathBuf,
+        /// What was asked for.
+        which: String,
+    },
+    /// What is brought back would lie among other files.
+    #[error("{0} is not empty: a backup is brought back into a folder of its own")]
+    NotEmpty(PathBuf),
+    /// A path that restic's format can't hold.
+    #[error("{0} is no text in UTF-8")]
+    NotText(PathBuf),
+    /// What was read is not what was written.
+    #[error("the repository in {place} is damaged: {found}")]
+    Damaged {
+        /// The repository.
+        place: PathBuf,
+        /// What was found, the first few.
+        found: String,
+    },
+    /// A folder can't be read or made.
+    #[error("{what} {path}")]
+    Folder {
+        /// What was being done.
+        what: &'static str,
+        /// Where.
+        path: PathBuf,
+        /// Why not.
+        #[source]
+        source: std::io::Error,
+    },
+    /// Anything else.
+    #[error("{what} failed: {why}")]
+    Failed {
+        /// What was being done.
+        what: &'static str,
+        /// What the library says.
+        why: String,
+    },
+}
+
+impl BackupError {
+    /// What the library said while something was done.
+    pub(crate) fn of(what: &'static str) -> impl FnOnce(Box<RusticError>) -> Self {
+        move |error| Self::Failed { what, why: error.display_log() }
+    }
+}

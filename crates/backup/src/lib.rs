@@ -1,0 +1,15 @@
+//! Repositories of backups, in restic's format.
+//!
+//! What is backed up must be had again when Corpus is gone, and whoever holds the disk that it lies on must not read
+//! it. So the format is none of ours: encrypted, deduplicated, and read by any restic with the repository's password.
+//! `rustic_core` writes and reads it; nothing of it is seen outside of this crate.
+//!
+//! Everything here works with files and blocks its thread: callers run it on one of their own.
+
+mod error;
+mod repository;
+#[cfg(test)]
+mod tests;
+
+pub use error::BackupError;
+pub use repository::{Keep, Reading, Repository, Saved, Snapshot, Which};

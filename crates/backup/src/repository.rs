@@ -1,0 +1,235 @@
+//! One repository, in a folder: saving into it, listing, bringing back, checking and thinning.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use chrono::{DateTime, Utc};
+use rustic_backend::BackendOptions;
+use rustic_core::repofile::SnapshotFile;
+use rustic_core::{
+    BackupOptions, CheckOptions, ConfigOptions, Credentials, KeepOptions, KeyOptions, LocalDestination, LsOptions,
+    OpenStatus, PathList, PruneOptions, Repository as Rustic, RepositoryOptions, RestoreOptions, SnapshotOptions,
+};
+use secrecy::{ExposeSecret, SecretString};
+
+use crate::BackupError;
+
+type Result<T> = std::result::Result<T, BackupError>;
+
+/// A repository, opened anew for each thing that is asked of it.
+#[derive(Debug, Clone)]
+pub struct Repository {
+    place: PathBuf,
+    password: SecretString,
+}
+
+/// What was saved.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Saved {
+    /// The backup.
+    pub snapshot: Snapshot,
+    /// Bytes that the repository did not hold before, as they lie there.
+    pub added_bytes: u64,
+}
+
+/// A backup that a repository holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Snapshot {
+    /// Its name in the repository, 64 hexadecimal digits.
+    pub id: String,
+    /// When it was begun.
+    pub at: DateTime<Utc>,
+    /// Of what: the label that it was saved under.
+    pub label: String,
+    /// Bytes of all that is in it.
+    pub bytes: u64,
+    /// How many files are in it.
+    pub files: u64,
+}
+
+/// One of the backups of a label.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Which {
+    /// The newest.
+    Latest,
+    /// The one whose id begins so.
+    Id(String),
+}
+
+impl fmt::Display for Which {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Latest => f.write_str("at all"),
+            Self::Id(id) => write!(f, "{id}"),
+        }
+    }
+}
+
+/// What is kept when a repository is thinned; the newest always is, and the oldest while there are fewer than these.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Keep {
+    /// The last of each of so many days.
+    pub daily: u16,
+    /// The last of each of so many weeks.
+    pub weekly: u16,
+    /// The last of each of so many months.
+    pub monthly: u16,
+}
+
+/// How much of what was written is read when a repository is checked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reading {
+    /// What tells where everything lies, and whether it is there.
+    Index,
+    /// Every byte.
+    All,
+}
+
+impl Repository {
+    /// The one in a folder.
+    pub const fn at(place: PathBuf, password: SecretString) -> Self {
+        Self { place, password }
+    }
+
+    /// Saves a folder under a label; the first time it makes the repository.
+    pub fn save(&self, folder: &Path, label: &str, host: &str) -> Result<Saved> {
+        let repository = match self.open() {
+            Err(BackupError::NoRepository(_)) => self.make()?,
+            opened => opened?,
+        };
+        let repository = repository.to_indexed_ids().map_err(BackupError::of("reading the repository's index"))?;
+        let folder = text(folder)?;
+        let failed = || BackupError::of("saving");
+        let source = PathList::from_string(folder).map_err(failed())?;
+        let source =
+            source.sanitize().map_err(|error| BackupError::Failed { what: "saving", why: error.to_string() })?;
+        // Where the files lay for the moment says nothing; what is in them begins at the root.
+        let options = BackupOptions::default().as_path(PathBuf::from("/"));
+        let about = SnapshotOptions::default().label(label.to_owned()).host(host.to_owned());
+        let about = about.to_snapshot().map_err(failed())?;
+        let saved = repository.backup(&options, &source, about).map_err(failed())?;
+        let added_bytes = saved.summary.as_ref().map_or(0, |summary| summary.data_added_packed);
+        Ok(Saved { snapshot: Snapshot::of(&saved), added_bytes })
+    }
+
+    /// The backups of a label, the newest first.
+    pub fn list(&self, label: &str) -> Result<Vec<Snapshot>> {
+        Ok(self.files(&self.open()?, label)?.iter().map(Snapshot::of).collect())
+    }
+
+    /// Brings a backup back into a folder that is empty or not there yet.
+    pub fn restore(&self, label: &str, which: &Which, into: &Path) -> Result<Snapshot> {
+        if std::fs::read_dir(into).is_ok_and(|mut found| found.next().is_some()) {
+            return Err(BackupError::NotEmpty(into.to_owned()));
+        }
+        let repository = self.open()?;
+        let found = self.files(&repository, label)?.into_iter().find(|one| match which {
+            Which::Latest => true,
+            Which::Id(begin) => one.id.to_hex().starts_with(begin.as_str()),
+        });
+        let file =
+            found.ok_or_else(|| BackupError::NoSnapshot { place: self.place.clone(), which: which.to_string() })?;
+        let failed = || BackupError::of("bringing a backup back");
+        let repository = repository.to_indexed().map_err(BackupError::of("reading the repository's index"))?;
+        let root = repository.node_from_snapshot_and_path(&file, "").map_err(failed())?;
+        let contents = repository.ls(&root, &LsOptions::default()).map_err(failed())?;
+        let to = LocalDestination::new(text(into)?, true, false).map_err(failed())?;
+        let options = RestoreOptions::default();
+        let plan = repository.prepare_restore(&options, contents.clone(), &to, false).map_err(failed())?;
+        repository.restore(plan, &options, contents, &to).map_err(failed())?;
+        Ok(Snapshot::of(&file))
+    }
+
+    /// Fails when something in it is not what was written.
+    pub fn check(&self, reading: Reading) -> Result<()> {
+        let options = CheckOptions::default().trust_cache(true).read_data(reading == Reading::All);
+        let found = self.open()?.check(options).map_err(BackupError::of("checking the repository"))?;
+        if found.is_ok().is_ok() {
+            return Ok(());
+        }
+        let told: Vec<String> = found.0.iter().take(3).map(|(_, fault)| fault.to_string()).collect();
+        Err(BackupError::Damaged { place: self.place.clone(), found: told.join("; ") })
+    }
+
+    /// Removes the backups of a label that need not be kept, and what only they held; how many.
+    ///
+    /// What other labels hold stays. Nobody may save into the repository meanwhile.
+    pub fn thin(&self, label: &str, keep: Keep) -> Result<usize> {
+        let failed = || BackupError::of("removing old backups");
+        let repository = self.open()?;
+        let all = self.files(&repository, label)?;
+        let newest = all.iter().map(|one| one.time.clone()).max();
+        let Some(newest) = newest else { return Ok(0) };
+        let options = KeepOptions::default()
+            .keep_last(1)
+            .keep_daily(i32::from(keep.daily))
+            .keep_weekly(i32::from(keep.weekly))
+            .keep_monthly(i32::from(keep.monthly));
+        let judged = options.apply(all, &newest).map_err(failed())?;
+        let old: Vec<_> = judged.into_iter().filter(|one| !one.keep).map(|one| one.snapshot.id).collect();
+        if !old.is_empty() {
+            repository.delete_snapshots(&old).map_err(failed())?;
+            let options = PruneOptions::default();
+            let plan = repository.prune_plan(&options).map_err(failed())?;
+            repository.prune(&options, plan).map_err(failed())?;
+        }
+        Ok(old.len())
+    }
+
+    fn files(&self, repository: &Rustic<OpenStatus>, label: &str) -> Result<Vec<SnapshotFile>> {
+        let all = repository.get_all_snapshots().map_err(BackupError::of("listing backups"))?;
+        let mut all: Vec<_> = all.into_iter().filter(|one| one.label == label).collect();
+        all.sort_unstable_by(|a, b| b.time.cmp(&a.time));
+        Ok(all)
+    }
+
+    fn open(&self) -> Result<Rustic<OpenStatus>> {
+        let failed = || BackupError::of("opening the repository");
+        if !self.place.join("config").exists() {
+            return Err(BackupError::NoRepository(self.place.clone()));
+        }
+        self.reached()?.open(&self.credentials()).map_err(|error| {
+            if error.is_incorrect_password() { BackupError::Password(self.place.clone()) } else { failed()(error) }
+        })
+    }
+
+    fn make(&self) -> Result<Rustic<OpenStatus>> {
+        std::fs::create_dir_all(&self.place).map_err(|source| BackupError::Folder {
+            what: "making",
+            path: self.place.clone(),
+            source,
+        })?;
+        let made = self.reached()?.init(&self.credentials(), &KeyOptions::default(), &ConfigOptions::default());
+        made.map_err(BackupError::of("making the repository"))
+    }
+
+    fn reached(&self) -> Result<Rustic<()>> {
+        let failed = || BackupError::of("opening the repository");
+        let backends = BackendOptions::default().repository(text(&self.place)?).to_backends().map_err(failed())?;
+        // What is read seldom is not worth a second copy on this disk.
+        let options = RepositoryOptions::default().no_cache(true);
+        Rustic::new(&options, &backends).map_err(failed())
+    }
+
+    fn credentials(&self) -> Credentials {
+        Credentials::password(self.password.expose_secret())
+    }
+}
+
+impl Snapshot {
+    fn of(file: &SnapshotFile) -> Self {
+        let seconds = file.time.timestamp().as_second();
+        let summary = file.summary.as_ref();
+        Self {
+            id: file.id.to_hex().to_string(),
+            at: DateTime::from_timestamp(seconds, 0).unwrap_or_default(),
+            label: file.label.clone(),
+            bytes: summary.map_or(0, |summary| summary.total_bytes_processed),
+            files: summary.map_or(0, |summary| summary.total_files_processed),
+        }
+    }
+}
+
+fn text(path: &Path) -> Result<&str> {
+    path.to_str().ok_or_else(|| BackupError::NotText(path.to_owned()))
+}
