@@ -344,7 +344,11 @@ fn page(path: &str, variant: &str) -> Page {
         "/quotas" => {
             let page = QuotaPage { items: if empty { vec![] } else { vec![samples::quota()] }, next: None };
             let (policy, query) = (samples::quota_policy(), corpus_app::asked::Query::new());
-            Page::new("quotas", "Quotas", pages::quotas::quotas_view(&who, &policy, &page, &query, &none))
+            Page::new(
+                "quotas",
+                "Quotas",
+                pages::quotas::quotas_view(&who, (&policy, &samples::backings()), &page, &query, &none),
+            )
         }
         "/audit" => {
             let page = AuditPage { items: samples::audit(), next: Some(Cursor::after("audit", &1)) };

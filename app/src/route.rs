@@ -145,7 +145,7 @@ impl Route {
             }
             ["requests", "rules"] | ["request-rules"] | ["request-rules", _, "delete"] => Self::RequestRules,
             ["requests", id] | ["requests", id, "approve" | "refuse" | "withdraw"] => with(id, Self::OneRequest),
-            ["quotas" | "quota-policy"] => Self::Quotas,
+            ["quotas" | "quota-policy"] | ["backings", _] => Self::Quotas,
             ["audit"] => Self::Audit,
             ["controller-backups"] => Self::ControllerBackups,
             ["hooks"] => Self::Hooks,

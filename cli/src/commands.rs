@@ -69,6 +69,7 @@ const NAMED: &[(&str, &[&str])] = &[
     ("get_traffic", &["traffic"]),
     ("list_controller_backups", &["controller-backup", "list"]),
     ("take_controller_backup", &["controller-backup", "take"]),
+    ("set_backings", &["backing", "set"]),
 ];
 
 /// The words of an operation.

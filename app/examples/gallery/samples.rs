@@ -12,6 +12,7 @@ use chrono::{DateTime, Duration, Utc};
 use corpus_api::Principal;
 use corpus_api::Version;
 use corpus_api::audit::AuditEntry;
+use corpus_api::backings::{Backings, EnvironmentBackings};
 use corpus_api::certificates::{
     CertificateAuthority, CertificateLine, CertificatePage, HttpsSettings, NameCertificate, ServedByNode,
 };
@@ -200,6 +201,14 @@ pub fn quota_policy() -> QuotaPolicy {
     })
 }
 
+pub fn backings() -> Backings {
+    use Backing::{Btrfs, Dir, Loop, Lvm, Overlayfs, Zfs};
+    let all = [Overlayfs, Btrfs, Zfs, Loop, Lvm, Dir];
+    let of = |environment, allowed: &[Backing], usual| EnvironmentBackings::of(environment, allowed.to_vec(), usual);
+    let (dev, staging) = (of(Environment::Dev, &all, None), of(Environment::Staging, &all, None));
+    Backings { items: vec![dev, staging, of(Environment::Prod, &[Loop, Lvm, Dir], Some(Loop))] }
+}
+
 pub fn sizes() -> Sizes {
     let line = |(at, size): (usize, &SizeProfile)| {
         let limits = size.limits();
@@ -210,7 +219,10 @@ pub fn sizes() -> Sizes {
         });
         SizeLine { size: *size, storage: size.storage(), memory: limits.memory, cpu: limits.cpu, room: room.to_vec() }
     };
-    let making = |(backing, holds_size, nodes)| Making { driver: Driver::Lxc, backing, holds_size, nodes, of: 3 };
+    let making = |(backing, holds_size, nodes)| {
+        let not_in = if holds_size { Vec::new() } else { vec![Environment::Prod] };
+        Making { driver: Driver::Lxc, backing, holds_size, nodes, of: 3, not_in }
+    };
     let makings = [(Backing::Overlayfs, false, 3), (Backing::Loop, true, 3), (Backing::Btrfs, true, 1)];
     Sizes { items: SizeProfile::ALL.iter().enumerate().map(line).collect(), makings: makings.map(making).to_vec() }
 }

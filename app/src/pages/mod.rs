@@ -4,6 +4,7 @@
 mod again;
 pub mod api;
 pub mod audit;
+pub mod backings;
 pub mod certificates;
 pub mod controller_backups;
 pub mod delivery;

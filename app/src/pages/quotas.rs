@@ -1,11 +1,13 @@
 //! Quotas: how much every project may take by default, and what each one has taken.
 
 use corpus_api::Principal;
+use corpus_api::backings::{Backings, ListBackings};
 use corpus_api::quotas::{GetQuotaPolicy, ListQuotas, ProjectQuota, QuotaPage, QuotaPolicy, QuotaUse, SetQuotaPolicy};
 use corpus_domain::{CpuQuota, MemoryQuota, QuotaOf, StorageQuota};
 use leptos::prelude::*;
 
 use super::Asked;
+use super::backings::backings_card;
 use super::projects::project_path;
 use crate::asked::{Query, asked, page_after, typed};
 use crate::caller::Caller;
@@ -21,13 +23,15 @@ pub const PATH: &str = "/quotas";
 pub async fn load(caller: &Caller, given: &Asked) -> Result<Page> {
     let page = caller.ask(asked::<ListQuotas>(&given.query)?).await?;
     let policy = caller.ask(GetQuotaPolicy {}).await?;
-    Ok(Page::new("quotas", "Quotas", quotas_view(&caller.who, &policy, &page, &given.query, &given.form)))
+    let backings = caller.ask(ListBackings {}).await?;
+    let view = quotas_view(&caller.who, (&policy, &backings), &page, &given.query, &given.form);
+    Ok(Page::new("quotas", "Quotas", view))
 }
 
 /// The view of plain values.
 pub fn quotas_view(
     who: &Principal,
-    policy: &QuotaPolicy,
+    (policy, backings): (&QuotaPolicy, &Backings),
     page: &QuotaPage,
     query: &Query,
     form: &FormState,
@@ -42,7 +46,8 @@ pub fn quotas_view(
     view! {
         {head("Quotas".into_any(), below.into_any(), ().into_any())}
         {error_summary(form)}
-        {card("policy", "By default", ().into_any(), policy_body(who, policy, form))}
+        {card("policy", "By default", ().into_any(), policy_body(who, policy, &form.of("")))}
+        {backings_card(who, backings, form)}
         {filters(query, filtered)}
         <section class="card" id="live-quotas" data-live="">{body}</section>
         {next_link(page_after(PATH, query, page.next.as_ref()))}

@@ -352,7 +352,7 @@ fn optional(principal: &Principal, (nodes, makings): (&[NodeLine], &[Making]), f
             {Field::new(form, "node", "Compute node").select_with(nodes, picker(PickerOf::Nodes, many))}
             {Field::new(form, "image", "Image").suggest("debian-12").mono().input()}
             {Field::new(form, "driver", "Driver").suggest("lxc").select(picks(drivers(makings)))}
-            {Field::new(form, "backing", "Backing").suggest("overlayfs").hint("What its files lie on").select(backings(makings))}
+            {Field::new(form, "backing", "Backing").hint("What its files lie on").select(backings(makings))}
             {Field::new(form, "mode", "Mode").suggest("masterless").select(picks(["masterless"]))}
             {Field::new(form, "ip", "Address").mono().hint("Inside the node's guest network").input()}
             {Field::new(form, "mac", "MAC").mono().hint("00:16:3e:xx:xx:xx").input()}
@@ -376,9 +376,12 @@ fn backings(makings: &[Making]) -> Vec<(String, String)> {
         let one = makings.iter().find(|one| one.backing == *kind)?;
         let held = if one.holds_size { "held to its size" } else { "not held to its size" };
         let some = if one.nodes < one.of { format!("; {} of {} nodes", one.nodes, one.of) } else { String::new() };
-        Some((kind.to_string(), format!("{kind}: {}, {held}{some}", like(*kind))))
+        let not_in: Vec<&str> = one.not_in.iter().map(|environment| environment.as_str()).collect();
+        let not_in = if not_in.is_empty() { String::new() } else { format!("; not in {}", not_in.join(" and ")) };
+        Some((kind.to_string(), format!("{kind}: {}, {held}{some}{not_in}", like(*kind))))
     };
-    Backing::ALL.iter().filter_map(choice).collect()
+    let usual = (String::new(), "as is usual in its environment".to_owned());
+    std::iter::once(usual).chain(Backing::ALL.iter().filter_map(choice)).collect()
 }
 
 const fn like(backing: Backing) -> &'static str {

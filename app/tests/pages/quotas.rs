@@ -16,7 +16,8 @@ fn member() -> Principal {
 
 fn page(who: &Principal, items: Vec<ProjectQuota>, form: &FormState) -> String {
     let page = QuotaPage { items, next: None };
-    html(|| quotas_view(who, &samples::quota_policy(), &page, &std::collections::BTreeMap::new(), form))
+    let (policy, backings) = (samples::quota_policy(), samples::backings());
+    html(|| quotas_view(who, (&policy, &backings), &page, &std::collections::BTreeMap::new(), form))
 }
 
 fn card(who: &Principal, form: &FormState) -> String {
@@ -91,4 +92,22 @@ fn what_is_left_stands_where_one_asks() {
     assert!(view(&[free.clone(), samples::quota()], &chosen).contains("taken in "));
     let none = view(&[free], &FormState::default());
     assert!(!none.contains("taken in ") && !none.contains("What your projects have taken"), "{none}");
+}
+
+/// Three forms with the same fields stand there: what was typed belongs to one of them.
+#[test]
+fn what_guests_lie_on_is_said_to_all_and_set_by_operators() {
+    let none = FormState::default();
+    let seen = page(&member(), Vec::new(), &none);
+    assert!(seen.contains("loop, lvm, dir; loop unless said") && !seen.contains("/backings/prod"), "{seen}");
+    let text = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+    let typed = vec![text("allowed", "dir"), text("usual", "loop"), text("version", "seen")];
+    let form = FormState::new("backings-prod", typed).error("usual", "loop is not allowed").status(422);
+    let sent = page(&samples::operator(), Vec::new(), &form);
+    assert_eq!(sent.matches("Loop is not allowed").count(), 1, "{sent}");
+    assert_eq!(sent.matches(r#"name="version" value="seen""#).count(), 1, "only its own form has it");
+    let prod = sent.split(r#"action="/backings/prod""#).nth(1).unwrap();
+    let boxes: Vec<&str> = prod.split(r#"type="checkbox""#).skip(1).take(6).collect();
+    let checked: Vec<bool> = boxes.iter().map(|one| one.split('>').next().unwrap().contains("checked")).collect();
+    assert_eq!(checked.iter().filter(|one| **one).count(), 1, "{prod}");
 }

@@ -5,6 +5,7 @@
 //! that is wrong at once; [`wire()`] is the other way round; [`openapi::openapi`] describes it.
 
 pub mod audit;
+pub mod backings;
 pub mod certificates;
 pub mod claims;
 pub mod controller_backups;

@@ -160,6 +160,8 @@ macro_rules! each_operation {
             $crate::firewall::networks::SetNetwork,
             $crate::firewall::networks::RemoveNetwork,
             $crate::traffic::GetTraffic,
+            $crate::backings::ListBackings,
+            $crate::backings::SetBackings,
             $crate::controller_backups::ListControllerBackups,
             $crate::controller_backups::TakeControllerBackup,
             $crate::hooks::ListHooks,

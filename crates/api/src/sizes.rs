@@ -57,6 +57,8 @@ pub struct Making {
     pub nodes: u32,
     /// Of so many that take guests now.
     pub of: u32,
+    /// In these environments operators don't want it.
+    pub not_in: Vec<Environment>,
 }
 
 /// Which nodes have room for a guest of some size.

@@ -461,6 +461,10 @@ async fn quotas(browser: &mut Browser) {
         let quota = [("guests", "50"), ("memory", "64 GiB"), ("cpu", "32"), ("storage", ""), ("version", &version)];
         browser.form(form, path, &quota).await;
     }
+    let shown: serde_json::Value = browser.get("/api/v1/backings").await.json().await.unwrap();
+    let version = shown["items"][2]["version"].as_str().unwrap();
+    let backings = [("allowed", "loop"), ("allowed", "overlayfs"), ("version", version)];
+    browser.form("/backings/{environment}", "/backings/prod", &backings).await;
 }
 
 /// Allows, publishes, keeps out, and takes it all away.

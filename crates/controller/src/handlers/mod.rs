@@ -5,6 +5,7 @@
 
 mod aliases;
 mod audit;
+mod backings;
 mod certificates;
 mod claims;
 mod controller_backups;

@@ -7,6 +7,7 @@
 pub mod acme_accounts;
 pub mod archives_shown;
 pub mod audit;
+pub mod backings;
 pub mod badges;
 pub mod balance;
 pub mod certificate_authority;

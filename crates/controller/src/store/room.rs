@@ -7,7 +7,7 @@ use corpus_api::sizes::{Making, SizeRoom};
 use corpus_domain::{Backing, Bytes, Driver, Environment, Factor, NodeId, Room, SizeProfile};
 use sqlx::PgConnection;
 
-use super::{number, word};
+use super::{backings, number, word};
 
 /// What is to be placed.
 #[derive(Debug, Clone, Copy)]
@@ -60,6 +60,11 @@ pub async fn pick(conn: &mut PgConnection, wanted: Wanted) -> sqlx::Result<Optio
 
 /// What the nodes that take guests now can make, that of the most nodes first.
 pub async fn makings(conn: &mut PgConnection) -> sqlx::Result<Vec<Making>> {
+    let rules = backings::all(&mut *conn).await?;
+    let not_in = |backing: Backing| {
+        let unwanted = rules.iter().filter(|rule| !rule.allowed.contains(&backing));
+        unwanted.map(|rule| rule.environment).collect()
+    };
     let rows = sqlx::query!(
         r#"with node as (select makes, holds from nodes where state = 'ready' and reachability = 'reachable')
          select split_part(making, '/', 1) as "driver!", split_part(making, '/', 2) as "backing!",
@@ -68,9 +73,11 @@ pub async fn makings(conn: &mut PgConnection) -> sqlx::Result<Vec<Making>> {
          group by making order by count(*) desc, making"#
     );
     let rows = rows.fetch_all(conn).await?.into_iter().map(|row| {
+        let backing = word(&row.backing)?;
         Ok(Making {
             driver: word(&row.driver)?,
-            backing: word(&row.backing)?,
+            backing,
+            not_in: not_in(backing),
             holds_size: row.holds,
             nodes: number(row.nodes)?,
             of: number(row.of)?,
@@ -87,6 +94,16 @@ pub async fn is_made(conn: &mut PgConnection, driver: Driver, backing: Backing) 
         format!("{driver}/{backing}"),
     );
     found.fetch_one(conn).await
+}
+
+/// The first of these that some node makes, or the first of them.
+pub async fn first_made(conn: &mut PgConnection, driver: Driver, backings: &[Backing]) -> sqlx::Result<Backing> {
+    for backing in backings {
+        if is_made(conn, driver, *backing).await? {
+            return Ok(*backing);
+        }
+    }
+    Ok(backings.first().copied().unwrap_or(Backing::Overlayfs))
 }
 
 /// For each of these amounts, how many nodes of each environment have room for one more guest that needs so much, of how

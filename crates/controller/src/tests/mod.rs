@@ -6,6 +6,7 @@ mod aliases;
 mod approvals;
 mod archives;
 mod audit;
+mod backings;
 mod badges;
 mod balance;
 mod certificates;

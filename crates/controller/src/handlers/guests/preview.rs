@@ -18,8 +18,16 @@ impl Handle<PreviewGuest> for Controller {
         if let Some(name) = &permit.name {
             note(&mut wrong, self.may_have_name(&mut conn, &permit, name).await)?;
         }
-        let request = permit.request(NAMELESS.parse()?);
-        let making = making(&request)?;
+        let mut request = permit.request(NAMELESS.parse()?);
+        let judged = making(&mut conn, &request).await;
+        let making = match note(&mut wrong, judged)? {
+            Some(making) => making,
+            // What is wrong with its backing is said; the rest is judged as if none were asked for.
+            None => {
+                request.backing = None;
+                making(&mut conn, &request).await?
+            }
+        };
         note(&mut wrong, supported(&mut conn, &making).await)?;
         let quota = store::quotas::get(&mut conn, permit.project()?).await?.ok_or(Denied::NotFound)?;
         let beyond = quotas::beyond(&quota, more(&request, making.needed));

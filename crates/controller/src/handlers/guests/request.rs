@@ -15,6 +15,7 @@ use serde_json::json;
 use sqlx::PgConnection;
 use uuid::Uuid;
 
+use super::super::backings;
 use super::super::previews::no_preview;
 use super::row;
 use crate::quotas::More;
@@ -22,7 +23,7 @@ use crate::sagas::guest_create;
 use crate::store::guests::GuestRow;
 use crate::store::nodes::Node;
 use crate::store::{guests, nodes, not_created, room};
-use crate::{Controller, quotas};
+use crate::{Controller, quotas, store};
 
 /// How often a node is chosen anew when others take its room meanwhile.
 const TRIES: u32 = 8;
@@ -40,7 +41,7 @@ pub(in crate::handlers) struct Making {
 impl Handle<RequestGuest> for Controller {
     async fn handle(&self, mut change: Change<RequestGuest>) -> Result<Committed<RequestGuest>> {
         let (wanted, who, project) = (change.operation(), change.who(), change.project()?);
-        let making = making(&wanted)?;
+        let making = making(change.transaction().await?, &wanted).await?;
         supported(change.transaction().await?, &making).await?;
         if who.robot.is_some() {
             for_robots(&wanted)?;
@@ -102,7 +103,8 @@ pub(in crate::handlers) async fn node_for<O: Operation<Kind = Write>>(
     change: &mut Change<O>,
     wanted: &RequestGuest,
 ) -> Result<Node> {
-    pick_node(change, wanted, &making(wanted)?).await
+    let making = making(change.transaction().await?, wanted).await?;
+    pick_node(change, wanted, &making).await
 }
 
 /// A robot enters no guest, so it chooses no password of one; and what was not created is not its own to dismiss.
@@ -123,7 +125,8 @@ impl Controller {
         (preview, node): (ProjectId, NodeId),
     ) -> Result<GuestRow> {
         let id = GuestId(Uuid::now_v7());
-        insert(change, wanted, (id, preview, node), &making(wanted)?, None).await?;
+        let making = making(change.transaction().await?, wanted).await?;
+        insert(change, wanted, (id, preview, node), &making, None).await?;
         let guest = row(change, id).await?;
         self.queue(change, guest_create::job(&guest, wanted)).await?;
         Ok(guest)
@@ -155,10 +158,17 @@ impl Making {
     }
 }
 
-pub(in crate::handlers) fn making(wanted: &RequestGuest) -> Result<Making> {
-    let (limits, backing) = (wanted.limits().over(wanted.size.limits()), wanted.backing.unwrap_or(Backing::Overlayfs));
+/// Refused where operators don't want what is asked for in the environment.
+pub(in crate::handlers) async fn making(conn: &mut PgConnection, wanted: &RequestGuest) -> Result<Making> {
+    let limits = wanted.limits().over(wanted.size.limits());
+    let driver = wanted.driver.unwrap_or(Driver::Lxc);
+    let rules = store::backings::of(conn, wanted.environment).await?;
+    let backing = match backings::chosen(&rules, wanted.backing)? {
+        Some(backing) => backing,
+        None => room::first_made(conn, driver, &rules.allowed).await?,
+    };
     Ok(Making {
-        driver: wanted.driver.unwrap_or(Driver::Lxc),
+        driver,
         backing,
         mode: wanted.mode.unwrap_or(Mode::Masterless),
         image: wanted.image.clone().map_or_else(|| guest_create::IMAGE.parse(), Ok)?,

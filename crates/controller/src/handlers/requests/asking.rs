@@ -58,7 +58,8 @@ impl Handle<AskForGuest> for Controller {
     async fn handle(&self, change: Change<AskForGuest>) -> Result<Committed<AskForGuest>> {
         let (asked, project) = (change.operation(), change.project()?);
         let mut conn = change.connection().await?;
-        request::supported(&mut conn, &request::making(&asked.operation())?).await?;
+        let making = request::making(&mut conn, &asked.operation()).await?;
+        request::supported(&mut conn, &making).await?;
         self.is_free_for_guest(&mut conn, &change.who(), project, &asked.name).await?;
         if guests::is_there(&mut conn, &asked.name).await? {
             return Err(Error::field("name", format!("{} is taken already; choose another name.", asked.name)));
@@ -183,7 +184,7 @@ async fn rule_for<O: Operation<Kind = Write>>(change: &mut Change<O>, asking: &A
         Wanted::CreateProject(_) | Wanted::LinkNode(_) | Wanted::InitializeNode(_) => return Ok(rule),
         Wanted::RequestGuest(asked) => {
             let asked = asked.operation();
-            request::more(&asked, request::making(&asked)?.needed)
+            request::more(&asked, request::making(tx, &asked).await?.needed)
         }
         Wanted::AttachName(_) => quotas::More { names: 1, ..quotas::More::default() },
     };
