@@ -461,8 +461,9 @@ async fn quotas(browser: &mut Browser) {
         let quota = [("guests", "50"), ("memory", "64 GiB"), ("cpu", "32"), ("storage", ""), ("version", &version)];
         browser.form(form, path, &quota).await;
     }
-    let shown: serde_json::Value = browser.get("/api/v1/backings").await.json().await.unwrap();
-    let version = shown["items"][2]["version"].as_str().unwrap();
+    let page = browser.page("/quotas").await;
+    let form = page.split_once(r#"action="/backings/prod""#).unwrap().1;
+    let version = form.split_once(r#"name="version" value=""#).unwrap().1.split('"').next().unwrap();
     let backings = [("allowed", "loop"), ("allowed", "overlayfs"), ("version", version)];
     browser.form("/backings/{environment}", "/backings/prod", &backings).await;
 }
