@@ -87,7 +87,7 @@ pub async fn of_phase<P: Send + Sync>(
     for hook in found.hooks.iter().filter(|hook| hook.is_for(about.project.as_ref(), about.environment)) {
         // The step goes on for as long as the deployment does, and would be tried for as long.
         one(ctx, hook, &about, stage.first).await.map_err(|error| match error.kind {
-            StepErrorKind::Transient => StepError::permanent(error.to_string()).caused_by(error),
+            StepErrorKind::Transient if error.counts => StepError::permanent(error.to_string()).caused_by(error),
             _ => error,
         })?;
     }
