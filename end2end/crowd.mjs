@@ -95,10 +95,14 @@ export async function work(member, index, { fields, nodes, zone, end }) {
     const name = `g${index}-${number}.${zone}`
     const names = number % 3 === 0 ? `s${index}-${number}.${zone}` : ''
     const place = await member.request({ ...fields, name, names, node: nodes[(index + number) % nodes.length] })
-    const seen = await member.untilStatus(place, ['Running', 'Failed'])
-    if (seen === 'Running') done.made += 1
-    else done.failed.push(name)
-    if (end() && seen === 'Running') {
+    const seen = await member.untilStatus(place, ['Running', 'Failed', 'Not created'])
+    if (seen !== 'Running') {
+      done.failed.push(`${name}: ${seen}`)
+      if (end()) return done
+      continue
+    }
+    done.made += 1
+    if (end()) {
       done.kept = { name, place }
       return done
     }
