@@ -33,6 +33,7 @@ function configuration(folder, data, [port, gitPort], changes) {
     certificates: {},
     access_log: {},
     guest_mail: {},
+    backup: {},
     git: { listen: `127.0.0.1:${gitPort}` },
     projects: { create: 'ops' },
     log: { format: 'json' },
