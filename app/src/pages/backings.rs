@@ -65,11 +65,11 @@ fn environment(one: &EnvironmentBackings, form: &FormState) -> AnyView {
                     {shown_at(PATH, &own)}
                     <input type="hidden" name="_next" value=PATH/>
                     <input type="hidden" name="version" value=version/>
-                    <fieldset class="field">
+                    <fieldset class="field" id=is_sent.then_some("f-allowed") tabindex=is_sent.then_some("-1")>
                         <legend>{format!("Guests of {environment} may lie on")}</legend>
                         <div class="checks">{boxes}</div>
                     </fieldset>
-                    <label>"Unless said, they lie on"<select name="usual">{choices}</select></label>
+                    <label>"Unless said, they lie on"<select id=is_sent.then_some("f-usual") name="usual">{choices}</select></label>
                     {wrong}
                     <div class="submit"><button class="btn">{title}</button></div>
                 </form>

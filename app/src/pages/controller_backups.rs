@@ -84,7 +84,7 @@ fn table(backups: &[ControllerBackup]) -> AnyView {
     let rows = backups.iter().map(row).collect_view();
     view! {
         <table class="rows" aria-label="Backups">
-            <thead><tr><th>"When"</th><th>"State"</th><th>"Holds"</th><th>"New in it"</th><th>"Took"</th><th>"Asked by"</th></tr></thead>
+            <thead><tr><th>"When"</th><th>"State"</th><th class="num">"Holds"</th><th class="num">"New in it"</th><th class="num">"Took"</th><th>"Asked by"</th></tr></thead>
             <tbody>{rows}</tbody>
         </table>
     }

@@ -104,7 +104,9 @@ fn what_guests_lie_on_is_said_to_all_and_set_by_operators() {
     let typed = vec![text("allowed", "dir"), text("usual", "loop"), text("version", "seen")];
     let form = FormState::new("backings-prod", typed).error("usual", "loop is not allowed").status(422);
     let sent = page(&samples::operator(), Vec::new(), &form);
-    assert_eq!(sent.matches("Loop is not allowed").count(), 1, "{sent}");
+    // In the summary, whose link leads to the field, and at the form that was sent.
+    assert_eq!(sent.matches("Loop is not allowed").count(), 2, "{sent}");
+    assert_eq!(sent.matches(r#"id="f-usual""#).count(), 1, "{sent}");
     assert_eq!(sent.matches(r#"name="version" value="seen""#).count(), 1, "only its own form has it");
     let prod = sent.split(r#"action="/backings/prod""#).nth(1).unwrap();
     let boxes: Vec<&str> = prod.split(r#"type="checkbox""#).skip(1).take(6).collect();

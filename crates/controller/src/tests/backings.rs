@@ -17,7 +17,7 @@ fn in_prod(name: &str, backing: Option<Backing>) -> RequestGuest {
 #[sqlx::test(migrations = "../../migrations")]
 async fn guests_lie_on_what_operators_allow(db: PgPool) {
     let world = World::new(db).await;
-    world.run("update nodes set slots = 4096, reachability = 'reachable'").await;
+    world.run("update nodes set slots = 4096, reachability = 'reachable', environments = '{dev,staging,prod}'").await;
     let mut mia = world.member("mia", &[]).await;
     world.project(&mut mia, "shop").await;
     let ops = world.ops().await;
