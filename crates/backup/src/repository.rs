@@ -114,7 +114,7 @@ impl Repository {
 
     /// The backups of a label, the newest first.
     pub fn list(&self, label: &str) -> Result<Vec<Snapshot>> {
-        Ok(self.files(&self.open()?, label)?.iter().map(Snapshot::of).collect())
+        Ok(Self::files(&self.open()?, label)?.iter().map(Snapshot::of).collect())
     }
 
     /// Brings a backup back into a folder that is empty or not there yet.
@@ -123,7 +123,7 @@ impl Repository {
             return Err(BackupError::NotEmpty(into.to_owned()));
         }
         let repository = self.open()?;
-        let found = self.files(&repository, label)?.into_iter().find(|one| match which {
+        let found = Self::files(&repository, label)?.into_iter().find(|one| match which {
             Which::Latest => true,
             Which::Id(begin) => one.id.to_hex().starts_with(begin.as_str()),
         });
@@ -157,7 +157,7 @@ impl Repository {
     pub fn thin(&self, label: &str, keep: Keep) -> Result<usize> {
         let failed = || BackupError::of("removing old backups");
         let repository = self.open()?;
-        let all = self.files(&repository, label)?;
+        let all = Self::files(&repository, label)?;
         let newest = all.iter().map(|one| one.time.clone()).max();
         let Some(newest) = newest else { return Ok(0) };
         let options = KeepOptions::default()
@@ -176,7 +176,7 @@ impl Repository {
         Ok(old.len())
     }
 
-    fn files(&self, repository: &Rustic<OpenStatus>, label: &str) -> Result<Vec<SnapshotFile>> {
+    fn files(repository: &Rustic<OpenStatus>, label: &str) -> Result<Vec<SnapshotFile>> {
         let all = repository.get_all_snapshots().map_err(BackupError::of("listing backups"))?;
         let mut all: Vec<_> = all.into_iter().filter(|one| one.label == label).collect();
         all.sort_unstable_by(|a, b| b.time.cmp(&a.time));
