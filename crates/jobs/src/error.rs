@@ -105,7 +105,7 @@ impl From<sqlx::Error> for StepError {
             let away = Self::transient(message).while_waiting_for("the database to answer").caused_by(error);
             return Self { counts: false, ..away };
         }
-        let code = error.as_database_error().and_then(|error| error.code());
+        let code = error.as_database_error().and_then(sqlx::error::DatabaseError::code);
         let passes = code.is_some_and(|code| passes_by_itself(&code));
         let kind = if passes { StepErrorKind::Transient } else { StepErrorKind::Permanent };
         Self::new(kind, message).caused_by(error)
