@@ -52,7 +52,7 @@ pub async fn set(
         "update environment_backings set forbidden = $2, usual = $3 where environment = $1",
         environment.as_str(),
         &forbidden,
-        usual.map(|backing| backing.as_str()),
+        usual.map(Backing::as_str),
     )
     .execute(conn)
     .await

@@ -20,13 +20,12 @@ impl Handle<PreviewGuest> for Controller {
         }
         let mut request = permit.request(NAMELESS.parse()?);
         let judged = making(&mut conn, &request).await;
-        let making = match note(&mut wrong, judged)? {
-            Some(making) => making,
+        let making = if let Some(making) = note(&mut wrong, judged)? {
+            making
+        } else {
             // What is wrong with its backing is said; the rest is judged as if none were asked for.
-            None => {
-                request.backing = None;
-                making(&mut conn, &request).await?
-            }
+            request.backing = None;
+            making(&mut conn, &request).await?
         };
         note(&mut wrong, supported(&mut conn, &making).await)?;
         let quota = store::quotas::get(&mut conn, permit.project()?).await?.ok_or(Denied::NotFound)?;
