@@ -65,7 +65,7 @@ impl Database {
     pub async fn migrate(&self) -> Result<(), DatabaseError> {
         let mut conn = self.db.apart().await.map_err(DatabaseError::Connect)?;
         MIGRATIONS.run(&mut conn).await?;
-        Ok(conn.close().await.map_err(DatabaseError::Connect)?)
+        conn.close().await.map_err(DatabaseError::Connect)
     }
 
     /// Where it is, for the tools of PostgreSQL.

@@ -98,7 +98,7 @@ pub async fn try_all(
         running.spawn(async move {
             while let Some(place) = queue.next() {
                 let mut outcome = cell::run(&mut lane, place, &durations).await;
-                if outcome.as_ref().is_err_and(|error| error.is::<NotReached>()) && heal(&mut lane).await.is_ok() {
+                if outcome.as_ref().is_err_and(anyhow::Error::is::<NotReached>) && heal(&mut lane).await.is_ok() {
                     outcome = cell::run(&mut lane, place, &durations).await;
                 }
                 let outcome = outcome.map_err(|error| format!("{error:#}"));

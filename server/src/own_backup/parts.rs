@@ -173,7 +173,7 @@ mod tests {
         if root {
             chown(&saved, Some(65534), Some(65534)).unwrap();
         }
-        assert_eq!(put_back(from.path()).unwrap(), [home.clone()]);
+        assert_eq!(put_back(from.path()).unwrap(), std::slice::from_ref(&home));
         let (was, is) = (std::fs::metadata(&saved).unwrap(), std::fs::metadata(&home).unwrap());
         assert_eq!((is.uid(), is.gid(), is.mode() & 0o777), (was.uid(), was.gid(), 0o600));
     }
