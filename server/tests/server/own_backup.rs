@@ -68,7 +68,7 @@ impl Machine {
     }
 
     /// Runs the program: what it prints, or says against it.
-    fn run(&self, args: &[&str]) -> Result<String, String> {
+    fn run(args: &[&str]) -> Result<String, String> {
         let mut command = Command::new(env!("CARGO_BIN_EXE_corpus-server"));
         let done = command.args(args).env_clear().env("PATH", std::env::var_os("PATH").unwrap()).output().unwrap();
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -76,12 +76,12 @@ impl Machine {
     }
 
     fn with_config(&self, command: &str) -> Result<String, String> {
-        self.run(&["--config", self.path("machine/corpus.toml").to_str().unwrap(), command])
+        Self::run(&["--config", self.path("machine/corpus.toml").to_str().unwrap(), command])
     }
 
     fn restore(&self) -> Result<String, String> {
         let (place, password) = (self.path("repository"), self.path("password"));
-        self.run(&["restore", "--from", place.to_str().unwrap(), "--password-file", password.to_str().unwrap()])
+        Self::run(&["restore", "--from", place.to_str().unwrap(), "--password-file", password.to_str().unwrap()])
     }
 
     async fn statement(&self, statement: &'static str) {
