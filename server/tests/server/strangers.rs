@@ -154,9 +154,18 @@ async fn answer(response: reqwest::Response, of: &Tenant) -> (u16, String) {
 
 /// What is said of nodes, zones and rules as a whole, the same for everybody who is no operator.
 fn is_of_ops(path: &str) -> bool {
-    ["/nodes", "/dns", "/request-rules", "/networks", "/intrusion", "/blocked-addresses", "/controller-backups"]
-        .iter()
-        .any(|begin| path.starts_with(begin))
+    [
+        "/nodes",
+        "/dns",
+        "/request-rules",
+        "/networks",
+        "/intrusion",
+        "/blocked-addresses",
+        "/backings",
+        "/controller-backups",
+    ]
+    .iter()
+    .any(|begin| path.starts_with(begin))
 }
 
 #[sqlx::test(migrations = "../migrations")]
