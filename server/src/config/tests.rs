@@ -217,6 +217,7 @@ fn the_example_documents_every_key() {
         ("dns", "api_key_file"),
         ("mail", "password_file"),
         ("certificates", "eab_key_file"),
+        ("backup", "password_file"),
     ] {
         table.get_mut(section).unwrap().as_table_mut().unwrap().remove(file).unwrap();
     }

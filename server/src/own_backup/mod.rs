@@ -117,13 +117,16 @@ pub enum OwnBackupError {
         source: std::io::Error,
     },
     /// What root writes there the service could not read.
-    #[error(
-        "{0} is not root's: take the backup as who serves, by `runuser -u $(stat -c %U {0}) -- corpus-server backup`"
-    )]
+    #[error("{0} is not root's: take the backup as who serves: runuser -u $(stat -c %U {0}) -- {program} backup", program = this_program())]
     NotRoots(PathBuf),
     /// A thread of it ended.
     #[error("the work on the backup was ended")]
     Ended(#[from] tokio::task::JoinError),
+}
+
+/// What is to be typed for this program: it need not be in the PATH.
+fn this_program() -> String {
+    std::env::current_exe().map_or_else(|_| "corpus-server".to_owned(), |path| path.display().to_string())
 }
 
 type Result<T> = std::result::Result<T, OwnBackupError>;

@@ -107,7 +107,7 @@ async fn a_lost_controller_is_brought_back(pool: PgPool) {
     let machine = Machine::new(&pool);
     machine.serves().await;
     machine.statement("insert into projects (id, name, created_at) values (gen_random_uuid(), 'atlas', now())").await;
-    machine.statement("insert into tower_sessions values ('ended-later', '', now() + interval '1 day')").await;
+    machine.statement("insert into tower_sessions values ('ended-later', '{}', now() + interval '1 day')").await;
     assert_eq!(machine.with_config("list-backups").unwrap_err().matches("no repository").count(), 1);
     let taken = machine.with_config("backup").unwrap();
     assert!(taken.starts_with("Backup "), "{taken}");
@@ -164,12 +164,12 @@ async fn what_keeps_a_backup_from_being_taken_is_said(pool: PgPool) {
         // As a package has it, whose service is not root.
         std::os::unix::fs::chown(machine.path("machine/data"), Some(65534), Some(65534)).unwrap();
         let unreadable = machine.with_config("backup").unwrap_err();
-        assert!(unreadable.contains("as who serves, by `runuser"), "{unreadable}");
+        assert!(unreadable.contains("as who serves: runuser"), "{unreadable}");
         std::os::unix::fs::chown(machine.path("machine/data"), Some(0), Some(0)).unwrap();
     }
 
     let mut held = pool.begin_with("begin").await.unwrap();
-    sqlx::query("select pg_advisory_lock($1)").bind(own_backup::LOCK).execute(&mut *held).await.unwrap();
+    sqlx::query("select pg_advisory_xact_lock($1)").bind(own_backup::LOCK).execute(&mut *held).await.unwrap();
     let busy = machine.with_config("backup").unwrap_err();
     assert!(busy.contains("another backup"), "{busy}");
     held.rollback().await.unwrap();
