@@ -6,6 +6,8 @@
 
 #[path = "gallery/backup_samples.rs"]
 mod backup_samples;
+#[path = "gallery/image_samples.rs"]
+mod image_samples;
 #[path = "gallery/samples.rs"]
 mod samples;
 
@@ -358,6 +360,7 @@ fn page(path: &str, variant: &str) -> Page {
                 pages::audit::audit_view(&samples::operator(), &page, &samples::refused_logins(), &samples::listing()),
             )
         }
+        "/images" => Page::new("images", "Images", pages::images::images_view(&image_samples::of_controller(empty))),
         "/controller-backups" => {
             let view = pages::controller_backups::backups_view(&backup_samples::of_controller(empty), &none);
             Page::new("controller-backups", "Backups of Corpus", view)

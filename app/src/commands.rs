@@ -49,6 +49,7 @@ pub fn commands(who: &Principal, projects: u32) -> Vec<Command> {
         all.push(command("Audit", "/audit"));
         all.push(command("Hooks", "/hooks"));
         all.push(command("Backups of Corpus", "/controller-backups"));
+        all.push(command("Images", "/images"));
     }
     if who.ops {
         all.push(command("Certificates", "/certificates"));

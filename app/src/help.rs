@@ -66,6 +66,7 @@ impl Route {
             Self::Quotas => ("operating", "quotas"),
             Self::Audit => ("operating", "the-audit"),
             Self::ControllerBackups => ("operating", "back-up"),
+            Self::Images => ("images", "versions"),
             Self::Hooks | Self::Hook(..) => ("hooks", "where-a-hook-lies"),
             Self::Api | Self::ApiOperation(_) => ("api", "requests-and-answers"),
         };
@@ -80,7 +81,7 @@ pub(crate) mod tests {
     use super::*;
 
     /// A path of every page.
-    pub const ROUTES: [&str; 63] = [
+    pub const ROUTES: [&str; 64] = [
         "/",
         "/not-created",
         "/login",
@@ -136,6 +137,7 @@ pub(crate) mod tests {
         "/mail",
         "/audit",
         "/controller-backups",
+        "/images",
         "/hooks",
         "/hooks/guest/guest.ping.after/10-monitoring",
         "/search",

@@ -67,6 +67,7 @@ pub enum Route {
     Mail,
     Audit,
     ControllerBackups,
+    Images,
     Hooks,
     Hook(HookHost, HookStage, HookName),
     Search,
@@ -107,7 +108,7 @@ impl Route {
             [
                 "nodes",
                 id,
-                "initialize" | "repair" | "drain" | "resume" | "host-key" | "probe" | "overcommit" | "name"
+                "initialize" | "repair" | "drain" | "resume" | "images" | "host-key" | "probe" | "overcommit" | "name"
                 | "dns-name",
             ] => with(id, Self::Node),
             [
@@ -148,6 +149,7 @@ impl Route {
             ["quotas" | "quota-policy"] | ["backings", _] => Self::Quotas,
             ["audit"] => Self::Audit,
             ["controller-backups"] => Self::ControllerBackups,
+            ["images"] => Self::Images,
             ["hooks"] => Self::Hooks,
             ["hooks", host, stage, name] => Self::of_hook(host, stage, name).unwrap_or(Self::Unknown),
             ["search"] => Self::Search,
@@ -275,6 +277,7 @@ impl Route {
             Self::Quotas => "/quotas".to_owned(),
             Self::Audit => "/audit".to_owned(),
             Self::ControllerBackups => "/controller-backups".to_owned(),
+            Self::Images => "/images".to_owned(),
             Self::Hooks => "/hooks".to_owned(),
             Self::Hook(host, stage, name) => format!("/hooks/{host}/{stage}/{name}"),
             Self::Search => "/search".to_owned(),
@@ -330,6 +333,7 @@ impl Route {
             Self::Quotas => "/quotas",
             Self::Audit => "/audit",
             Self::ControllerBackups => "/controller-backups",
+            Self::Images => "/images",
             Self::Hooks | Self::Hook(..) => "/hooks",
             Self::Api | Self::ApiOperation(_) => "/api",
             Self::Docs | Self::Document(_) => "/docs",

@@ -70,6 +70,7 @@ const NAMED: &[(&str, &[&str])] = &[
     ("list_controller_backups", &["controller-backup", "list"]),
     ("take_controller_backup", &["controller-backup", "take"]),
     ("set_backings", &["backing", "set"]),
+    ("bring_images", &["image", "bring"]),
 ];
 
 /// The words of an operation.

@@ -260,6 +260,7 @@ fn parts(settings: &Settings, database: &Database, directory: Option<Directory>)
         bridge: settings.guests.bridge.clone(),
         agent_binary: settings.agent_binary.clone(),
         image_folder: settings.image_folder.clone(),
+        images: settings.images.clone(),
         salt_bundle: settings.salt_bundle.clone(),
         hooks_folder: settings.hooks_folder.clone(),
         git_url: settings.git.as_ref().map(Git::url),

@@ -31,7 +31,7 @@ use corpus_api::requests::rules::{CreateRequestRule, RequestRule};
 use corpus_api::requests::{Request, RequestLine};
 use corpus_api::robots::keys::DeployKey;
 use corpus_api::robots::{Robot, RobotLine};
-use corpus_api::sizes::{Making, SizeLine, SizeRoom, Sizes};
+use corpus_api::sizes::{ImageOffer, Making, SizeLine, SizeRoom, Sizes};
 use corpus_api::tokens::{NewToken, Token, TokenPage, TokenText};
 use corpus_api::undoes::{UndoLine, Undoable};
 use corpus_api::views::View;
@@ -224,7 +224,12 @@ pub fn sizes() -> Sizes {
         Making { driver: Driver::Lxc, backing, holds_size, nodes, of: 3, not_in }
     };
     let makings = [(Backing::Overlayfs, false, 3), (Backing::Loop, true, 3), (Backing::Btrfs, true, 1)];
-    Sizes { items: SizeProfile::ALL.iter().enumerate().map(line).collect(), makings: makings.map(making).to_vec() }
+    let image = |(name, days): (&str, i64)| ImageOffer { name: word(name), made_at: Some(before(days * 86_400)) };
+    Sizes {
+        items: SizeProfile::ALL.iter().enumerate().map(line).collect(),
+        makings: makings.map(making).to_vec(),
+        images: [("debian-12", 2), ("debian-13", 9)].map(image).to_vec(),
+    }
 }
 
 /// A list with nothing asked of it, and two views that are kept of it.
@@ -375,6 +380,7 @@ fn node(line: NodeLine) -> Node {
         facts: Some(facts()),
         facts_at: Some(before(7_500)),
         reading: Some(NodeReading { load: 1.37, uptime_s: 3_542_400, clock_ahead_s: (!reachable).then_some(-86_400) }),
+        images: vec![word("debian-12-1f0c9a3b7d52"), word("debian-12-77b02de0c4f1")],
         drift: if line.drift > 0 { drift() } else { vec![] },
         checked_at: (line.state == NodeState::Ready).then(|| before(if reachable { 12 } else { 260 })),
         line,
@@ -470,7 +476,9 @@ fn guest(number: u128, text: &str, state: GuestState, environment: Environment) 
     };
     Guest {
         driver: Driver::Lxc,
-        image: word("debian-12"),
+        image: word("debian-12-77b02de0c4f1"),
+        image_made_at: Some(before(9 * 86_400)),
+        image_is_old: true,
         backing: Backing::Overlayfs,
         limits,
         limits_version: Version::of(&limits),

@@ -90,7 +90,10 @@ const SHELVES: [(&str, &[Source]); 3] = [
             source!("words"),
         ],
     ),
-    ("For operators", &[source!("operating"), source!("hooks"), source!("security"), source!("reliability")]),
+    (
+        "For operators",
+        &[source!("operating"), source!("images"), source!("hooks"), source!("security"), source!("reliability")],
+    ),
     ("How it is made", &[source!("design")]),
 ];
 

@@ -160,6 +160,14 @@ fn attach(guest: &Guest, zones: &[Zone], quota: &ProjectQuota, form: &FormState)
     .into_any()
 }
 
+/// The version of an image that it is a clone of, and how old that is.
+fn clone_of(guest: &Guest) -> AnyView {
+    let made = guest.image_made_at.map(|at| view! { ", made "{age(at)} });
+    let old =
+        guest.image_is_old.then(|| view! { " "<span class="quiet">"New guests are made from a newer one"</span> });
+    view! { {guest.image.to_string()}{made}{old} }.into_any()
+}
+
 /// What it is, and which environment stands on it.
 pub fn about(guest: &Guest) -> AnyView {
     let body = facts(vec![
@@ -169,7 +177,8 @@ pub fn about(guest: &Guest) -> AnyView {
                 .into_any(),
         ),
         ("Environment", stands(guest)),
-        ("Driver", format!("{}, clone of {}", guest.driver, guest.image).into_any()),
+        ("Driver", guest.driver.as_str().into_any()),
+        ("Clone of", clone_of(guest)),
         ("Backing", guest.backing.as_str().into_any()),
         ("Size", size_of(&guest.line).into_any()),
         ("Confinement", confinement(guest)),

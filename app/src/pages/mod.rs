@@ -39,6 +39,7 @@ pub mod guest_parts;
 pub mod guest_snapshots;
 pub mod guests;
 pub mod hooks;
+pub mod images;
 pub mod intrusion;
 pub mod job;
 pub mod jobs;
@@ -182,6 +183,7 @@ pub async fn load(route: Route, caller: &Caller, asked: Asked) -> Result<Page> {
         Route::Mail => mail::load(caller, &asked.form).await,
         Route::Audit => audit::load(caller, &asked).await,
         Route::ControllerBackups => controller_backups::load(caller, &asked).await,
+        Route::Images => images::load(caller, &asked).await,
         Route::Hooks => hooks::load(caller).await,
         Route::Hook(host, stage, name) => hooks::load_one(caller, (host, stage, name)).await,
         Route::Search => search::load(caller, &asked.query).await,

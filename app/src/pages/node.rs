@@ -3,6 +3,7 @@
 use corpus_api::Principal;
 use corpus_api::firewall::nodes::GetNodeFirewall;
 use corpus_api::guests::GuestLine;
+use corpus_api::images::BringImages;
 use corpus_api::jobs::JobLine;
 use corpus_api::names::SetNodeDnsName;
 use corpus_api::node_service::{DrainNode, ResumeNode};
@@ -91,7 +92,7 @@ pub fn node_view(
             {name_card(principal, node, &form.of("name"))}
             {dns_card(principal, whole, &form.of("dns-name"))}
             <div class="stack" id="live-right" data-live="">
-                {card("now", "Now", view! { <span class="quiet">{node.reading_at.map(age)}</span> }.into_any(), now(whole))}
+                {card("now", "Now", view! { <span class="quiet">{node.reading_at.map(age)}</span> }.into_any(), now(principal, whole))}
                 {(!differs).then(drift)}
                 {card("access", "Access", ().into_any(), access(whole))}
                 {card("facts", "Facts", view! { <span class="quiet">{whole.facts_at.map(age)}</span> }.into_any(), host(whole))}
@@ -260,7 +261,7 @@ fn host_key(principal: &Principal, node: &Node, form: &FormState) -> AnyView {
     .into_any()
 }
 
-fn now(node: &Node) -> AnyView {
+fn now(principal: &Principal, node: &Node) -> AnyView {
     let (Some(reading), Some(used)) = (node.reading, node.line.used) else {
         return empty("Not read yet", "The first reading comes with the first connection.".into_any());
     };
@@ -280,8 +281,21 @@ fn now(node: &Node) -> AnyView {
         ("Storage", view! { {meter(used.storage_taken(), STORAGE)}" "<span class="quiet">{storage}</span> }.into_any()),
         ("Up", span(i64::try_from(uptime_s).unwrap_or(i64::MAX)).into_any()),
     ];
+    rows.push(("Images", images(principal, node)));
     rows.extend(clock_ahead_s.map(|ahead| ("Clock", clock(ahead).into_any())));
     view! { <div class=class>{facts(rows)}</div> }.into_any()
+}
+
+/// What it has to make guests from. New versions come by themselves; who does not want to wait asks for them.
+fn images(principal: &Principal, node: &Node) -> AnyView {
+    let there: Vec<String> = node.images.iter().map(ToString::to_string).collect();
+    let there = if there.is_empty() { "none".to_owned() } else { there.join(", ") };
+    let page = format!("/nodes/{}", node.line.id);
+    let in_service = matches!(node.line.state, NodeState::Ready | NodeState::Draining);
+    let bring = (in_service && principal.can::<BringImages>(None)).then(|| {
+        action_at(to::<BringImages>(&[&node.line.id]), stays_at(&page, "images"), "Bring new ones", "btn small", None)
+    });
+    view! { {there}" "{bring} }.into_any()
 }
 
 /// A clock that is off is told with what comes of it.

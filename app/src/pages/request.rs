@@ -5,7 +5,7 @@ use corpus_api::nodes::{GetNode, ListNodes, NodeLine, NodeSort};
 use corpus_api::projects::ListProjects;
 use corpus_api::quotas::{GetQuota, ListQuotas, ProjectQuota};
 use corpus_api::requests::asking::AskForGuest;
-use corpus_api::sizes::{ListSizes, Making, SizeRoom, Sizes};
+use corpus_api::sizes::{ImageOffer, ListSizes, Making, SizeRoom, Sizes};
 use corpus_api::words::Limit;
 use corpus_api::{Principal, Role, Scope};
 use corpus_domain::{
@@ -217,7 +217,7 @@ fn fields(principal: &Principal, choices: Choices<'_>, form: &FormState, form_id
             </details>
             <details class="more" open=is_wrong(&OPTIONAL) || is_filled(&FILLED_IN)>
                 <summary>"Optional values; what is left empty is chosen"</summary>
-                {optional(principal, (nodes, &sizes.makings), form)}
+                {optional(principal, nodes, sizes, form)}
             </details>
             <RequestCheck/>
             {submit(principal, form)}
@@ -339,7 +339,8 @@ fn limits(form: &FormState) -> AnyView {
     .into_any()
 }
 
-fn optional(principal: &Principal, (nodes, makings): (&[NodeLine], &[Making]), form: &FormState) -> AnyView {
+fn optional(principal: &Principal, nodes: &[NodeLine], sizes: &Sizes, form: &FormState) -> AnyView {
+    let makings = &sizes.makings;
     let any = (String::new(), "any".to_owned());
     let named = nodes
         .iter()
@@ -350,7 +351,7 @@ fn optional(principal: &Principal, (nodes, makings): (&[NodeLine], &[Making]), f
     view! {
         <div class="grid two">
             {Field::new(form, "node", "Compute node").select_with(nodes, picker(PickerOf::Nodes, many))}
-            {Field::new(form, "image", "Image").suggest("debian-12").mono().input()}
+            {Field::new(form, "image", "Image").hint("What it is a clone of").select(images(&sizes.images))}
             {Field::new(form, "driver", "Driver").suggest("lxc").select(picks(drivers(makings)))}
             {Field::new(form, "backing", "Backing").hint("What its files lie on").select(backings(makings))}
             {Field::new(form, "mode", "Mode").suggest("masterless").select(picks(["masterless"]))}
@@ -362,6 +363,15 @@ fn optional(principal: &Principal, (nodes, makings): (&[NodeLine], &[Making]), f
         </div>
     }
     .into_any()
+}
+
+/// What it can be a clone of, each with the day of its newest version.
+fn images(offers: &[ImageOffer]) -> Vec<(String, String)> {
+    let choice = |offer: &ImageOffer| {
+        let made = offer.made_at.map(|at| format!(", of {}", at.format("%-d %B %Y"))).unwrap_or_default();
+        (offer.name.to_string(), format!("{}{made}", offer.name))
+    };
+    offers.iter().map(choice).collect()
 }
 
 /// The technologies that some node has.

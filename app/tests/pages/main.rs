@@ -15,6 +15,9 @@ mod docs;
 mod firewall_pages;
 mod firewalls;
 mod fleet;
+#[path = "../../examples/gallery/image_samples.rs"]
+mod image_samples;
+mod images;
 mod mail_of_guests;
 #[path = "../../examples/gallery/mail_pages.rs"]
 #[allow(dead_code, unused_imports, missing_docs, reason = "each user needs a part of them")]

@@ -96,6 +96,7 @@ fn serve(request: &Request, of_job: bool, task: &Task<'_>) -> Result<Answer, Fai
         Request::RunHook { hook } => hook::run(hook, task),
         Request::RemoveNode => node::remove(task).map(done),
         Request::EnsureImage { name, source } => image::ensure(task, name, source).map(done),
+        Request::EnsureNoImage { name } => image::forget(task, name).map(done),
         Request::ListImages => Ok(Answer::Images { images: image::list(task.host) }),
         Request::EnsureGuest { plan } => drivers::ensure(task, plan).map(done),
         Request::SetUpGuest { name, id, setup } => {

@@ -63,7 +63,9 @@ pub fn wanted(request: &Request) -> Vec<Wanted> {
         Request::CheckNode { .. } | Request::ReadFirewall | Request::ReadSigns { .. } => vec![shared("node".into())],
         Request::CheckGuests { .. } => vec![shared("guests".into())],
         Request::RemoveNode => vec![alone("guests".into()), alone("node".into())],
-        Request::EnsureImage { name, .. } => vec![shared("guests".into()), alone(format!("image-{name}"))],
+        Request::EnsureImage { name, .. } | Request::EnsureNoImage { name } => {
+            vec![shared("guests".into()), alone(format!("image-{name}"))]
+        }
         Request::EnsureGuest { plan } => vec![
             shared("guests".into()),
             alone(format!("guest-{}", plan.name)),

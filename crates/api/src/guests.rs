@@ -167,8 +167,12 @@ pub struct Guest {
     pub state_reason: Option<String>,
     /// What made it.
     pub driver: Driver,
-    /// What it is a clone of.
+    /// The version of an image that it is a clone of.
     pub image: ImageName,
+    /// When that was made; none: its node made it.
+    pub image_made_at: Option<DateTime<Utc>>,
+    /// Whether new guests are made from a newer version. What is installed in a guest is its own affair from its first day.
+    pub image_is_old: bool,
     /// Where its root file system lives.
     pub backing: Backing,
     /// What it may take of its node.

@@ -18,6 +18,7 @@ pub mod first_steps;
 pub mod guest_mail;
 pub mod guests;
 pub mod hooks;
+pub mod images;
 pub mod input;
 pub mod intrusion;
 pub mod jobs;

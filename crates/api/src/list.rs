@@ -36,6 +36,8 @@ macro_rules! each_operation {
             $crate::nodes::RepairNode,
             $crate::node_service::DrainNode,
             $crate::node_service::ResumeNode,
+            $crate::images::ListImages,
+            $crate::images::BringImages,
             $crate::nodes::GetOvercommit,
             $crate::nodes::SetOvercommit,
             $crate::nodes::GetNodeName,

@@ -164,9 +164,12 @@ pub const fn to_deploy(environment: Environment) -> Role {
 /// again, to give it up. A deployment to no known environment counts as one to prod.
 pub const fn to_start(kind: JobKind, environment: Option<Environment>) -> Role {
     match kind {
-        JobKind::NodeLink | JobKind::NodeInitialize | JobKind::NodeRepair | JobKind::NodeUnlink | JobKind::KeysSync => {
-            Role::Ops
-        }
+        JobKind::NodeLink
+        | JobKind::NodeInitialize
+        | JobKind::NodeRepair
+        | JobKind::NodeImages
+        | JobKind::NodeUnlink
+        | JobKind::KeysSync => Role::Ops,
         JobKind::GuestStart | JobKind::GuestStop | JobKind::GuestRestart | JobKind::SnapshotTake => Role::Developer,
         JobKind::GuestCreate
         | JobKind::GuestEnlarge

@@ -1,6 +1,7 @@
 //! The sizes of guests: what each is, and where there is room for one now.
 
-use corpus_domain::{Backing, Bytes, CpuLimit, Driver, Environment, MemoryLimit, SizeProfile};
+use chrono::{DateTime, Utc};
+use corpus_domain::{Backing, Bytes, CpuLimit, Driver, Environment, ImageName, MemoryLimit, SizeProfile};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -26,8 +27,19 @@ pub struct Sizes {
     pub items: Vec<SizeLine>,
     /// What nodes can make, that of the most nodes first.
     pub makings: Vec<Making>,
+    /// What guests can be clones of; the first unless they ask for another.
+    pub images: Vec<ImageOffer>,
 }
 impl Reply for Sizes {}
+
+/// An image that a guest can be a clone of.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ImageOffer {
+    /// Its name.
+    pub name: ImageName,
+    /// When its newest version was made; none: nodes make it themselves.
+    pub made_at: Option<DateTime<Utc>>,
+}
 
 /// A size.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]

@@ -9,6 +9,7 @@ use uuid::Uuid;
 use crate::acme::SignedIn;
 use crate::dns::Providers;
 use crate::dns::world::World;
+use crate::images;
 use crate::jobs::{Engine, EngineConfig, JobParams, Jobs, NewJob, OnEnd};
 use crate::looked_at::{LookedAt, Seen};
 use crate::nodes::{AgentBinary, ControlKey, Pool, StillLinked};
@@ -80,6 +81,7 @@ impl Controller {
             authority,
             signed_in: SignedIn::default(),
             instance: Uuid::now_v7(),
+            archives_seen: images::Seen::default(),
             looked_at: LookedAt::default(),
             access_followers: Arc::default(),
             surroundings_changed: Notify::new(),

@@ -7,7 +7,7 @@ use corpus_domain::{GuestState, ImageName, NodeId};
 use corpus_protocol::{Answer, AuthorizedKeys, Difference, GuestCheck, NodePlan, Request};
 
 use crate::nodes::{NodeEndpoint, NodeError};
-use crate::services::{IMAGE, Services};
+use crate::services::Services;
 use crate::store::drift::{self, Finding, Wanted};
 
 /// What a node should be, with all that is on it.
@@ -15,6 +15,7 @@ use crate::store::drift::{self, Finding, Wanted};
 pub(crate) struct Expected {
     plan: NodePlan,
     guests: Vec<GuestCheck>,
+    /// Those that guests stand on. What new ones are made from comes by itself.
     pub images: Vec<ImageName>,
 }
 
@@ -25,7 +26,6 @@ impl Expected {
         let Some(plan) = drift::plan(&mut conn, node, services.around()).await? else { return Ok(None) };
         let wanted = drift::wanted(&mut conn, node).await?;
         let mut images: Vec<ImageName> = wanted.iter().filter_map(|guest| guest.stands_on.clone()).collect();
-        images.extend(IMAGE.parse::<ImageName>().ok());
         images.sort();
         images.dedup();
         let guests = wanted.iter().map(|guest| guest_check(guest, &services.control_public_line)).collect();

@@ -17,6 +17,7 @@ use crate::acme::SignedIn;
 use crate::certificates::CertificateSettings;
 use crate::dns::world::World;
 use crate::dns::{Provider, Providers};
+use crate::images::{self, ImageNames};
 use crate::intrusion::IntrusionSettings;
 use crate::jobs::StepError;
 use crate::looked_at::LookedAt;
@@ -26,9 +27,6 @@ use crate::seal::{Purpose, SealKeys, Sealed};
 use crate::store::{Db, Transaction, guests};
 use crate::surroundings::{Around, Surroundings};
 use crate::{Error, ProjectGroups, Result, Rules, ssh_keys};
-
-/// The one image of this release: each node has it.
-pub const IMAGE: &str = "debian-12";
 
 /// What the operator decides.
 #[derive(Debug, Clone)]
@@ -43,6 +41,8 @@ pub struct Settings {
     pub agent_binary: PathBuf,
     /// The folder with image archives, `<image>.tar.zst`.
     pub image_folder: PathBuf,
+    /// Which images there are.
+    pub images: ImageNames,
     /// The bundle of Salt that is brought to guests of projects, `.tar.gz`; none: they have no Salt.
     pub salt_bundle: Option<PathBuf>,
     /// The folder of the operator's hooks.
@@ -98,6 +98,8 @@ pub struct Services {
     pub(crate) signed_in: SignedIn,
     /// This server, among those of one database.
     pub instance: Uuid,
+    /// What was read of the archives of images.
+    pub(crate) archives_seen: images::Seen,
     /// What somebody has on a page now.
     pub(crate) looked_at: LookedAt,
     /// Who follows requests of visitors now.

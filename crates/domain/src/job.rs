@@ -11,6 +11,8 @@ word_enum!(
         NodeInitialize = "node_initialize",
         /// Bring a node back to what it should be.
         NodeRepair = "node_repair",
+        /// Bring new versions of images to a node, and remove old ones.
+        NodeImages = "node_images",
         /// Take everything of ours from a node and forget it.
         NodeUnlink = "node_unlink",
         /// Make a guest.

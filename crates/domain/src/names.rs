@@ -131,6 +131,13 @@ text_type!(
     pattern: "^[a-z]([a-z0-9-]{0,38}[a-z0-9])?$", max: 40, example: "office", label
 );
 
+impl ImageName {
+    /// What guests are clones of where nobody says anything else.
+    pub fn first() -> Self {
+        Self("debian-12".to_owned())
+    }
+}
+
 impl PreviewName {
     /// What the branches of previews begin with.
     pub const BRANCH: &'static str = "preview/";

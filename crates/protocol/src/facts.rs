@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use corpus_domain::{Backing, Bytes, Driver, GuestName, GuestState, Safeguard};
+use corpus_domain::{Backing, Bytes, Driver, GuestName, GuestState, ImageName, Safeguard};
 use serde::{Deserialize, Serialize};
 
 use crate::Millis;
@@ -126,6 +126,9 @@ pub struct Reading {
     pub storage: Storage,
     /// The guests of ours that are on the node.
     pub guests: Vec<GuestReading>,
+    /// Its images, by the names that guests have them by.
+    #[serde(default)]
+    pub images: Vec<ImageName>,
     /// The members of the node's pools, as its proxy sees them; none when there are none, or it does not tell.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub members: Vec<MemberReading>,

@@ -236,6 +236,11 @@ pub enum Request {
         /// Where it comes from.
         source: ImageSource,
     },
+    /// The image is not on the node. Stays, and is said to, while a guest stands on it.
+    EnsureNoImage {
+        /// Its name.
+        name: ImageName,
+    },
     /// Tell which of our images are on the node. Answer: [`Answer::Images`].
     ListImages,
     /// The guest exists as planned (it is not started).

@@ -163,7 +163,8 @@ pub fn touches(kind: &str, step: &str) -> Option<Touches> {
         ("node_link" | "node_initialize", "facts") => Agent("facts"),
         ("node_initialize", "driver") => Agent("ensure_driver"),
         ("node_initialize", "image") => Agent("ensure_image"),
-        ("node_initialize", "slots") | ("node_repair", "guests") => Agent("read"),
+        ("node_initialize", "slots") | ("node_repair", "guests") | ("node_images", "read") => Agent("read"),
+        ("node_images", "prune") => Agent("ensure_no_image"),
         ("node_repair", "look" | "verify") => Agent("check_node"),
         ("node_repair", "image") => Agent("list_images"),
         ("node_unlink", "clear") => Agent("remove_node"),
@@ -201,7 +202,9 @@ pub fn touches(kind: &str, step: &str) -> Option<Touches> {
         | ("node_unlink" | "guest_destroy" | "name_detach" | "environment_remove", "mark" | "forget")
         // Of an environment on one node.
         | ("environment_remove", "unspread")
-        | ("guest_create", "ids" | "allocate" | "ready")
+        // It is there, as it is in most cases.
+        | ("guest_create", "ids" | "allocate" | "image" | "ready")
+        | ("node_images", "bring")
         | ("guest_start" | "guest_restart", "ready")
         | ("guest_stop", "stopped")
         // Of a guest that no environment is on.

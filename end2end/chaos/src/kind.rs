@@ -8,6 +8,7 @@ use corpus_api::firewall::{AllowToGuest, GetGuestFirewall, RemoveFirewallRule};
 use corpus_api::guests::{
     DestroyGuest, EnlargeGuest, GetGuestLimits, RestartGuest, SetGuestLimits, StartGuest, StopGuest,
 };
+use corpus_api::images::BringImages;
 use corpus_api::jobs::ListJobs;
 use corpus_api::keys::{AddKey, ListMyKeys, RemoveKey};
 use corpus_api::names::{AttachName, DetachName, ListNames, PointGuest, SwitchName};
@@ -23,7 +24,7 @@ use crate::lane::{ENVIRONMENT, Lane};
 const MEMORY: &str = "1.5 GiB";
 
 /// In the order in which a lane tries them, so that little has to be rebuilt in between.
-pub const KINDS: [JobKind; 27] = [
+pub const KINDS: [JobKind; 28] = [
     JobKind::GuestCreate,
     JobKind::GuestStart,
     JobKind::GuestStop,
@@ -34,6 +35,7 @@ pub const KINDS: [JobKind; 27] = [
     JobKind::SnapshotRemove,
     JobKind::KeysSync,
     JobKind::NodeRepair,
+    JobKind::NodeImages,
     JobKind::NameAttach,
     JobKind::NameConfigure,
     JobKind::CertificateIssue,
@@ -166,7 +168,24 @@ pub async fn ask(lane: &Lane, kind: JobKind) -> Result<JobId> {
         }
         JobKind::ProjectDestroy => destroy_project(lane).await?,
         JobKind::NodeRepair => lane.ask(RepairNode { node: lane.node_id().await? }).await?.job,
+        JobKind::NodeImages => bring_images(lane).await?,
     })
+}
+
+/// The node has a version of its image that was superseded long ago, which goes.
+async fn bring_images(lane: &Lane) -> Result<JobId> {
+    let folder = "/var/lib/corpus/images/debian-12-000000000000";
+    let made = format!("mkdir -p {folder}/rootfs && printf '%064d\\n' 0 >{folder}/sha256");
+    lane.node.attach(&made).await?;
+    for statement in [
+        "update image_versions set found_at = now() - interval '1 day'",
+        "insert into image_versions (name, sha256, bytes, made_at, found_at)
+         values ('debian-12', repeat('0', 64), 1, 'epoch', 'epoch') on conflict do nothing",
+        "update nodes set reading = jsonb_set(reading, '{images}', reading -> 'images' || '[\"debian-12-000000000000\"]')",
+    ] {
+        sqlx::query(statement).execute(&lane.db).await?;
+    }
+    Ok(lane.ask(BringImages { node: lane.node_id().await? }).await?.job)
 }
 
 /// Another certificate for the name, of the lane's directory. A project may not ask that often: those before are made older.

@@ -8,7 +8,8 @@ for guest in /var/lib/lxc/*; do
   list "snapshot $(basename "$guest")" "$guest/snapshots"
   for kept in former next; do [ -e "$guest/$kept" ] && echo "kept $guest/$kept"; done
 done
-list image /var/lib/corpus/images
+# By its name, without the hash of the archive; a superseded one of the job that removes these is told apart.
+list image /var/lib/corpus/images | sed -E '/-0{12}$/! s/-[0-9a-f]{12}$//'
 # Those that are served: one that was brought may wait for its plan.
 for file in /etc/corpus/certificates/*.pem; do
   grep -qF "$file" /etc/corpus/certificates.list 2>/dev/null && echo "certificate $(basename "$file" .pem) $(sha256sum <"$file" | cut -d' ' -f1)"

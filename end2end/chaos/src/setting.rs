@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::Result;
 use corpus_acme::{DirectorySettings, ProofKind};
 use corpus_controller::seal::SealKeys;
-use corpus_controller::{AcmeSettings, CertificateSettings, Controller, Issuer, Parts, Rules, Settings};
+use corpus_controller::{AcmeSettings, CertificateSettings, Controller, ImageNames, Issuer, Parts, Rules, Settings};
 use corpus_database::as_server;
 use corpus_dns::{PowerDns, PowerDnsSettings, Providers};
 use corpus_jobs::EngineConfig;
@@ -63,6 +63,7 @@ impl Setting {
             bridge: "lxcbr1".to_owned(),
             agent_binary: self.agent_binary.clone(),
             image_folder: self.image_folder.clone(),
+            images: ImageNames::default(),
             salt_bundle: None,
             hooks_folder: self.hooks_folder.clone(),
             git_url: Some("ssh://git@corpus.test:2222".to_owned()),

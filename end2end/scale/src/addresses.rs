@@ -201,6 +201,7 @@ const PAGES: &[(bool, Sees, &str, &str)] = &[
     (true, Everyone, "/not-created", "/not-created"),
     (false, Everyone, "/mail", "/mail"),
     (false, Ops, "/controller-backups", "/controller-backups"),
+    (false, Ops, "/images", "/images"),
     (false, Ops, "/hooks", "/hooks"),
     (true, Everyone, "/audit", "/audit"),
     (true, Everyone, "/audit, half-way", "/audit?cursor={middle of the audit}"),

@@ -11,7 +11,7 @@ use axum::body::{Body, to_bytes};
 use axum::http::{Request, StatusCode, header};
 use corpus_app::route::Route;
 use corpus_controller::seal::SealKeys;
-use corpus_controller::{Controller, Parts, Rules, Surroundings};
+use corpus_controller::{Controller, ImageNames, Parts, Rules, Surroundings};
 use corpus_database::{Db, as_server, as_shipped};
 use corpus_scale::addresses::{self, Address, Sees, Things};
 use corpus_scale::fill::{Sizes, fill};
@@ -85,6 +85,7 @@ async fn router(database: &PgConnectOptions, folder: &Path) -> Router {
         bridge: "lxcbr1".to_owned(),
         agent_binary: folder.join("agent"),
         image_folder: folder.to_owned(),
+        images: ImageNames::default(),
         salt_bundle: None,
         hooks_folder: "/nonexistent".into(),
         git_url: Some("ssh://git@corpus.test:2222".to_owned()),

@@ -12,7 +12,7 @@ use corpus_api::words::{Limit, Port};
 use corpus_api::{Denied, Principal};
 use corpus_controller::seal::{SealError, SealKeys};
 use corpus_controller::ssh_keys::GenerateError;
-use corpus_controller::{Ask, Controller, Handle, Parts, Rules, Settings, SignIn};
+use corpus_controller::{Ask, Controller, Handle, ImageNames, Parts, Rules, Settings, SignIn};
 use corpus_database::Db;
 use corpus_dns::{DnsProvider, Providers};
 use corpus_domain::{
@@ -115,6 +115,7 @@ impl Fleet {
             bridge: "lxcbr1".to_owned(),
             agent_binary,
             image_folder: files.path().to_owned(),
+            images: ImageNames::default(),
             salt_bundle: None,
             hooks_folder: "/nonexistent".into(),
             git_url: Some("ssh://git@corpus.test:2222".to_owned()),

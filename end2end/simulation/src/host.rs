@@ -183,6 +183,7 @@ impl Host {
             Request::FollowAccess { .. } | Request::AwaitIdle { .. } => Ok(done(false)),
             Request::RemoveNode => self.remove(),
             Request::EnsureImage { name, source } => Ok(done(self.ensure_image(name, source))),
+            Request::EnsureNoImage { name } => Ok(done(self.images.remove(name).is_some())),
             Request::EnsureGuest { plan } => {
                 let there = self.guests.contains_key(&plan.name);
                 self.guests.entry(plan.name.clone()).or_default();
@@ -244,6 +245,7 @@ impl Host {
             memory_used: Bytes(used),
             storage: facts::storage(guests.len()),
             guests,
+            images: self.images.keys().cloned().collect(),
             members: self.members(),
             clock_ms: None,
         }

@@ -79,13 +79,14 @@ const ON_GUESTS: [JobKind; 9] = [
 
 /// Kinds that are newer than what was recorded of a release: no server of it had one open. They are recorded with the
 /// next one (`scripts/record-jobs`).
-const NEWER: [(&str, JobKind); 6] = [
+const NEWER: [(&str, JobKind); 7] = [
     ("0.1.0", JobKind::ProjectDestroy),
     ("0.1.0", JobKind::NameConfigure),
     ("0.1.0", JobKind::CertificateIssue),
     ("0.1.0", JobKind::NameSwitch),
     ("0.1.0", JobKind::GuestPoint),
     ("0.1.0", JobKind::FirewallApply),
+    ("0.1.0", JobKind::NodeImages),
 ];
 
 #[test]

@@ -46,6 +46,7 @@ pub const KEYS: &[Key] = &[
     key("data_folder", Kind::Text, "a folder that the server may write"),
     key("agent_binary", Kind::Text, "a file"),
     key("image_folder", Kind::Text, "a folder"),
+    key("images", Kind::List, "names of images"),
     key("salt_bundle", Kind::Text, "a file"),
     key("hooks_folder", Kind::Text, "a folder"),
     secret("database_url", "postgres://USER:PASSWORD@HOST/DATABASE"),

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use corpus_controller::mail::Relay;
-use corpus_controller::{AddressDetail, CertificateSettings, GuestMailSettings, IntrusionSettings, Rules};
+use corpus_controller::{AddressDetail, CertificateSettings, GuestMailSettings, ImageNames, IntrusionSettings, Rules};
 use corpus_domain::{
     DnsName, EgressRule, GuestNetwork, HostName, ProjectCreators, ProjectName, ProjectRole, ProviderName,
 };
@@ -43,6 +43,8 @@ pub struct Settings {
     pub agent_binary: PathBuf,
     /// The folder of `<image name>.tar.zst`.
     pub image_folder: PathBuf,
+    /// What guests can be clones of.
+    pub images: ImageNames,
     /// The bundle of Salt that is brought to guests of projects; `None`: they have no Salt.
     pub salt_bundle: Option<PathBuf>,
     /// The folder of the operator's hooks.
@@ -390,6 +392,7 @@ fn read_all(r: &mut Reader) -> Option<Settings> {
         site_folder: r.optional("site_folder").unwrap_or_else(|| PathBuf::from("/usr/share/corpus/site")),
         agent_binary: r.optional("agent_binary").unwrap_or_else(|| PathBuf::from("/usr/lib/corpus/corpus-agent")),
         image_folder: r.optional("image_folder").unwrap_or_else(|| data_folder.join("images")),
+        images: sections::images(r),
         salt_bundle: r.optional("salt_bundle"),
         hooks_folder: r.optional("hooks_folder").unwrap_or_else(|| PathBuf::from("/etc/corpus/hooks")),
         database_url: r.checked("database_url", |text| sections::is_postgres(text).then(|| text.into())),

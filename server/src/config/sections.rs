@@ -8,8 +8,8 @@ use std::time::Duration;
 use corpus_acme::{DirectorySettings, ExternalAccount, ProofKind};
 use corpus_backup::Keep;
 use corpus_controller::mail::Relay;
-use corpus_controller::{AcmeSettings, CertificateSettings, GuestMailSettings, IntrusionSettings, Issuer};
-use corpus_domain::ProviderName;
+use corpus_controller::{AcmeSettings, CertificateSettings, GuestMailSettings, ImageNames, IntrusionSettings, Issuer};
+use corpus_domain::{ImageName, ProviderName};
 use secrecy::ExposeSecret;
 use tracing_subscriber::EnvFilter;
 use url::Url;
@@ -26,6 +26,15 @@ pub fn log(r: &mut Reader) -> Log {
     });
     let filter = r.checked("log.filter", |text| EnvFilter::try_new(text).ok().map(|_| text.to_owned()));
     Log { json: json.unwrap_or(false), filter: filter.unwrap_or_else(|| "info,sqlx::postgres::notice=warn".to_owned()) }
+}
+
+/// The names of images; a version of one is called by more than that.
+pub fn images(r: &mut Reader) -> ImageNames {
+    let names: Vec<ImageName> = r.list("images");
+    if let Some(long) = names.iter().find(|name| name.as_str().len() > ImageNames::LONGEST) {
+        r.fault(format!("images: {long} has more than {} characters", ImageNames::LONGEST));
+    }
+    ImageNames::new(names).unwrap_or_default()
 }
 
 pub fn backup(r: &mut Reader) -> Option<BackupSettings> {

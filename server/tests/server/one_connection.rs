@@ -126,6 +126,7 @@ async fn nodes(world: &World, browser: &mut Browser) -> String {
     world.run("update nodes set state = 'linked' where state = 'linking'").await;
     browser.form("/nodes/{node}/initialize", &format!("{place}/initialize"), &[]).await;
     browser.form("/nodes/{node}/repair", &format!("/nodes/{node}/repair"), &[]).await;
+    browser.form("/nodes/{node}/images", &format!("/nodes/{node}/images"), &[]).await;
     browser.form("/nodes/{node}/drain", &format!("/nodes/{node}/drain"), &[]).await;
     browser.form("/nodes/{node}/resume", &format!("/nodes/{node}/resume"), &[]).await;
     let key = [("host_key", line)];
@@ -399,6 +400,7 @@ async fn paths(world: &World, (node, guest, other): (&str, &str, &str), made: Ma
         "/quotas?own=true&q=a".into(),
         "/audit".into(),
         "/controller-backups".into(),
+        "/images".into(),
         "/hooks".into(),
         "/hooks/guest/guest.ping.after/10-monitoring".into(),
         "/audit?q=a&actor=admin&action=guest&subject=www&project=atlas&from=2027-03-01&until=2027-03-31".into(),

@@ -21,7 +21,7 @@ use crate::support::Running;
 use tenant::{NODE, Tenant};
 
 /// What no page of the router's list is: pages that take no form.
-const PAGES: [&str; 39] = [
+const PAGES: [&str; 40] = [
     "/",
     "/nodes",
     "/nodes/link",
@@ -36,6 +36,7 @@ const PAGES: [&str; 39] = [
     "/guests/{guest}/snapshots",
     "/networks",
     "/controller-backups",
+    "/images",
     "/intrusion",
     "/projects",
     "/projects/new",
@@ -163,6 +164,7 @@ fn is_of_ops(path: &str) -> bool {
         "/blocked-addresses",
         "/backings",
         "/controller-backups",
+        "/images",
     ]
     .iter()
     .any(|begin| path.starts_with(begin))

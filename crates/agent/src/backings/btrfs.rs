@@ -12,7 +12,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use corpus_domain::{Backing as Kind, Bytes, SizeProfile};
+use corpus_domain::{Backing as Kind, Bytes, ImageName, SizeProfile};
 use rustix::fs::{FsWord, statfs};
 
 use super::{Backing, Store, room};
@@ -162,8 +162,13 @@ impl Backing for Btrfs {
         limited(host, &piece).map_or(0, |limit| limit.saturating_sub(taken))
     }
 
-    fn forget_images(&self, task: &Task<'_>) -> Result<bool, Failure> {
+    fn forget_images(&self, task: &Task<'_>, only: Option<&ImageName>) -> Result<bool, Failure> {
         let folder = images(task.host);
+        if let Some(image) = only {
+            let base = folder.join(image.as_str());
+            let is_there = base.exists();
+            return remove_base(task, &base).map(|()| is_there);
+        }
         for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
             remove_base(task, &entry.path())?;
         }

@@ -14,7 +14,7 @@ pub mod room;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use corpus_domain::{Backing as Kind, Bytes, IdRange, SizeProfile};
+use corpus_domain::{Backing as Kind, Bytes, IdRange, ImageName, SizeProfile};
 use corpus_protocol::BackingFact;
 
 use crate::failure::Failure;
@@ -111,8 +111,8 @@ pub trait Backing: Sync {
     fn promised(&self, _: &Host, _: &Path) -> u64 {
         0
     }
-    /// Nothing is left of images outside of their own folders.
-    fn forget_images(&self, _: &Task<'_>) -> Result<bool, Failure> {
+    /// Nothing is left of the image, or of all images, outside of their own folders.
+    fn forget_images(&self, _: &Task<'_>, _: Option<&ImageName>) -> Result<bool, Failure> {
         Ok(false)
     }
 }
@@ -150,7 +150,7 @@ pub fn promised(host: &Host, folder: &Path) -> u64 {
     all().iter().map(|backing| backing.promised(host, folder)).fold(0, u64::saturating_add)
 }
 
-/// Nothing is left of images outside of their own folders. Tells whether there was anything.
-pub fn forget_images(task: &Task<'_>) -> Result<bool, Failure> {
-    all().iter().try_fold(false, |found, backing| Ok(backing.forget_images(task)? || found))
+/// Nothing is left of the image, or of all images, outside of their own folders. Tells whether there was anything.
+pub fn forget_images(task: &Task<'_>, only: Option<&ImageName>) -> Result<bool, Failure> {
+    all().iter().try_fold(false, |found, backing| Ok(backing.forget_images(task, only)? || found))
 }

@@ -15,7 +15,7 @@ use corpus_protocol::{Facts, Reading, Storage};
 use crate::failure::{At, Failure};
 use crate::host::Host;
 use crate::project::saved;
-use crate::{confinement, drivers, node};
+use crate::{confinement, drivers, image, node};
 
 pub use self::foreign::{in_the_way as other_firewall, require_none as require_no_other_firewall};
 pub use self::listener::{is_taken, is_taken_at, listeners, processes_of};
@@ -51,6 +51,7 @@ pub fn reading(host: &Host) -> Result<Reading, Failure> {
         memory_used,
         storage: storage(host)?,
         guests: drivers::readings(host),
+        images: image::list(host).into_iter().map(|(name, _)| name).collect(),
         members: node::members(host),
         clock_ms: Some(saved::now()),
     })

@@ -10,6 +10,7 @@ use std::path::Path;
 use corpus_domain::ImageName;
 use corpus_protocol::ImageSource;
 
+use crate::backings;
 use crate::drivers;
 use crate::failure::{At, Failure};
 use crate::files;
@@ -44,12 +45,29 @@ fn origin(host: &Host, name: &ImageName) -> Option<String> {
 fn is_settled(task: &Task<'_>, name: &ImageName, wanted: &str) -> bool {
     match origin(task.host, name) {
         Some(found) if found == wanted => true,
-        Some(_) if drivers::all().iter().any(|driver| driver.uses_image(task.host, name)) => {
+        Some(_) if is_used(task.host, name) => {
             task.note(format!("image {name} stays as it is: guests on this node use it"));
             true
         }
         _ => false,
     }
+}
+
+/// The image is not on the node, unless a guest stands on it: what was made from it would lose its files.
+pub fn forget(task: &Task<'_>, name: &ImageName) -> Result<bool, Failure> {
+    if origin(task.host, name).is_some() && is_used(task.host, name) {
+        task.note(format!("image {name} stays: guests on this node use it"));
+        return Ok(false);
+    }
+    let folder = task.host.image(name);
+    // What is half gone is no image any more.
+    files::remove(&folder.join("sha256"))?;
+    let beside = backings::forget_images(task, Some(name))?;
+    Ok(files::remove_folder(&folder)? || beside)
+}
+
+fn is_used(host: &Host, name: &ImageName) -> bool {
+    drivers::all().iter().any(|driver| driver.uses_image(host, name))
 }
 
 /// Makes the image with `make`, which fills the folder it is given; nothing is left if it fails.
@@ -87,4 +105,25 @@ fn require_system(root: &Path) -> Result<(), Failure> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::task::test::with_task;
+
+    #[test]
+    fn what_is_forgotten_is_gone_and_can_be_forgotten_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let host = Host::below(folder.path());
+        let [old, other] = ["debian-12-0123456789ab", "debian-12"].map(|name| name.parse::<ImageName>().unwrap());
+        for name in [&old, &other] {
+            fs::create_dir_all(host.image(name).join("rootfs/etc")).unwrap();
+            files::write(&host.image(name).join("sha256"), "00\n", 0o644).unwrap();
+        }
+        assert!(with_task(&host, |task| forget(task, &old)).unwrap());
+        assert_eq!(list(&host), [(other, "00".to_owned())]);
+        assert!(!host.image(&old).exists());
+        assert!(!with_task(&host, |task| forget(task, &old)).unwrap());
+    }
 }

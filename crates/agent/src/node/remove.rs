@@ -48,7 +48,7 @@ pub fn remove(task: &Task<'_>) -> Result<bool, Failure> {
     changed |= views::remove(task)?;
     changed |= drivers::remove_tools(task.host)?;
     changed |= subids::free(task.host)?;
-    changed |= backings::forget_images(task)?;
+    changed |= backings::forget_images(task, None)?;
     for folder in ["images", "upload"] {
         changed |= files::remove_folder(&task.host.corpus().join(folder))?;
     }

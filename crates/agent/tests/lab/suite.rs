@@ -114,6 +114,9 @@ pub fn conforms(world: &World, line: &mut Line, driver: Driver, backing: Backing
     let (bob, bob_line) = world.key_pair(&format!("bob-{backing}"));
 
     line.twice(&Request::EnsureGuest { plan: Box::new(plan.clone()) });
+    if backing == Backing::Overlayfs {
+        assert!(!line.change(&Request::EnsureNoImage { name: image() }), "what a guest lies on stays");
+    }
     line.twice(&Request::SetUpGuest { name: name.clone(), id: None, setup: Box::new(host.clone()) });
     line.twice(&Request::EnsureKeys { name: name.clone(), id: None, keys: keys(&["root", "sysadmin"], &alice_line) });
     line.twice(&Request::ApplyNode { plan: Box::new(node(&[&plan])) });

@@ -5,8 +5,8 @@
 
 use chrono::{DateTime, Utc};
 use corpus_domain::{
-    Bytes, DnsName, DriftKind, Driver, Environment, GuestId, GuestName, GuestNetwork, JobId, NodeAddress, NodeId,
-    NodeName, NodeState, Overcommit, Reachability, Room, Safeguard, UnixUser,
+    Bytes, DnsName, DriftKind, Driver, Environment, GuestId, GuestName, GuestNetwork, ImageName, JobId, NodeAddress,
+    NodeId, NodeName, NodeState, Overcommit, Reachability, Room, Safeguard, UnixUser,
 };
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -141,6 +141,8 @@ pub struct Node {
     pub facts_at: Option<DateTime<Utc>>,
     /// How it was at the last reading.
     pub reading: Option<NodeReading>,
+    /// The versions of images that it has, by the last reading.
+    pub images: Vec<ImageName>,
     /// What was not as it should be at the last check.
     pub drift: Vec<Drift>,
     /// When that check was.

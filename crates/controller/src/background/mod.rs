@@ -7,6 +7,7 @@ mod evidence;
 mod firewalls;
 mod forget;
 mod guest_mail;
+mod images;
 mod intrusion;
 mod mail;
 mod previews;

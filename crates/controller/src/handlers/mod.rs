@@ -17,6 +17,7 @@ mod first_steps;
 mod guest_mail;
 mod guests;
 mod hooks;
+mod images;
 mod intrusion;
 mod jobs;
 mod key_claims;

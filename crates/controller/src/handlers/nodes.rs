@@ -173,7 +173,7 @@ fn renamed(detail: &Value) -> Option<String> {
 }
 
 /// The node, its row held until the change ends.
-async fn held<O: Operation<Kind = Write>>(change: &mut Change<O>, id: NodeId) -> Result<nodes::Node> {
+pub(super) async fn held<O: Operation<Kind = Write>>(change: &mut Change<O>, id: NodeId) -> Result<nodes::Node> {
     let tx = change.transaction().await?;
     nodes::lock(tx, id).await?;
     Ok(nodes::get(tx, id).await?.ok_or(Denied::NotFound)?)

@@ -1,11 +1,11 @@
 //! The sizes of guests, and where there is room for them.
 
-use corpus_api::sizes::{ListSizes, SizeLine, Sizes};
+use corpus_api::sizes::{ImageOffer, ListSizes, SizeLine, Sizes};
 use corpus_domain::{Backing, Limits, Room, SizeProfile};
 use corpus_gate::{Handle, Permit, Result};
 
 use crate::Controller;
-use crate::store::room;
+use crate::store::{images, room};
 
 impl Handle<ListSizes> for Controller {
     async fn handle(&self, permit: Permit<ListSizes>) -> Result<Sizes> {
@@ -19,6 +19,13 @@ impl Handle<ListSizes> for Controller {
             let Limits { memory, cpu, .. } = size.limits();
             SizeLine { size: *size, storage: size.storage(), memory, cpu, room }
         });
-        Ok(Sizes { items: items.collect(), makings })
+        let made = images::made(&mut conn).await?;
+        let images = &self.services.settings.images;
+        let offers = images.iter().filter_map(|name| {
+            let made_at = made.get(name).copied();
+            // Nodes make the usual one themselves where the controller has no archive of it.
+            (made_at.is_some() || *name == images.usual()).then(|| ImageOffer { name: name.clone(), made_at })
+        });
+        Ok(Sizes { items: items.collect(), makings, images: offers.collect() })
     }
 }

@@ -241,6 +241,7 @@ async fn a_node_that_comes_back_gets_the_keys_that_it_missed(db: PgPool) {
             memory_used: Bytes(1),
             storage: Storage { total: Bytes(1), used: Bytes(1), promised: Bytes(0) },
             guests: Vec::new(),
+            images: Vec::new(),
             members: Vec::new(),
             clock_ms: None,
         };

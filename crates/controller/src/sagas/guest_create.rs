@@ -9,9 +9,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::node_calls::{self, SHORT, apply_with, ask, bring_keys, resolv_conf};
+use super::node_images;
+use super::node_initialize::LONG;
 use crate::jobs::{Job, JobParams, Lock, NewJob, Retry, Step, StepContext, StepError};
 use crate::nodes::{LoginCheck, NodeError, check_login};
-pub use crate::services::IMAGE;
 use crate::services::Services;
 use crate::ssh_keys;
 use crate::store::far;
@@ -38,8 +39,9 @@ impl JobParams for Params {
 
 type Ctx = StepContext<Services, Params>;
 
-/// The job for a guest whose row is there, and what was asked for.
-pub fn job(guest: &GuestRow, asked: &RequestGuest) -> NewJob<Params> {
+/// The job for a guest whose row is there, and what was asked for. Where its image is not on the node yet, one at a time
+/// brings it.
+pub fn job(guest: &GuestRow, asked: &RequestGuest, has_image: bool) -> NewJob<Params> {
     let asked = serde_json::to_value(RequestGuest { password: None, instead_of: None, ..asked.clone() }).ok();
     let params = Params { guest: guest.id, name: guest.name.clone(), node: guest.node_id, asked };
     NewJob::new(format!("Create guest {} on {}", guest.name, guest.node_address), params)
@@ -47,6 +49,7 @@ pub fn job(guest: &GuestRow, asked: &RequestGuest) -> NewJob<Params> {
         .project(guest.project_id)
         .node(guest.node_id)
         .locks([Lock::guest(guest.id), Lock::node_shared(guest.node_id)])
+        .locks((!has_image).then(|| node_images::lock(guest.node_id)))
 }
 
 /// The steps.
@@ -54,6 +57,7 @@ pub fn steps() -> Job<Services, Params> {
     Job::new()
         .step(Step::new("ids", "Choose ids", ids).undo(forget))
         .step(Step::new("allocate", "Allocate address, MAC and SSH port", allocate))
+        .step(Step::new("image", "Bring its image if it is missing", image).limit(LONG).retry(Retry::times(4)))
         .step(Step::new("spawn", "Spawn", spawn).undo(remove).undo_retry(Retry::times(30)))
         .step(Step::new("hostsfile", "Write hosts file", hosts_file))
         .step(Step::new("sshkeys", "Bring SSH keys", bring_ssh_keys))
@@ -95,6 +99,11 @@ async fn allocate(ctx: Ctx) -> Result<Place, StepError> {
     let ids = place.ids.map_or("privileged".to_owned(), |ids| format!("ids from {ids}"));
     ctx.log(format!("{}, {}, SSH port {}, {ids}", place.ip, place.mac, place.ssh_port));
     Ok(place)
+}
+
+async fn image(ctx: Ctx) -> Result<(), StepError> {
+    let label = guest(&ctx).await?.image;
+    node_images::ensure(&ctx, ctx.params().node, &label).await
 }
 
 async fn spawn(ctx: Ctx) -> Result<(), StepError> {

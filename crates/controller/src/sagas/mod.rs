@@ -23,6 +23,7 @@ pub mod name_attach;
 pub mod name_configure;
 pub mod name_detach;
 pub mod name_switch;
+pub mod node_images;
 pub mod node_initialize;
 pub mod node_link;
 pub mod node_repair;
@@ -40,6 +41,7 @@ pub fn registry() -> Registry<Services> {
         .with(node_link::steps())
         .with(node_initialize::steps())
         .with(node_repair::steps())
+        .with(node_images::steps())
         .with(node_unlink::steps())
         .with(guest_create::steps())
         .with(guest_power::start_steps())

@@ -5,15 +5,15 @@
 
 use std::time::Duration;
 
-use corpus_domain::{Driver, Invalid, JobKind, NodeId, NodeState};
-use corpus_protocol::{Answer, ImageSource, Request};
+use corpus_domain::{Driver, JobKind, NodeId, NodeState};
+use corpus_protocol::{Answer, Request};
 use serde::{Deserialize, Serialize};
 
-use super::node_calls::{SHORT, apply, ask, endpoint, failed, node};
+use super::node_calls::{SHORT, apply, ask, node};
+use super::node_images::bring_usual;
 use super::node_link::read_facts;
 use crate::jobs::{Job, JobParams, Lock, NewJob, Retry, Step, StepContext, StepError};
-use crate::nodes::UploadName;
-use crate::services::{IMAGE, Services};
+use crate::services::Services;
 use crate::store::nodes;
 use crate::store::nodes::Node;
 
@@ -100,34 +100,7 @@ async fn take_down(ctx: Ctx) -> Result<(), StepError> {
 }
 
 async fn image(ctx: Ctx) -> Result<(), StepError> {
-    bring_image(&ctx, ctx.params().node).await
-}
-
-/// Uploads the image from the controller's folder when it is there; else the node builds it.
-pub(super) async fn bring_image<P: JobParams>(ctx: &StepContext<Services, P>, node: NodeId) -> Result<(), StepError> {
-    let name = IMAGE.parse().map_err(|error| StepError::permanent("no image name").caused_by(error))?;
-    let archive = ctx.services().settings.image_folder.join(format!("{IMAGE}.tar.zst"));
-    let source = if tokio::fs::try_exists(&archive).await.unwrap_or(false) {
-        upload(ctx, node, &archive).await?
-    } else {
-        ctx.log(format!("{} is not there; the node builds the image itself", archive.display()));
-        ImageSource::Debootstrap { suite: "bookworm".to_owned(), mirror: None }
-    };
-    ask(ctx, node, Request::EnsureImage { name, source }, LONG).await.map(drop)
-}
-
-async fn upload<P: JobParams>(
-    ctx: &StepContext<Services, P>,
-    node: NodeId,
-    archive: &std::path::Path,
-) -> Result<ImageSource, StepError> {
-    let endpoint = endpoint(ctx, node).await?;
-    let name: UploadName = format!("{IMAGE}.tar.zst")
-        .parse()
-        .map_err(|error: Invalid| StepError::permanent("no name for an upload").caused_by(error))?;
-    let sent = ctx.services().nodes.upload(&endpoint, archive, &name, |done, total| ctx.progress(done, total));
-    let sent = ctx.or_cancelled(async { sent.await.map_err(|error| failed(&endpoint, error)) }).await?;
-    Ok(ImageSource::Archive { path: sent.path, sha256: sent.sha256.to_string() })
+    bring_usual(&ctx, ctx.params().node).await
 }
 
 async fn slots(ctx: Ctx) -> Result<(), StepError> {

@@ -12,13 +12,14 @@ use corpus_protocol::{Answer, Difference, GuestSetup, Request};
 use serde::{Deserialize, Serialize};
 
 use super::node_calls::{SHORT, apply, ask, bring_keys, endpoint, failed, resolv_conf};
-use super::node_initialize::{LONG, bring_image};
+use super::node_images::{bring, bring_usual};
+use super::node_initialize::LONG;
 use crate::drift::{Expected, certain, differences};
 use crate::jobs::{Job, JobParams, Lock, NewJob, Retry, Step, StepContext, StepError, StepErrorKind};
 use crate::services::Services;
 use crate::store::drift::{self, Wanted};
-use crate::store::guests;
 use crate::store::nodes::Node;
+use crate::store::{guests, images};
 
 /// How long a guest may take to shut down before it is killed.
 const GRACE_S: u32 = 20;
@@ -73,10 +74,16 @@ async fn image(ctx: Ctx) -> Result<(), StepError> {
     let Answer::Images { images } = ask(&ctx, ctx.params().node, Request::ListImages, SHORT).await? else {
         return Err(StepError::permanent("the agent answered something else than its images"));
     };
-    if wanted.iter().all(|image| images.iter().any(|(there, _)| there == image)) {
-        return Ok(());
+    for label in wanted.iter().filter(|label| !images.iter().any(|(there, _)| there == *label)) {
+        let mut conn = ctx.services().db.acquire().await?;
+        let version = images::labelled(&mut conn, label).await?;
+        drop(conn);
+        match version {
+            Some(version) => bring(&ctx, ctx.params().node, &version).await?,
+            None => bring_usual(&ctx, ctx.params().node).await?,
+        }
     }
-    bring_image(&ctx, ctx.params().node).await
+    Ok(())
 }
 
 /// A node that was set up by an older release may lack a package.

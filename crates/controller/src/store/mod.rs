@@ -36,6 +36,7 @@ pub mod guest_mail;
 pub mod guests;
 pub mod hook_runs;
 pub mod http_challenges;
+pub mod images;
 pub mod infrastructure;
 pub mod intrusion;
 pub mod jobs;

@@ -151,7 +151,17 @@ mod tests {
         let storage = Storage { total: Bytes(1), used: Bytes(1), promised: Bytes(0) };
         let (memory_total, memory_used) = (Bytes(1), Bytes(1));
         let (guests, members) = (Vec::new(), Vec::new());
-        Reading { load: 0.0, uptime_s: 1, memory_total, memory_used, storage, guests, members, clock_ms: None }
+        Reading {
+            load: 0.0,
+            uptime_s: 1,
+            memory_total,
+            memory_used,
+            storage,
+            guests,
+            images: Vec::new(),
+            members,
+            clock_ms: None,
+        }
     }
 
     async fn observes(

@@ -25,6 +25,7 @@ mod first_steps;
 mod git;
 mod guest_mail;
 mod history;
+mod images;
 mod intrusion;
 mod lists;
 mod members;

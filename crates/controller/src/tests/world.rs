@@ -1,5 +1,6 @@
 //! Members, guests and the controller that the tests of projects share.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,7 +20,7 @@ use crate::dns::{DnsProvider, Providers};
 use crate::jobs::testing::{Fault, Faults, Trial};
 use crate::seal::SealKeys;
 use crate::services::Services;
-use crate::{Ask, Controller, Handle, Parts, ProjectGroups, Rules, Settings, SignIn};
+use crate::{Ask, Controller, Handle, ImageNames, Parts, ProjectGroups, Rules, Settings, SignIn};
 use corpus_api::Principal;
 
 pub const KEY: &str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAICtZB/UHmRfIQ9w50MXZ1k2rRC9DQIwTl3SL5yoFAIvF mia@laptop";
@@ -54,7 +55,7 @@ async fn opened_in(
     (surroundings, rules): (crate::Surroundings, Rules),
     world: DnsWorld,
 ) -> Controller {
-    opened_with(db, (dns, groups), (surroundings, rules), world, crate::CertificateSettings::default()).await
+    opened_with(db, (dns, groups), (surroundings, rules), world, crate::CertificateSettings::default(), None).await
 }
 
 async fn opened_with(
@@ -63,15 +64,18 @@ async fn opened_with(
     (surroundings, rules): (crate::Surroundings, Rules),
     world: DnsWorld,
     certificates: crate::CertificateSettings,
+    images: Option<(PathBuf, ImageNames)>,
 ) -> Controller {
     let files = tempfile::tempdir().unwrap();
     std::fs::write(files.path().join("agent"), "no agent").unwrap();
+    let (image_folder, images) = images.unwrap_or_else(|| (files.path().to_owned(), ImageNames::default()));
     let settings = Settings {
         name: "test".to_owned(),
         network: "10.5.0.1/16".parse().unwrap(),
         bridge: "lxcbr1".to_owned(),
         agent_binary: files.path().join("agent"),
-        image_folder: files.path().to_owned(),
+        image_folder,
+        images,
         salt_bundle: None,
         hooks_folder: "/nonexistent".into(),
         git_url: Some("ssh://git@corpus.test:2222".to_owned()),
@@ -126,7 +130,16 @@ impl World {
     /// Where certificates are had like this.
     pub async fn certified(db: PgPool, certificates: crate::CertificateSettings) -> Self {
         let around = (crate::Surroundings::default(), Self::rules());
-        let controller = opened_with(&db, (None, None), around, DnsWorld::default(), certificates).await;
+        let controller = opened_with(&db, (None, None), around, DnsWorld::default(), certificates, None).await;
+        Self::of(db, controller).await
+    }
+
+    /// With archives of these images in a folder.
+    pub async fn with_images(db: PgPool, folder: PathBuf, names: ImageNames) -> Self {
+        let around = (crate::Surroundings::default(), Self::rules());
+        let certificates = crate::CertificateSettings::default();
+        let images = Some((folder, names));
+        let controller = opened_with(&db, (None, None), around, DnsWorld::default(), certificates, images).await;
         Self::of(db, controller).await
     }
 

@@ -140,7 +140,7 @@ fn of_facts(facts: &mut Facts) {
 }
 
 fn of_reading(reading: &mut Reading) {
-    let Reading { load, uptime_s, memory_total, memory_used, storage, guests, members, clock_ms } = reading;
+    let Reading { load, uptime_s, memory_total, memory_used, storage, guests, images, members, clock_ms } = reading;
     *load = if load.is_finite() { load.clamp(0.0, HIGHEST_LOAD) } else { HIGHEST_LOAD };
     *uptime_s = (*uptime_s).min(A_CENTURY_S);
     *memory_total = at_most(*memory_total, HUGE);
@@ -151,6 +151,7 @@ fn of_reading(reading: &mut Reading) {
         *uptime_s = uptime_s.map(|seconds| seconds.min(A_CENTURY_S));
         *memory_used = memory_used.map(|used| at_most(used, memory_total.0));
     }
+    images.truncate(MOST_IMAGES);
     members.truncate(MOST_MEMBERS);
     for MemberReading { seen, .. } in members {
         *seen = plain_line(seen, NAME);

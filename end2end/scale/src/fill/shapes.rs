@@ -2,8 +2,8 @@
 //! what differs from row to row.
 
 use corpus_domain::{
-    Bytes, CommitId, DeploymentId, DeploymentState, DriftKind, Driver, Environment, GuestState, Origin, Outcome, Phase,
-    Safeguard, Trigger,
+    Bytes, CommitId, DeploymentId, DeploymentState, DriftKind, Driver, Environment, GuestState, ImageName, Origin,
+    Outcome, Phase, Safeguard, Trigger,
 };
 use corpus_protocol::{
     ArchiveEntry, Commit, ConfigurationEntry, Cpu, DriverFact, Facts, Fault, GuestReading, Listener, Live, Moment,
@@ -85,6 +85,7 @@ fn reading() -> Reading {
         memory_used,
         storage: STORAGE,
         guests: Vec::new(),
+        images: vec![ImageName::first()],
         members: Vec::new(),
         clock_ms: None,
     }

@@ -13,7 +13,7 @@ use async_trait::async_trait;
 use axum::Router;
 use corpus_controller::seal::SealKeys;
 use corpus_controller::ssh_keys::NAMESPACE;
-use corpus_controller::{Controller, Parts, Rules, Settings, SignIn};
+use corpus_controller::{Controller, ImageNames, Parts, Rules, Settings, SignIn};
 use corpus_database::Db;
 use corpus_dns::{Challenge, DnsError, DnsProvider, Owner, Providers, Record, Removal, Zone};
 use corpus_domain::DnsName;
@@ -99,6 +99,7 @@ impl World {
             bridge: "lxcbr1".to_owned(),
             agent_binary: folder.path().join("agent"),
             image_folder: folder.path().to_owned(),
+            images: ImageNames::default(),
             salt_bundle: None,
             hooks_folder: hook_in(folder.path()),
             git_url: Some("ssh://git@corpus.test:2222".to_owned()),

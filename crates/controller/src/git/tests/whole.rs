@@ -20,7 +20,7 @@ use crate::dns::{DnsProvider, Providers};
 use crate::nodes::testing::sshd::{new_host_key, start_as_guest, write};
 use crate::seal::SealKeys;
 use crate::store::audit::{self, Reader};
-use crate::{Controller, Parts, Rules, Settings, SignIn};
+use crate::{Controller, ImageNames, Parts, Rules, Settings, SignIn};
 
 pub(super) struct Whole {
     pub controller: Controller,
@@ -39,6 +39,7 @@ async fn open(db: &PgPool, folder: &Path, dns: Option<Arc<dyn DnsProvider>>) -> 
         bridge: "lxcbr1".to_owned(),
         agent_binary: folder.join("agent"),
         image_folder: folder.to_owned(),
+        images: ImageNames::default(),
         salt_bundle: None,
         hooks_folder: "/nonexistent".into(),
         git_url: Some("ssh://git@corpus.test:2222".to_owned()),

@@ -33,7 +33,6 @@ pub(in crate::handlers) struct Making {
     driver: Driver,
     backing: Backing,
     mode: Mode,
-    image: ImageName,
     limits: Limits,
     pub(in crate::handlers) needed: Room,
 }
@@ -43,6 +42,7 @@ impl Handle<RequestGuest> for Controller {
         let (wanted, who, project) = (change.operation(), change.who(), change.project()?);
         let making = making(change.transaction().await?, &wanted).await?;
         supported(change.transaction().await?, &making).await?;
+        let image = self.image(change.transaction().await?, &wanted).await?;
         if who.robot.is_some() {
             for_robots(&wanted)?;
         }
@@ -56,7 +56,7 @@ impl Handle<RequestGuest> for Controller {
         let id = GuestId(Uuid::now_v7());
         let sealed = wanted.password.as_ref().map(|password| self.services.seal_password(id, password.secret()));
         let sealed = sealed.transpose()?;
-        insert(&mut change, &wanted, (id, project, node.id), &making, sealed.as_deref()).await?;
+        insert(&mut change, &wanted, (id, project, node.id), (&making, &image), sealed.as_deref()).await?;
         let job = self.begin(&mut change, id, &node).await?;
         if let Some(failed) = wanted.instead_of {
             let (tx, about) = (change.transaction().await?, not_created::About::Guest(project));
@@ -72,7 +72,7 @@ async fn insert<O: Operation<Kind = Write>>(
     change: &mut Change<O>,
     wanted: &RequestGuest,
     (id, project, node): (GuestId, ProjectId, NodeId),
-    making: &Making,
+    (making, image): (&Making, &ImageName),
     password_sealed: Option<&[u8]>,
 ) -> Result<()> {
     let by = change.who().id;
@@ -83,7 +83,7 @@ async fn insert<O: Operation<Kind = Write>>(
         project,
         environment: wanted.environment,
         driver: making.driver,
-        image: &making.image,
+        image,
         backing: making.backing,
         size: wanted.size,
         limits: making.limits,
@@ -117,6 +117,21 @@ fn for_robots(wanted: &RequestGuest) -> Result<()> {
 }
 
 impl Controller {
+    /// What the guest will be a clone of: the newest version of the image that is asked for.
+    pub(in crate::handlers) async fn image(&self, conn: &mut PgConnection, wanted: &RequestGuest) -> Result<ImageName> {
+        let images = &self.services.settings.images;
+        let name = wanted.image.clone().unwrap_or_else(|| images.usual());
+        if !images.has(&name) {
+            return Err(Error::field("image", format!("There is no image {name}.")));
+        }
+        match store::images::newest(conn, &name).await? {
+            Some(version) => Ok(version.label),
+            // Nodes make this one themselves where the controller has no archive of it.
+            None if name == images.usual() => Ok(name),
+            None => Err(Error::field("image", format!("There is no archive of the image {name} yet."))),
+        }
+    }
+
     /// Keeps the guest of a preview, and queues the job that makes it.
     pub(in crate::handlers) async fn make_guest<O: Operation<Kind = Write>>(
         &self,
@@ -126,9 +141,11 @@ impl Controller {
     ) -> Result<GuestRow> {
         let id = GuestId(Uuid::now_v7());
         let making = making(change.transaction().await?, wanted).await?;
-        insert(change, wanted, (id, preview, node), &making, None).await?;
+        let image = self.image(change.transaction().await?, wanted).await?;
+        insert(change, wanted, (id, preview, node), (&making, &image), None).await?;
         let guest = row(change, id).await?;
-        self.queue(change, guest_create::job(&guest, wanted)).await?;
+        let has_image = store::images::is_on(change.transaction().await?, node, &guest.image).await?;
+        self.queue(change, guest_create::job(&guest, wanted, has_image)).await?;
         Ok(guest)
     }
 
@@ -140,7 +157,8 @@ impl Controller {
             change.note(Entry::new("guest.privilege", wanted.name.as_str()).id(id.0).detail(detail)).await?;
         }
         let guest = row(change, id).await?;
-        let job = self.queue(change, guest_create::job(&guest, &wanted)).await?;
+        let has_image = store::images::is_on(change.transaction().await?, node.id, &guest.image).await?;
+        let job = self.queue(change, guest_create::job(&guest, &wanted, has_image)).await?;
         for name in wanted.names.iter() {
             let attached = self.want_name(change, (&guest, None), (name, false)).await;
             let (attached, _) = attached.map_err(|error| at_field(error, "names"))?;
@@ -171,7 +189,6 @@ pub(in crate::handlers) async fn making(conn: &mut PgConnection, wanted: &Reques
         driver,
         backing,
         mode: wanted.mode.unwrap_or(Mode::Masterless),
-        image: wanted.image.clone().map_or_else(|| guest_create::IMAGE.parse(), Ok)?,
         limits,
         needed: Room::of_guest(limits, backing, wanted.size),
     })
@@ -235,9 +252,6 @@ pub(in crate::handlers) async fn supported(conn: &mut PgConnection, wanted: &Mak
     }
     if wanted.mode != Mode::Masterless {
         return Err(Error::field("mode", "Only masterless can be used so far."));
-    }
-    if wanted.image.as_str() != guest_create::IMAGE {
-        return Err(Error::field("image", format!("There is no image {}.", wanted.image)));
     }
     Ok(())
 }

@@ -42,7 +42,8 @@ pub(super) fn whole(line: NodeLine, row: nodes::Node, guests: &HashMap<GuestName
         overcommit: row.overcommit,
         facts: row.facts.map(facts),
         facts_at: row.facts_at,
-        reading: row.reading.map(|read| reading(&read, read_at)),
+        reading: row.reading.as_ref().map(|read| reading(read, read_at)),
+        images: row.reading.map(|read| read.images).unwrap_or_default(),
         drift: row.drift.into_iter().map(|one| drift(one, guests)).collect(),
         checked_at: row.checked_at,
     }

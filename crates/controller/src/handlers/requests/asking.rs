@@ -60,6 +60,7 @@ impl Handle<AskForGuest> for Controller {
         let mut conn = change.connection().await?;
         let making = request::making(&mut conn, &asked.operation()).await?;
         request::supported(&mut conn, &making).await?;
+        self.image(&mut conn, &asked.operation()).await?;
         self.is_free_for_guest(&mut conn, &change.who(), project, &asked.name).await?;
         if guests::is_there(&mut conn, &asked.name).await? {
             return Err(Error::field("name", format!("{} is taken already; choose another name.", asked.name)));

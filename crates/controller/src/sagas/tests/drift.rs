@@ -118,7 +118,7 @@ async fn broken(world: &World, node: NodeId) {
     world
         .on_node(
             "echo '# mine' >> /etc/corpus/haproxy.cfg; rm /etc/corpus/hosts.map; systemctl stop corpus-firewall; \
-             ip link del lxcbr1; mv /var/lib/corpus/images/debian-12 /var/lib/corpus/images/.away; \
+             ip link del lxcbr1; mkdir /var/lib/corpus/.away; mv /var/lib/corpus/images/debian-12-* /var/lib/corpus/.away; \
              nft delete table inet corpus",
         )
         .await;
@@ -128,7 +128,7 @@ async fn broken(world: &World, node: NodeId) {
     assert_eq!(kinds, expected);
     repair(world, node).await;
     assert_eq!(found(world, node).await, []);
-    world.on_node("rm -rf /var/lib/corpus/images/.away").await;
+    world.on_node("rm -rf /var/lib/corpus/.away").await;
 }
 
 /// A container can't be conjured, and one of somebody else is not touched.

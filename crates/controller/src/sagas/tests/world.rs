@@ -26,7 +26,7 @@ use crate::jobs::JobDetail;
 use crate::jobs::testing::{Fault, Faults, Trial};
 use crate::seal::SealKeys;
 use crate::store::nodes;
-use crate::{Ask, Controller, Handle, Parts, Rules, Settings, SignIn};
+use crate::{Ask, Controller, Handle, ImageNames, Parts, Rules, Settings, SignIn};
 use corpus_api::Principal;
 
 /// The zone and domain of the tests.
@@ -89,6 +89,7 @@ impl World {
             bridge: "lxcbr1".to_owned(),
             agent_binary: PathBuf::from(fact("CORPUS_AGENT_BINARY")),
             image_folder: PathBuf::from(fact("CORPUS_IMAGE_FOLDER")),
+            images: ImageNames::default(),
             salt_bundle: None,
             hooks_folder: files.path().join("hooks"),
             git_url: Some("ssh://git@corpus.test:2222".to_owned()),

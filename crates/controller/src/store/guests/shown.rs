@@ -153,8 +153,10 @@ pub async fn whole(conn: &mut PgConnection, id: GuestId) -> sqlx::Result<Option<
             case when r.seen ->> 'uptime_s' is not null
                 then least((r.seen ->> 'uptime_s')::numeric, 9223372036854775807)::bigint end as uptime_s,
             jsonb_path_query_array(n.drift, '$[*] ? (@.guest == $name)',
-                jsonb_build_object('name', g.name)) as "drift!"
-        from guests g join nodes n on n.id = g.node_id
+                jsonb_build_object('name', g.name)) as "drift!",
+            v.made_at as "image_made_at?", exists (select from image_versions w where w.name = v.name
+                and (w.made_at, w.found_at) > (v.made_at, v.found_at)) as "image_is_old!"
+        from guests g join nodes n on n.id = g.node_id left join image_versions v on v.label = g.image
         cross join lateral (
             select jsonb_path_query_first(n.reading, '$.guests[*] ? (@.name == $name)',
                 jsonb_build_object('name', g.name)) as seen) r
@@ -169,6 +171,8 @@ pub async fn whole(conn: &mut PgConnection, id: GuestId) -> sqlx::Result<Option<
     Ok(Some(Guest {
         state_reason: row.state_reason,
         driver: word(&row.driver)?,
+        image_made_at: row.image_made_at,
+        image_is_old: row.image_is_old,
         image: word(&row.image)?,
         backing: word(&row.backing)?,
         limits,
