@@ -21,6 +21,7 @@ pub fn of_controller(empty: bool) -> Images {
     let versions = vec![version("1f0c9a3b7d52", 2, 3, 2), version("77b02de0c4f1", 9, 41, 3)];
     let image = |name: &str, versions| Image {
         name: name.parse().unwrap_or_else(|_| unreachable!("a name")),
+        problem: (name == "debian-13" && !empty).then(|| "it has no /etc/shadow".to_owned()),
         versions: if empty { Vec::new() } else { versions },
     };
     Images {

@@ -5,7 +5,7 @@ use leptos::prelude::*;
 
 use super::Asked;
 use crate::caller::Caller;
-use crate::components::{Tone, age, bytes, card, code, empty, facts, head, status};
+use crate::components::{Tone, age, bytes, card, code, empty, facts, head, notice, status};
 use crate::form::Result;
 use crate::layout::Page;
 
@@ -55,9 +55,14 @@ fn of_image(image: &Image, is_usual: bool, nodes: u64) -> AnyView {
         .into_any()
     };
     let heading = format!("image-{}", image.name);
+    let problem = image.problem.as_ref().map(|problem| {
+        let what = view! { <code>{format!("{}.tar.zst", image.name)}</code>": "{problem.clone()}". New guests are made from what there was before." };
+        notice(Tone::Fail, "What is in the folder can't be used", what.into_any())
+    });
     view! {
         <section class="card" aria-labelledby=heading.clone()>
             <header><h2 id=heading.clone()>{image.name.to_string()}</h2><div class="right">{usual}</div></header>
+            {problem}
             {body}
         </section>
     }

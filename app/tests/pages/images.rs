@@ -7,7 +7,15 @@ use crate::{html, image_samples};
 #[test]
 fn it_says_what_new_guests_are_made_from_and_where_it_is() {
     let shown = html(|| images_view(&image_samples::of_controller(false)));
-    for text in ["/var/lib/corpus/images", "debian-12-1f0c9a3b7d52", "2 of 3", "75.3 MB", "debian-13.tar.zst", "41"] {
+    for text in [
+        "/var/lib/corpus/images",
+        "debian-12-1f0c9a3b7d52",
+        "2 of 3",
+        "75.3 MB",
+        "debian-13.tar.zst",
+        "41",
+        "no /etc/shadow",
+    ] {
         assert!(shown.contains(text), "{text}\n{shown}");
     }
     assert_eq!(shown.matches("New guests<").count(), 1, "{shown}");

@@ -56,6 +56,8 @@ impl Reply for Images {}
 pub struct Image {
     /// Its name.
     pub name: ImageName,
+    /// Why what lies under its name in the folder can't be used, if so; new guests are made from what there was before.
+    pub problem: Option<String>,
     /// Its last versions, the newest first. New guests are made from the first; none: there was no archive of it yet.
     pub versions: Vec<ImageVersion>,
 }

@@ -18,7 +18,11 @@ impl Handle<ListImages> for Controller {
         let mut items = Vec::new();
         for name in settings.images.iter() {
             let versions = images::versions(&mut conn, name, LISTED_VERSIONS).await?;
-            items.push(Image { name: name.clone(), versions });
+            let problem = match self.services.archive(name).await {
+                Ok(archive) => archive.and_then(|archive| archive.problem),
+                Err(error) => Some(error.to_string()),
+            };
+            items.push(Image { name: name.clone(), problem, versions });
         }
         let nodes = images::nodes_in_service(&mut conn).await?;
         Ok(Images { folder: settings.image_folder.display().to_string(), nodes, items })

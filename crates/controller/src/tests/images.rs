@@ -15,11 +15,28 @@ use super::world::{World, at_field, conflict, forbidden};
 use crate::ImageNames;
 use crate::store::images;
 
-/// Puts an archive there that was made so many hours ago.
-fn put(folder: &Path, image: &str, content: &str, hours: u64) {
+/// An archive of a system, as little as it takes.
+fn system(content: &str, without: &str) -> Vec<u8> {
+    let mut archive = tar::Builder::new(Vec::new());
+    for path in ["./etc/passwd", "./etc/shadow", "./usr/sbin/init", "./usr/sbin/sshd"] {
+        let mut header = tar::Header::new_gnu();
+        header.set_size(content.len() as u64);
+        if path != without {
+            archive.append_data(&mut header, path, content.as_bytes()).unwrap();
+        }
+    }
+    zstd::encode_all(archive.into_inner().unwrap().as_slice(), 3).unwrap()
+}
+
+/// Puts a file there that was made so many hours ago.
+fn put_file(folder: &Path, image: &str, content: &[u8], hours: u64) {
     let mut file = File::create(folder.join(format!("{image}.tar.zst"))).unwrap();
-    file.write_all(content.as_bytes()).unwrap();
+    file.write_all(content).unwrap();
     file.set_modified(SystemTime::now() - Duration::from_hours(hours)).unwrap();
+}
+
+fn put(folder: &Path, image: &str, content: &str, hours: u64) {
+    put_file(folder, image, &system(content, ""), hours);
 }
 
 fn wanted(name: &str, image: Option<&str>) -> RequestGuest {
@@ -77,6 +94,19 @@ async fn new_guests_are_clones_of_the_newest_and_nodes_get_it(db: PgPool) {
     let offers = world.ask(&mia, ListSizes {}).await.unwrap().images;
     assert!(offers.iter().map(|one| one.name.as_str()).eq(["debian-12", "debian-13"]));
 
+    // What is cut short, or is no system, is told and keeps nobody from new guests.
+    let whole = system("the third", "");
+    for (wrong, said) in [
+        (whole[..whole.len() / 2].to_vec(), "no whole tar"),
+        (system("no accounts", "./etc/shadow"), "it has no /etc/shadow"),
+        (b"rubbish".to_vec(), "no whole tar"),
+    ] {
+        put_file(folder.path(), "debian-12", &wrong, 0);
+        world.controller.bring_new_images().await.unwrap();
+        let problem = all().await.remove(0).problem.unwrap();
+        assert!(problem.contains(said), "{problem}");
+        assert_eq!(all().await[0].versions.len(), 2);
+    }
     // The way back is the older archive, made the newest.
     put(folder.path(), "debian-12", "the first", 0);
     world.controller.bring_new_images().await.unwrap();
