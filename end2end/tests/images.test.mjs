@@ -96,7 +96,7 @@ test('images have versions', async t => {
 
   await step('a newer version comes to the node, and guests stay on theirs', async () => {
     const tar = path.join(folder, 'second.tar')
-    await run('zstd', ['-q', '-d', lab.lab.env.CORPUS_LAB_IMAGE, '-o', tar])
+    await run('zstd', ['-q', '-d', '-f', lab.lab.env.CORPUS_LAB_IMAGE, '-o', tar])
     writeFileSync(path.join(folder, path.basename(MARK)), 'of the second version\n')
     await run('tar', ['--append', '--file', tar, '--owner=0', '--group=0', `--transform=s,^,./etc/,`, '--directory', folder, path.basename(MARK)])
     await run('zstd', ['-q', '-1', '--rm', tar, '-o', archive('second')])
