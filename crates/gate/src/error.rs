@@ -85,7 +85,7 @@ impl Error {
             sqlx::Error::Database(inner) if inner.is_unique_violation() => {
                 Self::Taken { field, message: message.into() }
             }
-            _ => Self::Database(error),
+            _ => Self::from(error),
         }
     }
 }

@@ -217,10 +217,13 @@ fn the_example_documents_every_key() {
         ("dns", "api_key_file"),
         ("mail", "password_file"),
         ("certificates", "eab_key_file"),
-        ("backup", "password_file"),
     ] {
         table.get_mut(section).unwrap().as_table_mut().unwrap().remove(file).unwrap();
     }
+    let password = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(password.path(), "correct horse\n").unwrap();
+    let backup = table.get_mut("backup").unwrap().as_table_mut().unwrap();
+    backup.insert("password_file".to_owned(), password.path().display().to_string().into());
     let bind = table.get_mut("dns").unwrap().as_table_mut().unwrap().get_mut("bind").unwrap();
     bind.as_table_mut().unwrap().remove("key_file").unwrap();
     Settings::from_parts(Some((Path::new("corpus.example.toml"), table)), std::iter::empty()).unwrap();

@@ -204,6 +204,6 @@ fn in_use(error: sqlx::Error, name: &DnsName) -> Error {
         sqlx::Error::Database(inner) if inner.is_foreign_key_violation() => Error::Conflict(format!(
             "Names are still attached in {name}, a node is called so, or addresses point back by it; take them away first."
         )),
-        _ => Error::Database(error),
+        _ => error.into(),
     }
 }

@@ -8,12 +8,13 @@ use std::time::{Duration, SystemTime};
 use corpus_api::guests::{GetGuest, Guest, RequestGuest};
 use corpus_api::images::{BringImages, Image, ListImages};
 use corpus_api::sizes::ListSizes;
-use corpus_domain::{Environment, GuestId, SizeProfile};
+use corpus_domain::{Bytes, Environment, GuestId, SizeProfile};
+use corpus_protocol::{Reading, Storage};
 use sqlx::PgPool;
 
 use super::world::{World, at_field, conflict, forbidden};
 use crate::ImageNames;
-use crate::store::images;
+use crate::store::{images, nodes};
 
 /// An archive of a system, as little as it takes.
 fn system(content: &str, without: &str) -> Vec<u8> {
@@ -37,6 +38,17 @@ fn put_file(folder: &Path, image: &str, content: &[u8], hours: u64) {
 
 fn put(folder: &Path, image: &str, content: &str, hours: u64) {
     put_file(folder, image, &system(content, ""), hours);
+}
+
+/// The node was read, and has these.
+async fn reads(world: &World, images: &[&str]) {
+    let storage = Storage { total: Bytes(1), used: Bytes(0), promised: Bytes(0) };
+    let (memory_total, memory_used, guests, members) = (Bytes(1), Bytes(0), Vec::new(), Vec::new());
+    let images = images.iter().map(|image| image.parse().unwrap()).collect();
+    let reading =
+        Reading { load: 0.0, uptime_s: 1, memory_total, memory_used, storage, guests, images, members, clock_ms: None };
+    let mut conn = world.db.acquire().await.unwrap();
+    nodes::set_reading(&mut conn, world.node_id(), &reading).await.unwrap();
 }
 
 fn wanted(name: &str, image: Option<&str>) -> RequestGuest {
@@ -71,7 +83,7 @@ async fn new_guests_are_clones_of_the_newest_and_nodes_get_it(db: PgPool) {
 
     put(folder.path(), "debian-12", "the first", 5);
     put(folder.path(), "debian-11", "is not in the configuration", 5);
-    world.run("update nodes set reading = '{\"images\": [\"debian-12\"]}'").await;
+    reads(&world, &["debian-12"]).await;
     world.controller.bring_new_images().await.unwrap();
     world.controller.bring_new_images().await.unwrap();
     assert_eq!(jobs().await, 1, "one at a time");
@@ -128,12 +140,11 @@ async fn nodes_keep_what_guests_are_clones_of(db: PgPool) {
     world.controller.bring_new_images().await.unwrap();
     put(folder.path(), "debian-12", "the third", 3);
     world.controller.bring_new_images().await.unwrap();
-    world
-        .run(
-            "update nodes set reading = jsonb_build_object('images', jsonb_build_array('debian-12', 'of-others')
-                || (select jsonb_agg(label) from image_versions))",
-        )
-        .await;
+    let labels: Vec<String> =
+        sqlx::query_scalar("select label from image_versions").fetch_all(&world.db).await.unwrap();
+    let mut there = vec!["debian-12", "of-others"];
+    there.extend(labels.iter().map(String::as_str));
+    reads(&world, &there).await;
     let needless = async || {
         let mut conn = world.db.acquire().await.unwrap();
         images::needless(&mut conn, world.node_id()).await.unwrap()

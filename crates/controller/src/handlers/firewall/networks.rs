@@ -118,6 +118,6 @@ fn in_use(error: sqlx::Error, network: &NamedNetwork) -> Error {
         sqlx::Error::Database(inner) if inner.is_foreign_key_violation() => {
             Error::Conflict(format!("{} stays: {named}. Remove those first, or change its addresses.", network.name))
         }
-        _ => Error::Database(error),
+        _ => error.into(),
     }
 }

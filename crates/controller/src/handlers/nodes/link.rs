@@ -288,7 +288,7 @@ fn read_key(field: &'static str, text: &KeyText) -> Result<crate::nodes::HostKey
 fn at_once(error: sqlx::Error, endpoint: &NodeEndpoint) -> Error {
     match &error {
         sqlx::Error::Database(inner) if inner.is_unique_violation() => linked_already(endpoint),
-        _ => Error::Database(error),
+        _ => error.into(),
     }
 }
 
