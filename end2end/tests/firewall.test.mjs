@@ -80,7 +80,7 @@ test('guests are reached by rules, and by nothing else', async t => {
       const { html } = await bob.read(place)
       guests[name] = { place, ssh: pages.valueIn(html, 'ssh'), ip: pages.valueIn(html, 'ip').split('/')[0] }
     }
-    await inside(db, "sudo systemd-run -q python3 -m http.server 5432; sudo systemd-run -q python3 -c \"import socket\ns=socket.socket(socket.AF_INET,socket.SOCK_DGRAM);s.bind(('',5353))\nwhile True: s.sendto(*s.recvfrom(99))\"")
+    await inside(db, "sudo systemd-run -q python3 -m http.server 5432; sudo systemd-run -q python3 -c \"import socket\ns=socket.socket(socket.AF_INET,socket.SOCK_DGRAM);s.bind(('',5353))\nwhile True: s.sendto(*s.recvfrom(99))\"; timeout 30 sh -c 'until ss -ltn | grep -q :5432; do sleep 0.2; done'")
     assert.equal(await reaches(web, `${guests[db].ip}/5432`), false, 'a neighbour is reached without a rule')
   })
 

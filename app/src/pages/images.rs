@@ -28,13 +28,13 @@ pub fn images_view(images: &Images) -> AnyView {
     view! {
         {head("Images".into_any(), below.into_any(), ().into_any())}
         {card("about", "Where they come from", ().into_any(), about)}
-        <div id="live-images" data-live="">{cards}</div>
+        <div class="stack" id="live-images" data-live="">{cards}</div>
     }
     .into_any()
 }
 
 fn of_image(image: &Image, is_usual: bool, nodes: u64) -> AnyView {
-    let usual = is_usual.then(|| status(Tone::Ok, "Unless said")).into_any();
+    let usual = is_usual.then(|| view! { <span class="quiet">"Unless a request says otherwise"</span> }).into_any();
     let body = if image.versions.is_empty() {
         let how = if is_usual {
             format!("Nodes build it themselves until {}.tar.zst is in the folder.", image.name)
@@ -56,13 +56,13 @@ fn of_image(image: &Image, is_usual: bool, nodes: u64) -> AnyView {
     };
     let heading = format!("image-{}", image.name);
     let problem = image.problem.as_ref().map(|problem| {
-        let what = view! { <code>{format!("{}.tar.zst", image.name)}</code>": "{problem.clone()}". New guests are made from what there was before." };
+        let what = format!("{}.tar.zst: {problem}. New guests are made from what there was before.", image.name);
         notice(Tone::Fail, "What is in the folder can't be used", what.into_any())
     });
     view! {
+        {problem}
         <section class="card" aria-labelledby=heading.clone()>
             <header><h2 id=heading.clone()>{image.name.to_string()}</h2><div class="right">{usual}</div></header>
-            {problem}
             {body}
         </section>
     }

@@ -19,7 +19,7 @@ fn it_says_what_new_guests_are_made_from_and_where_it_is() {
         assert!(shown.contains(text), "{text}\n{shown}");
     }
     assert_eq!(shown.matches("New guests<").count(), 1, "{shown}");
-    assert_eq!(shown.matches("Unless said<").count(), 1, "{shown}");
+    assert_eq!(shown.matches("Unless a request says otherwise<").count(), 1, "{shown}");
 }
 
 #[test]
