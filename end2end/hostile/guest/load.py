@@ -43,6 +43,8 @@ def memory():
     if child == 0:
         with open("/proc/self/oom_score_adj", "w") as file:
             file.write("1000")
+        # Near its bound the kernel may look for pages to drop, over and over, for minutes before it kills anybody.
+        signal.alarm(30)
         kept = []
         for _ in range(FACTS["most"] // 32):
             piece = mmap.mmap(-1, 32 << 20)
@@ -67,6 +69,7 @@ def shared_memory():
     got, path = 0, "/dev/shm/hostile"
     child = os.fork()
     if child == 0:
+        signal.alarm(30)
         try:
             with open(path, "wb", 0) as file:
                 for _ in range(FACTS["most"] // 32):
