@@ -108,8 +108,8 @@ impl Route {
             [
                 "nodes",
                 id,
-                "initialize" | "repair" | "drain" | "resume" | "images" | "host-key" | "probe" | "overcommit" | "name"
-                | "dns-name",
+                "initialize" | "repair" | "drain" | "resume" | "reboot" | "images" | "host-key" | "probe"
+                | "overcommit" | "name" | "dns-name",
             ] => with(id, Self::Node),
             [
                 "guests",

@@ -6,7 +6,7 @@ use corpus_api::guests::GuestLine;
 use corpus_api::images::BringImages;
 use corpus_api::jobs::JobLine;
 use corpus_api::names::SetNodeDnsName;
-use corpus_api::node_service::{DrainNode, ResumeNode};
+use corpus_api::node_service::{DrainNode, RebootNode, ResumeNode};
 use corpus_api::nodes::{
     ConfirmNodeHostKey, GetNode, InitializeNode, NameNode, Node, NodeFacts, NodeLine, NodeNamed, NodeReading, NodeUse,
     UnlinkNode,
@@ -23,8 +23,8 @@ use super::request_ask::{ASK, initialize_card};
 use crate::age::span;
 use crate::caller::Caller;
 use crate::components::{
-    Fact, Field, Tone, action_at, age, card, code, copied, drift_card, empty, environments, error_summary, facts, head,
-    meter, node_status, node_work, notice, safeguards, shown_at, since, status, stays_at,
+    Fact, Field, Tone, action_at, age, card, code, confirm_as, copied, drift_card, empty, environments, error_summary,
+    facts, head, meter, node_status, node_work, notice, safeguards, shown_at, since, status, stays_at,
 };
 use crate::form::{FormState, Result, sentence};
 use crate::layout::Page;
@@ -169,11 +169,12 @@ fn actions(principal: &Principal, node: &NodeLine) -> AnyView {
         action_at(post, stays_at(&page, "initialize"), word, class, why_not)
     });
     let service = principal.can::<DrainNode>(None).then(|| service(node));
+    let reboot = principal.can::<RebootNode>(None).then(|| reboot(node));
     let firewall = principal
         .can::<GetNodeFirewall>(None)
         .then(|| view! { <a class="btn" href=format!("/nodes/{}/firewall", node.id)>"Firewall"</a> });
     let unlink = unlink_link(principal, node);
-    view! { <span class="actions" id="live-actions" data-live="">{initialize}{service}{firewall}{unlink}</span> }
+    view! { <span class="actions" id="live-actions" data-live="">{initialize}{service}{reboot}{firewall}{unlink}</span> }
         .into_any()
 }
 
@@ -186,6 +187,21 @@ fn service(node: &NodeLine) -> Option<AnyView> {
         NodeState::Draining => Some(button(to::<ResumeNode>(&[&node.id]), "Take guests again")),
         _ => None,
     }
+}
+
+/// What it interrupts is asked first.
+fn reboot(node: &NodeLine) -> Option<AnyView> {
+    if !matches!(node.state, NodeState::Ready | NodeState::Draining) || node.is_changing() {
+        return None;
+    }
+    let address = node.address.to_string();
+    let question = match node.guests {
+        0 => "No guest is on it.".to_owned(),
+        1 => "Its guest is shut down, and back when the node is.".to_owned(),
+        guests => format!("Its {guests} guests are shut down, prod last, and back when the node is."),
+    };
+    let page = format!("/nodes/{}", node.id);
+    Some(confirm_as("btn", "Reboot", &address, question, to::<RebootNode>(&[&node.id]), stays_at(&page, "reboot")))
 }
 
 fn unlink_link(principal: &Principal, node: &NodeLine) -> Option<AnyView> {

@@ -9,7 +9,7 @@ use crate::failure::Failure;
 use crate::project::followers::Decision;
 use crate::project::{self, Layout};
 use crate::task::Task;
-use crate::{check, drivers, facts, hook, image, lock, node, packages, record, snapshots, traffic};
+use crate::{boot, check, drivers, facts, hook, image, lock, node, packages, record, snapshots, traffic};
 
 /// Serves a request to its end.
 pub fn answer(request: &Request, job: Option<JobRef>, task: &Task<'_>) -> Reply {
@@ -96,6 +96,8 @@ fn serve(request: &Request, of_job: bool, task: &Task<'_>) -> Result<Answer, Fai
         Request::RunHook { hook } => hook::run(hook, task),
         Request::RemoveNode => node::remove(task).map(done),
         Request::EnsureImage { name, source } => image::ensure(task, name, source).map(done),
+        Request::ReadBoot => Ok(Answer::Boot { id: boot::id(task.host)? }),
+        Request::Reboot { boot } => boot::again(task, boot).map(done),
         Request::EnsureNoImage { name } => image::forget(task, name).map(done),
         Request::ListImages => Ok(Answer::Images { images: image::list(task.host) }),
         Request::EnsureGuest { plan } => drivers::ensure(task, plan).map(done),

@@ -39,6 +39,7 @@ pub fn wanted(request: &Request) -> Vec<Wanted> {
         Request::Facts
         | Request::Read
         | Request::ListImages
+        | Request::ReadBoot
         | Request::ProbeSites { .. }
         | Request::ReadTraffic { .. }
         | Request::FollowAccess { .. }
@@ -57,6 +58,7 @@ pub fn wanted(request: &Request) -> Vec<Wanted> {
         Request::EnsureProject { plan } => vec![self::project(&plan.project)],
         Request::EnsureProjectAbsent { project, .. } => vec![self::project(project)],
         Request::EnsureDriver { .. }
+        | Request::Reboot { .. }
         | Request::ApplyNode { .. }
         | Request::RefreshNode { .. }
         | Request::PutCertificates { .. } => vec![alone("node".into())],

@@ -36,6 +36,7 @@ macro_rules! each_operation {
             $crate::nodes::RepairNode,
             $crate::node_service::DrainNode,
             $crate::node_service::ResumeNode,
+            $crate::node_service::RebootNode,
             $crate::images::ListImages,
             $crate::images::BringImages,
             $crate::nodes::GetOvercommit,

@@ -4,6 +4,7 @@ use corpus_domain::NodeId;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::jobs::JobAccepted;
 use crate::nodes::NodeChanged;
 use crate::operation::{Meta, Operation, Role, Scope, Write, post};
 
@@ -32,6 +33,22 @@ impl Operation for ResumeNode {
     type Kind = Write;
     type Output = NodeChanged;
     const META: Meta<Write> = post("resume_node", "/nodes/{node}/resume").needs(Role::Ops);
+    fn scope(&self) -> Scope {
+        Scope::Node(self.node)
+    }
+}
+
+/// Reboots a node: it takes no guests meanwhile, those that run are shut down before, prod last, and are back when each was
+/// entered by SSH.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct RebootNode {
+    /// Which.
+    pub node: NodeId,
+}
+impl Operation for RebootNode {
+    type Kind = Write;
+    type Output = JobAccepted;
+    const META: Meta<Write> = post("reboot_node", "/nodes/{node}/reboot").needs(Role::Ops);
     fn scope(&self) -> Scope {
         Scope::Node(self.node)
     }

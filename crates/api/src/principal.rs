@@ -168,6 +168,7 @@ pub const fn to_start(kind: JobKind, environment: Option<Environment>) -> Role {
         | JobKind::NodeInitialize
         | JobKind::NodeRepair
         | JobKind::NodeImages
+        | JobKind::NodeReboot
         | JobKind::NodeUnlink
         | JobKind::KeysSync => Role::Ops,
         JobKind::GuestStart | JobKind::GuestStop | JobKind::GuestRestart | JobKind::SnapshotTake => Role::Developer,

@@ -122,6 +122,7 @@ mod tests {
             id: corpus_domain::GuestId(uuid::Uuid::nil()),
             name: "www.x".parse().unwrap(),
             state,
+            environment: corpus_domain::Environment::Dev,
             should_run: true,
             limits: corpus_domain::SizeProfile::Small.limits(),
             stands_on: None,

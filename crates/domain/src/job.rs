@@ -13,6 +13,8 @@ word_enum!(
         NodeRepair = "node_repair",
         /// Bring new versions of images to a node, and remove old ones.
         NodeImages = "node_images",
+        /// Reboot a node with its guests.
+        NodeReboot = "node_reboot",
         /// Take everything of ours from a node and forget it.
         NodeUnlink = "node_unlink",
         /// Make a guest.

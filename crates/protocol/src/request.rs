@@ -243,6 +243,13 @@ pub enum Request {
     },
     /// Tell which of our images are on the node. Answer: [`Answer::Images`].
     ListImages,
+    /// Tell which boot of the host this is. Answer: [`Answer::Boot`].
+    ReadBoot,
+    /// The host boots again, unless it has since that boot. It goes down a second after the answer.
+    Reboot {
+        /// The boot that is to end.
+        boot: String,
+    },
     /// The guest exists as planned (it is not started).
     EnsureGuest {
         /// The whole of it.
@@ -489,6 +496,11 @@ pub enum Answer {
     Snapshot {
         /// How much there is in it, in bytes of storage.
         bytes: Bytes,
+    },
+    /// Which boot of the host this is.
+    Boot {
+        /// What no other boot of it has.
+        id: String,
     },
     /// The images on the node.
     Images {

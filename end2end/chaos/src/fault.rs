@@ -164,6 +164,8 @@ pub fn touches(kind: &str, step: &str) -> Option<Touches> {
         ("node_initialize", "driver") => Agent("ensure_driver"),
         ("node_initialize", "image") => Agent("ensure_image"),
         ("node_initialize", "slots") | ("node_repair", "guests") | ("node_images", "read") => Agent("read"),
+        ("node_reboot", "boot" | "back") => Agent("read_boot"),
+        ("node_reboot", "reboot") => Agent("reboot"),
         ("node_images", "prune") => Agent("ensure_no_image"),
         ("node_repair", "look" | "verify") => Agent("check_node"),
         ("node_repair", "image") => Agent("list_images"),
@@ -173,21 +175,21 @@ pub fn touches(kind: &str, step: &str) -> Option<Touches> {
         | ("name_switch", "switch")
         | ("certificate_issue", "challenge" | "served")
         | ("environment_set_up", "firewall")
-        | ("firewall_apply" | "node_repair", "apply") => Agent("apply_node"),
+        | ("firewall_apply" | "node_repair" | "node_reboot", "apply") => Agent("apply_node"),
         ("name_switch", "proven") => Agent("probe_sites"),
         ("guest_create", "spawn") => Agent("ensure_guest"),
         ("guest_create", "hostsfile" | "initial_setup") => Agent("set_up_guest"),
         ("guest_create" | "guest_start" | "guest_restart" | "snapshot_restore", "sshkeys")
         | ("keys_sync", "sync")
         | ("node_repair", "keys") => Agent("ensure_keys"),
-        ("guest_create" | "guest_start" | "guest_restart" | "snapshot_restore", "start") => Agent("ensure_running"),
-        ("guest_create" | "guest_start" | "guest_restart" | "snapshot_restore", "ping")
+        ("guest_create" | "guest_start" | "guest_restart" | "snapshot_restore" | "node_reboot", "start") => Agent("ensure_running"),
+        ("guest_create" | "guest_start" | "guest_restart" | "snapshot_restore" | "node_reboot", "ping")
         // Their agent is the guest's, behind a port of the node.
         | ("environment_set_up", "salt" | "project" | "ready")
         | ("environment_configure", "plan")
         | ("environment_remove", "project")
         | ("deploy", "order" | "follow" | "record") => Guest,
-        ("guest_stop" | "guest_restart" | "snapshot_restore", "stop") => Agent("ensure_stopped"),
+        ("guest_stop" | "guest_restart" | "snapshot_restore" | "node_reboot", "stop") => Agent("ensure_stopped"),
         ("snapshot_take", "snapshot") => Agent("ensure_snapshot"),
         ("snapshot_restore", "restore") => Agent("ensure_restored"),
         ("snapshot_restore", "settle") => Agent("ensure_settled"),
@@ -198,7 +200,7 @@ pub fn touches(kind: &str, step: &str) -> Option<Touches> {
         ("guest_destroy" | "project_destroy", "names") | ("name_attach", "record" | "answered") | ("name_detach", "record") => Dns,
         ("certificate_issue", "ordered" | "validated" | "issued") => Directory,
         ("node_link", "ids" | "linked")
-        | ("node_initialize", "mark" | "ready")
+        | ("node_initialize" | "node_reboot", "mark" | "ready")
         | ("node_unlink" | "guest_destroy" | "name_detach" | "environment_remove", "mark" | "forget")
         // Of an environment on one node.
         | ("environment_remove", "unspread")

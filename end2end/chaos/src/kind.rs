@@ -12,6 +12,7 @@ use corpus_api::images::BringImages;
 use corpus_api::jobs::ListJobs;
 use corpus_api::keys::{AddKey, ListMyKeys, RemoveKey};
 use corpus_api::names::{AttachName, DetachName, ListNames, PointGuest, SwitchName};
+use corpus_api::node_service::RebootNode;
 use corpus_api::nodes::{InitializeNode, RepairNode, UnlinkNode};
 use corpus_api::projects::DestroyProject;
 use corpus_api::snapshots::{ListSnapshots, RemoveSnapshot, RestoreSnapshot, TakeSnapshot};
@@ -24,7 +25,7 @@ use crate::lane::{ENVIRONMENT, Lane};
 const MEMORY: &str = "1.5 GiB";
 
 /// In the order in which a lane tries them, so that little has to be rebuilt in between.
-pub const KINDS: [JobKind; 28] = [
+pub const KINDS: [JobKind; 29] = [
     JobKind::GuestCreate,
     JobKind::GuestStart,
     JobKind::GuestStop,
@@ -36,6 +37,7 @@ pub const KINDS: [JobKind; 28] = [
     JobKind::KeysSync,
     JobKind::NodeRepair,
     JobKind::NodeImages,
+    JobKind::NodeReboot,
     JobKind::NameAttach,
     JobKind::NameConfigure,
     JobKind::CertificateIssue,
@@ -169,6 +171,7 @@ pub async fn ask(lane: &Lane, kind: JobKind) -> Result<JobId> {
         JobKind::ProjectDestroy => destroy_project(lane).await?,
         JobKind::NodeRepair => lane.ask(RepairNode { node: lane.node_id().await? }).await?.job,
         JobKind::NodeImages => bring_images(lane).await?,
+        JobKind::NodeReboot => lane.ask(RebootNode { node: lane.node_id().await? }).await?.job,
     })
 }
 

@@ -107,6 +107,7 @@ async fn one(
         Request::Read
             | Request::Facts
             | Request::ListImages
+            | Request::ReadBoot
             | Request::CheckNode { .. }
             | Request::ReadTraffic { .. }
             | Request::FollowAccess { .. }

@@ -38,6 +38,7 @@ pub struct Host {
     /// The digests of the files that were brought.
     certificates: BTreeMap<CertificateId, String>,
     driver: bool,
+    boots: u64,
     generations: HashMap<JobId, i64>,
     requests: u64,
     history: Option<Vec<(DateTime<Utc>, Host)>>,
@@ -183,6 +184,8 @@ impl Host {
             Request::FollowAccess { .. } | Request::AwaitIdle { .. } => Ok(done(false)),
             Request::RemoveNode => self.remove(),
             Request::EnsureImage { name, source } => Ok(done(self.ensure_image(name, source))),
+            Request::ReadBoot => Ok(Answer::Boot { id: self.boots.to_string() }),
+            Request::Reboot { boot } => Ok(done(self.reboot(boot))),
             Request::EnsureNoImage { name } => Ok(done(self.images.remove(name).is_some())),
             Request::EnsureGuest { plan } => {
                 let there = self.guests.contains_key(&plan.name);
@@ -225,6 +228,16 @@ impl Host {
 
     fn guest(&mut self, name: &GuestName) -> Result<&mut Guest, RequestError> {
         self.guests.get_mut(name).ok_or_else(|| refused(ErrorKind::Missing, format!("there is no guest {name}")))
+    }
+
+    /// Guests are down until they are started.
+    fn reboot(&mut self, before: &str) -> bool {
+        let is_due = self.boots.to_string() == before;
+        if is_due {
+            self.boots += 1;
+            self.guests.values_mut().for_each(|guest| guest.running = false);
+        }
+        is_due
     }
 
     fn reading(&self) -> Reading {

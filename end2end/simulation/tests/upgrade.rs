@@ -79,7 +79,7 @@ const ON_GUESTS: [JobKind; 9] = [
 
 /// Kinds that are newer than what was recorded of a release: no server of it had one open. They are recorded with the
 /// next one (`scripts/record-jobs`).
-const NEWER: [(&str, JobKind); 7] = [
+const NEWER: [(&str, JobKind); 8] = [
     ("0.1.0", JobKind::ProjectDestroy),
     ("0.1.0", JobKind::NameConfigure),
     ("0.1.0", JobKind::CertificateIssue),
@@ -87,6 +87,7 @@ const NEWER: [(&str, JobKind); 7] = [
     ("0.1.0", JobKind::GuestPoint),
     ("0.1.0", JobKind::FirewallApply),
     ("0.1.0", JobKind::NodeImages),
+    ("0.1.0", JobKind::NodeReboot),
 ];
 
 #[test]

@@ -127,6 +127,7 @@ async fn nodes(world: &World, browser: &mut Browser) -> String {
     browser.form("/nodes/{node}/initialize", &format!("{place}/initialize"), &[]).await;
     browser.form("/nodes/{node}/repair", &format!("/nodes/{node}/repair"), &[]).await;
     browser.form("/nodes/{node}/images", &format!("/nodes/{node}/images"), &[]).await;
+    browser.form("/nodes/{node}/reboot", &format!("/nodes/{node}/reboot"), &[]).await;
     browser.form("/nodes/{node}/drain", &format!("/nodes/{node}/drain"), &[]).await;
     browser.form("/nodes/{node}/resume", &format!("/nodes/{node}/resume"), &[]).await;
     let key = [("host_key", line)];

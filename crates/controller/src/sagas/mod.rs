@@ -26,6 +26,7 @@ pub mod name_switch;
 pub mod node_images;
 pub mod node_initialize;
 pub mod node_link;
+pub mod node_reboot;
 pub mod node_repair;
 pub mod node_unlink;
 pub mod project_destroy;
@@ -42,6 +43,7 @@ pub fn registry() -> Registry<Services> {
         .with(node_initialize::steps())
         .with(node_repair::steps())
         .with(node_images::steps())
+        .with(node_reboot::steps())
         .with(node_unlink::steps())
         .with(guest_create::steps())
         .with(guest_power::start_steps())

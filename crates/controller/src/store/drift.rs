@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use chrono::{DateTime, Utc};
-use corpus_domain::{Backing, DriftKind, GuestId, GuestName, GuestState, ImageName, Limits, NodeId};
+use corpus_domain::{Backing, DriftKind, Environment, GuestId, GuestName, GuestState, ImageName, Limits, NodeId};
 use corpus_protocol::{Difference, NodePlan};
 use serde::{Deserialize, Serialize};
 use sqlx::PgConnection;
@@ -78,6 +78,8 @@ pub struct Wanted {
     pub id: GuestId,
     /// Its name.
     pub name: GuestName,
+    /// Which environment it is of.
+    pub environment: Environment,
     /// Its state, as a job left it or as it was observed.
     pub state: GuestState,
     /// Whether it should run, as the last job left it.
@@ -90,6 +92,13 @@ pub struct Wanted {
     pub keys: Vec<String>,
 }
 
+impl Wanted {
+    /// Whether it should run, and can: one that failed waits for somebody.
+    pub fn runs(&self) -> bool {
+        self.should_run && matches!(self.state, GuestState::Running | GuestState::Stopped)
+    }
+}
+
 /// The guests of a node as they should be, by name.
 pub async fn wanted(conn: &mut PgConnection, node: NodeId) -> sqlx::Result<Vec<Wanted>> {
     let mut lines: HashMap<GuestId, Vec<String>> = HashMap::new();
@@ -97,7 +106,7 @@ pub async fn wanted(conn: &mut PgConnection, node: NodeId) -> sqlx::Result<Vec<W
         lines.entry(guest).or_default().push(line);
     }
     let rows = sqlx::query!(
-        "select id, name, state, should_run, image, backing, memory, cpu_millis, processes, io_weight
+        "select id, name, environment, state, should_run, image, backing, memory, cpu_millis, processes, io_weight
          from guests where node_id = $1 order by name",
         node.0
     )
@@ -110,6 +119,7 @@ pub async fn wanted(conn: &mut PgConnection, node: NodeId) -> sqlx::Result<Vec<W
             Ok(Wanted {
                 id,
                 name: word(&row.name)?,
+                environment: word(&row.environment)?,
                 state: word(&row.state)?,
                 should_run: row.should_run,
                 limits: guests::limits(row.memory, row.cpu_millis, row.processes, row.io_weight)?,

@@ -1,12 +1,15 @@
 //! Link, initialize, unlink.
 
-use corpus_domain::{JobState, NodeState};
+use corpus_api::guests::StopGuest;
+use corpus_api::node_service::{DrainNode, RebootNode};
+use corpus_domain::{GuestId, GuestState, JobId, JobState, NodeId, NodeState};
 use sqlx::PgPool;
 
 use super::world::{World, faults};
 use crate::jobs::testing::Fault;
 
 const LINK: [&str; 6] = ["ids", "connect", "privilege", "agent", "facts", "linked"];
+const REBOOT: [&str; 9] = ["mark", "boot", "stop", "reboot", "back", "apply", "start", "ping", "ready"];
 const INITIALIZE: [&str; 7] = ["mark", "facts", "driver", "network", "image", "slots", "ready"];
 
 #[sqlx::test(migrations = "../../migrations")]
@@ -63,4 +66,58 @@ async fn initialize_repeats_every_step_and_the_whole(db: PgPool) {
     assert_eq!(state, NodeState::Ready, "a node in service stays in service");
     assert_eq!(world.on_node("systemctl is-active corpus-proxy").await, "active");
     world.leave(node).await;
+}
+
+const BOOTS: &str = "cut -d' ' -f22 /proc/1/stat";
+
+async fn ask_reboot(world: &World, node: NodeId) -> JobId {
+    world.ask(RebootNode { node }).await.unwrap().job
+}
+
+async fn states(world: &World, guests: &[GuestId; 2]) -> [GuestState; 2] {
+    let lines = world.guests().await;
+    guests.map(|guest| lines.iter().find(|line| line.id == guest).unwrap().state)
+}
+
+#[sqlx::test(migrations = "../../migrations")]
+#[ignore = "needs the lab"]
+async fn a_node_reboots_and_its_guests_are_as_they_were(db: PgPool) {
+    let world = World::new(db).await;
+    let node = world.ready_node().await;
+    let (runs, job) = world.ask_guest("runs.trial.corpus.test").await;
+    world.done(job).await;
+    let (rests, job) = world.ask_guest("rests.trial.corpus.test").await;
+    world.done(job).await;
+    world.done(world.ask(StopGuest { guest: rests }).await.unwrap().job).await;
+    let as_they_were = [GuestState::Running, GuestState::Stopped];
+    let seen = "lxc-info -sH -n runs.trial.corpus.test; lxc-info -sH -n rests.trial.corpus.test";
+
+    let before = world.on_node(BOOTS).await;
+    world.done(ask_reboot(&world, node).await).await;
+    assert_ne!(world.on_node(BOOTS).await, before, "it did not boot");
+    assert_eq!(states(&world, &[runs, rests]).await, as_they_were);
+    assert_eq!(world.on_node(seen).await, "RUNNING\nSTOPPED");
+    assert_eq!(world.node(node).await.line.state, NodeState::Ready);
+
+    // Given up where nothing has booted yet, it starts what it stopped; done twice, a step boots once.
+    for fault in [Fault::FailAfter("stop".to_owned()), Fault::Repeat("reboot".to_owned())] {
+        let before = world.on_node(BOOTS).await;
+        let ended = world.run(ask_reboot(&world, node).await, fault.clone()).await;
+        let (expected, boots) = match fault {
+            Fault::Repeat(_) => (JobState::Done, true),
+            _ => (JobState::Undone, false),
+        };
+        assert_eq!(ended.state(), expected, "{fault:?}: {}", ended.story());
+        assert_eq!(world.on_node(BOOTS).await != before, boots, "{fault:?}");
+        assert_eq!(states(&world, &[runs, rests]).await, as_they_were, "{fault:?}");
+        assert_eq!(world.on_node(seen).await, "RUNNING\nSTOPPED", "{fault:?}");
+        assert_eq!(world.node(node).await.line.state, NodeState::Ready, "{fault:?}");
+    }
+
+    // One that takes no guests takes none afterwards.
+    world.ask(DrainNode { node }).await.unwrap();
+    let ended = world.run(ask_reboot(&world, node).await, Fault::None).await;
+    let names: Vec<&str> = ended.detail.steps.iter().map(|step| step.name.as_str()).collect();
+    assert_eq!((ended.state(), names.as_slice()), (JobState::Done, REBOOT.as_slice()), "{}", ended.story());
+    assert_eq!(world.node(node).await.line.state, NodeState::Draining);
 }
