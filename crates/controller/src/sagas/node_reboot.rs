@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use corpus_domain::{JobKind, NodeId, NodeState};
+use corpus_domain::{GuestState, JobKind, NodeId, NodeState};
 use corpus_protocol::{Answer, Request};
 use serde::{Deserialize, Serialize};
 use tokio::time::{Instant, sleep};
@@ -93,13 +93,20 @@ async fn since(ctx: Ctx) -> Result<String, StepError> {
     }
 }
 
-/// Those that should run, in the order in which they come up.
-async fn running(ctx: &Ctx) -> Result<Vec<Wanted>, StepError> {
+/// Its guests, but for those that failed and wait for somebody, in the order in which they come up.
+async fn settled(ctx: &Ctx) -> Result<Vec<Wanted>, StepError> {
     let mut conn = ctx.services().db.acquire().await?;
     let mut all = drift::wanted(&mut conn, ctx.params().node).await?;
     drop(conn);
-    all.retain(Wanted::runs);
+    all.retain(|guest| matches!(guest.state, GuestState::Running | GuestState::Stopped));
     all.sort_by_key(|guest| std::cmp::Reverse(guest.environment));
+    Ok(all)
+}
+
+/// Those of them that should run.
+async fn running(ctx: &Ctx) -> Result<Vec<Wanted>, StepError> {
+    let mut all = settled(ctx).await?;
+    all.retain(|guest| guest.should_run);
     Ok(all)
 }
 
@@ -164,12 +171,18 @@ async fn network(ctx: Ctx) -> Result<(), StepError> {
     apply(&ctx, ctx.params().node).await
 }
 
-/// Each is tried, so that one that does not start leaves no other as it is.
+/// Each is tried, so that one that does not start leaves no other as it is. One that rested, and that its node starts at
+/// each boot, rests on.
 async fn start(ctx: Ctx) -> Result<(), StepError> {
     let mut refused = Vec::new();
-    for guest in running(&ctx).await? {
-        let request = Request::EnsureRunning { name: guest.name.clone() };
-        if let Err(error) = ask(&ctx, ctx.params().node, request, SHORT).await {
+    for guest in settled(&ctx).await? {
+        let name = guest.name.clone();
+        let (request, limit) = if guest.should_run {
+            (Request::EnsureRunning { name }, SHORT)
+        } else {
+            (Request::EnsureStopped { name, grace_s: GRACE_S }, Duration::from_mins(1))
+        };
+        if let Err(error) = ask(&ctx, ctx.params().node, request, limit).await {
             if ctx.is_cancelled() || error.waiting_for.is_some() {
                 return Err(error);
             }

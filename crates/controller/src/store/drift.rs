@@ -92,13 +92,6 @@ pub struct Wanted {
     pub keys: Vec<String>,
 }
 
-impl Wanted {
-    /// Whether it should run, and can: one that failed waits for somebody.
-    pub fn runs(&self) -> bool {
-        self.should_run && matches!(self.state, GuestState::Running | GuestState::Stopped)
-    }
-}
-
 /// The guests of a node as they should be, by name.
 pub async fn wanted(conn: &mut PgConnection, node: NodeId) -> sqlx::Result<Vec<Wanted>> {
     let mut lines: HashMap<GuestId, Vec<String>> = HashMap::new();
