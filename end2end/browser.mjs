@@ -33,6 +33,8 @@ export const launch = (more = []) => chromium.launch({
   env: { ...process.env, LD_PRELOAD: stillNetwork() },
 })
 
+// Whoever left for an empty page asks for nothing any more; what the one before asked for last ends as nobody's.
+const isLeft = page => page.url() === 'about:blank'
 const withoutQuery = url => url.split('?')[0]
 
 export class Visitor {
@@ -71,6 +73,7 @@ export class Visitor {
     page.on('console', message => {
       const text = message.text()
       const { url } = message.location()
+      if (isLeft(page)) return
       const provoked = [...this.expected].some(status => text.includes(`status of ${status}`))
       if (message.type() === 'error' && !provoked && !this.tolerated?.test(`${text} (${url})`)) {
         this.messages.push({ text, at: page.url(), url })
@@ -89,7 +92,7 @@ export class Visitor {
     page.on('requestfailed', request => {
       const why = request.failure()?.errorText
       // A page that is left ends its own requests; with JavaScript off a script is named and not fetched.
-      const wanted = why === 'net::ERR_ABORTED' || this.tolerated?.test(why) || (!this.scripts && request.resourceType() === 'script')
+      const wanted = isLeft(page) || why === 'net::ERR_ABORTED' || this.tolerated?.test(why) || (!this.scripts && request.resourceType() === 'script')
       if (!wanted) this.faults.push(`${request.method()} ${request.url()}: ${why}`)
     })
   }
