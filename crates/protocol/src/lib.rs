@@ -21,6 +21,7 @@ mod request;
 mod signs;
 mod sites;
 mod traffic;
+mod tree;
 
 pub use certificates::{
     CERTIFICATES_AT_ONCE, CertificateFile, HttpChallenge, MAX_CERTIFICATE, MAX_CERTIFICATES, NAMES_OF_CERTIFICATE,
@@ -53,6 +54,7 @@ pub use traffic::{
     LATENCY_BOUNDS_MS, LINES_A_SECOND, LINES_AT_ONCE, Latency, RoutedName, TRAFFIC_AT_ONCE, TRAFFIC_ERRORS,
     TooManyCounts, TrafficError, TrafficMinute, TrafficReading,
 };
+pub use tree::{BROKEN, MAX_DEPTH, MAX_ENTRIES, MAX_PIECE, MAX_TREE_LINE, TreeEntry, TreeKind, TreeLine};
 
 /// The version of these shapes; raised with every change of them.
 pub const VERSION: u32 = 13;
