@@ -116,6 +116,7 @@ fn serve(request: &Request, of_job: bool, task: &Task<'_>) -> Result<Answer, Fai
         }
         Request::EnsureNoSnapshot { name, snapshot } => snapshots::forget(task, name, *snapshot).map(done),
         Request::EnsureRestored { name, snapshot, job } => snapshots::restore(task, name, *snapshot, *job).map(done),
+        Request::EnsureReplaced { name, job } => snapshots::replace(task, name, *job).map(done),
         Request::EnsureReturned { name, job } => snapshots::go_back(task, name, *job).map(done),
         Request::EnsureSettled { name } => snapshots::settle(task, name).map(done),
         Request::EnsureRunning { name } => guest(name, &|driver| driver.ensure_running(task, name)),

@@ -8,7 +8,9 @@
 //! replaced, never followed or opened.
 //!
 //! Owners are told and given as the guest has them. Where the files' own ids, as the node has
-//! them, are others ([`IdRange`]), they are shifted here, and nowhere else.
+//! them, are others ([`IdRange`]), they are shifted here, and in [`crate::tree`].
+
+mod layers;
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -16,26 +18,26 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use corpus_domain::{Bytes, IdRange};
-use corpus_namespaces::{map_ids, own_mounts};
 use rustix::fs::{
     AtFlags, CWD, FileType, Gid, Mode, OFlags, ResolveFlags, Stat, Uid, fchmod, fchown, fstat, fstatvfs, mkdirat,
     openat, openat2, renameat, unlinkat,
 };
 use rustix::io::Errno;
 use rustix::mount::{
-    FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, OpenTreeFlags, fsconfig_create, fsconfig_set_flag,
-    fsconfig_set_string, fsmount, fsopen, move_mount, open_tree,
+    FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, fsconfig_create, fsconfig_set_string, fsmount, fsopen,
+    move_mount,
 };
 
+pub use self::layers::{Durable, view};
+use self::layers::{lay, layers, over, shift};
 use crate::failure::{At, Failure};
-use crate::users;
 
 /// The largest file that is read from a guest, in bytes.
 const MAX_READ: u64 = 1 << 20;
 const TRIES: u32 = 16;
 
 /// Who owns, as a guest is told, what is no one's there: `nobody`.
-const NOBODY: u32 = 65_534;
+pub const NOBODY: u32 = 65_534;
 
 /// The root folder of a guest, running or stopped.
 pub struct GuestRoot {
@@ -93,17 +95,12 @@ impl GuestRoot {
         durable: Durable,
         ids: Option<IdRange>,
     ) -> Result<Self, Failure> {
-        let mount = || {
-            if let Some(ids) = ids {
-                // An overlay takes its layers from places; nobody else sees what is at this one.
-                own_mounts().at("make room for mounts over", lower)?;
-                view(lower, Some(ids))?.attach(lower)?;
-            }
-            lay(lower, upper, work, durable).map(Self::of).at("lay an overlay over", upper)
-        };
-        let root = std::thread::scope(|scope| scope.spawn(mount).join());
-        let ended = |_| Failure::Invalid(format!("the overlay over {} could not be laid", upper.display()));
-        Ok(root.map_err(ended)??.with_ids(ids))
+        over(lower, upper, ids, &|| lay(lower, upper, work, durable))
+    }
+
+    /// The same overlay to be looked at only: nothing is written to either, nor made beside them.
+    pub fn layers(lower: &Path, upper: &Path, ids: Option<IdRange>) -> Result<Self, Failure> {
+        over(lower, upper, ids, &|| layers(lower, upper))
     }
 
     /// A guest whose root is the btrfs on a block device: it is mounted nowhere, only this value holds it.
@@ -141,6 +138,17 @@ impl GuestRoot {
         Self { root, ids: None, _lock: None }
     }
 
+    /// The root itself, to be walked from.
+    pub fn folder_itself(&self) -> Result<OwnedFd, Failure> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        openat(&self.root, ".", flags, Mode::empty()).at("open the guest's", "/")
+    }
+
+    /// What the guest's ids are on the files, where they are others.
+    pub const fn ids(&self) -> Option<IdRange> {
+        self.ids
+    }
+
     /// The same, and a lock that is held as long as this value lives.
     #[must_use]
     pub fn with_lock(self, lock: File) -> Self {
@@ -155,9 +163,7 @@ impl GuestRoot {
 
     /// What was written to its file system is on disk.
     pub fn sync(&self) -> Result<(), Failure> {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let root = openat(&self.root, ".", flags, Mode::empty()).at("open the guest's", "/")?;
-        rustix::fs::syncfs(root).at("write the guest's", "/")
+        rustix::fs::syncfs(self.folder_itself()?).at("write the guest's", "/")
     }
 
     /// A path that leads to the root as long as this value lives, for a command of ours.
@@ -271,51 +277,6 @@ impl GuestRoot {
         }
         Ok(here)
     }
-}
-
-/// The mount of a folder as its guest is to see it, its image's, attached nowhere.
-pub fn view(folder: &Path, ids: Option<IdRange>) -> Result<GuestRoot, Failure> {
-    let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
-    let root = open_tree(CWD, folder, flags).map(GuestRoot::of).at("open", folder)?;
-    match ids {
-        Some(ids) => root.shifted(ids),
-        None => Ok(root),
-    }
-}
-
-/// It is looked at whether the kernel does what it says: `mount(8)` of Debian 12 says so and does not.
-fn shift(mount: &OwnedFd, ids: IdRange) -> Result<(), Failure> {
-    let place = "the files of a guest";
-    map_ids(mount, &*users::namespace(ids)?).at("map the ids of", place)?;
-    let owner = fstat(mount).at("look at", place)?.st_uid;
-    if ids.inside(owner).is_some() {
-        return Ok(());
-    }
-    let wrong =
-        format!("the kernel does not map ids: {place} should be those of {ids} and up, and are those of {owner}");
-    Err(Failure::Missing(wrong))
-}
-
-/// Whether an overlay is to outlive a power cut.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Durable {
-    /// As any disk does.
-    Yes,
-    /// Nothing waits until it is on disk when the overlay goes, which took 0.4 s on a busy one. It
-    /// marks `work`, which so must be none that the guest is started with.
-    No,
-}
-
-fn lay(lower: &Path, upper: &Path, work: &Path, durable: Durable) -> Result<OwnedFd, Errno> {
-    let overlay = fsopen("overlay", FsOpenFlags::FSOPEN_CLOEXEC)?;
-    fsconfig_set_string(overlay.as_fd(), "lowerdir", lower)?;
-    fsconfig_set_string(overlay.as_fd(), "upperdir", upper)?;
-    fsconfig_set_string(overlay.as_fd(), "workdir", work)?;
-    if durable == Durable::No {
-        fsconfig_set_flag(overlay.as_fd(), "volatile")?;
-    }
-    fsconfig_create(overlay.as_fd())?;
-    fsmount(overlay.as_fd(), FsMountFlags::FSMOUNT_CLOEXEC, MountAttrFlags::MOUNT_ATTR_NODEV)
 }
 
 fn write_beside(folder: &OwnedFd, name: &Path, text: &str, owner: Owner) -> std::io::Result<()> {

@@ -11,7 +11,7 @@
 //! - a request that is sent again changes nothing: [`drivers`], [`node`], [`image`];
 //! - one request at a time on a guest, an image, the node's network: [`lock`];
 //! - a controller that lost its lease is refused: [`record`];
-//! - a guest can't make the agent read or write outside that guest: [`guest_root`];
+//! - a guest can't make the agent read or write outside that guest: [`guest_root`], [`tree`];
 //! - root in a guest can't raise the guest's limits: [`groups`], [`drivers`];
 //! - a refused configuration leaves the old one in force: [`node`];
 //! - a visitor of a site can't write what is told of others: [`traffic`];
@@ -48,4 +48,5 @@ pub mod snapshots;
 pub mod subids;
 pub mod task;
 pub mod traffic;
+pub mod tree;
 pub mod users;

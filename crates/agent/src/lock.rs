@@ -7,7 +7,7 @@ use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt;
 use std::time::{Duration, Instant};
 
-use corpus_domain::ProjectName;
+use corpus_domain::{GuestName, ProjectName};
 use corpus_protocol::Request;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
@@ -79,18 +79,25 @@ pub fn wanted(request: &Request) -> Vec<Wanted> {
         | Request::EnsureLimits { name, .. }
         | Request::EnsureSnapshot { name, .. }
         | Request::EnsureNoSnapshot { name, .. }
-        | Request::EnsureRestored { name, .. }
+        | Request::EnsureRunning { name }
+        | Request::EnsureStopped { name, .. } => vec![alone(format!("guest-{name}"))],
+        // These clear what is being written, or have it take its place.
+        Request::EnsureRestored { name, .. }
+        | Request::EnsureReplaced { name, .. }
         | Request::EnsureReturned { name, .. }
         | Request::EnsureSettled { name }
-        | Request::EnsureRunning { name }
-        | Request::EnsureStopped { name, .. }
-        | Request::EnsureAbsent { name, .. } => vec![alone(format!("guest-{name}"))],
+        | Request::EnsureAbsent { name, .. } => vec![alone(format!("guest-{name}")), tree(name)],
     }
 }
 
 /// The lock of who changes a project's layout. Deployments have their own queue.
 pub fn project(project: &ProjectName) -> Wanted {
     Wanted { name: format!("project-{project}"), shared: false }
+}
+
+/// The lock of who writes files that are to be a guest's.
+pub fn tree(guest: &GuestName) -> Wanted {
+    Wanted { name: format!("tree-{guest}"), shared: false }
 }
 
 /// Takes all of them, or fails and holds none. They are freed when the files are dropped.

@@ -1,5 +1,6 @@
-//! `corpus-agent serve` answers requests on standard input and output; `corpus-agent project …`
-//! is for people, git and systemd on a guest; `corpus-agent version` tells which agent this is.
+//! `corpus-agent serve` answers requests on standard input and output, and all files of a guest go there by
+//! `corpus-agent read-tree …` and `write-tree …`; `corpus-agent project …` is for people, git and systemd on a guest;
+//! `corpus-agent version` tells which agent this is.
 //! LXC and the agent itself have words of their own ([`itself`]).
 
 use std::io::{BufReader, stdout};
@@ -10,11 +11,16 @@ use corpus_agent::itself;
 use corpus_agent::line::Line;
 use corpus_agent::project;
 use corpus_agent::serve::serve;
+use corpus_agent::tree;
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     match words.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         ["serve"] => ended(serve(BufReader::new(Line), stdout(), &Host::default())),
+        ["read-tree", guest, snapshot] => ended(tree::read(&Host::default(), guest, snapshot)),
+        ["write-tree", guest, job, generation, bytes] => {
+            ended(tree::write(&Host::default(), [guest, job, generation, bytes]))
+        }
         ["version"] => {
             println!("corpus-agent {}, protocol {}", env!("CARGO_PKG_VERSION"), corpus_protocol::VERSION);
             ExitCode::SUCCESS

@@ -12,6 +12,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use corpus_domain::JobId;
 use corpus_protocol::{JobRef, Reply, Request};
 use rustix::fs::{FlockOperation, flock};
 use serde_json::{Value, json};
@@ -25,8 +26,17 @@ const MAX_JOURNAL: u64 = 256 << 10;
 
 /// Records which request is the latest, or refuses one that comes after a later one.
 pub fn admit(host: &Host, job: JobRef) -> Result<(), Failure> {
+    admit_as(host, job.id, &|_| (job.generation, job.request))
+}
+
+/// The same for a line of its own, which has no number among the job's requests.
+pub fn admit_line(host: &Host, job: JobId, generation: i64) -> Result<(), Failure> {
+    admit_as(host, job, &|(seen, request)| (generation, if seen == generation { request } else { 0 }))
+}
+
+fn admit_as(host: &Host, job: JobId, given: &dyn Fn((i64, u64)) -> (i64, u64)) -> Result<(), Failure> {
     let folder = folder(host);
-    let path = folder.join(job.id.to_string());
+    let path = folder.join(job.to_string());
     fs::create_dir_all(&folder).at("make", &folder)?;
     let mut file = OpenOptions::new()
         .read(true)
@@ -39,9 +49,10 @@ pub fn admit(host: &Host, job: JobRef) -> Result<(), Failure> {
     flock(&file, FlockOperation::LockExclusive).at("lock", &path)?;
     let mut text = String::new();
     file.read_to_string(&mut text).at("read", &path)?;
-    let (given, seen) = ((job.generation, job.request), latest(&text));
+    let seen = latest(&text);
+    let given = given(seen);
     if given < seen {
-        return Err(Failure::Fenced { job: job.id, given, seen });
+        return Err(Failure::Fenced { job, given, seen });
     }
     if given > seen { remember(&mut file, given).at("write", &path) } else { Ok(()) }
 }
@@ -146,6 +157,20 @@ mod tests {
         assert!(admit(&host, nth(1, 5)).is_err());
         admit(&host, nth(2, 0)).unwrap();
         assert!(admit(&host, nth(1, 7)).is_err());
+    }
+
+    #[test]
+    fn a_line_of_its_own_is_refused_by_its_generation() {
+        let folder = tempfile::tempdir().unwrap();
+        let host = Host::below(folder.path());
+        let nth = |generation, request| JobRef { request, ..job(generation) };
+        admit(&host, nth(1, 4)).unwrap();
+        admit_line(&host, job(1).id, 1).unwrap();
+        assert!(admit(&host, nth(1, 3)).is_err());
+        admit(&host, nth(1, 5)).unwrap();
+        admit_line(&host, job(1).id, 2).unwrap();
+        assert!(admit(&host, nth(1, 6)).is_err());
+        assert!(matches!(admit_line(&host, job(1).id, 1), Err(Failure::Fenced { .. })));
     }
 
     #[test]

@@ -2,17 +2,19 @@
 //!
 //! A backing has the files of a guest in one piece of its folder, which is renamed as a whole, and copies one. So a
 //! snapshot is a copy that only root gets to, and restoring one is a copy that takes the piece's place; what was there is
-//! kept aside until it is sure that nobody wants it back. Each is made beside and renamed when it is whole.
+//! kept aside until it is sure that nobody wants it back. Each is made beside and renamed when it is whole. The same place
+//! may be taken by files that come from elsewhere ([`write`]): from a backup.
 
-use std::fs;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 use corpus_domain::{Bytes, GuestName, JobId, SnapshotId};
 
-use crate::backings::{self, Backing, room};
+use crate::backings::{self, Backing, Store, room};
 use crate::drivers::{self, Driver, Kept};
 use crate::failure::{At, Failure};
 use crate::files;
+use crate::guest_root::GuestRoot;
 use crate::task::Task;
 
 /// Where snapshots are, in a guest's folder.
@@ -21,7 +23,7 @@ const SNAPSHOTS: &str = "snapshots";
 const FORMER: &str = "former";
 /// Where what is to come is made.
 const NEXT: &str = "next";
-/// Which job keeps it, beside it.
+/// For which job it is there, beside it.
 const JOB: &str = "job";
 
 /// There is a snapshot of the guest. Tells how much is in it.
@@ -68,39 +70,114 @@ pub fn forget(task: &Task<'_>, name: &GuestName, id: SnapshotId) -> Result<bool,
 
 /// The guest's files are those of the snapshot, unless this job has seen to that before.
 pub fn restore(task: &Task<'_>, name: &GuestName, id: SnapshotId, job: JobId) -> Result<bool, Failure> {
-    let (driver, Kept { backing, store, size }) = kept(task, name)?;
+    let (driver, kept) = kept(task, name)?;
     require_stopped(task, driver, name)?;
-    let piece = store.folder.join(backing.piece());
-    let (former, next) = (store.folder.join(FORMER), store.folder.join(NEXT));
-    let snapshot = store.folder.join(SNAPSHOTS).join(id.to_string()).join(backing.piece());
+    let Kept { backing, store, size } = &kept;
+    let snapshot = piece_of(&kept, id);
     if !snapshot.exists() {
-        return Err(Failure::Missing(format!("there is no snapshot {id} of {name} on the node")));
+        return Err(missing(name, id));
     }
-    let ours = is_of(&former, job)?;
-    let moved = ours && former.join(backing.piece()).exists();
-    if moved && piece.exists() {
-        return backing.resize(task, &store, size);
+    if is_swapped(&kept, job)? {
+        return backing.resize(task, store, *size);
     }
-    clear(task, backing, &next)?;
+    let next = store.folder.join(NEXT);
+    clear(task, *backing, &next)?;
     files::private(&next)?;
     if !backing.copies_at_once() {
         room::require(task.host, (0, 0), backing.size_of(task, &snapshot)?)?;
     }
     task.note("bringing the snapshot's files back");
     backing.copy(task, &snapshot, &next.join(backing.piece()))?;
-    if !moved {
-        clear(task, backing, &former)?;
+    swap(task, &kept, job)
+}
+
+/// The files of a snapshot, to be looked at.
+pub fn open(task: &Task<'_>, name: &GuestName, id: SnapshotId) -> Result<GuestRoot, Failure> {
+    let (_, kept) = kept(task, name)?;
+    if !piece_of(&kept, id).exists() {
+        return Err(missing(name, id));
+    }
+    let folder = kept.store.folder.join(SNAPSHOTS).join(id.to_string());
+    kept.backing.look(task, &Store { folder, ..kept.store })
+}
+
+/// Has files written that are to be the guest's, about so many bytes, onto what the guest was made from; whether it runs
+/// does not matter. What failed leaves nothing.
+pub fn write<T>(
+    task: &Task<'_>,
+    name: &GuestName,
+    (job, bytes): (JobId, Bytes),
+    fill: impl FnOnce(&GuestRoot) -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    let (_, Kept { backing, store, size }) = kept(task, name)?;
+    let image = store.image_root();
+    if !image.is_dir() {
+        let image = store.image.file_name().unwrap_or_default().display();
+        return Err(Failure::Missing(format!("there is no image {image} on the node, which {name} was made from")));
+    }
+    let next = store.folder.join(NEXT);
+    clear(task, backing, &next)?;
+    room::require(task.host, (0, 0), bytes)?;
+    let fresh = Store { folder: next.clone(), ..store };
+    let written = (|| {
+        files::private(&next)?;
+        backing.make(task, &fresh, size)?;
+        let root = backing.open(task, &fresh)?;
+        let filled = fill(&root)?;
+        root.sync()?;
+        drop(root);
+        backing.release(task, &next)?;
+        // An overlay that is open for us only writes nothing to the disk by itself.
+        let folder = File::open(&next).at("open", &next)?;
+        rustix::fs::syncfs(folder).at("write", &next)?;
+        files::write(&next.join(JOB), &format!("{job}\n"), 0o600).map(|()| filled)
+    })();
+    written.inspect_err(|_| {
+        let _ = clear(task, backing, &next);
+    })
+}
+
+/// The guest's files are those that were written for this job, unless it has seen to that before.
+pub fn replace(task: &Task<'_>, name: &GuestName, job: JobId) -> Result<bool, Failure> {
+    let (driver, kept) = kept(task, name)?;
+    require_stopped(task, driver, name)?;
+    let Kept { backing, store, size } = &kept;
+    if is_swapped(&kept, job)? {
+        return backing.resize(task, store, *size);
+    }
+    let next = store.folder.join(NEXT);
+    if !is_of(&next, job)? || !next.join(backing.piece()).exists() {
+        return Err(Failure::Missing(format!("nothing was written for job {job} that could be the files of {name}")));
+    }
+    backing.release(task, &next)?;
+    swap(task, &kept, job)
+}
+
+/// What was made beside is the guest's, and what was the guest's is kept for the job.
+fn swap(task: &Task<'_>, kept: &Kept, job: JobId) -> Result<bool, Failure> {
+    let Kept { backing, store, size } = kept;
+    let piece = store.folder.join(backing.piece());
+    let (former, next) = (store.folder.join(FORMER), store.folder.join(NEXT));
+    // One that was cut has kept it already.
+    if !is_of(&former, job)? || !former.join(backing.piece()).exists() {
+        clear(task, *backing, &former)?;
         files::private(&former)?;
         files::write(&former.join(JOB), &format!("{job}\n"), 0o600)?;
         fs::rename(&piece, former.join(backing.piece())).at("keep", &piece)?;
     }
     fs::rename(next.join(backing.piece()), &piece).at("make", &piece)?;
-    clear(task, backing, &next)?;
-    backing.resize(task, &store, size)?;
+    clear(task, *backing, &next)?;
+    backing.resize(task, store, *size)?;
     Ok(true)
 }
 
-/// The guest's files are what they were before the job restored a snapshot.
+/// Whether the job has done that before.
+fn is_swapped(Kept { backing, store, .. }: &Kept, job: JobId) -> Result<bool, Failure> {
+    let (piece, former) = (store.folder.join(backing.piece()), store.folder.join(FORMER));
+    Ok(is_of(&former, job)? && former.join(backing.piece()).exists() && piece.exists())
+}
+
+/// The guest's files are what they were before the job restored a snapshot, or replaced them.
 pub fn go_back(task: &Task<'_>, name: &GuestName, job: JobId) -> Result<bool, Failure> {
     let (driver, Kept { backing, store, .. }) = kept(task, name)?;
     let (former, next) = (store.folder.join(FORMER), store.folder.join(NEXT));
@@ -134,6 +211,7 @@ pub fn settle(task: &Task<'_>, name: &GuestName) -> Result<bool, Failure> {
 pub fn remove(task: &Task<'_>, folder: &Path) -> Result<(), Failure> {
     for backing in backings::all() {
         for place in places(folder) {
+            let _ = backing.release(task, &place);
             backing.remove(task, &place.join(backing.piece()))?;
         }
     }
@@ -161,13 +239,26 @@ fn require_stopped(task: &Task<'_>, driver: &dyn Driver, name: &GuestName) -> Re
     driver.kept(task.host, name).and_then(|kept| kept.backing.release(task, &kept.store.folder))
 }
 
-/// Whether what is kept there is the job's.
-fn is_of(former: &Path, job: JobId) -> Result<bool, Failure> {
-    Ok(files::read(&former.join(JOB))?.is_some_and(|text| text.trim() == job.to_string()))
+fn piece_of(Kept { backing, store, .. }: &Kept, id: SnapshotId) -> PathBuf {
+    store.folder.join(SNAPSHOTS).join(id.to_string()).join(backing.piece())
+}
+
+fn missing(name: &GuestName, id: SnapshotId) -> Failure {
+    Failure::Missing(format!("there is no snapshot {id} of {name} on the node"))
+}
+
+/// Whether what is there is the job's.
+fn is_of(place: &Path, job: JobId) -> Result<bool, Failure> {
+    Ok(files::read(&place.join(JOB))?.is_some_and(|text| text.trim() == job.to_string()))
 }
 
 /// Nothing is left of a folder with a piece in it.
 fn clear(task: &Task<'_>, backing: &dyn Backing, folder: &Path) -> Result<(), Failure> {
+    // An agent that was killed may have left a device that holds it. One that is being read goes with its reader.
+    let _ = backing.release(task, folder);
     backing.remove(task, &folder.join(backing.piece()))?;
     files::remove_tree(task, folder).map(drop)
 }
+
+#[cfg(test)]
+mod tests;

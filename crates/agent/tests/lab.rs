@@ -50,6 +50,8 @@ mod snapshots;
 mod suite;
 #[path = "lab/traffic.rs"]
 mod traffic;
+#[path = "lab/trees.rs"]
+mod trees;
 #[path = "lab/world.rs"]
 mod world;
 

@@ -308,14 +308,22 @@ pub enum Request {
         /// The job: what it has done already is not done again.
         job: JobId,
     },
-    /// The files of the guest, which does not run, are what they were before the job restored a snapshot.
+    /// The files of the guest, which does not run, are those that were written for the job; what they were is kept aside
+    /// until [`Request::EnsureReturned`] or [`Request::EnsureSettled`].
+    EnsureReplaced {
+        /// The guest.
+        name: GuestName,
+        /// The job: what it has done already is not done again.
+        job: JobId,
+    },
+    /// The files of the guest, which does not run, are what they were before the job restored a snapshot or replaced them.
     EnsureReturned {
         /// The guest.
         name: GuestName,
         /// The job.
         job: JobId,
     },
-    /// Nothing is kept aside of what the guest's files were before a snapshot was restored.
+    /// Nothing is kept aside of what the guest's files were before a snapshot was restored or they were replaced.
     EnsureSettled {
         /// The guest.
         name: GuestName,

@@ -8,7 +8,7 @@
 //! it reads lines, each the number of an entry (the first is 0), and answers each in turn with the content of that file,
 //! in [pieces](MAX_PIECE). It ends when its input does.
 //!
-//! **Writing** (`corpus-agent write-tree GUEST JOB GENERATION`): the program reads a [`TreeLine`] for each file in the
+//! **Writing** (`corpus-agent write-tree GUEST JOB GENERATION BYTES`): the program reads a [`TreeLine`] for each file in the
 //! same order, and behind each regular file its content in pieces; at [`TreeLine::End`] it makes sure that all of it is on
 //! disk and writes [`TreeLine::End`] itself. What was not ended so is not there.
 //!
@@ -45,6 +45,9 @@ pub enum TreeLine {
     Failed(String),
 }
 
+/// Names and values.
+pub type Attributes = Vec<(Vec<u8>, Vec<u8>)>;
+
 /// One file of a guest, as the guest sees it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TreeEntry {
@@ -73,7 +76,7 @@ pub struct TreeEntry {
     pub size: u64,
     /// Its extended attributes, those of access lists and capabilities among them.
     #[serde(default, skip_serializing_if = "Vec::is_empty", with = "attributes")]
-    pub attributes: Vec<(Vec<u8>, Vec<u8>)>,
+    pub attributes: Attributes,
 }
 
 /// What a file is. Sockets and devices are left out: a guest's programs make the former anew, and the latter are not its
@@ -142,13 +145,14 @@ mod attributes {
     use serde::de::Error;
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+    use super::Attributes;
     use super::bytes::{from_text, to_text};
 
     pub fn serialize<S: Serializer>(all: &[(Vec<u8>, Vec<u8>)], to: S) -> Result<S::Ok, S::Error> {
         all.iter().map(|(name, value)| (to_text(name), to_text(value))).collect::<Vec<_>>().serialize(to)
     }
 
-    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<(Vec<u8>, Vec<u8>)>, D::Error> {
+    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Attributes, D::Error> {
         let all = Vec::<(String, String)>::deserialize(from)?;
         let bytes = all.iter().map(|(name, value)| from_text(name).zip(from_text(value)));
         bytes.collect::<Option<_>>().ok_or_else(|| D::Error::custom("a `%` without two digits"))

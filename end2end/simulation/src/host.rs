@@ -178,6 +178,7 @@ impl Host {
             Request::RunHook { .. }
             | Request::EnsureNoSnapshot { .. }
             | Request::EnsureRestored { .. }
+            | Request::EnsureReplaced { .. }
             | Request::EnsureReturned { .. }
             | Request::EnsureSettled { .. } => Ok(done(true)),
             // Who follows is told by `agent` as long as it waits.

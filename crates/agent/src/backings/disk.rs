@@ -16,7 +16,7 @@ use corpus_domain::{Backing as Kind, Bytes, SizeProfile};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
-use super::{Backing, Store, loops, room};
+use super::{Backing, Store, copy_all, loops, room};
 use crate::failure::{At, Failure};
 use crate::files;
 use crate::guest_root::GuestRoot;
@@ -85,12 +85,26 @@ impl Backing for Disk {
         open(task, store)
     }
 
+    /// A copy of a disk has its identity, and the guest's own may be mounted.
+    fn look(&self, task: &Task<'_>, store: &Store) -> Result<GuestRoot, Failure> {
+        let file = file(&store.folder);
+        let lock = lock(task, &file, GONE)?;
+        Argv::new("btrfstune").arg("-m").arg(&file).quiet().run(task)?;
+        open_locked(task, &file, lock, &|| false)
+    }
+
     fn resize(&self, task: &Task<'_>, store: &Store, size: SizeProfile) -> Result<bool, Failure> {
         grow(task, store, size)
     }
 
     fn release(&self, task: &Task<'_>, folder: &Path) -> Result<(), Failure> {
         release(task, &file(folder))
+    }
+
+    /// A disk that is mounted changes; where an agent looks at its files, the copy waits.
+    fn copy(&self, task: &Task<'_>, from: &Path, to: &Path) -> Result<(), Failure> {
+        let _lock = lock(task, from, GONE)?;
+        copy_all(task, from, to)
     }
 
     fn promised(&self, _: &Host, folder: &Path) -> u64 {
@@ -127,9 +141,9 @@ fn base(task: &Task<'_>, store: &Store) -> Result<PathBuf, Failure> {
         return Ok(base);
     }
     task.note("making a disk of the image");
-    // Two guests may do so at once.
-    let guest = store.folder.file_name().unwrap_or_default().to_string_lossy();
-    let beside = store.image.join(format!(".rootfs.btrfs-{guest}"));
+    // Two guests may do so at once, each in its own folder or in one below it.
+    let guest: Vec<_> = store.folder.iter().rev().take(2).map(|name| name.to_string_lossy()).collect();
+    let beside = store.image.join(format!(".rootfs.btrfs-{}", guest.join("-")));
     let made = fill(task, &store.image_root(), &beside).and_then(|()| fs::rename(&beside, &base).at("make", &base));
     if made.is_err() {
         let _ = files::remove(&beside);
@@ -155,7 +169,10 @@ fn open_unless(
     patience: Duration,
     is_begun: &dyn Fn() -> bool,
 ) -> Result<GuestRoot, Failure> {
-    let lock = lock(task, file, patience)?;
+    open_locked(task, file, lock(task, file, patience)?, is_begun)
+}
+
+fn open_locked(task: &Task<'_>, file: &Path, lock: File, is_begun: &dyn Fn() -> bool) -> Result<GuestRoot, Failure> {
     let mut tries = TRIES;
     loop {
         tries -= 1;

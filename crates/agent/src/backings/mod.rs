@@ -73,6 +73,10 @@ pub trait Backing: Sync {
     fn mount(&self, task: &Task<'_>, store: &Store) -> Result<GuestRoot, Failure>;
     /// The guest's files for us, whether it runs or not.
     fn open(&self, task: &Task<'_>, store: &Store) -> Result<GuestRoot, Failure>;
+    /// The files of a snapshot, whose folder is the store's: they are looked at only.
+    fn look(&self, task: &Task<'_>, store: &Store) -> Result<GuestRoot, Failure> {
+        self.open(task, store)
+    }
     /// The guest's storage has this size; it never shrinks. Where it has none, nothing is to be done.
     fn resize(&self, _: &Task<'_>, _: &Store, _: SizeProfile) -> Result<bool, Failure> {
         Ok(false)
@@ -85,12 +89,7 @@ pub trait Backing: Sync {
     fn piece(&self) -> &'static str;
     /// Makes a piece of its own of another one, neither of which is in use.
     fn copy(&self, task: &Task<'_>, from: &Path, to: &Path) -> Result<(), Failure> {
-        Argv::new("cp")
-            .args(["-a", "--sparse=always", "--reflink=auto", "--"])
-            .args([from, to])
-            .limit(COPY)
-            .run(task)
-            .map(drop)
+        copy_all(task, from, to)
     }
     /// Whether a copy is there at once, and of one moment even when the guest runs.
     fn copies_at_once(&self) -> bool {
@@ -115,6 +114,11 @@ pub trait Backing: Sync {
     fn forget_images(&self, _: &Task<'_>, _: Option<&ImageName>) -> Result<bool, Failure> {
         Ok(false)
     }
+}
+
+fn copy_all(task: &Task<'_>, from: &Path, to: &Path) -> Result<(), Failure> {
+    let copy = Argv::new("cp").args(["-a", "--sparse=always", "--reflink=auto", "--"]).args([from, to]);
+    copy.limit(COPY).run(task).map(drop)
 }
 
 /// The one of this kind.

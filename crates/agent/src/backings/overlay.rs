@@ -79,4 +79,8 @@ impl Backing for Overlay {
         fs::create_dir(&work).at("make", &work)?;
         GuestRoot::overlay(&store.image_root(), &upper(&store.folder), &work, Durable::No, store.ids)
     }
+
+    fn look(&self, _: &Task<'_>, store: &Store) -> Result<GuestRoot, Failure> {
+        GuestRoot::layers(&store.image_root(), &upper(&store.folder), store.ids)
+    }
 }

@@ -11,6 +11,7 @@ use corpus_protocol::{
 use crate::confined;
 use crate::line::Line;
 use crate::snapshots;
+use crate::trees;
 use crate::world::{World, guest, image, node, port};
 
 const HASH: &str =
@@ -151,6 +152,7 @@ pub fn conforms(world: &World, line: &mut Line, driver: Driver, backing: Backing
     line.twice(&Request::EnsureStopped { name: name.clone(), grace_s: 0 });
     line.twice(&Request::EnsureRunning { name: name.clone() });
     snapshots::are_kept(world, line, &plan, &alice);
+    trees::are_brought_back(world, line, &plan, &alice);
     if backing == Backing::Dir {
         snapshots::thaws_without_the_agent(world, line, &plan);
         snapshots::thaws_what_was_half_frozen(world, &plan);

@@ -57,6 +57,12 @@ impl World {
         Line::new(ssh.args([AGENT, "serve"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap())
     }
 
+    /// Another program of the agent, on a line of its own.
+    pub fn agent(&self, words: &str) -> Child {
+        let mut ssh = self.ssh("root", 22, &self.key);
+        ssh.arg(format!("{AGENT} {words}")).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap()
+    }
+
     fn ssh(&self, user: &str, port: u16, key: &Path) -> Command {
         Self::ssh_to(&self.address, user, port, key)
     }

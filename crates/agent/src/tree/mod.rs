@@ -1,0 +1,118 @@
+//! All files of a guest at once: read from a snapshot of it, or written to be the guest's.
+//!
+//! The words are those of `corpus_protocol::tree`. Whoever is root in a guest made these files, and their names come back
+//! from a backup: so a file is only ever reached by one name in a folder that is held open, which no link and no mount
+//! leads away from. Owners, access lists and capabilities are told and given as the guest has them; where the files' own
+//! ids are others, they are shifted here.
+
+mod attributes;
+mod content;
+mod folder;
+mod metadata;
+mod pieces;
+mod places;
+mod reader;
+mod writer;
+
+use std::io::{BufReader, BufWriter, Write, stdout};
+
+use corpus_domain::{Bytes, GuestName, JobId, SnapshotId};
+use corpus_protocol::{BROKEN, MAX_PIECE, TreeLine};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+use self::reader::{Reader, Told};
+use self::writer::Writer;
+use crate::failure::Failure;
+use crate::host::Host;
+use crate::line::SlowLine;
+use crate::task::{Cancel, Task};
+use crate::{lock, record, snapshots};
+
+/// How much is read from the line, and written to it, at once.
+const BUFFER: usize = MAX_PIECE as usize;
+/// The longest reason that is told, in characters.
+const MAX_REASON: usize = 2_000;
+
+/// Tells the files of a snapshot on standard output, and their contents as they are asked for.
+pub fn read(host: &Host, guest: &str, snapshot: &str) -> Result<(), String> {
+    let mut output = BufWriter::with_capacity(BUFFER, stdout().lock());
+    let listed = on_host(host, |task| {
+        let root = snapshots::open(task, &guest.parse::<GuestName>()?, snapshot.parse::<SnapshotId>()?)?;
+        let mut reader = Reader::new(&root)?;
+        let entries = reader.list(&mut |line| pieces::say(&mut output, line))?;
+        Ok((root, reader, entries))
+    });
+    let (_root, mut reader, entries) = listed.inspect_err(|reason| {
+        let _ = pieces::say(&mut output, &TreeLine::Failed(reason.clone()));
+    })?;
+    pieces::say(&mut output, &TreeLine::End { entries })
+        .and_then(|()| contents(&mut reader, &mut BufReader::new(SlowLine), &mut output))
+        .map_err(|failure| reason(&failure))
+}
+
+/// Takes files from standard input that are to be the guest's; the words are guest, job, generation, and bytes.
+pub fn write(host: &Host, [guest, job, generation, bytes]: [&str; 4]) -> Result<(), String> {
+    let mut input = BufReader::with_capacity(BUFFER, SlowLine);
+    let written = on_host(host, |task| {
+        let (guest, job): (GuestName, JobId) = (guest.parse()?, job.parse()?);
+        let number = |_| Failure::Invalid(format!("{generation:?} and {bytes:?} are to be numbers"));
+        let (generation, bytes) = (generation.parse().map_err(number)?, bytes.parse().map_err(number)?);
+        record::admit_line(host, job, generation)?;
+        let _lock = lock::take(&[lock::tree(&guest)], task)?;
+        // A later generation may have come while this one waited.
+        record::admit_line(host, job, generation)?;
+        snapshots::write(task, &guest, (job, Bytes(bytes)), |root| Writer::new(root)?.run(&mut input))
+    });
+    let said = match &written {
+        Ok(entries) => TreeLine::End { entries: *entries },
+        Err(reason) => TreeLine::Failed(reason.clone()),
+    };
+    let told = pieces::say(&mut stdout().lock(), &said);
+    written.and_then(|_| told.map_err(|failure| reason(&failure)))
+}
+
+/// Does what changes this host or sees all of a guest: as root, and with as many open folders as there may be.
+fn on_host<T>(host: &Host, act: impl FnOnce(&Task<'_>) -> Result<T, Failure>) -> Result<T, String> {
+    if !rustix::process::geteuid().is_root() {
+        return Err("files of guests are had by root only".into());
+    }
+    let most = getrlimit(Resource::Nofile).maximum;
+    // Where it is refused, a tree that is too deep for it fails.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: most, maximum: most });
+    act(&Task { host, cancel: &Cancel::default(), events: &|_| {} }).map_err(|failure| reason(&failure))
+}
+
+/// Answers each number with the content of that file, until no more are asked for.
+fn contents(
+    reader: &mut Reader,
+    input: &mut BufReader<impl std::io::Read>,
+    output: &mut impl Write,
+) -> Result<(), Failure> {
+    let mut line = Vec::new();
+    while pieces::line(input, &mut line, pieces::MAX_NUMBER)? {
+        let told = match std::str::from_utf8(&line).ok().and_then(|text| text.trim().parse().ok()) {
+            Some(number) => reader.content(number, output)?,
+            None => Told::Broken(Failure::Invalid("what is asked for is no number of a file".into())),
+        };
+        if let Told::Broken(failure) = told {
+            let broken = [&BROKEN.to_be_bytes(), reason(&failure).as_bytes(), b"\n"].concat();
+            pieces::put_all(output, &broken)?;
+            pieces::flush(output)?;
+            return Err(failure);
+        }
+        // What is asked next is here already: their answers go together.
+        if input.buffer().is_empty() {
+            pieces::flush(output)?;
+        }
+    }
+    Ok(())
+}
+
+/// A failure as one line.
+fn reason(failure: &Failure) -> String {
+    let text = failure.in_full();
+    text.chars().take(MAX_REASON).map(|one| if one.is_control() { ' ' } else { one }).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,206 @@
+//! All files of a guest: read from a snapshot, written to be its own, and taken back again, whatever a guest lies on.
+
+use std::fmt::Write as _;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::Path;
+use std::process::Child;
+use std::time::Instant;
+
+use corpus_domain::{JobId, SnapshotId};
+use corpus_protocol::{BROKEN, ErrorKind, GuestPlan, Request, TreeEntry, TreeKind, TreeLine};
+use uuid::Uuid;
+
+use crate::crowd::{measured, ms};
+use crate::line::Line;
+use crate::world::{World, port};
+
+/// Files of each kind, as a guest's own root makes them.
+const MAKE: &str = r#"
+mkdir -p /root/tree/deep/er; cd /root/tree
+echo one > state; ln state deep/again; ln -s /etc/passwd absolute; ln -s ../../../../etc up; mkfifo -m 640 pipe
+printf odd > $(printf 'odd\377name'); truncate -s 64M sparse; echo middle | dd of=sparse bs=1M seek=32 conv=notrunc status=none
+chown -h 1000:1001 state up; cp /bin/true capable; chmod 4711 capable; cp /bin/true plain
+setcap cap_net_raw+ep plain
+python3 -c 'import os,struct
+no=2**32-1
+acl=[(1,6,no),(2,6,1000),(4,4,no),(8,4,33),(16,6,no),(32,0,no)]
+os.setxattr("state","system.posix_acl_access",struct.pack("<I",2)+b"".join(struct.pack("<HHI",*one) for one in acl))
+os.setxattr("state","user.note",b"a note")'
+touch -d '2001-02-03 04:05:06.789' state deep
+rm -rf /usr/share/man; sync
+"#;
+
+/// What must be the same afterwards.
+const MANIFEST: &str = r#"
+cd /; all='usr etc root srv home opt'
+find $all -xdev -type d -printf '%p %m %U:%G %T@\n' | sort
+find $all -xdev ! -type d -printf '%p %y %m %U:%G %n %s %T@ %l\n' | sort
+find $all -xdev -type f -print0 | sort -z | xargs -0 sha256sum
+getcap -r usr root
+python3 -c 'import os
+print([(file,name,os.getxattr(file,name)) for file in ("root/tree/state","root/tree/plain") for name in sorted(os.listxattr(file))])'
+"#;
+
+/// The guest runs, and answers `key` as root.
+pub fn are_brought_back(world: &World, line: &mut Line, plan: &GuestPlan, key: &Path) {
+    let name = plan.name.clone();
+    let says = |command: &str| {
+        let said = world.enter_soon("root", port(plan), key, command);
+        assert!(said.success, "{command}: {}", said.text);
+        said.text
+    };
+    says(MAKE);
+    let manifest = says(MANIFEST);
+    assert!(manifest.contains("cap_net_raw=ep") && manifest.contains("system.posix_acl_access"), "{manifest}");
+    let (id, job) = (SnapshotId(Uuid::now_v7()), JobId(Uuid::now_v7()));
+    line.ask(Request::EnsureSnapshot { name: name.clone(), snapshot: id }).unwrap();
+    says("cd /root/tree; echo two > state; rm -rf deep absolute; mkdir -p absolute/in /usr/share/man; echo x > junk");
+    let folder = format!("/var/lib/lxc/{name}");
+    let within = world.must(&format!("cd {folder}/snapshots/{id} && find . -maxdepth 1 | sort"));
+
+    let mut none = world.agent(&format!("read-tree {name} {}", Uuid::now_v7()));
+    let said = tree_line(&mut BufReader::new(none.stdout.take().unwrap()));
+    assert!(matches!(&said, TreeLine::Failed(reason) if reason.contains("there is no snapshot")), "{said:?}");
+    assert!(!none.wait().unwrap().success());
+    let started = Instant::now();
+    let (entries, stream) = read(world, plan, id);
+    let took = ms(started.elapsed());
+    let size = stream.len() / 1_000_000;
+    let files = entries.len();
+    assert!(entries.iter().all(|entry| entry.uid < 65_536 && entry.gid < 65_536));
+    assert_eq!(world.must(&format!("cd {folder}/snapshots/{id} && find . -maxdepth 1 | sort")), within);
+    assert_eq!(world.must("losetup --noheadings --list --output BACK-FILE | grep -c snapshots || true"), "0\n");
+
+    let started = Instant::now();
+    write(world, plan, job, 2, &stream).unwrap();
+    let back = ms(started.elapsed());
+    measured(&format!("{files} files, {size} MB, on {}: read in {took:.0} ms, written in {back:.0} ms", plan.backing));
+    let taken = world.must(&format!("du -sm --one-file-system {folder}/next | cut -f1"));
+    println!("what was written takes {} MB", taken.trim());
+    let late = write(world, plan, job, 1, &stream).unwrap_err();
+    assert!(late.contains("comes too late"), "{late}");
+
+    let replace = Request::EnsureReplaced { name: name.clone(), job };
+    assert_eq!(line.ask(replace.clone()).unwrap_err().kind, ErrorKind::Busy, "it runs");
+    let stop = Request::EnsureStopped { name: name.clone(), grace_s: 0 };
+    let start = Request::EnsureRunning { name: name.clone() };
+    line.change(&stop);
+    line.twice(&replace);
+    line.change(&start);
+    same(&says(MANIFEST), &manifest);
+    line.change(&stop);
+    line.twice(&Request::EnsureReturned { name: name.clone(), job });
+    assert_eq!(line.ask(replace.clone()).unwrap_err().kind, ErrorKind::Missing, "what was written went");
+    line.change(&start);
+    assert_eq!(
+        says("cat /root/tree/state /root/tree/junk; ls -d /root/tree/absolute/in"),
+        "two\nx\n/root/tree/absolute/in\n"
+    );
+
+    // What is cut leaves nothing, and neither does what is not wanted any more.
+    let cut = write(world, plan, job, 2, &stream[..stream.len() / 2]).unwrap_err();
+    assert!(cut.contains("was cut"), "{cut}");
+    assert!(!world.on_node(&format!("test -e {folder}/next")).success);
+    is_killed(world, plan, job, &stream[..stream.len() / 2]);
+    write(world, plan, job, 2, &stream).unwrap();
+    line.change(&Request::EnsureSettled { name: name.clone() });
+    assert!(!world.on_node(&format!("ls -d {folder}/next {folder}/former")).text.contains(&format!("{folder}/next\n")));
+    assert_eq!(world.must("losetup --noheadings --list --output BACK-FILE | grep -c next || true"), "0\n");
+    line.change(&Request::EnsureNoSnapshot { name, snapshot: id });
+}
+
+/// All files of the snapshot, and the stream that writes them.
+fn read(world: &World, plan: &GuestPlan, id: SnapshotId) -> (Vec<TreeEntry>, Vec<u8>) {
+    let mut program = world.agent(&format!("read-tree {} {id}", plan.name));
+    let mut input = program.stdin.take().unwrap();
+    let mut output = BufReader::new(program.stdout.take().unwrap());
+    let mut entries = Vec::new();
+    loop {
+        match tree_line(&mut output) {
+            TreeLine::Entry(entry) => entries.push(*entry),
+            TreeLine::End { entries: told } => break assert_eq!(told, entries.len() as u64),
+            TreeLine::Failed(reason) => panic!("{reason}"),
+        }
+    }
+    let numbers = entries.iter().enumerate().filter(|(_, entry)| entry.kind == TreeKind::File);
+    let asked = numbers.fold(String::new(), |mut all, (number, _)| {
+        writeln!(all, "{number}").unwrap();
+        all
+    });
+    let asks = std::thread::spawn(move || input.write_all(asked.as_bytes()));
+    let mut stream = Vec::new();
+    let say = |stream: &mut Vec<u8>, line: &TreeLine| {
+        serde_json::to_writer(&mut *stream, line).unwrap();
+        stream.push(b'\n');
+    };
+    for entry in &entries {
+        say(&mut stream, &TreeLine::Entry(Box::new(entry.clone())));
+        if entry.kind == TreeKind::File {
+            content(&mut output, &mut stream);
+        }
+    }
+    say(&mut stream, &TreeLine::End { entries: entries.len() as u64 });
+    asks.join().unwrap().unwrap();
+    assert!(program.wait().unwrap().success());
+    (entries, stream)
+}
+
+fn content(output: &mut impl Read, stream: &mut Vec<u8>) {
+    loop {
+        let mut length = [0; 4];
+        output.read_exact(&mut length).unwrap();
+        stream.extend(length);
+        let length = u32::from_be_bytes(length);
+        assert_ne!(length, BROKEN);
+        if length == 0 {
+            return;
+        }
+        assert_eq!(output.take(length.into()).read_to_end(stream).unwrap(), length as usize);
+    }
+}
+
+fn write(world: &World, plan: &GuestPlan, job: JobId, generation: i64, stream: &[u8]) -> Result<(), String> {
+    let words = format!("write-tree {} {job} {generation} {}", plan.name, stream.len());
+    let mut program: Child = world.agent(&words);
+    let mut input = program.stdin.take().unwrap();
+    let mut output = BufReader::new(program.stdout.take().unwrap());
+    // One that has failed takes no more.
+    let _ = input.write_all(stream);
+    drop(input);
+    let said = tree_line(&mut output);
+    let ended = program.wait().unwrap().success();
+    match said {
+        TreeLine::End { .. } => {
+            assert!(ended);
+            Ok(())
+        }
+        TreeLine::Failed(reason) => {
+            assert!(!ended);
+            Err(reason)
+        }
+        TreeLine::Entry(_) => panic!("{said:?}"),
+    }
+}
+
+/// The program is killed while it writes, and leaves what the next one clears.
+fn is_killed(world: &World, plan: &GuestPlan, job: JobId, stream: &[u8]) {
+    let mut program = world.agent(&format!("write-tree {} {job} 2 {}", plan.name, stream.len()));
+    program.stdin.as_mut().unwrap().write_all(stream).unwrap();
+    world.must("kill -KILL $(pgrep -nf '^/var/lib/corpus/agent/corpus-agent-test write-tree')");
+    assert!(!program.wait().unwrap().success());
+    world.must(&format!("test -e /var/lib/lxc/{}/next", plan.name));
+}
+
+fn tree_line(output: &mut impl BufRead) -> TreeLine {
+    let mut text = String::new();
+    output.read_line(&mut text).unwrap();
+    serde_json::from_str(&text).unwrap_or_else(|error| panic!("{text:?}: {error}"))
+}
+
+fn same(now: &str, before: &str) {
+    let of = |one: &str, other: &str| {
+        let other: std::collections::HashSet<&str> = other.lines().collect();
+        one.lines().filter(|line| !other.contains(line)).take(20).map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert!(now == before, "not before: {:#?}\nnot now: {:#?}", of(now, before), of(before, now));
+}
