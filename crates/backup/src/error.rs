@@ -28,6 +28,40 @@ pub enum BackupError {
     /// A path that restic's format can't hold.
     #[error("{0} is no text in UTF-8")]
     NotText(PathBuf),
+    /// A file of a tree that is to be saved can't be one.
+    #[error("the files can't be saved: {path}: {fault}")]
+    Entry {
+        /// Where it is.
+        path: String,
+        /// What is wrong with it.
+        fault: &'static str,
+    },
+    /// Not all files of a tree were told.
+    #[error("the files that are to be saved can't be listed: {0}")]
+    Listing(String),
+    /// A file of a tree can't be read.
+    #[error("the content of {path} can't be read")]
+    Content {
+        /// Where it is.
+        path: String,
+        /// Why not.
+        #[source]
+        source: std::io::Error,
+    },
+    /// A backup holds no such file.
+    #[error("the backup holds no {0}")]
+    NoFile(String),
+    /// A file of a backup is of another kind.
+    #[error("{path} is no {wanted}")]
+    Kind {
+        /// Where it is.
+        path: String,
+        /// What it was taken for.
+        wanted: &'static str,
+    },
+    /// Who brings a backup back doesn't take what is in it.
+    #[error("what is in the backup can't be written")]
+    Taking(#[source] std::io::Error),
     /// What was read is not what was written.
     #[error("the repository in {place} is damaged: {found}")]
     Damaged {

@@ -6,10 +6,21 @@
 //!
 //! Everything here works with files and blocks its thread: callers run it on one of their own.
 
+mod contents;
 mod error;
+mod gate;
+mod node;
+mod read;
 mod repository;
+mod retention;
 #[cfg(test)]
 mod tests;
+mod tree;
+mod walk;
 
+pub use contents::Contents;
 pub use error::BackupError;
-pub use repository::{Keep, Reading, Repository, Saved, Snapshot, Which};
+pub use read::TreeSink;
+pub use repository::{Reading, Repository, Saved, Snapshot, Which};
+pub use retention::Keep;
+pub use tree::About;

@@ -1,4 +1,4 @@
-//! One repository, in a folder: saving into it, listing, bringing back, checking and thinning.
+//! One repository, in a folder: opening it, saving a folder of this machine into it, listing, bringing back, checking.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -7,19 +7,20 @@ use chrono::{DateTime, Utc};
 use rustic_backend::BackendOptions;
 use rustic_core::repofile::SnapshotFile;
 use rustic_core::{
-    BackupOptions, CheckOptions, ConfigOptions, Credentials, KeepOptions, KeyOptions, LocalDestination, LsOptions,
-    OpenStatus, PathList, PruneOptions, Repository as Rustic, RepositoryOptions, RestoreOptions, SnapshotOptions,
+    BackupOptions, CheckOptions, ConfigOptions, Credentials, KeyOptions, LocalDestination, LsOptions, OpenStatus,
+    PathList, Repository as Rustic, RepositoryBackends, RepositoryOptions, RestoreOptions, SnapshotOptions,
 };
 use secrecy::{ExposeSecret, SecretString};
 
 use crate::BackupError;
+use crate::gate::{Fault, gated};
 
-type Result<T> = std::result::Result<T, BackupError>;
+pub(crate) type Result<T> = std::result::Result<T, BackupError>;
 
 /// A repository, opened anew for each thing that is asked of it.
 #[derive(Debug, Clone)]
 pub struct Repository {
-    place: PathBuf,
+    pub(crate) place: PathBuf,
     password: SecretString,
 }
 
@@ -65,17 +66,6 @@ impl fmt::Display for Which {
     }
 }
 
-/// What is kept when a repository is thinned; the newest always is, and the oldest while there are fewer than these.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Keep {
-    /// The last of each of so many days.
-    pub daily: u16,
-    /// The last of each of so many weeks.
-    pub weekly: u16,
-    /// The last of each of so many months.
-    pub monthly: u16,
-}
-
 /// How much of what was written is read when a repository is checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reading {
@@ -93,10 +83,7 @@ impl Repository {
 
     /// Saves a folder under a label; the first time it makes the repository.
     pub fn save(&self, folder: &Path, label: &str, host: &str) -> Result<Saved> {
-        let repository = match self.open() {
-            Err(BackupError::NoRepository(_)) => self.make()?,
-            opened => opened?,
-        };
+        let repository = self.open_or_make(&self.backends(&Fault::default())?)?;
         let repository = repository.to_indexed_ids().map_err(BackupError::of("reading the repository's index"))?;
         let folder = text(folder)?;
         let failed = || BackupError::of("saving");
@@ -108,13 +95,24 @@ impl Repository {
         let about = SnapshotOptions::default().label(label.to_owned()).host(host.to_owned());
         let about = about.to_snapshot().map_err(failed())?;
         let saved = repository.backup(&options, &source, about).map_err(failed())?;
-        let added_bytes = saved.summary.as_ref().map_or(0, |summary| summary.data_added_packed);
-        Ok(Saved { snapshot: Snapshot::of(&saved), added_bytes })
+        Ok(Saved::of(&saved))
     }
 
     /// The backups of a label, the newest first.
     pub fn list(&self, label: &str) -> Result<Vec<Snapshot>> {
         Ok(Self::files(&self.open()?, label)?.iter().map(Snapshot::of).collect())
+    }
+
+    /// The backup that was saved under a tag: one that was made, though whoever asked for it did not hear of it.
+    ///
+    /// There is none where the first save has not even made the repository.
+    pub fn tagged(&self, tag: &str) -> Result<Option<Snapshot>> {
+        let repository = match self.open() {
+            Err(BackupError::NoRepository(_)) => return Ok(None),
+            opened => opened?,
+        };
+        let found = Self::matching(&repository, |one| one.tags.contains(tag))?;
+        Ok(found.first().map(Snapshot::of))
     }
 
     /// Brings a backup back into a folder that is empty or not there yet.
@@ -151,64 +149,63 @@ impl Repository {
         Err(BackupError::Damaged { place: self.place.clone(), found: told.join("; ") })
     }
 
-    /// Removes the backups of a label that need not be kept, and what only they held; how many.
-    ///
-    /// What other labels hold stays. Nobody may save into the repository meanwhile.
-    pub fn thin(&self, label: &str, keep: Keep) -> Result<usize> {
-        let failed = || BackupError::of("removing old backups");
-        let repository = self.open()?;
-        let all = Self::files(&repository, label)?;
-        let newest = all.iter().map(|one| one.time.clone()).max();
-        let Some(newest) = newest else { return Ok(0) };
-        let options = KeepOptions::default()
-            .keep_last(1)
-            .keep_daily(i32::from(keep.daily))
-            .keep_weekly(i32::from(keep.weekly))
-            .keep_monthly(i32::from(keep.monthly));
-        let judged = options.apply(all, &newest).map_err(failed())?;
-        let old: Vec<_> = judged.into_iter().filter(|one| !one.keep).map(|one| one.snapshot.id).collect();
-        if !old.is_empty() {
-            repository.delete_snapshots(&old).map_err(failed())?;
-            let options = PruneOptions::default();
-            let plan = repository.prune_plan(&options).map_err(failed())?;
-            repository.prune(&options, plan).map_err(failed())?;
-        }
-        Ok(old.len())
+    pub(crate) fn files(repository: &Rustic<OpenStatus>, label: &str) -> Result<Vec<SnapshotFile>> {
+        Self::matching(repository, |one| one.label == label)
     }
 
-    fn files(repository: &Rustic<OpenStatus>, label: &str) -> Result<Vec<SnapshotFile>> {
-        let all = repository.get_all_snapshots().map_err(BackupError::of("listing backups"))?;
-        let mut all: Vec<_> = all.into_iter().filter(|one| one.label == label).collect();
+    /// The newest first.
+    fn matching(repository: &Rustic<OpenStatus>, wanted: impl Fn(&SnapshotFile) -> bool) -> Result<Vec<SnapshotFile>> {
+        let mut all = repository.get_all_snapshots().map_err(BackupError::of("listing backups"))?;
+        all.retain(wanted);
         all.sort_unstable_by(|a, b| b.time.cmp(&a.time));
         Ok(all)
     }
 
-    fn open(&self) -> Result<Rustic<OpenStatus>> {
+    pub(crate) fn open(&self) -> Result<Rustic<OpenStatus>> {
+        self.open_by(&self.backends(&Fault::default())?)
+    }
+
+    fn open_by(&self, backends: &RepositoryBackends) -> Result<Rustic<OpenStatus>> {
         let failed = || BackupError::of("opening the repository");
         if !self.place.join("config").exists() {
             return Err(BackupError::NoRepository(self.place.clone()));
         }
-        self.reached()?.open(&self.credentials()).map_err(|error| {
+        Self::reached(backends)?.open(&self.credentials()).map_err(|error| {
             if error.is_incorrect_password() { BackupError::Password(self.place.clone()) } else { failed()(error) }
         })
     }
 
-    fn make(&self) -> Result<Rustic<OpenStatus>> {
-        std::fs::create_dir_all(&self.place).map_err(|source| BackupError::Folder {
-            what: "making",
-            path: self.place.clone(),
-            source,
-        })?;
-        let made = self.reached()?.init(&self.credentials(), &KeyOptions::default(), &ConfigOptions::default());
+    pub(crate) fn open_or_make(&self, backends: &RepositoryBackends) -> Result<Rustic<OpenStatus>> {
+        match self.open_by(backends) {
+            Err(BackupError::NoRepository(_)) => self.make(backends),
+            opened => opened,
+        }
+    }
+
+    fn make(&self, backends: &RepositoryBackends) -> Result<Rustic<OpenStatus>> {
+        let failed = |source| BackupError::Folder { what: "making", path: self.place.clone(), source };
+        std::fs::create_dir_all(&self.place).map_err(failed)?;
+        // Who makes it a second time makes what the first has saved unreadable.
+        let folder = std::fs::File::open(&self.place).map_err(failed)?;
+        folder.lock().map_err(failed)?;
+        if self.place.join("config").exists() {
+            return self.open_by(backends);
+        }
+        let options = (KeyOptions::default(), ConfigOptions::default());
+        let made = Self::reached(backends)?.init(&self.credentials(), &options.0, &options.1);
         made.map_err(BackupError::of("making the repository"))
     }
 
-    fn reached(&self) -> Result<Rustic<()>> {
-        let failed = || BackupError::of("opening the repository");
-        let backends = BackendOptions::default().repository(text(&self.place)?).to_backends().map_err(failed())?;
+    pub(crate) fn backends(&self, fault: &Fault) -> Result<RepositoryBackends> {
+        let options = BackendOptions::default().repository(text(&self.place)?);
+        let backends = options.to_backends().map_err(BackupError::of("opening the repository"))?;
+        Ok(gated(&backends, &self.place, fault))
+    }
+
+    fn reached(backends: &RepositoryBackends) -> Result<Rustic<()>> {
         // What is read seldom is not worth a second copy on this disk.
         let options = RepositoryOptions::default().no_cache(true);
-        Rustic::new(&options, &backends).map_err(failed())
+        Rustic::new(&options, backends).map_err(BackupError::of("opening the repository"))
     }
 
     fn credentials(&self) -> Credentials {
@@ -216,8 +213,15 @@ impl Repository {
     }
 }
 
+impl Saved {
+    pub(crate) fn of(file: &SnapshotFile) -> Self {
+        let added_bytes = file.summary.as_ref().map_or(0, |summary| summary.data_added_packed);
+        Self { snapshot: Snapshot::of(file), added_bytes }
+    }
+}
+
 impl Snapshot {
-    fn of(file: &SnapshotFile) -> Self {
+    pub(crate) fn of(file: &SnapshotFile) -> Self {
         let seconds = file.time.timestamp().as_second();
         let summary = file.summary.as_ref();
         Self {

@@ -1,6 +1,13 @@
 //! On real repositories in real folders; what restic itself reads is tried where it is installed.
 #![expect(clippy::disallowed_methods, reason = "restic is run as an operator runs it")]
 
+mod damage;
+mod failing;
+mod known;
+mod room;
+mod trees;
+mod with_restic;
+
 use std::path::Path;
 
 use secrecy::SecretString;
