@@ -26,6 +26,7 @@ function configuration(folder, data, [port, gitPort], changes) {
       site_folder: CORPUS_SITE_FOLDER ?? built('site'),
       agent_binary: CORPUS_AGENT_BINARY ?? built('agent/corpus-agent-x86_64'),
       image_folder: CORPUS_IMAGE_FOLDER ?? path.dirname(env.CORPUS_LAB_IMAGE),
+      guest_backups: path.join(folder, 'guest-backups'),
       data_folder: data,
       seal_key_file: path.join(folder, 'seal.key'),
       ...(CORPUS_SALT_BUNDLE && { salt_bundle: CORPUS_SALT_BUNDLE }),

@@ -18,6 +18,8 @@ mod project_samples;
 
 #[path = "gallery/firewall_pages.rs"]
 mod firewall_pages;
+#[path = "gallery/guest_backup_pages.rs"]
+mod guest_backup_pages;
 #[path = "gallery/mail_pages.rs"]
 mod mail_pages;
 #[path = "gallery/preview_samples.rs"]
@@ -391,6 +393,9 @@ fn with_id(path: &str, variant: &str) -> Page {
         return page;
     }
     if let Some(page) = mail_pages::page(&Route::of(path), variant) {
+        return page;
+    }
+    if let Some(page) = guest_backup_pages::page(&Route::of(path), variant) {
         return page;
     }
     if let Some(page) = snapshot_pages::page(&Route::of(path), variant) {

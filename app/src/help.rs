@@ -34,6 +34,7 @@ impl Route {
             Self::Intrusion => ("intrusion", "who-is-kept-out"),
             Self::GuestMail(_) => ("mail", "of-one-guest"),
             Self::GuestSnapshots(_) => ("snapshots", "take-one"),
+            Self::GuestBackups(_) => ("backups", "take-one"),
             Self::EnvironmentMail(..) => ("mail", "switch-it-on"),
             Self::LinkNode => ("operating", "a-host-to-be-linked"),
             Self::Guests | Self::RequestGuest => ("first-steps", "request-a-guest"),
@@ -81,7 +82,7 @@ pub(crate) mod tests {
     use super::*;
 
     /// A path of every page.
-    pub const ROUTES: [&str; 64] = [
+    pub const ROUTES: [&str; 65] = [
         "/",
         "/not-created",
         "/login",
@@ -99,6 +100,7 @@ pub(crate) mod tests {
         "/guests/0199d3c0-0000-7000-8000-000000000001/destroy",
         "/guests/0199d3c0-0000-7000-8000-000000000001/firewall",
         "/guests/0199d3c0-0000-7000-8000-000000000001/snapshots",
+        "/guests/0199d3c0-0000-7000-8000-000000000001/backups",
         "/guests/0199d3c0-0000-7000-8000-000000000001/mail",
         "/projects",
         "/projects/new",

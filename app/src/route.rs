@@ -30,6 +30,7 @@ pub enum Route {
     GuestFirewall(GuestId),
     GuestMail(GuestId),
     GuestSnapshots(GuestId),
+    GuestBackups(GuestId),
     Projects,
     NewProject,
     Project(ProjectName),
@@ -103,6 +104,9 @@ impl Route {
             ["guests", id, "snapshots"]
             | ["guests", id, "snapshots", "schedule"]
             | ["guests", id, "snapshots", _, "restore" | "delete"] => with(id, Self::GuestSnapshots),
+            ["guests", id, "backups"]
+            | ["guests", id, "backups", "schedule"]
+            | ["guests", id, "backups", _, "restore" | "delete"] => with(id, Self::GuestBackups),
             ["firewall-rules" | "published-ports", _, "delete"] => Self::Guests,
             // What is only posted to shows its page when it is visited.
             [
@@ -236,6 +240,7 @@ impl Route {
             Self::GuestFirewall(id) => format!("/guests/{id}/firewall"),
             Self::GuestMail(id) => format!("/guests/{id}/mail"),
             Self::GuestSnapshots(id) => format!("/guests/{id}/snapshots"),
+            Self::GuestBackups(id) => format!("/guests/{id}/backups"),
             Self::Overview => "/".to_owned(),
             Self::NotCreated => "/not-created".to_owned(),
             Self::Projects => "/projects".to_owned(),
@@ -304,7 +309,8 @@ impl Route {
             | Self::DestroyGuest(_)
             | Self::GuestFirewall(_)
             | Self::GuestMail(_)
-            | Self::GuestSnapshots(_) => "/guests",
+            | Self::GuestSnapshots(_)
+            | Self::GuestBackups(_) => "/guests",
             Self::Projects
             | Self::NewProject
             | Self::Project(_)

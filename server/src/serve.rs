@@ -271,6 +271,7 @@ fn parts(settings: &Settings, database: &Database, directory: Option<Directory>)
         certificates: settings.certificates.clone(),
         access_addresses: settings.access_addresses,
         intrusion: settings.intrusion.clone(),
+        guest_backups: settings.guest_backups.clone(),
         own_backups: settings
             .backup
             .as_ref()

@@ -80,6 +80,7 @@ const SHELVES: [(&str, &[Source]); 3] = [
             source!("ci"),
             source!("firewall"),
             source!("snapshots"),
+            source!("backups"),
             source!("traffic"),
             source!("intrusion"),
             source!("mail"),

@@ -187,6 +187,7 @@ pub fn about(guest: &Guest) -> AnyView {
         ("Firewall", firewall_link(guest)),
         ("Mail", mail_link(guest)),
         ("Snapshots", snapshots_link(guest)),
+        ("Backups", backups_link(guest)),
         ("Requested", age(guest.created_at)),
     ]);
     let right = view! { <span class="quiet">{guest.line.observed_at.map(|at| view! { "read "{age(at)} })}</span> };
@@ -199,6 +200,10 @@ fn firewall_link(guest: &Guest) -> AnyView {
 
 fn snapshots_link(guest: &Guest) -> AnyView {
     view! { <a class="link" href=format!("{}/snapshots", path(guest))>"What it was"</a> }.into_any()
+}
+
+fn backups_link(guest: &Guest) -> AnyView {
+    view! { <a class="link" href=format!("{}/backups", path(guest))>"What is left of it elsewhere"</a> }.into_any()
 }
 
 fn mail_link(guest: &Guest) -> AnyView {

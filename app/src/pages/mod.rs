@@ -31,6 +31,7 @@ pub mod error;
 mod firewall_rules;
 pub mod first_steps;
 pub mod guest;
+pub mod guest_backups;
 pub mod guest_choice;
 pub mod guest_firewall;
 pub mod guest_limits;
@@ -134,6 +135,7 @@ pub async fn load(route: Route, caller: &Caller, asked: Asked) -> Result<Page> {
         Route::GuestFirewall(id) => guest_firewall::load(caller, id, &asked.form).await,
         Route::GuestMail(id) => guest_mail::load(caller, id, &asked.form).await,
         Route::GuestSnapshots(id) => guest_snapshots::load(caller, id, &asked.form).await,
+        Route::GuestBackups(id) => guest_backups::load(caller, id, &asked.form).await,
         Route::EnvironmentMail(name, which) => environment_mail::load(caller, (&name, which), &asked.form).await,
         Route::NodeFirewall(id) => node_firewall::load(caller, id, &asked.form).await,
         Route::Intrusion => intrusion::load(caller, &asked).await,

@@ -15,6 +15,10 @@ mod docs;
 mod firewall_pages;
 mod firewalls;
 mod fleet;
+#[path = "../../examples/gallery/guest_backup_pages.rs"]
+#[allow(dead_code)]
+mod guest_backup_pages;
+mod guest_backups;
 #[path = "../../examples/gallery/image_samples.rs"]
 mod image_samples;
 mod images;

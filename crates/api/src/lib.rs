@@ -6,6 +6,7 @@
 
 pub mod audit;
 pub mod backings;
+pub mod backups;
 pub mod certificates;
 pub mod claims;
 pub mod controller_backups;

@@ -171,12 +171,18 @@ pub const fn to_start(kind: JobKind, environment: Option<Environment>) -> Role {
         | JobKind::NodeReboot
         | JobKind::NodeUnlink
         | JobKind::KeysSync => Role::Ops,
-        JobKind::GuestStart | JobKind::GuestStop | JobKind::GuestRestart | JobKind::SnapshotTake => Role::Developer,
+        JobKind::GuestStart
+        | JobKind::GuestStop
+        | JobKind::GuestRestart
+        | JobKind::SnapshotTake
+        | JobKind::BackupTake => Role::Developer,
         JobKind::GuestCreate
         | JobKind::GuestEnlarge
         | JobKind::GuestLimit
         | JobKind::SnapshotRestore
         | JobKind::SnapshotRemove
+        | JobKind::BackupRestore
+        | JobKind::BackupRemove
         | JobKind::GuestDestroy
         | JobKind::NameAttach
         | JobKind::NameDetach

@@ -101,6 +101,10 @@ number!(
     SnapshotsKept, 1..=12, "number of snapshots", "a number from 1 to 12"
 );
 number!(
+    /// How many of a guest's backups are kept that are taken by schedule.
+    BackupsKept, 1..=90, "number of backups", "a number from 1 to 90"
+);
+number!(
     /// For how many minutes an address is kept out.
     BlockMinutes, 1..=43_200, "number of minutes", "a number of minutes from 1 to 43200, thirty days"
 );

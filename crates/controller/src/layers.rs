@@ -29,6 +29,7 @@ const LAYERS: [&[&str]; 6] = [
         "certificates",
         "changed",
         "drift",
+        "guest_backups",
         "images",
         "own_backups",
         "quotas",

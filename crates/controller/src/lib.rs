@@ -15,6 +15,7 @@ mod drift;
 mod events;
 mod git;
 mod groups;
+mod guest_backups;
 mod handlers;
 mod hooks;
 mod images;

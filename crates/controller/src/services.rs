@@ -66,6 +66,8 @@ pub struct Settings {
     pub intrusion: IntrusionSettings,
     /// Where backups of the controller are kept; none: none is taken.
     pub own_backups: Option<OwnBackups>,
+    /// The folder with the repositories of guests' backups, one a project; none: none are taken.
+    pub guest_backups: Option<PathBuf>,
 }
 
 /// What steps of jobs and operations share.

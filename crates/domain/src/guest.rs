@@ -59,6 +59,30 @@ word_enum!(
 );
 
 word_enum!(
+    /// What a backup is good for.
+    BackupState, "backup state", {
+        /// A job takes it.
+        Taking = "taking",
+        /// It can be brought back.
+        Ready = "ready",
+        /// A job deletes it.
+        Removing = "removing",
+    }
+);
+
+word_enum!(
+    /// How often a backup is taken without anybody asking for it.
+    BackupEvery, "how often backups are taken", {
+        /// Not at all.
+        Never = "never",
+        /// Each day.
+        Day = "day",
+        /// Each week.
+        Week = "week",
+    }
+);
+
+word_enum!(
     /// How often a snapshot is taken without anybody asking for it.
     SnapshotEvery, "how often snapshots are taken", {
         /// Not at all.

@@ -103,4 +103,6 @@ id_type!(
     ControllerBackupId,
     /// The id of a snapshot of a guest.
     SnapshotId,
+    /// The id of a backup of a guest.
+    BackupId,
 );

@@ -35,6 +35,12 @@ word_enum!(
         SnapshotRestore = "snapshot_restore",
         /// Delete a snapshot.
         SnapshotRemove = "snapshot_remove",
+        /// Take a backup of a guest.
+        BackupTake = "backup_take",
+        /// Bring a guest back to a backup.
+        BackupRestore = "backup_restore",
+        /// Delete backups of guests.
+        BackupRemove = "backup_remove",
         /// Destroy a guest and all that belongs to it.
         GuestDestroy = "guest_destroy",
         /// Attach a DNS name to a guest.

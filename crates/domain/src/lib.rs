@@ -53,12 +53,15 @@ pub use egress::{EgressRule, Ipv4Network, Transport};
 pub use export::ExportFormat;
 pub use firewall::{PUBLISHED_PORTS, PortRange, RuleAction, RuleSource, RuleState};
 pub use git::{GitService, Repository};
-pub use guest::{Backing, Driver, GuestState, Mode, NameState, Reason, Safeguard, SnapshotEvery, SnapshotState};
+pub use guest::{
+    Backing, BackupEvery, BackupState, Driver, GuestState, Mode, NameState, Reason, Safeguard, SnapshotEvery,
+    SnapshotState,
+};
 pub use hook::{HookFailure, HookHost, HookName, HookSide, HookStage, HookState, HookUndo};
 pub use id_range::IdRange;
 pub use ids::{
-    AuditId, BlockId, CertificateId, ControllerBackupId, DeploymentId, DnsNameId, FirewallRuleId, GuestId, JobId,
-    KeyClaimId, NameClaimId, NamedNetworkId, NodeId, NoticeId, ProjectId, RequestId, RequestRuleId, SnapshotId,
+    AuditId, BackupId, BlockId, CertificateId, ControllerBackupId, DeploymentId, DnsNameId, FirewallRuleId, GuestId,
+    JobId, KeyClaimId, NameClaimId, NamedNetworkId, NodeId, NoticeId, ProjectId, RequestId, RequestRuleId, SnapshotId,
     SshKeyId, TokenId, UndoId, UserId, ViewId, WebhookDeliveryId, WebhookId, ZoneId,
 };
 pub use intrusion::IntrusionKind;

@@ -16,6 +16,7 @@ use super::connection::Connection;
 use super::error::NodeError;
 use super::privilege::Privilege;
 use super::sha256::Sha256;
+use super::tree::TreeWords;
 use super::upload::UploadName;
 use crate::git::GitRequest;
 
@@ -100,6 +101,8 @@ pub(super) enum Command<'a> {
     RemoveFolder(Privilege, HostPath<'a>),
     /// The agent, speaking on its standard input and output.
     Serve(Privilege, Sha256),
+    /// The agent, reading or writing all files of a guest.
+    Tree(Privilege, Sha256, &'a TreeWords),
     /// The agent of a guest, serving a member's push or fetch.
     ServeGit(&'a GitRequest),
     /// The agent of a guest, sending a commit to another one.
@@ -125,6 +128,7 @@ impl std::fmt::Display for Command<'_> {
             Self::Remove(by, path) => write!(f, "{by}rm -f -- {path}"),
             Self::RemoveFolder(by, path) => write!(f, "{by}rmdir -- {path}"),
             Self::Serve(by, sum) => write!(f, "{by}{} serve", HostPath::Agent(*sum)),
+            Self::Tree(by, sum, words) => write!(f, "{by}{} {words}", HostPath::Agent(*sum)),
             Self::ServeGit(service) => write!(f, "{GUEST_AGENT} project serve-git {service}"),
             Self::SendGit(what) => write!(f, "{GUEST_AGENT} project send-git {}", what.sent()),
             Self::TakeGit(what) => write!(f, "{GUEST_AGENT} project take-git {}", what.taken()),
@@ -221,6 +225,10 @@ mod tests {
             commit: "0123456789012345678901234567890123456789".parse().unwrap(),
             deployment: corpus_domain::DeploymentId(uuid::Uuid::nil()),
         };
+        let guest: corpus_domain::GuestName = "www.example.org".parse().unwrap();
+        let read = TreeWords::Read { guest: guest.clone(), snapshot: corpus_domain::SnapshotId(uuid::Uuid::nil()) };
+        let job = corpus_domain::JobId(uuid::Uuid::nil());
+        let write = TreeWords::Write { guest, job, generation: 3, bytes: 1 << 30 };
         for line in [
             Command::True.to_string(),
             Command::UserId.to_string(),
@@ -233,6 +241,8 @@ mod tests {
             Command::List(by, HostPath::AgentFolder).to_string(),
             Command::Remove(by, HostPath::AuthorizedKeysPart).to_string(),
             Command::Serve(by, sum).to_string(),
+            Command::Tree(by, sum, &read).to_string(),
+            Command::Tree(by, sum, &write).to_string(),
             Command::ServeGit(&service).to_string(),
             Command::SendGit(&carried).to_string(),
             Command::TakeGit(&carried).to_string(),

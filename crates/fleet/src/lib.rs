@@ -42,6 +42,7 @@ mod privilege;
 mod sha256;
 mod source;
 mod supervisor;
+mod tree;
 mod upload;
 
 #[cfg(any(test, feature = "testing"))]
@@ -67,4 +68,5 @@ pub use pool::{Line, Pool, StillLinked};
 pub use privilege::{Privilege, privilege};
 pub use sha256::Sha256;
 pub use supervisor::{Health, Observation, Supervisor};
+pub use tree::{TreeInput, TreeOutput, TreeWords};
 pub use upload::{UploadName, Uploaded};

@@ -179,21 +179,22 @@ pub fn touches(kind: &str, step: &str) -> Option<Touches> {
         ("name_switch", "proven") => Agent("probe_sites"),
         ("guest_create", "spawn") => Agent("ensure_guest"),
         ("guest_create", "hostsfile" | "initial_setup") => Agent("set_up_guest"),
-        ("guest_create" | "guest_start" | "guest_restart" | "snapshot_restore", "sshkeys")
+        ("guest_create" | "guest_start" | "guest_restart" | "snapshot_restore" | "backup_restore", "sshkeys")
         | ("keys_sync", "sync")
         | ("node_repair", "keys") => Agent("ensure_keys"),
-        ("guest_create" | "guest_start" | "guest_restart" | "snapshot_restore" | "node_reboot", "start") => Agent("ensure_running"),
-        ("guest_create" | "guest_start" | "guest_restart" | "snapshot_restore" | "node_reboot", "ping")
+        ("guest_create" | "guest_start" | "guest_restart" | "snapshot_restore" | "backup_restore" | "node_reboot", "start") => Agent("ensure_running"),
+        ("guest_create" | "guest_start" | "guest_restart" | "snapshot_restore" | "backup_restore" | "node_reboot", "ping")
         // Their agent is the guest's, behind a port of the node.
         | ("environment_set_up", "salt" | "project" | "ready")
         | ("environment_configure", "plan")
         | ("environment_remove", "project")
         | ("deploy", "order" | "follow" | "record") => Guest,
-        ("guest_stop" | "guest_restart" | "snapshot_restore" | "node_reboot", "stop") => Agent("ensure_stopped"),
-        ("snapshot_take", "snapshot") => Agent("ensure_snapshot"),
+        ("guest_stop" | "guest_restart" | "snapshot_restore" | "backup_restore" | "node_reboot", "stop") => Agent("ensure_stopped"),
+        ("snapshot_take" | "backup_take", "snapshot") => Agent("ensure_snapshot"),
         ("snapshot_restore", "restore") => Agent("ensure_restored"),
-        ("snapshot_restore", "settle") => Agent("ensure_settled"),
-        ("snapshot_remove", "remove") => Agent("ensure_no_snapshot"),
+        ("snapshot_restore" | "backup_restore", "settle") => Agent("ensure_settled"),
+        ("backup_restore", "restore") => Agent("ensure_replaced"),
+        ("snapshot_remove", "remove") | ("backup_take", "clear") => Agent("ensure_no_snapshot"),
         ("guest_limit", "limit") => Agent("ensure_limits"),
         ("guest_enlarge", "enlarge") => Agent("ensure_size"),
         ("guest_destroy", "absent") | ("project_destroy", "guests") => Agent("ensure_absent"),
@@ -206,11 +207,14 @@ pub fn touches(kind: &str, step: &str) -> Option<Touches> {
         | ("environment_remove", "unspread")
         // It is there, as it is in most cases.
         | ("guest_create", "ids" | "allocate" | "image" | "ready")
-        | ("node_images", "bring")
+        | ("node_images" | "backup_restore", "bring")
         | ("guest_start" | "guest_restart", "ready")
         | ("guest_stop", "stopped")
         // Of a guest that no environment is on.
-        | ("snapshot_restore", "project" | "ready")
+        | ("snapshot_restore" | "backup_restore", "project" | "ready")
+        // Their line is a program's of its own.
+        | ("backup_take", "note" | "save" | "done")
+        | ("backup_remove", "remove")
         | ("name_attach", "wanted" | "attached")
         | ("firewall_apply", "rules" | "in_force")
         // To a guest on the same node.

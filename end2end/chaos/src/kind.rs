@@ -1,6 +1,7 @@
 //! The kinds of jobs: where each begins, and how it is asked for.
 
 use anyhow::{Context, Result};
+use corpus_api::backups::{ListBackups, RemoveBackup, RestoreBackup, TakeBackup};
 use corpus_api::certificates::{GetCertificate, RenewCertificate, SetNameHttps};
 use corpus_api::deployments::{Deploy, Phases};
 use corpus_api::environments::{GetEnvironmentSettings, RemoveEnvironment, SetEnvironmentSettings, SetUpEnvironment};
@@ -16,7 +17,7 @@ use corpus_api::node_service::RebootNode;
 use corpus_api::nodes::{InitializeNode, RepairNode, UnlinkNode};
 use corpus_api::projects::DestroyProject;
 use corpus_api::snapshots::{ListSnapshots, RemoveSnapshot, RestoreSnapshot, TakeSnapshot};
-use corpus_domain::{GuestId, JobId, JobKind, SizeProfile, SnapshotId, Transport};
+use corpus_domain::{BackupId, GuestId, JobId, JobKind, SizeProfile, SnapshotId, Transport};
 
 use crate::bring::{Level, SIMPLE};
 use crate::lane::{ENVIRONMENT, Lane};
@@ -25,7 +26,7 @@ use crate::lane::{ENVIRONMENT, Lane};
 const MEMORY: &str = "1.5 GiB";
 
 /// In the order in which a lane tries them, so that little has to be rebuilt in between.
-pub const KINDS: [JobKind; 29] = [
+pub const KINDS: [JobKind; 32] = [
     JobKind::GuestCreate,
     JobKind::GuestStart,
     JobKind::GuestStop,
@@ -34,6 +35,9 @@ pub const KINDS: [JobKind; 29] = [
     JobKind::SnapshotTake,
     JobKind::SnapshotRestore,
     JobKind::SnapshotRemove,
+    JobKind::BackupTake,
+    JobKind::BackupRestore,
+    JobKind::BackupRemove,
     JobKind::KeysSync,
     JobKind::NodeRepair,
     JobKind::NodeImages,
@@ -86,6 +90,7 @@ pub fn is_one_way(kind: JobKind) -> bool {
             | JobKind::GuestDestroy
             | JobKind::NameDetach
             | JobKind::SnapshotRemove
+            | JobKind::BackupRemove
             | JobKind::EnvironmentRemove
             | JobKind::ProjectDestroy
     )
@@ -124,6 +129,15 @@ pub async fn ask(lane: &Lane, kind: JobKind) -> Result<JobId> {
         JobKind::SnapshotRemove => {
             let (guest, snapshot) = snapshot(lane).await?;
             controller.call(member, RemoveSnapshot { guest, snapshot }, None).await?.job
+        }
+        JobKind::BackupTake => take_backup(lane, guest(lane).await?).await?,
+        JobKind::BackupRestore => {
+            let (guest, backup) = backup(lane).await?;
+            controller.call(member, RestoreBackup { guest, backup }, None).await?.job
+        }
+        JobKind::BackupRemove => {
+            let (guest, backup) = backup(lane).await?;
+            controller.call(member, RemoveBackup { guest, backup }, None).await?.job
         }
         JobKind::NameAttach => {
             let attach = AttachName { guest: guest(lane).await?, name: lane.dns_name().parse()?, wildcard: false };
@@ -255,6 +269,25 @@ async fn snapshot(lane: &Lane) -> Result<(GuestId, SnapshotId)> {
         lane.done(take_snapshot(lane, guest).await?).await?;
     }
     Ok((guest, all().await?.items.first().context("no snapshot")?.id))
+}
+
+/// The same with backups.
+async fn take_backup(lane: &Lane, guest: GuestId) -> Result<JobId> {
+    let all = lane.controller.call(&lane.member, ListBackups { guest }, None).await?.items;
+    if let Some(oldest) = all.last().filter(|_| all.len() > 4) {
+        let remove = RemoveBackup { guest, backup: oldest.id };
+        lane.done(lane.controller.call(&lane.member, remove, None).await?.job).await?;
+    }
+    Ok(lane.controller.call(&lane.member, TakeBackup { guest, comment: None }, None).await?.job)
+}
+
+async fn backup(lane: &Lane) -> Result<(GuestId, BackupId)> {
+    let guest = guest(lane).await?;
+    let all = async || lane.controller.call(&lane.member, ListBackups { guest }, None).await;
+    if all().await?.items.is_empty() {
+        lane.done(take_backup(lane, guest).await?).await?;
+    }
+    Ok((guest, all().await?.items.first().context("no backup")?.id))
 }
 
 async fn guest(lane: &Lane) -> Result<GuestId> {

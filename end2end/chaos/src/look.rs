@@ -110,6 +110,10 @@ async fn expected(lane: &Lane) -> Result<(BTreeSet<String>, Vec<String>)> {
         }
     }
     wrong.extend(certificates(lane, &mut wanted).await?);
+    let backups = sqlx::query_scalar::<_, i64>("select count(*) from guest_backups where state <> 'ready'");
+    if backups.fetch_one(&lane.db).await? > 0 {
+        wrong.push("a backup is left in the middle".to_owned());
+    }
     let snapshots =
         sqlx::query("select s.id::text, s.state, g.name from snapshots s join guests g on g.id = s.guest_id");
     for snapshot in snapshots.fetch_all(&lane.db).await? {

@@ -96,6 +96,7 @@ async fn router(database: &PgConnectOptions, folder: &Path) -> Router {
         access_addresses: corpus_controller::AddressDetail::default(),
         intrusion: corpus_controller::IntrusionSettings::default(),
         own_backups: None,
+        guest_backups: None,
         surroundings: Surroundings::default(),
     };
     let seal = SealKeys::load_or_create(&folder.join("seal.key")).unwrap();

@@ -127,6 +127,7 @@ impl Fleet {
             access_addresses: corpus_controller::AddressDetail::default(),
             intrusion: corpus_controller::IntrusionSettings::default(),
             own_backups: None,
+            guest_backups: None,
         };
         let seal = SealKeys::load_or_create(&files.path().join("seal.key"))?;
         let dns = config.dns.map(|dns| Providers::one(dns, config.authority, None)).unwrap_or_default();

@@ -47,6 +47,7 @@ pub const KEYS: &[Key] = &[
     key("agent_binary", Kind::Text, "a file"),
     key("image_folder", Kind::Text, "a folder"),
     key("images", Kind::List, "names of images"),
+    key("guest_backups", Kind::Text, "a folder, by its whole path"),
     key("salt_bundle", Kind::Text, "a file"),
     key("hooks_folder", Kind::Text, "a folder"),
     secret("database_url", "postgres://USER:PASSWORD@HOST/DATABASE"),

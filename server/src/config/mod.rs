@@ -45,6 +45,8 @@ pub struct Settings {
     pub image_folder: PathBuf,
     /// What guests can be clones of.
     pub images: ImageNames,
+    /// The folder with the repositories of guests' backups; none: none are taken.
+    pub guest_backups: Option<PathBuf>,
     /// The bundle of Salt that is brought to guests of projects; `None`: they have no Salt.
     pub salt_bundle: Option<PathBuf>,
     /// The folder of the operator's hooks.
@@ -393,6 +395,7 @@ fn read_all(r: &mut Reader) -> Option<Settings> {
         agent_binary: r.optional("agent_binary").unwrap_or_else(|| PathBuf::from("/usr/lib/corpus/corpus-agent")),
         image_folder: r.optional("image_folder").unwrap_or_else(|| data_folder.join("images")),
         images: sections::images(r),
+        guest_backups: r.checked("guest_backups", sections::whole_path),
         salt_bundle: r.optional("salt_bundle"),
         hooks_folder: r.optional("hooks_folder").unwrap_or_else(|| PathBuf::from("/etc/corpus/hooks")),
         database_url: r.checked("database_url", |text| sections::is_postgres(text).then(|| text.into())),

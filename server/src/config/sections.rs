@@ -37,8 +37,13 @@ pub fn images(r: &mut Reader) -> ImageNames {
     ImageNames::new(names).unwrap_or_default()
 }
 
+/// A folder that means the same wherever the server was started.
+pub fn whole_path(text: &str) -> Option<PathBuf> {
+    Some(PathBuf::from(text)).filter(|path| path.is_absolute())
+}
+
 pub fn backup(r: &mut Reader) -> Option<BackupSettings> {
-    let place = r.checked("backup.place", |text| Some(PathBuf::from(text)).filter(|path| path.is_absolute()));
+    let place = r.checked("backup.place", whole_path);
     let place = r.required("backup.place", place);
     let file: Option<PathBuf> = r.optional("backup.password_file");
     let file = r.required("backup.password_file", file)?;

@@ -309,6 +309,7 @@ async fn environments(world: &World, browser: &mut Browser, node: &str, guest: &
     firewalls(world, browser, node, guest).await;
     mail_of_guests(browser, guest).await;
     snapshots(world, browser, guest).await;
+    backups(world, browser, guest).await;
     let request = requests(world, browser, node, &other).await;
     let job = decide(world, browser).await;
     notices(world, browser).await;
@@ -352,6 +353,7 @@ async fn paths(world: &World, (node, guest, other): (&str, &str, &str), made: Ma
         format!("/guests/{guest}/firewall"),
         format!("/guests/{guest}/mail"),
         format!("/guests/{guest}/snapshots"),
+        format!("/guests/{guest}/backups"),
         "/projects".into(),
         "/projects/new".into(),
         "/projects/atlas".into(),
@@ -522,6 +524,30 @@ async fn snapshots(world: &World, browser: &mut Browser, guest: &str) {
     let version = shown.headers()["etag"].to_str().unwrap().trim_matches('"').to_owned();
     let daily = [("every", "day"), ("keep", "3"), ("version", version.as_str())];
     browser.form("/guests/{guest}/snapshots/schedule", &format!("{all}/schedule"), &daily).await;
+}
+
+/// The same with backups.
+async fn backups(world: &World, browser: &mut Browser, guest: &str) {
+    let all = format!("/guests/{guest}/backups");
+    world.run(&format!("update guests set state = 'running' where id = '{guest}'")).await;
+    browser.form("/guests/{guest}/backups", &all, &[("comment", "before the move")]).await;
+    let id = world.one("select id::text from guest_backups").await;
+    for (form, what) in
+        [("/guests/{guest}/backups/{backup}/restore", "restore"), ("/guests/{guest}/backups/{backup}/delete", "delete")]
+    {
+        world
+            .run(
+                "update guest_backups set state = 'ready', taken_at = now(), snapshot = repeat('a', 64), bytes = 1, files = 1,
+                    added_bytes = 1, took_ms = 1",
+            )
+            .await;
+        world.run(&format!("update guests set state = 'running' where id = '{guest}'")).await;
+        browser.form(form, &format!("{all}/{id}/{what}"), &[]).await;
+    }
+    let shown = browser.get(&format!("/api/v1{all}/schedule")).await;
+    let version = shown.headers()["etag"].to_str().unwrap().trim_matches('"').to_owned();
+    let daily = [("every", "day"), ("keep", "3"), ("version", version.as_str())];
+    browser.form("/guests/{guest}/backups/schedule", &format!("{all}/schedule"), &daily).await;
 }
 
 /// Switches mail of an environment on, and of a guest off.

@@ -21,7 +21,7 @@ use crate::support::Running;
 use tenant::{NODE, Tenant};
 
 /// What no page of the router's list is: pages that take no form.
-const PAGES: [&str; 40] = [
+const PAGES: [&str; 41] = [
     "/",
     "/nodes",
     "/nodes/link",
@@ -34,6 +34,7 @@ const PAGES: [&str; 40] = [
     "/guests/{id}/destroy",
     "/guests/{guest}/mail",
     "/guests/{guest}/snapshots",
+    "/guests/{guest}/backups",
     "/networks",
     "/controller-backups",
     "/images",

@@ -1,5 +1,6 @@
 //! What the server does by itself as long as it runs: each task ends when it is told to stop.
 
+mod backups;
 mod certificates;
 mod drift;
 mod elsewhere;

@@ -2,10 +2,13 @@
 //! takes it back. The words of kinds and steps are stored and stay the same across releases.
 
 mod balance;
+mod files_back;
 mod guest_calls;
 mod hooks;
 mod node_calls;
 
+pub mod backup;
+pub mod backup_restore;
 pub mod certificate_issue;
 pub mod deploy;
 pub mod environment_configure;
@@ -54,6 +57,9 @@ pub fn registry() -> Registry<Services> {
         .with(snapshot::take_steps())
         .with(snapshot_restore::steps())
         .with(snapshot::remove_steps())
+        .with(backup::take_steps())
+        .with(backup_restore::steps())
+        .with(backup::remove_steps())
         .with(guest_destroy::steps())
         .with(name_attach::steps())
         .with(name_detach::steps())

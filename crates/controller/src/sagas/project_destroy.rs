@@ -182,6 +182,15 @@ async fn forget_deployments(ctx: Ctx) -> Result<(), StepError> {
 }
 
 async fn forget(ctx: Ctx) -> Result<(), StepError> {
+    if let Some(folder) = ctx.services().backup_folder(ctx.params().project) {
+        match tokio::fs::remove_dir_all(&folder).await {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                let place = folder.display();
+                return Err(StepError::transient(format!("the backups in {place} can't be removed: {error}")));
+            }
+            _ => {}
+        }
+    }
     let mut tx = ctx.begin().await?;
     Jobs::end_waiting(&mut tx, ctx.params().project, "its project was destroyed").await?;
     project_end::forget(&mut tx, ctx.params().project).await?;

@@ -8,6 +8,8 @@ pub mod acme_accounts;
 pub mod archives_shown;
 pub mod audit;
 pub mod backings;
+pub mod backup_schedules;
+pub mod backups;
 pub mod badges;
 pub mod balance;
 pub mod certificate_authority;

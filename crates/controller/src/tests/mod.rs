@@ -7,6 +7,7 @@ mod approvals;
 mod archives;
 mod audit;
 mod backings;
+mod backups;
 mod badges;
 mod balance;
 mod certificates;

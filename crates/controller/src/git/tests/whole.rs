@@ -51,6 +51,7 @@ async fn open(db: &PgPool, folder: &Path, dns: Option<Arc<dyn DnsProvider>>) -> 
         access_addresses: crate::AddressDetail::default(),
         intrusion: crate::IntrusionSettings::default(),
         own_backups: None,
+        guest_backups: None,
     };
     let seal = SealKeys::load_or_create(&folder.join("seal.key")).unwrap();
     let dns = dns.map(|dns| Providers::one(dns, ([127, 0, 0, 1], 53).into(), None)).unwrap_or_default();

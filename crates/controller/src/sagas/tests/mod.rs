@@ -4,6 +4,7 @@
 //! These need the lab (`scripts/test` starts one and tells where it is in `CORPUS_LAB_…`), so
 //! they are ignored elsewhere.
 
+mod backups;
 mod bad_input;
 mod certificates;
 mod drift;

@@ -45,7 +45,7 @@ pub struct World {
     pub ops: Principal,
     pub member: Principal,
     pub node_address: String,
-    files: tempfile::TempDir,
+    pub files: tempfile::TempDir,
 }
 
 /// How a job ended.
@@ -101,6 +101,7 @@ impl World {
             access_addresses: crate::AddressDetail::default(),
             intrusion: crate::IntrusionSettings::default(),
             own_backups: None,
+            guest_backups: Some(files.path().join("backups")),
         };
         let seal = SealKeys::load_or_create(&files.path().join("seal.key")).unwrap();
         let (authority, of_nodes) = (fact("CORPUS_LAB_DNS").parse().unwrap(), fact("CORPUS_LAB_DNS_OF_NODES"));

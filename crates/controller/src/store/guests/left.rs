@@ -3,11 +3,11 @@
 //! What it was to do was noted with the request: the guest's row, its state, what it is promised. The undo that takes
 //! it back never runs, since nothing began; so it is taken back with the cancel, or it would count for ever.
 
-use corpus_domain::{DnsNameId, GuestId, GuestState, JobId, JobKind, NameState};
+use corpus_domain::{BackupId, DnsNameId, GuestId, GuestState, JobId, JobKind, NameState};
 use sqlx::PgConnection;
 
 use super::{delete, set_limits, set_state, settle_storage};
-use crate::store::{environments, firewall, json, names, pointers, snapshots, word};
+use crate::store::{backups, environments, firewall, json, names, pointers, snapshots, word};
 
 /// Takes a guest, or a name of it, back to where it was before the job was submitted.
 pub async fn left_by(conn: &mut PgConnection, job: JobId) -> sqlx::Result<()> {
@@ -17,8 +17,11 @@ pub async fn left_by(conn: &mut PgConnection, job: JobId) -> sqlx::Result<()> {
     if kind == JobKind::FirewallApply {
         return firewall::left_by(conn, json(row.params)?).await;
     }
-    let Some(guest) = row.guest_id.map(GuestId) else { return Ok(()) };
     let param = |name: &str| row.params.get(name).cloned().unwrap_or_default();
+    if kind == JobKind::BackupRemove {
+        return backups::back(conn, &json::<Vec<BackupId>>(param("ids"))?).await;
+    }
+    let Some(guest) = row.guest_id.map(GuestId) else { return Ok(()) };
     match kind {
         JobKind::GuestCreate => {
             names::delete_of_guest(conn, guest).await?;
@@ -27,7 +30,9 @@ pub async fn left_by(conn: &mut PgConnection, job: JobId) -> sqlx::Result<()> {
         }
         JobKind::GuestStart => back(conn, guest, GuestState::Starting, GuestState::Stopped).await,
         JobKind::GuestStop => back(conn, guest, GuestState::Stopping, GuestState::Running).await,
-        JobKind::GuestRestart => back(conn, guest, GuestState::Starting, GuestState::Running).await,
+        JobKind::GuestRestart | JobKind::BackupRestore => {
+            back(conn, guest, GuestState::Starting, GuestState::Running).await
+        }
         JobKind::GuestDestroy => kept(conn, guest).await,
         JobKind::GuestEnlarge => settle_storage(conn, guest).await,
         JobKind::SnapshotTake => snapshots::delete(conn, json(param("id"))?).await,
@@ -36,6 +41,7 @@ pub async fn left_by(conn: &mut PgConnection, job: JobId) -> sqlx::Result<()> {
             snapshots::back(&mut *conn, json(param("snapshot"))?).await?;
             back(conn, guest, GuestState::Starting, GuestState::Running).await
         }
+        JobKind::BackupTake => backups::delete(conn, &[json(param("id"))?]).await,
         JobKind::GuestLimit => set_limits(conn, guest, json(param("from"))?).await,
         JobKind::NameAttach => names::delete(conn, json::<DnsNameId>(param("id"))?).await,
         JobKind::GuestPoint => {

@@ -1,0 +1,66 @@
+//! The page of a guest's backups, with sample values.
+
+use corpus_api::Version;
+use corpus_api::backups::{Backup, BackupSchedule, Backups, MOST_BACKUPS};
+use corpus_app::FormState;
+use corpus_app::layout::Page;
+use corpus_app::pages::guest_backups;
+use corpus_app::route::Route;
+use corpus_domain::{BackupEvery, BackupId, BackupState, Bytes, GuestId};
+
+use crate::project_samples::{before, id, word};
+
+/// The page of a route, if it is this one; `variant` is `empty` where there is none.
+pub fn page(route: &Route, variant: &str) -> Option<Page> {
+    let Route::GuestBackups(_) = route else { return None };
+    let view =
+        guest_backups::backups_view(&all(variant == "empty"), &schedule(variant == "empty"), &FormState::default());
+    Some(Page::new("guest-backups", "Backups", view).under("Guests", "/guests"))
+}
+
+/// One that is kept to, or none.
+pub fn schedule(is_never: bool) -> BackupSchedule {
+    let every = if is_never { BackupEvery::Never } else { BackupEvery::Day };
+    BackupSchedule {
+        every,
+        keep: word("14"),
+        next_at: (!is_never).then(|| before(-3_600)),
+        problem: None,
+        version: Version::of(&every),
+    }
+}
+
+/// Those of a guest.
+pub fn all(is_empty: bool) -> Backups {
+    let one = |number, comment: Option<&str>, state, ago: i64| {
+        let is_there = state != BackupState::Taking;
+        Backup {
+            id: BackupId(id(number)),
+            comment: comment.map(word),
+            state,
+            taken_at: is_there.then(|| before(ago)),
+            snapshot: is_there.then(|| "a1b2".repeat(16)),
+            bytes: is_there.then_some(Bytes(1_234_000_000)),
+            files: is_there.then_some(31_000),
+            added_bytes: is_there.then_some(Bytes(34_000_000)),
+            took_ms: is_there.then_some(4_200),
+            asked_at: before(ago),
+            by: (number != 0xd6).then(|| "mia".to_owned()),
+        }
+    };
+    let items = vec![
+        one(0xd5, Some("before <the> move"), BackupState::Taking, 2),
+        one(0xd6, None, BackupState::Ready, 90_000),
+        one(0xd7, Some("old"), BackupState::Removing, 900_000),
+    ];
+    Backups {
+        guest: GuestId(id(11)),
+        name: word("web.carto.example.net"),
+        problem: None,
+        items: if is_empty { Vec::new() } else { items },
+        most: MOST_BACKUPS,
+        at_once: is_empty,
+        may_take: true,
+        may_change: true,
+    }
+}

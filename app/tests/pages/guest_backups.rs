@@ -1,0 +1,57 @@
+//! What the page of a guest's backups says, and offers to whom.
+
+use corpus_api::backups::Backups;
+use corpus_app::FormState;
+use corpus_app::pages::guest_backups::backups_view;
+
+use crate::{guest_backup_pages, html};
+
+fn page(all: &Backups) -> String {
+    let schedule = guest_backup_pages::schedule(all.items.is_empty());
+    html(|| backups_view(all, &schedule, &FormState::default()))
+}
+
+#[test]
+fn only_one_that_is_ready_can_be_brought_back_or_deleted() {
+    let shown = page(&guest_backup_pages::all(false));
+    for text in [
+        "before &lt;the&gt; move",
+        "Being taken",
+        "Being deleted",
+        "1.2 GB",
+        "34.0 MB",
+        "31000 files",
+        "3 of 100",
+        "stands still",
+        "By schedule",
+    ] {
+        assert!(shown.contains(text), "{text}\n{shown}");
+    }
+    for what in ["/restore\"", "/delete\""] {
+        assert_eq!(shown.matches(what).count(), 1, "{what}\n{shown}");
+    }
+}
+
+#[test]
+fn who_may_not_is_offered_nothing() {
+    let all = Backups { may_take: false, may_change: false, ..guest_backup_pages::all(false) };
+    let shown = page(&all);
+    assert_eq!(shown.matches("<form").count(), 0);
+    assert!(shown.contains("Each day, the last 14 are kept."), "{shown}");
+    let developer = Backups { may_change: false, ..guest_backup_pages::all(true) };
+    let shown = page(&developer);
+    assert_eq!(shown.matches("<form").count(), 1);
+    assert!(shown.contains("There is none") && shown.contains("The guest goes on meanwhile."), "{shown}");
+}
+
+#[test]
+fn where_none_are_kept_that_is_said_and_none_is_taken() {
+    let shown = page(&Backups {
+        problem: Some("The operators have not said where.".to_owned()),
+        ..guest_backup_pages::all(false)
+    });
+    assert!(shown.contains("None is taken") && shown.contains("have not said where"), "{shown}");
+    // What is there can be deleted still.
+    assert_eq!((shown.matches("/restore\"").count(), shown.matches("/delete\"").count()), (0, 1), "{shown}");
+    assert!(!shown.contains("Take a backup"), "{shown}");
+}

@@ -1,0 +1,201 @@
+//! Backups of guests: all files of a guest of one moment, kept elsewhere than on its node.
+
+use chrono::{DateTime, Utc};
+use corpus_domain::{BackupEvery, BackupId, BackupState, Bytes, GuestId, GuestName, JobId};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::Version;
+use crate::jobs::JobAccepted;
+use crate::operation::{Meta, Operation, Read, Reply, Role, Scope, Write, delete, get, post, put};
+use crate::words::{BackupsKept, Label};
+
+/// The most backups of a guest, so a page shows them all.
+pub const MOST_BACKUPS: u32 = 100;
+
+/// Lists the backups of a guest, the newest first: all of them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ListBackups {
+    /// Of which guest.
+    pub guest: GuestId,
+}
+impl Operation for ListBackups {
+    type Kind = Read;
+    type Output = Backups;
+    const META: Meta<Read> = get("list_backups", "/guests/{guest}/backups").needs(Role::Viewer).robots();
+    fn scope(&self) -> Scope {
+        Scope::Guest(self.guest)
+    }
+}
+
+/// Takes a backup of a guest, of one moment. A guest whose backing takes no snapshot at once stands still while it takes
+/// one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct TakeBackup {
+    /// Of which guest.
+    pub guest: GuestId,
+    /// What it is for.
+    pub comment: Option<Label>,
+}
+impl Operation for TakeBackup {
+    type Kind = Write;
+    type Output = BackupAccepted;
+    const META: Meta<Write> = post("take_backup", "/guests/{guest}/backups").needs(Role::Developer).robots();
+    fn scope(&self) -> Scope {
+        Scope::Guest(self.guest)
+    }
+}
+
+/// Brings a guest back to a backup: its files become those of the backup. It is stopped only while they change places;
+/// all that it wrote since the backup is gone.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct RestoreBackup {
+    /// Which guest.
+    pub guest: GuestId,
+    /// Which of its backups.
+    pub backup: BackupId,
+}
+impl Operation for RestoreBackup {
+    type Kind = Write;
+    type Output = JobAccepted;
+    const META: Meta<Write> =
+        post("restore_backup", "/guests/{guest}/backups/{backup}/restore").needs(Role::Maintainer);
+    fn scope(&self) -> Scope {
+        Scope::Guest(self.guest)
+    }
+}
+
+/// Deletes a backup.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct RemoveBackup {
+    /// Of which guest.
+    pub guest: GuestId,
+    /// Which of its backups.
+    pub backup: BackupId,
+}
+impl Operation for RemoveBackup {
+    type Kind = Write;
+    type Output = JobAccepted;
+    const META: Meta<Write> = delete("remove_backup", "/guests/{guest}/backups/{backup}").needs(Role::Maintainer);
+    fn scope(&self) -> Scope {
+        Scope::Guest(self.guest)
+    }
+}
+
+/// How often a backup of a guest is taken by itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct GetBackupSchedule {
+    /// Of which guest.
+    pub guest: GuestId,
+}
+impl Operation for GetBackupSchedule {
+    type Kind = Read;
+    type Output = BackupSchedule;
+    const META: Meta<Read> = get("get_backup_schedule", "/guests/{guest}/backups/schedule").needs(Role::Viewer);
+    fn scope(&self) -> Scope {
+        Scope::Guest(self.guest)
+    }
+}
+
+/// Sets how often a backup of a guest is taken by itself, the first one soon, and how many of these are kept: the oldest
+/// goes when there is one more. Those that somebody asked for stay.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct SetBackupSchedule {
+    /// Of which guest.
+    pub guest: GuestId,
+    /// How often.
+    pub every: BackupEvery,
+    /// How many are kept.
+    pub keep: BackupsKept,
+    /// What was set when that was decided.
+    pub version: Version,
+}
+impl Operation for SetBackupSchedule {
+    type Kind = Write;
+    type Output = BackupSchedule;
+    const META: Meta<Write> =
+        put("set_backup_schedule", "/guests/{guest}/backups/schedule").needs(Role::Maintainer).if_match("version");
+    fn scope(&self) -> Scope {
+        Scope::Guest(self.guest)
+    }
+}
+
+/// How often a backup of a guest is taken by itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct BackupSchedule {
+    /// How often.
+    pub every: BackupEvery,
+    /// How many of them are kept.
+    pub keep: BackupsKept,
+    /// When the next one is taken, unless that is never.
+    pub next_at: Option<DateTime<Utc>>,
+    /// Why none was taken when it was time, for a person.
+    pub problem: Option<String>,
+    /// What is set.
+    pub version: Version,
+}
+impl Reply for BackupSchedule {
+    const HAS_VERSION: bool = true;
+    fn version(&self) -> Option<&Version> {
+        Some(&self.version)
+    }
+}
+
+/// The backups of a guest.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Backups {
+    /// Of this guest.
+    pub guest: GuestId,
+    /// Its name.
+    pub name: GuestName,
+    /// Why none is taken or brought back, for a person: the operators have not said where backups are kept, say.
+    pub problem: Option<String>,
+    /// The newest first.
+    pub items: Vec<Backup>,
+    /// So many it may have.
+    pub most: u32,
+    /// Whether the guest goes on while one is taken.
+    pub at_once: bool,
+    /// Whether the caller may take one.
+    pub may_take: bool,
+    /// Whether the caller may bring them back and delete them.
+    pub may_change: bool,
+}
+impl Reply for Backups {}
+
+/// A backup of a guest.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Backup {
+    /// Its id.
+    pub id: BackupId,
+    /// What it is for.
+    pub comment: Option<Label>,
+    /// What is being done with it.
+    pub state: BackupState,
+    /// The moment that it is of.
+    pub taken_at: Option<DateTime<Utc>>,
+    /// Its name in the project's repository, 64 hexadecimal digits.
+    pub snapshot: Option<String>,
+    /// How much there is in it.
+    pub bytes: Option<Bytes>,
+    /// How many files there are in it.
+    pub files: Option<u64>,
+    /// How much of that the repository did not hold before, as it lies there.
+    pub added_bytes: Option<Bytes>,
+    /// How long it took, in milliseconds.
+    pub took_ms: Option<u64>,
+    /// When it was asked for.
+    pub asked_at: DateTime<Utc>,
+    /// By whom: their login; by nobody where the schedule did.
+    pub by: Option<String>,
+}
+
+/// A backup is being taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct BackupAccepted {
+    /// Its id.
+    pub backup: BackupId,
+    /// The job that takes it.
+    pub job: JobId,
+}
+impl Reply for BackupAccepted {}

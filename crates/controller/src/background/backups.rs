@@ -1,0 +1,61 @@
+//! Backups that are due by the schedules of guests, and those that are more than these keep. One server at a time looks
+//! for them; each guest is held before anything is done, so two that think it is their turn take one.
+
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
+use crate::store::{backup_schedules, leases};
+use crate::{Controller, Result};
+
+/// How often it is looked for them.
+const INTERVAL: Duration = Duration::from_mins(1);
+/// Longer than the time between two looks: a server that works keeps its lease.
+const LEASE_TIME: Duration = Duration::from_mins(3);
+/// What the lease is called.
+const LEASE_NAME: &str = "backups";
+/// How many are deleted at a look.
+const MOST: i64 = 200;
+
+impl Controller {
+    /// Keeps to the schedules until `stop`.
+    pub(super) async fn keep_to_backup_schedules(self, stop: CancellationToken) {
+        if self.services.settings.guest_backups.is_none() {
+            return;
+        }
+        loop {
+            if let Err(error) = self.take_due_backups().await {
+                tracing::warn!(error = &error as &dyn std::error::Error, "backups that are due could not be taken");
+            }
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = tokio::time::sleep(INTERVAL) => {}
+            }
+        }
+    }
+
+    /// Takes those that are due now and deletes what is too much, if it is this server's turn.
+    pub(crate) async fn take_due_backups(&self) -> Result<()> {
+        let mut conn = self.services.db.acquire().await?;
+        if !leases::take(&mut conn, LEASE_NAME, self.services.instance, LEASE_TIME).await? {
+            return Ok(());
+        }
+        let beyond = backup_schedules::beyond(&mut conn, MOST).await?;
+        let due = backup_schedules::due(&mut conn).await?;
+        drop(conn);
+        // What fails for one is no reason to forget the others.
+        for (project, ids) in beyond {
+            if let Err(error) = self.remove_scheduled_backups(project, ids).await {
+                let error = &error as &dyn std::error::Error;
+                tracing::warn!(%project, error, "old backups of a project could not be deleted");
+            }
+        }
+        for guest in due {
+            if let Err(error) = self.take_scheduled_backup(guest).await {
+                let error = &error as &dyn std::error::Error;
+                tracing::warn!(%guest, error, "the schedule of a guest's backups could not be kept to");
+            }
+        }
+        Ok(())
+    }
+}

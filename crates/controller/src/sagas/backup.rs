@@ -1,0 +1,286 @@
+//! Taking and deleting backups of guests.
+//!
+//! A backup is of one moment, so the guest's node takes a snapshot first, which is read and then removed. The row is there
+//! before the files and goes after them. Each backup has its id as a tag in the repository: a job that was cut between
+//! saving and noting finds what it saved.
+//!
+//! Saving and reading share a repository; what deletes from it has it alone.
+
+use std::time::{Duration, Instant};
+
+use corpus_backup::{About, BackupError, Repository, Saved, Snapshot};
+use corpus_domain::{BackupId, Bytes, GuestId, GuestName, JobKind, NodeId, ProjectId, SnapshotId};
+use corpus_protocol::Request;
+use serde::{Deserialize, Serialize};
+
+use super::node_calls::{ask, awaited, endpoint, failed_at};
+use super::snapshot::LONG;
+use crate::guest_backups::{self, CarryError, Limits, Program};
+use crate::jobs::{Job, JobParams, Lock, NewJob, Retry, Step, StepContext, StepError};
+use crate::nodes::TreeWords;
+use crate::services::Services;
+use crate::store::backups::{self, Taken};
+use crate::store::guests::GuestRow;
+
+/// How long all files of a guest may take from or to its node.
+pub(super) const WHOLE: Duration = Duration::from_hours(12);
+/// A guest may have so many times what it is promised in its files: sparse ones are longer than they take.
+const SPARSE: u64 = 4;
+/// What it may have besides, in bytes: its image.
+const BESIDES: u64 = 4 << 30;
+
+/// What the job that takes one is about.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Take {
+    id: BackupId,
+    guest: GuestId,
+    name: GuestName,
+    node: NodeId,
+    project: ProjectId,
+    /// What the guest is promised.
+    storage: Bytes,
+}
+
+impl JobParams for Take {
+    const KIND: JobKind = JobKind::BackupTake;
+}
+
+/// What the job that deletes some of a project is about.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Remove {
+    ids: Vec<BackupId>,
+    project: ProjectId,
+}
+
+impl JobParams for Remove {
+    const KIND: JobKind = JobKind::BackupRemove;
+}
+
+/// The repository of a project, for who changes nothing that is in it.
+pub(super) fn lock_shared(project: ProjectId) -> Lock {
+    Lock::shared("backups", project)
+}
+
+/// The job for a backup that was noted.
+pub fn take(guest: &GuestRow, id: BackupId) -> NewJob<Take> {
+    let params = Take {
+        id,
+        guest: guest.id,
+        name: guest.name.clone(),
+        node: guest.node_id,
+        project: guest.project_id,
+        storage: guest.storage,
+    };
+    NewJob::new(format!("Take a backup of {}", guest.name), params)
+        .guest(guest.id)
+        .project(guest.project_id)
+        .node(guest.node_id)
+        .locks([Lock::guest(guest.id), Lock::node_shared(guest.node_id), lock_shared(guest.project_id)])
+}
+
+/// The job for backups that are being deleted, of a guest or of several of a project.
+pub fn remove(project: ProjectId, guest: Option<&GuestRow>, ids: Vec<BackupId>) -> NewJob<Remove> {
+    let title = match (guest, ids.len()) {
+        (Some(guest), 1) => format!("Delete a backup of {}", guest.name),
+        (_, count) => format!("Delete {count} backups that are kept no longer"),
+    };
+    let job = NewJob::new(title, Remove { ids, project }).project(project).locks([Lock::exclusive("backups", project)]);
+    match guest {
+        Some(guest) => job.guest(guest.id),
+        None => job,
+    }
+}
+
+/// Takes one.
+pub fn take_steps() -> Job<Services, Take> {
+    Job::new()
+        .step(Step::new("note", "Note that it is taken", noted).undo(forget_it))
+        .step(
+            Step::new("snapshot", "Keep its files as they are", snapshot)
+                .undo(drop_snapshot)
+                .undo_retry(Retry::times(20))
+                .undo_limit(LONG)
+                .limit(LONG * 2),
+        )
+        .step(
+            Step::new("save", "Bring them to the repository", save)
+                .undo(take_out)
+                .undo_limit(LONG)
+                .retry(Retry::times(2))
+                .limit(WHOLE),
+        )
+        .step(Step::new("clear", "Let go of the snapshot", drop_snapshot).retry(Retry::times(20)).limit(LONG))
+        .step(Step::new("done", "Note what it is", done).not_cancellable())
+}
+
+/// Deletes some. There is no way back; a failure leaves them to be deleted again.
+pub fn remove_steps() -> Job<Services, Remove> {
+    Job::new()
+        .step(Step::new("remove", "Delete what only they held", delete).undo(leave).retry(Retry::times(4)).limit(WHOLE))
+}
+
+type Ctx = StepContext<Services, Take>;
+
+/// The row is there since it was asked for; its undo comes last of all.
+async fn noted(_: Ctx) -> Result<(), StepError> {
+    Ok(())
+}
+
+async fn forget_it(ctx: Ctx) -> Result<(), StepError> {
+    let mut tx = ctx.begin().await?;
+    backups::delete(&mut tx, &[ctx.params().id]).await?;
+    Ok(tx.commit().await?)
+}
+
+/// The snapshot that is read has the backup's id.
+fn read_from(id: BackupId) -> SnapshotId {
+    SnapshotId(id.0)
+}
+
+async fn snapshot(ctx: Ctx) -> Result<(), StepError> {
+    let Take { id, name, node, .. } = ctx.params().clone();
+    ask(&ctx, node, Request::EnsureSnapshot { name, snapshot: read_from(id) }, LONG).await.map(drop)
+}
+
+async fn drop_snapshot(ctx: Ctx) -> Result<(), StepError> {
+    let Take { id, name, node, .. } = ctx.params().clone();
+    ask(&ctx, node, Request::EnsureNoSnapshot { name, snapshot: read_from(id) }, LONG).await.map(drop)
+}
+
+/// What was saved, as the step says it to the last one.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Said {
+    snapshot: String,
+    bytes: u64,
+    files: u64,
+    added_bytes: u64,
+    took_ms: u64,
+}
+
+async fn save(ctx: Ctx) -> Result<Said, StepError> {
+    let Take { id, guest, name, node, project, storage } = ctx.params().clone();
+    let began = Instant::now();
+    let repository = repository(&ctx, project).await?;
+    room(&ctx).await?;
+    let saved = if let Some(snapshot) = tagged(&repository, id).await? {
+        Saved { snapshot, added_bytes: 0 }
+    } else {
+        let node = endpoint(&ctx, node).await?;
+        let about = About { label: guest.0.to_string(), host: name.to_string(), tag: id.0.to_string() };
+        let words = TreeWords::Read { guest: name, snapshot: read_from(id) };
+        let limits = Limits { bytes: storage.0.saturating_mul(SPARSE).saturating_add(BESIDES) };
+        let program = Program { nodes: &ctx.services().nodes, node: &node, words };
+        let progress = |come, of| ctx.progress(come, of);
+        let saved = guest_backups::save(&program, repository, about, limits, progress, ctx.cancelled()).await;
+        saved.map_err(|error| failed(awaited(&node), error))?
+    };
+    let one = saved.snapshot;
+    ctx.log(format!(
+        "{} files, {}, of which {} were new",
+        one.files,
+        Bytes(one.bytes).gb(),
+        Bytes(saved.added_bytes).gb()
+    ));
+    let took_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+    Ok(Said { snapshot: one.id, bytes: one.bytes, files: one.files, added_bytes: saved.added_bytes, took_ms })
+}
+
+/// A place that is full makes no half backups, and keeps what is needed to delete some.
+async fn room(ctx: &Ctx) -> Result<(), StepError> {
+    let Some(place) = ctx.services().settings.guest_backups.clone() else { return Ok(()) };
+    let looked = tokio::task::spawn_blocking(move || guest_backups::is_full(&place)).await;
+    let looked = looked.map_err(|error| StepError::transient("the look for room was ended").caused_by(error))?;
+    match looked {
+        Ok(None) => Ok(()),
+        Ok(Some(full)) => Err(StepError::permanent(full)),
+        Err(error) => Err(StepError::transient(format!("the place of backups can't be looked at: {error}"))),
+    }
+}
+
+/// What was saved and is not wanted after all.
+async fn take_out(ctx: Ctx) -> Result<(), StepError> {
+    let repository = repository(&ctx, ctx.params().project).await?;
+    if let Some(found) = tagged(&repository, ctx.params().id).await? {
+        in_thread(move || repository.remove(&[found.id])).await?;
+    }
+    Ok(())
+}
+
+async fn done(ctx: Ctx) -> Result<(), StepError> {
+    let Said { snapshot, bytes, files, added_bytes, took_ms } = ctx.output("save")?;
+    let taken = Taken { snapshot, bytes, files, added_bytes, took: Duration::from_millis(took_ms) };
+    let mut tx = ctx.begin().await?;
+    backups::taken(&mut tx, ctx.params().id, &taken).await?;
+    Ok(tx.commit().await?)
+}
+
+async fn delete(ctx: StepContext<Services, Remove>) -> Result<(), StepError> {
+    let Remove { ids, project } = ctx.params().clone();
+    let mut conn = ctx.services().db.acquire().await?;
+    let snapshots = backups::snapshots(&mut conn, &ids).await?;
+    drop(conn);
+    let repository = repository(&ctx, project).await?;
+    in_thread(move || match repository.remove(&snapshots).and_then(|()| repository.prune()) {
+        // Somebody removed it as a whole.
+        Err(BackupError::NoRepository(_)) => Ok(()),
+        done => done,
+    })
+    .await?;
+    let mut tx = ctx.begin().await?;
+    backups::delete(&mut tx, &ids).await?;
+    Ok(tx.commit().await?)
+}
+
+async fn leave(ctx: StepContext<Services, Remove>) -> Result<(), StepError> {
+    let mut tx = ctx.begin().await?;
+    backups::back(&mut tx, &ctx.params().ids).await?;
+    Ok(tx.commit().await?)
+}
+
+/// The repository of a project.
+pub(super) async fn repository<P: Send + Sync>(
+    ctx: &StepContext<Services, P>,
+    project: ProjectId,
+) -> Result<Repository, StepError> {
+    let opened = ctx.services().backup_repository(project).await;
+    opened.map_err(|error| StepError::permanent(error.to_string()).caused_by(error))
+}
+
+async fn tagged(repository: &Repository, id: BackupId) -> Result<Option<Snapshot>, StepError> {
+    let repository = repository.clone();
+    in_thread(move || match repository.tagged(&id.0.to_string()) {
+        // The first one makes it.
+        Err(BackupError::NoRepository(_)) => Ok(None),
+        found => found,
+    })
+    .await
+}
+
+async fn in_thread<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, BackupError> + Send + 'static,
+) -> Result<T, StepError> {
+    let ended = tokio::task::spawn_blocking(work).await;
+    let ended = ended.map_err(|error| StepError::transient("the work on the repository was ended").caused_by(error))?;
+    ended.map_err(|error| StepError::transient(whole(&error)).caused_by(error))
+}
+
+/// What it means for a step that files could not be carried.
+pub(super) fn failed(awaited: String, error: CarryError) -> StepError {
+    match error {
+        CarryError::Cancelled => StepError::cancelled(),
+        CarryError::Node(error) => failed_at(awaited, error),
+        error @ CarryError::Told(_) => StepError::permanent(error.to_string()),
+        error => StepError::transient(whole(&error)).caused_by(error),
+    }
+}
+
+/// An error with what caused it.
+fn whole(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        text = format!("{text}: {inner}");
+        cause = inner.source();
+    }
+    text
+}

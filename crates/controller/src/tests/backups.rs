@@ -1,0 +1,167 @@
+//! Backups of guests: whose they are, who may do what with them, and that schedules are kept to.
+
+use corpus_api::backups::{
+    GetBackupSchedule, ListBackups, MOST_BACKUPS, RemoveBackup, RestoreBackup, SetBackupSchedule, TakeBackup,
+};
+use corpus_api::guests::GetGuest;
+use corpus_api::jobs::CancelJob;
+use corpus_domain::{BackupEvery, BackupState, Environment, GuestState, ProjectRole};
+use sqlx::PgPool;
+
+use super::world::{World, conflict, forbidden, hidden};
+
+const READY: &str = "update guest_backups set state = 'ready', taken_at = now(), snapshot = repeat('a', 64), bytes = 1,
+    files = 1, added_bytes = 1, took_ms = 1 where state = 'taking'";
+
+#[sqlx::test(migrations = "../../migrations")]
+async fn a_backup_is_its_guests_and_is_there_before_it_is_used(db: PgPool) {
+    let world = World::new(db).await;
+    let mut mia = world.member("mia", &[]).await;
+    let atlas = world.project(&mut mia, "atlas").await;
+    let dan = world.member("dan", &[("atlas", ProjectRole::Developer)]).await;
+    let vic = world.member("vic", &[("atlas", ProjectRole::Viewer)]).await;
+    let mut eve = world.member("eve", &[]).await;
+    let borealis = world.project(&mut eve, "borealis").await;
+    let (guest, theirs) = (world.guest(atlas, Environment::Dev).await, world.guest(borealis, Environment::Dev).await);
+
+    let take = TakeBackup { guest, comment: Some("before".parse().unwrap()) };
+    forbidden(world.ask(&vic, take.clone()).await);
+    hidden(world.ask(&eve, take.clone()).await);
+    let backup = world.ask(&dan, take.clone()).await.unwrap().backup;
+    let (restore, remove) = (RestoreBackup { guest, backup }, RemoveBackup { guest, backup });
+    conflict(world.ask(&mia, restore.clone()).await, "it is taking");
+    world.run("delete from jobs").await;
+    world.run(READY).await;
+
+    let seen = world.ask(&vic, ListBackups { guest }).await.unwrap();
+    assert_eq!((seen.items.len(), seen.items[0].by.as_deref(), seen.may_take), (1, Some("dan"), false));
+    hidden(world.ask(&eve, ListBackups { guest }).await);
+    forbidden(world.ask(&dan, restore.clone()).await);
+    forbidden(world.ask(&dan, remove.clone()).await);
+    // By way of a guest of one's own.
+    hidden(world.ask(&eve, RestoreBackup { guest: theirs, backup }).await);
+    hidden(world.ask(&eve, RemoveBackup { guest: theirs, backup }).await);
+
+    let job = world.ask(&mia, restore.clone()).await.unwrap().job;
+    assert_eq!(world.ask(&mia, GetGuest { guest }).await.unwrap().line.state, GuestState::Starting);
+    conflict(world.ask(&mia, take.clone()).await, "is starting now");
+    world.ask(&mia, CancelJob { job }).await.unwrap();
+    assert_eq!(world.ask(&mia, GetGuest { guest }).await.unwrap().line.state, GuestState::Running);
+
+    let job = world.ask(&mia, remove.clone()).await.unwrap().job;
+    conflict(world.ask(&mia, restore.clone()).await, "it is removing");
+    world.ask(&mia, CancelJob { job }).await.unwrap();
+    let state = world.ask(&mia, ListBackups { guest }).await.unwrap().items[0].state;
+    assert_eq!(state, BackupState::Ready);
+    // One that was to be taken and was not is none.
+    let job = world.ask(&dan, take.clone()).await.unwrap().job;
+    world.ask(&dan, CancelJob { job }).await.unwrap();
+    assert_eq!(world.ask(&mia, ListBackups { guest }).await.unwrap().items.len(), 1);
+
+    for _ in 1..MOST_BACKUPS {
+        world.ask(&dan, take.clone()).await.unwrap();
+    }
+    conflict(world.ask(&dan, take).await, "has 100 backups already");
+    // They outlive their guest, and not their project.
+    world.run("delete from guests").await;
+    assert_eq!(world.count("select count(*) from guest_backups").await, i64::from(MOST_BACKUPS));
+    world.run("delete from jobs").await;
+    world.run("delete from projects where name = 'atlas'").await;
+    assert_eq!(world.count("select count(*) from guest_backups").await, 0);
+}
+
+/// One is taken at its time and one only, however long nobody looked; the oldest goes when there are too many; what
+/// somebody took stays; a node gives one at a time, and none while it is away.
+#[sqlx::test(migrations = "../../migrations")]
+async fn a_schedule_is_kept_to(db: PgPool) {
+    const ALL: &str = "select count(*) from guest_backups";
+    let world = World::new(db).await;
+    world.run("update nodes set reachability = 'reachable'").await;
+    let mut mia = world.member("mia", &[]).await;
+    let atlas = world.project(&mut mia, "atlas").await;
+    let dan = world.member("dan", &[("atlas", ProjectRole::Developer)]).await;
+    let eve = world.member("eve", &[]).await;
+    let (guest, other) = (world.guest(atlas, Environment::Dev).await, world.guest(atlas, Environment::Dev).await);
+    let read = async |guest| world.ask(&dan, GetBackupSchedule { guest }).await.unwrap();
+    let set = async |guest, every, keep: u64| {
+        let version = read(guest).await.version;
+        SetBackupSchedule { guest, every, keep: keep.try_into().unwrap(), version }
+    };
+    let look = async || world.controller.take_due_backups().await.unwrap();
+
+    assert_eq!((read(guest).await.every, read(guest).await.next_at), (BackupEvery::Never, None));
+    forbidden(world.ask(&dan, set(guest, BackupEvery::Day, 2).await).await);
+    hidden(world.ask(&eve, set(guest, BackupEvery::Day, 2).await).await);
+    hidden(world.ask(&eve, GetBackupSchedule { guest }).await);
+    let stale = set(guest, BackupEvery::Day, 2).await;
+    world.ask(&mia, stale.clone()).await.unwrap();
+    let late = world.ask(&mia, SetBackupSchedule { every: BackupEvery::Week, ..stale }).await.unwrap_err();
+    assert!(late.to_string().contains("every was never and is day, keep was 14 and is 2"), "{late}");
+
+    // Two servers that look at once.
+    let looks: Vec<_> = (0..2)
+        .map(|_| {
+            let controller = world.controller.clone();
+            tokio::spawn(async move { controller.take_scheduled_backup(guest).await })
+        })
+        .collect();
+    for one in looks {
+        one.await.unwrap().unwrap();
+    }
+    assert_eq!(world.count(ALL).await, 1);
+    let items = world.ask(&dan, ListBackups { guest }).await.unwrap().items;
+    assert_eq!((items[0].by.as_deref(), items[0].comment.as_ref()), (None, None));
+    assert_eq!(world.count("select count(*) from audit where action = 'backup.take' and actor = 'corpus'").await, 1);
+
+    // The node is at it still, and the other guest waits for it; then for the node to answer.
+    world.ask(&mia, set(other, BackupEvery::Week, 1).await).await.unwrap();
+    look().await;
+    assert_eq!(world.count(ALL).await, 1);
+    world.run(READY).await;
+    world.run("update nodes set reachability = 'unreachable'").await;
+    look().await;
+    assert_eq!(world.count(ALL).await, 1);
+    world.run("update nodes set reachability = 'reachable'").await;
+    look().await;
+    assert_eq!(world.count(ALL).await, 2);
+    world.run(READY).await;
+
+    // Nobody looked for a month: one is taken, and the next in a day.
+    world.run("update backup_schedules set next_at = now() - interval '30 days' where every = 'day'").await;
+    look().await;
+    look().await;
+    assert_eq!(world.count(ALL).await, 3);
+    let next = read(guest).await.next_at.unwrap() - chrono::Utc::now();
+    assert!((1_430..=1_440).contains(&next.num_minutes()), "{next}");
+
+    // The oldest of three goes, and what somebody took stays.
+    world.run(READY).await;
+    world.ask(&dan, TakeBackup { guest, comment: None }).await.unwrap();
+    world.run(READY).await;
+    world.run("update backup_schedules set next_at = now() where every = 'day'").await;
+    look().await;
+    world.run(READY).await;
+    look().await;
+    let oldest = "select count(*) from guest_backups where state = 'removing' and created_by is null and created_at =
+        (select min(created_at) from guest_backups)";
+    assert_eq!(world.count(oldest).await, 1);
+    assert_eq!(world.count("select count(*) from guest_backups where state = 'removing'").await, 1);
+    assert_eq!(world.count("select count(*) from jobs where kind = 'backup_remove'").await, 1);
+
+    // The guest is just being changed: it is told, and tried again.
+    world.run("update guests set state = 'stopping'").await;
+    world.run("update backup_schedules set next_at = now() where every = 'day'").await;
+    look().await;
+    let now = read(guest).await;
+    assert!(now.problem.as_deref().is_some_and(|why| why.contains("stopping")), "{now:?}");
+    assert!(now.next_at.is_some_and(|at| at > chrono::Utc::now()));
+    world.run("update guests set state = 'running'").await;
+
+    // Whoever wants none has none more, and what is there stays.
+    world.ask(&mia, set(guest, BackupEvery::Never, 2).await).await.unwrap();
+    let before = world.count(ALL).await;
+    look().await;
+    assert_eq!(world.count(ALL).await, before);
+    world.run("delete from guests").await;
+    assert_eq!(world.count("select count(*) from backup_schedules").await, 0);
+}

@@ -1,0 +1,117 @@
+//! All files of a guest, from its node or to it, on a channel of their own.
+//!
+//! What is said there is told in `corpus_protocol::tree`; here are only the two ends of the channel. Nothing piles up: what
+//! comes is read as fast as it is taken, and what goes waits until the host has room for it.
+
+use std::fmt;
+
+use bytes::Bytes;
+use corpus_domain::{GuestName, JobId, SnapshotId};
+use russh::client::Msg;
+use russh::{ChannelMsg, ChannelReadHalf, ChannelWriteHalf};
+
+use super::command::Command;
+use super::endpoint::{Endpoint, HostId};
+use super::error::NodeError;
+use super::pool::Pool;
+
+/// What is kept of what the program complains, in bytes.
+const TOLD: usize = 2 << 10;
+
+/// What is asked of a node's agent: validated words and numbers only.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TreeWords {
+    /// The files of a snapshot are told.
+    Read {
+        /// Of which guest.
+        guest: GuestName,
+        /// Which.
+        snapshot: SnapshotId,
+    },
+    /// Files are taken that are to be the guest's.
+    Write {
+        /// Of which guest.
+        guest: GuestName,
+        /// The job that brings them.
+        job: JobId,
+        /// The generation of its lease.
+        generation: i64,
+        /// How much that is about, in bytes.
+        bytes: u64,
+    },
+}
+
+impl fmt::Display for TreeWords {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Read { guest, snapshot } => write!(f, "read-tree {guest} {snapshot}"),
+            Self::Write { guest, job, generation, bytes } => {
+                write!(f, "write-tree {guest} {job} {generation} {bytes}")
+            }
+        }
+    }
+}
+
+/// What goes to the program.
+pub struct TreeInput(ChannelWriteHalf<Msg>);
+
+impl TreeInput {
+    /// Sends it, once there is room. A program that has ended takes nothing: what it wrote says why.
+    pub async fn send(&self, bytes: Bytes) -> Result<(), russh::Error> {
+        self.0.data_bytes(bytes).await
+    }
+
+    /// There is no more.
+    pub async fn end(&self) {
+        drop(self.0.eof().await);
+    }
+}
+
+/// What comes from the program.
+pub struct TreeOutput {
+    host: String,
+    command: String,
+    from: ChannelReadHalf,
+    status: Option<u32>,
+    said: Vec<u8>,
+}
+
+impl TreeOutput {
+    /// What it wrote next; nothing when it has ended well.
+    pub async fn next(&mut self) -> Result<Option<Bytes>, NodeError> {
+        while let Some(message) = self.from.wait().await {
+            match message {
+                ChannelMsg::Data { data } => return Ok(Some(data)),
+                ChannelMsg::ExtendedData { data, .. } => {
+                    let room = TOLD.saturating_sub(self.said.len());
+                    self.said.extend_from_slice(data.get(..room.min(data.len())).unwrap_or_default());
+                }
+                ChannelMsg::ExitStatus { exit_status } => self.status = Some(exit_status),
+                _ => {}
+            }
+        }
+        let (host, command) = (self.host.clone(), self.command.clone());
+        let said = String::from_utf8_lossy(&self.said);
+        let last = said.trim().lines().last().unwrap_or_default();
+        match self.status {
+            Some(0) => Ok(None),
+            Some(status) => Err(NodeError::Command { host, command, reason: format!("exit status {status}: {last}") }),
+            None => Err(NodeError::Disconnected { host, reason: format!("while `{command}` ran") }),
+        }
+    }
+}
+
+impl<Id: HostId> Pool<Id> {
+    /// Starts the program on the node. It ends when both of its ends are dropped.
+    pub async fn tree(&self, node: &Endpoint<Id>, words: &TreeWords) -> Result<(TreeInput, TreeOutput), NodeError> {
+        let line = self.line(node).await?;
+        let on = &line.connection;
+        let command = Command::Tree(line.privilege, self.agent_binary().sum(), words).to_string();
+        let channel = on.channel().await?;
+        channel.exec(true, command).await.map_err(|source| on.lost(&source))?;
+        let (from, to) = channel.split();
+        let command = words.to_string();
+        let output = TreeOutput { host: on.host().to_owned(), command, from, status: None, said: Vec::new() };
+        Ok((TreeInput(to), output))
+    }
+}
