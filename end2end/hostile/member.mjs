@@ -302,6 +302,20 @@ export async function attacks(attack, world) {
     await alice.sends(own, { ...formIn((await alice.get('/projects/borealis')).html, own), storage: '' })
   })
 
+  await attack('brings what another guest kept into its own, or deletes it', async () => {
+    const backups = async () => world.database.rows(`select id, state from guest_backups where guest_id = '${victim.id}'`)
+    await bob.sends(`${victim.place}/backups`, {})
+    await until('the backup', async () => (await backups())[0]?.[1] === 'ready', { limit: 60_000, pause: 200 })
+    const [[id]] = await backups()
+    for (const place of [attacker.place, victim.place]) {
+      for (const what of ['restore', 'delete']) assert.equal((await mallory.post(`${place}/backups/${id}/${what}`, {})).status, 404, `${place} ${what}`)
+    }
+    assert.equal((await mallory.get(`${victim.place}/backups`)).status, 404)
+    assert.ok(!(await mallory.get(`${attacker.place}/backups`)).html.includes(id))
+    await bob.sends(`${victim.place}/backups/${id}/delete`, {})
+    await until('nothing of it', async () => (await backups()).length === 0, { limit: 60_000, pause: 200 })
+  })
+
   await attack('takes the apex of a zone, a wildcard, a name of another', async () => {
     for (const name of [zone, `*.${zone}`, world.site, lab.lab.zone, 'localhost', 'www.example.org', 'x.node.internal', 'db.guest.internal']) {
       const answer = await mallory.post(`${attacker.place}/names`, { name })
