@@ -80,10 +80,15 @@ pub(super) fn steps<P: Source>(job: Job<Services, P>) -> Job<Services, P> {
 }
 
 async fn halt<P: Source>(ctx: StepContext<Services, P>) -> Result<(), StepError> {
-    if !ctx.params().guest().runs {
+    let Guest { id, runs, .. } = *ctx.params().guest();
+    if !runs {
         return Ok(());
     }
-    balance::go(&ctx, ctx.params().guest().id, P::WHY).await?;
+    // Until now it may have run as ever.
+    let mut tx = ctx.begin().await?;
+    guests::set_state(&mut tx, id, &[GuestState::Running], GuestState::Starting, None).await?;
+    tx.commit().await?;
+    balance::go(&ctx, id, P::WHY).await?;
     stop(&ctx, guest_power::GRACE_S).await
 }
 

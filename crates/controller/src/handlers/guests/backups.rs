@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use super::{is_settled, move_guest, row};
+use super::{is_settled, row};
 use crate::guest_backups::not_kept;
 use crate::job_errors::jobs_error;
 use crate::sagas::{backup, backup_restore};
@@ -66,9 +66,6 @@ impl Handle<RestoreBackup> for Controller {
         let state = backups::state(tx, (asked.backup, guest.id)).await?.ok_or(Denied::NotFound)?;
         if state != BackupState::Ready {
             return Err(busy(state));
-        }
-        if guest.state == GuestState::Running {
-            move_guest(change.transaction().await?, &guest, &[GuestState::Running], GuestState::Starting).await?;
         }
         let job = self.queue(&mut change, backup_restore::job(&guest, asked.backup)).await?;
         let entry = Entry::new("backup.restore", guest.name.as_str()).id(guest.id.0);

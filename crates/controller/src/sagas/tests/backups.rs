@@ -76,7 +76,7 @@ async fn backups_bring_a_guest_back(db: PgPool) {
         assert_eq!(inside("cat /root/it").await.trim(), expected, "{fault:?}: {}", ended.story());
         if is_done {
             assert_eq!(manifest().await, was, "{fault:?}");
-            assert_eq!(inside("cat /root/many/of/hard; stat -c %h /root/it").await, "one\n2\n", "{fault:?}");
+            assert_eq!(inside("cat /root/many/of/hard; stat -c %h /root/it").await, "one\n2", "{fault:?}");
         }
         let line = world.controller.call(&world.member, GetGuest { guest }, None).await.unwrap().line;
         assert_eq!((line.state, left().await.as_str()), (GuestState::Running, ""), "{fault:?}");

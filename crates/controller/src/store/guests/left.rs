@@ -30,9 +30,7 @@ pub async fn left_by(conn: &mut PgConnection, job: JobId) -> sqlx::Result<()> {
         }
         JobKind::GuestStart => back(conn, guest, GuestState::Starting, GuestState::Stopped).await,
         JobKind::GuestStop => back(conn, guest, GuestState::Stopping, GuestState::Running).await,
-        JobKind::GuestRestart | JobKind::BackupRestore => {
-            back(conn, guest, GuestState::Starting, GuestState::Running).await
-        }
+        JobKind::GuestRestart => back(conn, guest, GuestState::Starting, GuestState::Running).await,
         JobKind::GuestDestroy => kept(conn, guest).await,
         JobKind::GuestEnlarge => settle_storage(conn, guest).await,
         JobKind::SnapshotTake => snapshots::delete(conn, json(param("id"))?).await,
