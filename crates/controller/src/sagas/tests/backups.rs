@@ -65,8 +65,8 @@ async fn backups_bring_a_guest_back(db: PgPool) {
         let job = world.controller.call(&world.member, RestoreBackup { guest, backup }, None).await;
         job.unwrap().job
     };
-    let mut tried = faults(&["bring", "restore", "start", "ready"]);
-    tried.extend([Fault::Repeat("settle".into()), Fault::KillAt(2), Fault::KillAt(4), Fault::KillAt(8)]);
+    let mut tried = faults(&["bring", "restore"]);
+    tried.extend([Fault::Repeat("settle".into()), Fault::KillAt(2), Fault::KillAt(6)]);
     for fault in tried {
         inside("echo two > /root/it; rm -f /root/can /root/pipe; echo new > /root/new").await;
         let ended = world.run(restore().await, fault.clone()).await;
