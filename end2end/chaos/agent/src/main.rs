@@ -18,6 +18,7 @@ use corpus_agent::itself;
 use corpus_agent::line::Line;
 use corpus_agent::project;
 use corpus_agent::serve::serve;
+use corpus_agent::tree;
 
 use broken::Broken;
 use rule::Rule;
@@ -27,6 +28,10 @@ fn main() -> ExitCode {
     let ended = match words.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         ["serve"] => pass_on(),
         ["plain"] => serve(BufReader::new(Line), io::stdout(), &Host::default()).map_err(io::Error::other),
+        ["read-tree", guest, snapshot] => tree::read(&Host::default(), guest, snapshot).map_err(io::Error::other),
+        ["write-tree", guest, job, generation, bytes] => {
+            tree::write(&Host::default(), [guest, job, generation, bytes]).map_err(io::Error::other)
+        }
         // On a guest it is the agent that units and hooks start.
         ["project", words @ ..] if project::cli::main(words) => Ok(()),
         ["project", ..] => Err(io::Error::other("the procedure failed")),
