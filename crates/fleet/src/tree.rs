@@ -52,18 +52,32 @@ impl fmt::Display for TreeWords {
     }
 }
 
-/// What goes to the program.
-pub struct TreeInput(ChannelWriteHalf<Msg>);
+/// What goes to the program. When it is dropped the program's input ends, and with it the program: the connection goes on
+/// for others, and one that nobody talks to any more would hold what it works on.
+pub struct TreeInput(Option<ChannelWriteHalf<Msg>>);
+
+impl Drop for TreeInput {
+    fn drop(&mut self) {
+        if let (Some(to), Ok(runtime)) = (self.0.take(), tokio::runtime::Handle::try_current()) {
+            runtime.spawn(async move { to.close().await });
+        }
+    }
+}
 
 impl TreeInput {
     /// Sends it, once there is room. A program that has ended takes nothing: what it wrote says why.
     pub async fn send(&self, bytes: Bytes) -> Result<(), russh::Error> {
-        self.0.data_bytes(bytes).await
+        match &self.0 {
+            Some(to) => to.data_bytes(bytes).await,
+            None => Err(russh::Error::SendError),
+        }
     }
 
     /// There is no more.
     pub async fn end(&self) {
-        drop(self.0.eof().await);
+        if let Some(to) = &self.0 {
+            drop(to.eof().await);
+        }
     }
 }
 
@@ -112,6 +126,6 @@ impl<Id: HostId> Pool<Id> {
         let (from, to) = channel.split();
         let command = words.to_string();
         let output = TreeOutput { host: on.host().to_owned(), command, from, status: None, said: Vec::new() };
-        Ok((TreeInput(to), output))
+        Ok((TreeInput(Some(to)), output))
     }
 }

@@ -4,7 +4,7 @@ use std::io;
 use std::pin::pin;
 
 use bytes::{BufMut, Bytes, BytesMut};
-use corpus_backup::{Repository, TreeSink};
+use corpus_backup::{BackupError, Repository, TreeSink};
 use corpus_protocol::{MAX_TREE_LINE, TreeEntry, TreeLine};
 use tokio::sync::mpsc;
 
@@ -31,7 +31,7 @@ pub(crate) async fn bring(
         repository.read_tree(&snapshot, &mut out)?;
         Ok::<_, CarryError>(out.end()?)
     });
-    let sending = send(input, pieces, &progress);
+    let sending = send(&input, pieces, &progress);
     // The agent says how it ended in any case: when it fails before all was sent, nothing more is sent.
     let answered = {
         let answered = pin!(async {
@@ -47,10 +47,12 @@ pub(crate) async fn bring(
             () = cancelled => Err(CarryError::Cancelled),
         }
     };
+    // Not before: an input that is dropped ends the program.
+    drop(input);
     let read = tokio::time::timeout(ENDS, work).await.map_err(|_| CarryError::Ended)?.map_err(|_| CarryError::Ended)?;
     match (read, answered) {
-        // What is wrong with the repository says more than that the rest did not come.
-        (Err(CarryError::Repository(error)), Ok(_) | Err(CarryError::Unclear(_))) => Err(error.into()),
+        // What is wrong with the repository says more than that the rest did not come; that the node took no more does not.
+        (Err(CarryError::Repository(error)), _) if !matches!(error, BackupError::Taking(_)) => Err(error.into()),
         (_, Err(error)) | (Err(error), Ok(_)) => Err(error),
         (Ok(sent), Ok(written)) if sent == written => Ok(()),
         (Ok(sent), Ok(written)) => {
@@ -59,7 +61,7 @@ pub(crate) async fn bring(
     }
 }
 
-async fn send(input: TreeInput, mut pieces: mpsc::Receiver<Bytes>, progress: &(impl Fn(u64) + Send + Sync)) {
+async fn send(input: &TreeInput, mut pieces: mpsc::Receiver<Bytes>, progress: &(impl Fn(u64) + Send + Sync)) {
     let mut gone = 0;
     while let Some(piece) = pieces.recv().await {
         gone += piece.len() as u64;

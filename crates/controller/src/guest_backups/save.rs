@@ -240,7 +240,8 @@ async fn serve<O: Output>(
         input.end().await;
         drop(next);
     };
-    let handing = async {
+    // What it holds goes when it fails: then nobody waits for what is still asked for.
+    let handing = async move {
         let mut come = 0_u64;
         while let Some(to) = order.recv().await {
             hand_on(&mut incoming, &to, most, &mut come, progress).await?;
