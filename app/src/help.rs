@@ -35,6 +35,7 @@ impl Route {
             Self::GuestMail(_) => ("mail", "of-one-guest"),
             Self::GuestSnapshots(_) => ("snapshots", "take-one"),
             Self::GuestBackups(_) => ("backups", "take-one"),
+            Self::ProjectBackups(_) => ("backups", "have-it-as-another-guest"),
             Self::EnvironmentMail(..) => ("mail", "switch-it-on"),
             Self::LinkNode => ("operating", "a-host-to-be-linked"),
             Self::Guests | Self::RequestGuest => ("first-steps", "request-a-guest"),
@@ -82,7 +83,7 @@ pub(crate) mod tests {
     use super::*;
 
     /// A path of every page.
-    pub const ROUTES: [&str; 65] = [
+    pub const ROUTES: [&str; 66] = [
         "/",
         "/not-created",
         "/login",
@@ -105,6 +106,7 @@ pub(crate) mod tests {
         "/projects",
         "/projects/new",
         "/projects/atlas",
+        "/projects/atlas/backups",
         "/projects/atlas/remove",
         "/projects/atlas/robots",
         "/projects/atlas/robots/ci",

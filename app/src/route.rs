@@ -38,6 +38,7 @@ pub enum Route {
     Robot(ProjectName, RobotName),
     RemoveProject(ProjectName),
     Webhooks(ProjectName),
+    ProjectBackups(ProjectName),
     Webhook(ProjectName, WebhookId),
     ProjectEnvironment(ProjectName, Environment),
     RemoveEnvironment(ProjectName, Environment),
@@ -188,6 +189,7 @@ impl Route {
             | ["robots", robot, "tokens" | "keys", _, "delete"] => Self::Robot(name, robot.parse().ok()?),
             ["remove" | "delete" | "destroy"] => Self::RemoveProject(name),
             ["webhooks"] | ["webhooks", _, "delete"] => Self::Webhooks(name),
+            ["backups"] | ["backups", _, "delete"] => Self::ProjectBackups(name),
             ["webhooks", id] | ["webhooks", id, "test" | "resume"] | ["webhooks", id, "deliveries", _, "resend"] => {
                 Self::Webhook(name, id.parse().ok()?)
             }
@@ -250,6 +252,7 @@ impl Route {
             Self::Robot(name, robot) => format!("/projects/{name}/robots/{robot}"),
             Self::RemoveProject(name) => format!("/projects/{name}/remove"),
             Self::Webhooks(name) => format!("/projects/{name}/webhooks"),
+            Self::ProjectBackups(name) => format!("/projects/{name}/backups"),
             Self::Webhook(name, id) => format!("/projects/{name}/webhooks/{id}"),
             Self::ProjectEnvironment(name, environment) => format!("/projects/{name}/{environment}"),
             Self::RemoveEnvironment(name, environment) => format!("/projects/{name}/{environment}/remove"),
@@ -318,6 +321,7 @@ impl Route {
             | Self::Robot(..)
             | Self::RemoveProject(_)
             | Self::Webhooks(_)
+            | Self::ProjectBackups(_)
             | Self::Webhook(..)
             | Self::ProjectEnvironment(..)
             | Self::RemoveEnvironment(..)

@@ -1,21 +1,39 @@
 //! The page of a guest's backups, with sample values.
 
 use corpus_api::Version;
-use corpus_api::backups::{Backup, BackupSchedule, Backups, MOST_BACKUPS};
+use corpus_api::backups::{Backup, BackupSchedule, Backups, MOST_BACKUPS, ProjectBackup, ProjectBackups};
 use corpus_app::FormState;
 use corpus_app::layout::Page;
-use corpus_app::pages::guest_backups;
+use corpus_app::pages::{guest_backups, project_backups};
 use corpus_app::route::Route;
-use corpus_domain::{BackupEvery, BackupId, BackupState, Bytes, GuestId};
+use corpus_domain::{BackupEvery, BackupId, BackupState, Bytes, Environment, GuestId};
 
 use crate::project_samples::{before, id, word};
 
 /// The page of a route, if it is this one; `variant` is `empty` where there is none.
 pub fn page(route: &Route, variant: &str) -> Option<Page> {
+    if let Route::ProjectBackups(project) = route {
+        let page = of_project(variant == "empty");
+        let view = project_backups::backups_view(project, &page, false, &FormState::default());
+        return Some(Page::new("project-backups", "Backups", view).under("Projects", "/projects"));
+    }
     let Route::GuestBackups(_) = route else { return None };
     let view =
         guest_backups::backups_view(&all(variant == "empty"), &schedule(variant == "empty"), &FormState::default());
     Some(Page::new("guest-backups", "Backups", view).under("Guests", "/guests"))
+}
+
+/// Those of a project, one of a guest that is gone.
+pub fn of_project(is_empty: bool) -> ProjectBackups {
+    let one = |(number, backup)| ProjectBackup {
+        guest: GuestId(id(11)),
+        name: word("web.carto.example.net"),
+        environment: Environment::Prod,
+        gone: number == 1,
+        backup,
+    };
+    let items = all(is_empty).items.into_iter().enumerate().map(one).collect();
+    ProjectBackups { items, taken: Bytes(1_268_000_000), may_change: true, next: None }
 }
 
 /// One that is kept to, or none.
@@ -56,6 +74,8 @@ pub fn all(is_empty: bool) -> Backups {
     Backups {
         guest: GuestId(id(11)),
         name: word("web.carto.example.net"),
+        project: word("carto"),
+        environment: Environment::Prod,
         problem: None,
         items: if is_empty { Vec::new() } else { items },
         most: MOST_BACKUPS,

@@ -124,7 +124,10 @@ fn row(all: &Backups, one: &Backup) -> AnyView {
         );
         let restore = to::<RestoreBackup>(&[&all.guest, &one.id]);
         let remove = to::<RemoveBackup>(&[&all.guest, &one.id]);
+        let request = format!("/guests/new?project={}&environment={}&backup={}", all.project, all.environment, one.id);
+        let another = (all.problem.is_none() && all.may_change).then(|| view! { <a class="btn" href=request aria-label=format!("A new guest of {which}")>"New guest"</a> });
         view! {
+            {another}
             {all.problem.is_none().then(|| confirm_at("Restore", &which, question, restore, stays_at(&path(all), "backups")))}
             {confirm_at("Delete", &which, "It can't be brought back.".to_owned(), remove, stays_at(&path(all), "backups"))}
         }
@@ -144,7 +147,8 @@ fn row(all: &Backups, one: &Backup) -> AnyView {
     .into_any()
 }
 
-fn state(state: BackupState) -> AnyView {
+/// What it is good for.
+pub(super) fn state(state: BackupState) -> AnyView {
     let (tone, word) = match state {
         BackupState::Taking => (Tone::Busy, "Being taken"),
         BackupState::Ready => (Tone::Ok, "Ready"),

@@ -63,6 +63,7 @@ pub mod notices;
 pub mod overview;
 mod plot;
 pub mod project;
+pub mod project_backups;
 mod project_badges;
 pub mod project_destroy;
 pub mod project_environments;
@@ -152,6 +153,7 @@ pub async fn load(route: Route, caller: &Caller, asked: Asked) -> Result<Page> {
         Route::Robot(name, robot) => robot::load(caller, (&name, &robot), &asked).await,
         Route::RemoveProject(name) => project_destroy::load(caller, &name, &asked.form).await,
         Route::Webhooks(name) => webhooks::load(caller, &name, &asked).await,
+        Route::ProjectBackups(name) => project_backups::load(caller, &name, &asked).await,
         Route::Webhook(name, id) => webhook::load(caller, (&name, id), &asked).await,
         Route::ProjectEnvironment(name, which) => environment::load(caller, (&name, which), &asked.form).await,
         Route::RemoveEnvironment(name, which) => {

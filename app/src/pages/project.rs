@@ -16,6 +16,7 @@ use leptos::prelude::*;
 use super::deployments::{Shown, table};
 use super::environment::{is_busy, work};
 use super::guests::may_request;
+use super::project_backups::backups_path;
 use super::project_badges::badges_card;
 use super::project_destroy::leaving_notice;
 use super::project_environments::environment_card;
@@ -159,7 +160,9 @@ fn request(who: &Principal, project: &Project) -> Option<AnyView> {
 /// To who did what in it.
 fn audit_link(project: &Project) -> AnyView {
     let page = format!("/audit?project={}", project.name);
-    view! { <p><a class="link" href=page>"What was done here"</a></p> }.into_any()
+    let backups = backups_path(&project.name);
+    view! { <p><a class="link" href=page>"What was done here"</a>" · "<a class="link" href=backups>"Backups"</a></p> }
+        .into_any()
 }
 
 /// What is seldom come for, by who may change the project.

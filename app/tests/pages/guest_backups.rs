@@ -1,8 +1,9 @@
 //! What the page of a guest's backups says, and offers to whom.
 
-use corpus_api::backups::Backups;
+use corpus_api::backups::{Backups, ProjectBackups};
 use corpus_app::FormState;
 use corpus_app::pages::guest_backups::backups_view;
+use corpus_app::pages::project_backups::backups_view as backups_of;
 
 use crate::{guest_backup_pages, html};
 
@@ -54,4 +55,16 @@ fn where_none_are_kept_that_is_said_and_none_is_taken() {
     // What is there can be deleted still.
     assert_eq!((shown.matches("/restore\"").count(), shown.matches("/delete\"").count()), (0, 1), "{shown}");
     assert!(!shown.contains("Take a backup"), "{shown}");
+}
+
+#[test]
+fn what_is_left_of_a_guest_that_is_gone_can_be_another() {
+    let project = "carto".parse().unwrap();
+    let shown = html(|| backups_of(&project, &guest_backup_pages::of_project(false), false, &FormState::default()));
+    assert!(shown.contains("is gone") && shown.contains("1.3 GB"), "{shown}");
+    assert_eq!(shown.matches("/guests/new?project=carto").count(), 1, "{shown}");
+    assert_eq!(shown.matches("/delete\"").count(), 1, "{shown}");
+    let seen = ProjectBackups { may_change: false, ..guest_backup_pages::of_project(false) };
+    let shown = html(|| backups_of(&project, &seen, true, &FormState::default()));
+    assert_eq!((shown.matches("<form").count(), shown.matches("/guests/new").count()), (0, 0), "{shown}");
 }

@@ -1,14 +1,14 @@
 //! Backups of guests: all files of a guest of one moment, kept elsewhere than on its node.
 
 use chrono::{DateTime, Utc};
-use corpus_domain::{BackupEvery, BackupId, BackupState, Bytes, GuestId, GuestName, JobId};
+use corpus_domain::{BackupEvery, BackupId, BackupState, Bytes, Environment, GuestId, GuestName, JobId, ProjectName};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::Version;
 use crate::jobs::JobAccepted;
 use crate::operation::{Meta, Operation, Read, Reply, Role, Scope, Write, delete, get, post, put};
-use crate::words::{BackupsKept, Label};
+use crate::words::{BackupsKept, Label, Limit};
+use crate::{Cursor, Version};
 
 /// The most backups of a guest, so a page shows them all.
 pub const MOST_BACKUPS: u32 = 100;
@@ -82,6 +82,45 @@ impl Operation for RemoveBackup {
     }
 }
 
+/// Lists the backups of a project, the newest first: also those of guests that are gone.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ListProjectBackups {
+    /// Of which project.
+    pub project: ProjectName,
+    /// Only those of guests that are gone, or that are there.
+    pub gone: Option<bool>,
+    /// Where the page begins.
+    pub cursor: Option<Cursor>,
+    /// 50 unless said.
+    pub limit: Option<Limit>,
+}
+impl Operation for ListProjectBackups {
+    type Kind = Read;
+    type Output = ProjectBackups;
+    const META: Meta<Read> = get("list_project_backups", "/projects/{project}/backups").needs(Role::Viewer);
+    fn scope(&self) -> Scope {
+        Scope::Project(self.project.clone())
+    }
+}
+
+/// Deletes a backup of a project, of a guest that is gone, say.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct RemoveProjectBackup {
+    /// Of which project.
+    pub project: ProjectName,
+    /// Which.
+    pub backup: BackupId,
+}
+impl Operation for RemoveProjectBackup {
+    type Kind = Write;
+    type Output = JobAccepted;
+    const META: Meta<Write> =
+        delete("remove_project_backup", "/projects/{project}/backups/{backup}").needs(Role::Maintainer);
+    fn scope(&self) -> Scope {
+        Scope::Project(self.project.clone())
+    }
+}
+
 /// How often a backup of a guest is taken by itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct GetBackupSchedule {
@@ -148,6 +187,10 @@ pub struct Backups {
     pub guest: GuestId,
     /// Its name.
     pub name: GuestName,
+    /// Its project.
+    pub project: ProjectName,
+    /// Its environment.
+    pub environment: Environment,
     /// Why none is taken or brought back, for a person: the operators have not said where backups are kept, say.
     pub problem: Option<String>,
     /// The newest first.
@@ -162,6 +205,36 @@ pub struct Backups {
     pub may_change: bool,
 }
 impl Reply for Backups {}
+
+/// Backups of a project.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ProjectBackups {
+    /// The newest first.
+    pub items: Vec<ProjectBackup>,
+    /// How much the project's repository took for all of them, in bytes as it lies there; what was deleted since counts
+    /// for what it added.
+    pub taken: Bytes,
+    /// Whether the caller may delete them, and have guests made of them.
+    pub may_change: bool,
+    /// Where the next page begins.
+    pub next: Option<Cursor>,
+}
+impl Reply for ProjectBackups {}
+
+/// A backup of a project.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ProjectBackup {
+    /// Of which guest.
+    pub guest: GuestId,
+    /// What it was called.
+    pub name: GuestName,
+    /// The environment that it was of.
+    pub environment: Environment,
+    /// Whether the guest is gone.
+    pub gone: bool,
+    /// The backup.
+    pub backup: Backup,
+}
 
 /// A backup of a guest.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]

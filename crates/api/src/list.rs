@@ -151,6 +151,8 @@ macro_rules! each_operation {
             $crate::backups::TakeBackup,
             $crate::backups::RestoreBackup,
             $crate::backups::RemoveBackup,
+            $crate::backups::ListProjectBackups,
+            $crate::backups::RemoveProjectBackup,
             $crate::backups::GetBackupSchedule,
             $crate::backups::SetBackupSchedule,
             $crate::firewall::GetGuestFirewall,

@@ -206,7 +206,7 @@ pub fn touches(kind: &str, step: &str) -> Option<Touches> {
         // Of an environment on one node.
         | ("environment_remove", "unspread")
         // It is there, as it is in most cases.
-        | ("guest_create", "ids" | "allocate" | "image" | "ready")
+        | ("guest_create", "ids" | "allocate" | "image" | "files" | "ready")
         | ("node_images" | "backup_restore", "bring")
         | ("guest_start" | "guest_restart", "ready")
         | ("guest_stop", "stopped")

@@ -359,6 +359,7 @@ async fn paths(world: &World, (node, guest, other): (&str, &str, &str), made: Ma
         "/projects/atlas".into(),
         "/projects/atlas/remove".into(),
         "/projects/atlas/robots".into(),
+        "/projects/atlas/backups".into(),
         "/projects/atlas/robots/ci".into(),
         "/projects/atlas/webhooks".into(),
         format!("/projects/atlas/webhooks/{webhook}"),
@@ -544,6 +545,10 @@ async fn backups(world: &World, browser: &mut Browser, guest: &str) {
         world.run(&format!("update guests set state = 'running' where id = '{guest}'")).await;
         browser.form(form, &format!("{all}/{id}/{what}"), &[]).await;
     }
+    world.run("update guest_backups set state = 'ready'").await;
+    browser
+        .form("/projects/{project}/backups/{backup}/delete", &format!("/projects/atlas/backups/{id}/delete"), &[])
+        .await;
     let shown = browser.get(&format!("/api/v1{all}/schedule")).await;
     let version = shown.headers()["etag"].to_str().unwrap().trim_matches('"').to_owned();
     let daily = [("every", "day"), ("keep", "3"), ("version", version.as_str())];

@@ -21,7 +21,7 @@ use crate::support::Running;
 use tenant::{NODE, Tenant};
 
 /// What no page of the router's list is: pages that take no form.
-const PAGES: [&str; 41] = [
+const PAGES: [&str; 42] = [
     "/",
     "/nodes",
     "/nodes/link",
@@ -43,6 +43,7 @@ const PAGES: [&str; 41] = [
     "/projects/new",
     "/projects/{project}",
     "/projects/{project}/robots",
+    "/projects/{project}/backups",
     "/projects/{project}/robots/{robot}",
     "/projects/{project}/{environment}",
     "/projects/{project}/{environment}/firewall",

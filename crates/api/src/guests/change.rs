@@ -3,8 +3,8 @@
 use std::net::Ipv4Addr;
 
 use corpus_domain::{
-    Backing, ChosenLimits, CpuLimit, DnsName, Driver, Environment, GuestId, GuestName, ImageName, IoWeight, JobId,
-    MacAddress, MemoryLimit, Mode, NodeId, ProcessLimit, ProjectName, Reason, SizeProfile,
+    Backing, BackupId, ChosenLimits, CpuLimit, DnsName, Driver, Environment, GuestId, GuestName, ImageName, IoWeight,
+    JobId, MacAddress, MemoryLimit, Mode, NodeId, ProcessLimit, ProjectName, Reason, SizeProfile,
 };
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -41,6 +41,9 @@ pub struct RequestGuest {
     pub driver: Option<Driver>,
     /// What it is a clone of; `debian-12` unless said.
     pub image: Option<ImageName>,
+    /// The backup of a guest of the project whose files it is to have, instead of those of its image alone. Who it is, is
+    /// its own: name, address, host key, passwords and the SSH keys of members.
+    pub backup: Option<BackupId>,
     /// How its configuration is managed; `masterless` unless said.
     pub mode: Option<Mode>,
     /// An address inside the node's guest network; a free one unless said.
@@ -90,6 +93,7 @@ impl RequestGuest {
             backing: None,
             driver: None,
             image: None,
+            backup: None,
             mode: None,
             ip: None,
             mac: None,

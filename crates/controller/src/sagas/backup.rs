@@ -10,11 +10,11 @@ use std::time::{Duration, Instant};
 
 use corpus_backup::{About, BackupError, Repository, Saved, Snapshot};
 use corpus_domain::{BackupId, Bytes, GuestId, GuestName, JobKind, NodeId, ProjectId, SnapshotId};
-use corpus_protocol::Request;
+use corpus_protocol::{JobRef, Request};
 use serde::{Deserialize, Serialize};
 
 use super::node_calls::{ask, awaited, endpoint, failed_at};
-use super::snapshot::LONG;
+pub(super) use super::snapshot::LONG;
 use crate::guest_backups::{self, CarryError, Limits, Program};
 use crate::jobs::{Job, JobParams, Lock, NewJob, Retry, Step, StepContext, StepError};
 use crate::nodes::TreeWords;
@@ -262,6 +262,26 @@ async fn in_thread<T: Send + 'static>(
     let ended = tokio::task::spawn_blocking(work).await;
     let ended = ended.map_err(|error| StepError::transient("the work on the repository was ended").caused_by(error))?;
     ended.map_err(|error| StepError::transient(whole(&error)).caused_by(error))
+}
+
+/// Brings the files of a backup to a guest's node, where they are to become the guest's.
+pub(super) async fn bring<P: Send + Sync>(
+    ctx: &StepContext<Services, P>,
+    (id, project): (BackupId, ProjectId),
+    (guest, node): (&GuestName, NodeId),
+) -> Result<(), StepError> {
+    let mut conn = ctx.services().db.acquire().await?;
+    let found = backups::snapshot(&mut conn, id).await?;
+    drop(conn);
+    let (snapshot, bytes) = found.ok_or_else(|| StepError::permanent("the backup is gone"))?;
+    let repository = repository(ctx, project).await?;
+    let node = endpoint(ctx, node).await?;
+    let JobRef { id: job, generation, .. } = ctx.next_request();
+    let words = TreeWords::Write { guest: guest.clone(), job, generation, bytes: bytes.0 };
+    let program = Program { nodes: &ctx.services().nodes, node: &node, words };
+    let progress = |gone| ctx.progress(gone, bytes.0);
+    let brought = guest_backups::bring(&program, repository, snapshot, progress, ctx.cancelled()).await;
+    brought.map_err(|error| failed(awaited(&node), error))
 }
 
 /// What it means for a step that files could not be carried.

@@ -9,13 +9,11 @@ use serde::{Deserialize, Serialize};
 
 use super::backup;
 use super::files_back::{self, Guest, Source};
-use super::node_calls::{awaited, endpoint};
-use crate::guest_backups::{self, Program};
+use super::node_calls::ask;
 use crate::jobs::{Job, JobParams, NewJob, Retry, Step, StepContext, StepError};
-use crate::nodes::TreeWords;
 use crate::services::Services;
+use crate::store::Transaction;
 use crate::store::guests::GuestRow;
-use crate::store::{Transaction, backups};
 
 /// What the job is about.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -64,25 +62,13 @@ pub fn steps() -> Job<Services, Params> {
 }
 
 async fn bring(ctx: Ctx) -> Result<(), StepError> {
-    let Params { backup: id, project, guest } = ctx.params();
-    let mut conn = ctx.services().db.acquire().await?;
-    let found = backups::snapshot(&mut conn, *id).await?;
-    drop(conn);
-    let (snapshot, bytes) = found.ok_or_else(|| StepError::permanent("the backup is gone"))?;
-    let repository = backup::repository(&ctx, *project).await?;
-    let node = endpoint(&ctx, guest.node).await?;
-    let request = ctx.next_request();
-    let words =
-        TreeWords::Write { guest: guest.name.clone(), job: request.id, generation: request.generation, bytes: bytes.0 };
-    let progress = |gone| ctx.progress(gone, bytes.0);
-    let program = Program { nodes: &ctx.services().nodes, node: &node, words };
-    let brought = guest_backups::bring(&program, repository, snapshot, progress, ctx.cancelled()).await;
-    brought.map_err(|error| backup::failed(awaited(&node), error))
+    let Params { backup, project, guest } = ctx.params();
+    backup::bring(&ctx, (*backup, *project), (&guest.name, guest.node)).await
 }
 
 /// What was brought and not used is no more; asked when nothing of that is on the node, it does nothing.
 async fn leave(ctx: Ctx) -> Result<(), StepError> {
     let Guest { name, node, .. } = ctx.params().guest.clone();
     let limit = Duration::from_mins(35);
-    super::node_calls::ask(&ctx, node, Request::EnsureSettled { name }, limit).await.map(drop)
+    ask(&ctx, node, Request::EnsureSettled { name }, limit).await.map(drop)
 }

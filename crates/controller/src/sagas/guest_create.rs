@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use corpus_api::guests::RequestGuest;
-use corpus_domain::{GuestId, GuestName, GuestState, JobKind, NodeId, SshPort};
+use corpus_domain::{BackupId, GuestId, GuestName, GuestState, JobKind, NodeId, ProjectId, SshPort};
 use corpus_protocol::{Account, GuestFile, GuestNet, GuestPlan, GuestSetup, Request, SshHostKey};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::backup;
 use super::node_calls::{self, SHORT, apply_with, ask, bring_keys, resolv_conf};
 use super::node_images;
 use super::node_initialize::LONG;
@@ -28,6 +29,9 @@ pub struct Params {
     guest: GuestId,
     name: GuestName,
     node: NodeId,
+    /// Whose files it is to have, and the project whose that is; none: those of its image.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    backup: Option<(BackupId, ProjectId)>,
     /// What was asked for, without secrets, to ask again when it can't be made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     asked: Option<Value>,
@@ -42,14 +46,17 @@ type Ctx = StepContext<Services, Params>;
 /// The job for a guest whose row is there, and what was asked for. Where its image is not on the node yet, one at a time
 /// brings it.
 pub fn job(guest: &GuestRow, asked: &RequestGuest, has_image: bool) -> NewJob<Params> {
+    let wanted_backup = asked.backup;
     let asked = serde_json::to_value(RequestGuest { password: None, instead_of: None, ..asked.clone() }).ok();
-    let params = Params { guest: guest.id, name: guest.name.clone(), node: guest.node_id, asked };
+    let backup = wanted_backup.map(|backup| (backup, guest.project_id));
+    let params = Params { guest: guest.id, name: guest.name.clone(), node: guest.node_id, backup, asked };
     NewJob::new(format!("Create guest {} on {}", guest.name, guest.node_address), params)
         .guest(guest.id)
         .project(guest.project_id)
         .node(guest.node_id)
         .locks([Lock::guest(guest.id), Lock::node_shared(guest.node_id)])
         .locks((!has_image).then(|| node_images::lock(guest.node_id)))
+        .locks(wanted_backup.map(|_| backup::lock_shared(guest.project_id)))
 }
 
 /// The steps.
@@ -59,6 +66,7 @@ pub fn steps() -> Job<Services, Params> {
         .step(Step::new("allocate", "Allocate address, MAC and SSH port", allocate))
         .step(Step::new("image", "Bring its image if it is missing", image).limit(LONG).retry(Retry::times(4)))
         .step(Step::new("spawn", "Spawn", spawn).undo(remove).undo_retry(Retry::times(30)))
+        .step(Step::new("files", "Bring the files of its backup", files).retry(Retry::times(2)).limit(backup::WHOLE))
         .step(Step::new("hostsfile", "Write hosts file", hosts_file))
         .step(Step::new("sshkeys", "Bring SSH keys", bring_ssh_keys))
         .step(Step::new("initial_setup", "Set up users and passwords", initial_setup))
@@ -128,6 +136,15 @@ async fn spawn(ctx: Ctx) -> Result<(), StepError> {
 async fn remove(ctx: Ctx) -> Result<(), StepError> {
     let absent = Request::EnsureAbsent { name: ctx.params().name.clone(), id: Some(ctx.params().guest) };
     ask(&ctx, ctx.params().node, absent, Duration::from_mins(2)).await.map(drop)
+}
+
+/// They take the place of those of the image, before the guest has run.
+async fn files(ctx: Ctx) -> Result<(), StepError> {
+    let Params { name, node, backup, .. } = ctx.params().clone();
+    let Some(backup) = backup else { return Ok(()) };
+    backup::bring(&ctx, backup, (&name, node)).await?;
+    ask(&ctx, node, Request::EnsureReplaced { name: name.clone(), job: ctx.job() }, backup::LONG).await?;
+    ask(&ctx, node, Request::EnsureSettled { name }, backup::LONG).await.map(drop)
 }
 
 async fn hosts_file(ctx: Ctx) -> Result<(), StepError> {

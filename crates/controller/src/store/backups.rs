@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
-use corpus_api::backups::Backup;
+use chrono::{DateTime, TimeDelta, Utc};
+use corpus_api::backups::{Backup, ProjectBackup};
 use corpus_domain::{BackupId, BackupState, Bytes, GuestId, ProjectId, UserId};
 use sqlx::PgConnection;
+use uuid::Uuid;
 
 use super::guests::{GuestRow, bytes};
 use super::{number, word, word_opt};
@@ -80,6 +82,77 @@ pub async fn of_guest(conn: &mut PgConnection, guest: GuestId) -> sqlx::Result<V
         })
     });
     rows.collect()
+}
+
+/// Where a page goes on: after this one.
+pub type Position = (DateTime<Utc>, Uuid);
+
+/// A page of those of a project, the newest first, and the position of each; all, or those whose guest is gone or there.
+pub async fn of_project(
+    conn: &mut PgConnection,
+    project: ProjectId,
+    gone: Option<bool>,
+    after: Option<Position>,
+    limit: i64,
+) -> sqlx::Result<Vec<(Position, ProjectBackup)>> {
+    let (at, id) = after.unwrap_or((DateTime::<Utc>::MAX_UTC, Uuid::max()));
+    // What PostgreSQL takes for a time ends before what chrono does.
+    let at = at.min(Utc::now() + TimeDelta::days(1));
+    let rows = sqlx::query!(
+        r#"select b.id, b.guest_id, b.guest_name, b.environment, b.comment, b.state, b.taken_at, b.snapshot, b.bytes,
+            b.files, b.added_bytes, b.took_ms, b.created_at, u.login as "login?", g.id is null as "gone!"
+         from guest_backups b left join users u on u.id = b.created_by left join guests g on g.id = b.guest_id
+         where b.project_id = $1 and ($2::bool is null or (g.id is null) = $2) and (b.created_at, b.id) < ($3, $4::uuid)
+         order by b.created_at desc, b.id desc limit $5"#,
+        project.0,
+        gone,
+        at,
+        id,
+        limit,
+    );
+    let rows = rows.fetch_all(conn).await?.into_iter().map(|row| {
+        let backup = Backup {
+            id: BackupId(row.id),
+            comment: word_opt(row.comment.as_deref())?,
+            state: word(&row.state)?,
+            taken_at: row.taken_at,
+            snapshot: row.snapshot,
+            bytes: row.bytes.map(number).transpose()?.map(Bytes),
+            files: row.files.map(number).transpose()?,
+            added_bytes: row.added_bytes.map(number).transpose()?.map(Bytes),
+            took_ms: row.took_ms.map(number).transpose()?,
+            asked_at: row.created_at,
+            by: row.login,
+        };
+        let (guest, name) = (GuestId(row.guest_id), word(&row.guest_name)?);
+        let one = ProjectBackup { guest, name, environment: word(&row.environment)?, gone: row.gone, backup };
+        Ok(((row.created_at, row.id), one))
+    });
+    rows.collect()
+}
+
+/// How much those of a project added to its repository.
+pub async fn taken_by(conn: &mut PgConnection, project: ProjectId) -> sqlx::Result<Bytes> {
+    let sum = sqlx::query_scalar!(
+        r#"select coalesce(sum(added_bytes), 0)::bigint as "sum!" from guest_backups where project_id = $1"#,
+        project.0
+    );
+    sum.fetch_one(conn).await.and_then(number).map(Bytes)
+}
+
+/// Whose one of this project is, and what is being done with it.
+pub async fn in_project(
+    conn: &mut PgConnection,
+    (id, project): (BackupId, ProjectId),
+) -> sqlx::Result<Option<(GuestId, BackupState, Option<Bytes>)>> {
+    let row = sqlx::query!(
+        "select guest_id, state, bytes from guest_backups where id = $1 and project_id = $2",
+        id.0,
+        project.0
+    );
+    let row = row.fetch_optional(conn).await?;
+    row.map(|row| Ok((GuestId(row.guest_id), word(&row.state)?, row.bytes.map(number).transpose()?.map(Bytes))))
+        .transpose()
 }
 
 /// The state of one of this guest.

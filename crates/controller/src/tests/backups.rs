@@ -1,11 +1,12 @@
 //! Backups of guests: whose they are, who may do what with them, and that schedules are kept to.
 
 use corpus_api::backups::{
-    GetBackupSchedule, ListBackups, MOST_BACKUPS, RemoveBackup, RestoreBackup, SetBackupSchedule, TakeBackup,
+    GetBackupSchedule, ListBackups, ListProjectBackups, MOST_BACKUPS, RemoveBackup, RemoveProjectBackup, RestoreBackup,
+    SetBackupSchedule, TakeBackup,
 };
-use corpus_api::guests::GetGuest;
+use corpus_api::guests::{GetGuest, RequestGuest};
 use corpus_api::jobs::CancelJob;
-use corpus_domain::{BackupEvery, BackupState, Environment, GuestState, ProjectRole};
+use corpus_domain::{BackupEvery, BackupState, Environment, GuestState, ProjectRole, SizeProfile};
 use sqlx::PgPool;
 
 use super::world::{World, conflict, forbidden, hidden};
@@ -163,4 +164,54 @@ async fn a_schedule_is_kept_to(db: PgPool) {
     assert_eq!(world.count(ALL).await, before);
     world.run("delete from guests").await;
     assert_eq!(world.count("select count(*) from backup_schedules").await, 0);
+}
+
+/// A guest that is gone is had again from what is left of it, by who may request guests of its project, and by nobody else.
+#[sqlx::test(migrations = "../../migrations")]
+async fn a_guest_is_made_of_a_backup_of_its_project(db: PgPool) {
+    let world = World::new(db).await;
+    let mut mia = world.member("mia", &[]).await;
+    let atlas = world.project(&mut mia, "atlas").await;
+    let vic = world.member("vic", &[("atlas", ProjectRole::Viewer)]).await;
+    let mut eve = world.member("eve", &[]).await;
+    world.project(&mut eve, "borealis").await;
+    let guest = world.guest(atlas, Environment::Dev).await;
+    let backup = world.ask(&mia, TakeBackup { guest, comment: None }).await.unwrap().backup;
+    let list =
+        |project: &str, gone| ListProjectBackups { project: project.parse().unwrap(), gone, cursor: None, limit: None };
+    let wanted = |project: &str, name: &str| RequestGuest {
+        backup: Some(backup),
+        ..RequestGuest::new(project.parse().unwrap(), Environment::Dev, name.parse().unwrap(), SizeProfile::Small)
+    };
+    let refused = async |who, wanted| world.ask(who, wanted).await.unwrap_err().to_string();
+
+    let why = refused(&mia, wanted("atlas", "again.example.org")).await;
+    assert!(why.contains("it is taking") || why.contains("It is taking"), "{why}");
+    world.run(READY).await;
+    let why = refused(&eve, wanted("borealis", "again.example.org")).await;
+    assert!(why.contains("no such backup in borealis"), "{why}");
+    world.run("update guest_backups set bytes = 900000000000").await;
+    let why = refused(&mia, wanted("atlas", "again.example.org")).await;
+    assert!(why.contains("more than small has room for"), "{why}");
+    world.run("update guest_backups set bytes = 1000").await;
+
+    assert_eq!(world.ask(&vic, list("atlas", Some(true))).await.unwrap().items.len(), 0);
+    world.run("delete from jobs").await;
+    world.run("delete from guests").await;
+    hidden(world.ask(&eve, list("atlas", None)).await);
+    let seen = world.ask(&vic, list("atlas", Some(true))).await.unwrap();
+    let [one] = seen.items.as_slice() else { panic!("{seen:?}") };
+    assert_eq!((one.gone, one.backup.id, seen.may_change, seen.taken.0), (true, backup, false, 1));
+    assert_eq!(world.ask(&vic, list("atlas", Some(false))).await.unwrap().items.len(), 0);
+
+    let made = world.ask(&mia, wanted("atlas", "again.example.org")).await.unwrap().guest;
+    let of_job = "select count(*) from jobs where kind = 'guest_create' and params->'backup'->>0 is not null";
+    assert_eq!(world.count(of_job).await, 1);
+    world.ask(&mia, GetGuest { guest: made }).await.unwrap();
+
+    let remove = |project: &str| RemoveProjectBackup { project: project.parse().unwrap(), backup };
+    forbidden(world.ask(&vic, remove("atlas")).await);
+    hidden(world.ask(&eve, remove("borealis")).await);
+    world.ask(&mia, remove("atlas")).await.unwrap();
+    conflict(world.ask(&mia, remove("atlas")).await, "it is removing");
 }

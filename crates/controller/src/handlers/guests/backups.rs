@@ -1,12 +1,12 @@
 //! Backups of guests: who takes one, brings a guest back to one, or deletes it.
 
 use corpus_api::backups::{
-    BackupAccepted, BackupSchedule, Backups, GetBackupSchedule, ListBackups, MOST_BACKUPS, RemoveBackup, RestoreBackup,
-    SetBackupSchedule, TakeBackup,
+    BackupAccepted, BackupSchedule, Backups, GetBackupSchedule, ListBackups, ListProjectBackups, MOST_BACKUPS,
+    ProjectBackups, RemoveBackup, RemoveProjectBackup, RestoreBackup, SetBackupSchedule, TakeBackup,
 };
 use corpus_api::jobs::JobAccepted;
 use corpus_api::words::Label;
-use corpus_api::{Denied, Operation, Write};
+use corpus_api::{Cursor, Denied, Operation, Write};
 use corpus_domain::{BackupEvery, BackupId, BackupState, Door, GuestId, GuestState, ProjectId, UserId};
 use corpus_gate::audit::Entry;
 use corpus_gate::{Change, Committed, Error, Handle, Permit, Result};
@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
+use super::super::{after, lines, page};
 use super::{is_settled, row};
 use crate::guest_backups::not_kept;
 use crate::job_errors::jobs_error;
@@ -23,6 +24,9 @@ use crate::store::guests::{self, GuestRow};
 use crate::store::{backup_schedules, backups};
 use crate::{Controller, changed};
 
+/// What its cursors are for.
+const LIST: &str = "project-backups";
+
 impl Handle<ListBackups> for Controller {
     async fn handle(&self, permit: Permit<ListBackups>) -> Result<Backups> {
         let (id, who, project) = (permit.guest, permit.who(), Some(permit.project()?));
@@ -30,6 +34,8 @@ impl Handle<ListBackups> for Controller {
         let guest = guests::get(&mut conn, id).await?.ok_or(Denied::NotFound)?;
         Ok(Backups {
             guest: id,
+            project: guest.project,
+            environment: guest.environment,
             problem: self.services.settings.guest_backups.is_none().then(|| not_kept().to_string()),
             items: backups::of_guest(&mut conn, id).await?,
             most: MOST_BACKUPS,
@@ -84,6 +90,33 @@ impl Handle<RemoveBackup> for Controller {
         let job = self.queue(&mut change, backup::remove(guest.project_id, Some(&guest), vec![asked.backup])).await?;
         let entry = Entry::new("backup.remove", guest.name.as_str()).id(guest.id.0);
         change.commit(entry.detail(json!({ "backup": asked.backup })), JobAccepted { job }).await
+    }
+}
+
+impl Handle<ListProjectBackups> for Controller {
+    async fn handle(&self, permit: Permit<ListProjectBackups>) -> Result<ProjectBackups> {
+        let (limit, rows) = lines(permit.limit);
+        let (project, beyond) = (permit.project()?, after(permit.cursor.as_ref(), LIST)?);
+        let mut conn = permit.connection().await?;
+        let taken = backups::taken_by(&mut conn, project).await?;
+        let found = backups::of_project(&mut conn, project, permit.gone, beyond, rows).await?;
+        let (found, next) = page(found, limit, |(position, _)| Cursor::after(LIST, position));
+        let may_change = permit.who().can::<RemoveProjectBackup>(Some(project));
+        Ok(ProjectBackups { items: found.into_iter().map(|(_, one)| one).collect(), taken, may_change, next })
+    }
+}
+
+impl Handle<RemoveProjectBackup> for Controller {
+    async fn handle(&self, mut change: Change<RemoveProjectBackup>) -> Result<Committed<RemoveProjectBackup>> {
+        let (asked, project) = (change.operation(), change.project()?);
+        let tx = change.transaction().await?;
+        let (guest, state, _) = backups::in_project(tx, (asked.backup, project)).await?.ok_or(Denied::NotFound)?;
+        if !backups::removing(tx, (asked.backup, guest)).await? {
+            return Err(busy(state));
+        }
+        let job = self.queue(&mut change, backup::remove(project, None, vec![asked.backup])).await?;
+        let entry = Entry::new("backup.remove", asked.project.as_str()).detail(json!({ "backup": asked.backup }));
+        change.commit(entry, JobAccepted { job }).await
     }
 }
 

@@ -5,8 +5,8 @@
 use corpus_api::guests::{GuestRequested, RequestGuest};
 use corpus_api::{Denied, Operation, Write};
 use corpus_domain::{
-    Backing, Driver, Environment, GuestId, ImageName, JobId, Limits, Mode, NodeId, NodeState, ProjectId, QuotaOf,
-    Reachability, Room,
+    Backing, BackupId, BackupState, Driver, Environment, GuestId, ImageName, JobId, Limits, Mode, NodeId, NodeState,
+    ProjectId, QuotaOf, Reachability, Room,
 };
 use corpus_gate::audit::Entry;
 use corpus_gate::{Change, Committed, Error, Handle, Result};
@@ -18,11 +18,12 @@ use uuid::Uuid;
 use super::super::backings;
 use super::super::previews::no_preview;
 use super::row;
+use crate::guest_backups::not_kept;
 use crate::quotas::More;
 use crate::sagas::guest_create;
 use crate::store::guests::GuestRow;
 use crate::store::nodes::Node;
-use crate::store::{guests, nodes, not_created, room};
+use crate::store::{backups, guests, nodes, not_created, room};
 use crate::{Controller, quotas, store};
 
 /// How often a node is chosen anew when others take its room meanwhile.
@@ -45,6 +46,9 @@ impl Handle<RequestGuest> for Controller {
         let image = self.image(change.transaction().await?, &wanted).await?;
         if who.robot.is_some() {
             for_robots(&wanted)?;
+        }
+        if let Some(backup) = wanted.backup {
+            self.can_be_made_of(change.transaction().await?, (backup, project), &wanted).await?;
         }
         no_preview(change.transaction().await?, project, "its one guest is made with it").await?;
         for name in wanted.names.iter() {
@@ -109,7 +113,11 @@ pub(in crate::handlers) async fn node_for<O: Operation<Kind = Write>>(
 
 /// A robot enters no guest, so it chooses no password of one; and what was not created is not its own to dismiss.
 fn for_robots(wanted: &RequestGuest) -> Result<()> {
-    let asked = [("password", wanted.password.is_some()), ("instead_of", wanted.instead_of.is_some())];
+    let asked = [
+        ("password", wanted.password.is_some()),
+        ("backup", wanted.backup.is_some()),
+        ("instead_of", wanted.instead_of.is_some()),
+    ];
     match asked.into_iter().find(|(_, asked)| *asked) {
         Some((field, _)) => Err(Error::field(field, "This is not for robots.")),
         None => Ok(()),
@@ -130,6 +138,27 @@ impl Controller {
             None if name == images.usual() => Ok(name),
             None => Err(Error::field("image", format!("There is no archive of the image {name} yet."))),
         }
+    }
+
+    /// Refused where the guest could not have the files of the backup. That of another project is none.
+    async fn can_be_made_of(
+        &self,
+        conn: &mut PgConnection,
+        (id, project): (BackupId, ProjectId),
+        wanted: &RequestGuest,
+    ) -> Result<()> {
+        if self.services.settings.guest_backups.is_none() {
+            return Err(not_kept());
+        }
+        let none = || Error::field("backup", format!("There is no such backup in {}.", wanted.project));
+        let (_, state, bytes) = backups::in_project(conn, (id, project)).await?.ok_or_else(none)?;
+        let bytes = bytes.filter(|_| state == BackupState::Ready);
+        let bytes = bytes.ok_or_else(|| Error::field("backup", format!("It is {state}: it can't be used now.")))?;
+        if bytes > wanted.size.storage() {
+            let message = format!("The backup has {}, more than {} has room for.", bytes.gb(), wanted.size);
+            return Err(Error::field("size", message));
+        }
+        Ok(())
     }
 
     /// Keeps the guest of a preview, and queues the job that makes it.

@@ -1,7 +1,7 @@
 //! Backups of a guest on a real node: taken, brought back and deleted, whatever fails in between.
 
 use corpus_api::backups::{ListBackups, RemoveBackup, RestoreBackup, TakeBackup};
-use corpus_api::guests::{DestroyGuest, GetGuest, StopGuest};
+use corpus_api::guests::{DestroyGuest, GetGuest, RequestGuest, StopGuest};
 use corpus_domain::{BackupState, GuestState, JobState};
 use sqlx::PgPool;
 
@@ -9,6 +9,7 @@ use super::world::{World, faults};
 use crate::jobs::testing::Fault;
 
 const NAME: &str = "www.trial.corpus.test";
+const OTHER: &str = "other.trial.corpus.test";
 
 /// A backup is all files of its guest or none, bringing one back is undone to the last file, and nothing is left beside: no
 /// snapshot on the node, and nothing in the repository that is not listed.
@@ -89,6 +90,24 @@ async fn backups_bring_a_guest_back(db: PgPool) {
     world.done(restore().await).await;
     let line = world.controller.call(&world.member, GetGuest { guest }, None).await.unwrap().line;
     assert_eq!(line.state, GuestState::Stopped);
+
+    // Another guest has its files, and is somebody of its own.
+    for fault in faults(&["files"]) {
+        let wanted = RequestGuest { backup: Some(backup), ..World::plain_request(OTHER) };
+        let (other, job) = world.request(wanted).await.unwrap();
+        let ended = world.run(job, fault.clone()).await;
+        if !matches!(fault, Fault::Repeat(_)) {
+            assert_eq!(ended.state(), JobState::Undone, "{fault:?}: {}", ended.story());
+            world.assert_no_guest(OTHER).await;
+            continue;
+        }
+        assert_eq!(ended.state(), JobState::Done, "{fault:?}: {}", ended.story());
+        let told = "cat /root/it /etc/hostname; stat -c %U:%h /root/it; ls /root/new; ls -A /var/lib/lxc/";
+        let told = world.on_node(&format!("lxc-attach -n {OTHER} -- sh -c '{told} 2>/dev/null; true'")).await;
+        assert_eq!(told, format!("one\n{OTHER}\nroot:2"), "{fault:?}");
+        let job = world.controller.call(&world.member, DestroyGuest { guest: other }, None).await.unwrap().job;
+        world.done(job).await;
+    }
 
     // A repository that was damaged gives nothing, and says so; the guest is as it was.
     damage(&world);

@@ -14,8 +14,20 @@ use sqlx::PgPool;
 use super::world::{World, faults};
 use crate::jobs::testing::Fault;
 
-const CREATE: [&str; 11] =
-    ["ids", "allocate", "image", "spawn", "hostsfile", "sshkeys", "initial_setup", "start", "routes", "ping", "ready"];
+const CREATE: [&str; 12] = [
+    "ids",
+    "allocate",
+    "image",
+    "spawn",
+    "files",
+    "hostsfile",
+    "sshkeys",
+    "initial_setup",
+    "start",
+    "routes",
+    "ping",
+    "ready",
+];
 const DESTROY: [&str; 5] = ["mark", "routes", "names", "absent", "forget"];
 const NAME: &str = "www.trial.corpus.test";
 
