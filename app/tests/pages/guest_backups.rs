@@ -61,7 +61,7 @@ fn where_none_are_kept_that_is_said_and_none_is_taken() {
 fn what_is_left_of_a_guest_that_is_gone_can_be_another() {
     let project = "carto".parse().unwrap();
     let shown = html(|| backups_of(&project, &guest_backup_pages::of_project(false), false, &FormState::default()));
-    assert!(shown.contains("is gone") && shown.contains("1.3 GB"), "{shown}");
+    assert!(shown.contains("is gone") && shown.contains("They added 1.2 GB"), "{shown}");
     assert_eq!(shown.matches("/guests/new?project=carto").count(), 1, "{shown}");
     assert_eq!(shown.matches("/delete\"").count(), 1, "{shown}");
     let seen = ProjectBackups { may_change: false, ..guest_backup_pages::of_project(false) };

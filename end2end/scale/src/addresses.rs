@@ -117,7 +117,7 @@ const PAGES: &[(bool, Sees, &str, &str)] = &[
     (false, Everyone, "/guests/…/mail", "/guests/{guest}/mail"),
     (false, Everyone, "/guests/…/snapshots", "/guests/{guest}/snapshots"),
     (false, Everyone, "/guests/…/backups", "/guests/{guest}/backups"),
-    (false, Everyone, "/projects/…/backups", "/projects/{project}/backups"),
+    (false, Everyone, "/projects/…/backups", "/projects/project2/backups"),
     (true, Everyone, "/projects", "/projects"),
     (false, Ops, "/projects/new", "/projects/new"),
     (false, Everyone, "/projects/…", "/projects/project2"),
