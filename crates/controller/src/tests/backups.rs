@@ -176,6 +176,7 @@ async fn a_guest_is_made_of_a_backup_of_its_project(db: PgPool) {
     let mut eve = world.member("eve", &[]).await;
     world.project(&mut eve, "borealis").await;
     let guest = world.guest(atlas, Environment::Dev).await;
+    world.run("update nodes set slots = 10, reachability = 'reachable'").await;
     let backup = world.ask(&mia, TakeBackup { guest, comment: None }).await.unwrap().backup;
     let list =
         |project: &str, gone| ListProjectBackups { project: project.parse().unwrap(), gone, cursor: None, limit: None };
