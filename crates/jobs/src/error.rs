@@ -152,6 +152,9 @@ pub enum JobsError {
     /// So many jobs of the project wait already.
     #[error("{0} jobs of this project wait already; cancel some, or wait until they have begun")]
     TooMany(i64),
+    /// Another job keeps others from what this one needs; the reason is for a person.
+    #[error("{0}")]
+    Closed(String),
     /// A comment is needed.
     #[error("say in a comment why the job is abandoned")]
     CommentMissing,

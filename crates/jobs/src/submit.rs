@@ -22,6 +22,7 @@ pub struct NewJob<P> {
     project: Option<ProjectId>,
     created_by: Option<UserId>,
     idempotency_key: Option<String>,
+    closed: Option<(Lock, String)>,
 }
 
 impl<P: JobParams> NewJob<P> {
@@ -36,7 +37,17 @@ impl<P: JobParams> NewJob<P> {
             project: None,
             created_by: None,
             idempotency_key: None,
+            closed: None,
         }
+    }
+
+    /// What it needs alone, and until it is over no other job is accepted that needs it too: what such a job would be told
+    /// about it now is not so any more when its turn comes. The reason is told to who asks for one.
+    #[must_use]
+    pub fn closing(mut self, lock: Lock, reason: impl Into<String>) -> Self {
+        self.locks.push(lock.clone());
+        self.closed = Some((lock, reason.into()));
+        self
     }
 
     /// What the job needs while it runs.
@@ -103,6 +114,22 @@ impl Submitted {
 /// Jobs of a project that may wait. Nobody looks through more, and each is looked at again and again.
 const WAITING: i64 = 1_000;
 
+/// Refuses a job that needs what another one keeps others from; not where it was submitted before.
+async fn none_closes(transaction: &mut PgTransaction<'_>, locks: &[Lock], key: Option<&str>) -> Result<(), JobsError> {
+    let needed: Vec<String> = locks.iter().map(|lock| lock.resource.clone()).collect();
+    let closed = sqlx::query_scalar!(
+        r#"select closed as "closed!" from job_locks
+           where resource = any($1) and closed is not null
+             and not exists (select from jobs where idempotency_key = $2) limit 1"#,
+        &needed,
+        key,
+    );
+    match closed.fetch_optional(&mut **transaction).await? {
+        Some(reason) => Err(JobsError::Closed(reason)),
+        None => Ok(()),
+    }
+}
+
 async fn room_for(transaction: &mut PgTransaction<'_>, project: ProjectId) -> Result<(), JobsError> {
     let waiting = sqlx::query_scalar!(
         r#"
@@ -126,7 +153,8 @@ struct NewStep<'a> {
 impl Jobs {
     /// Writes a job with its steps and locks; servers learn of it when the transaction commits. A
     /// project of which too many wait already is refused. A job of a project shares it, unless it
-    /// asks for it alone ([`Lock::project`]): that one waits for all before it.
+    /// asks for it alone ([`Lock::project`]): that one waits for all before it. What another job [closes](NewJob::closing)
+    /// is refused.
     pub async fn submit<P: JobParams>(
         &self,
         transaction: &mut PgTransaction<'_>,
@@ -137,6 +165,7 @@ impl Jobs {
             room_for(transaction, project).await?;
             new.locks.push(Lock::project_shared(project));
         }
+        none_closes(transaction, &new.locks, new.idempotency_key.as_deref()).await?;
         let params = serde_json::to_value(&new.params).map_err(JobsError::Params)?;
         let dag = plan::dag(P::KIND, outline, params.clone())?;
         let step =
@@ -156,8 +185,8 @@ impl Jobs {
                 select job.id, new.index, new.name, new.title
                 from job, jsonb_to_recordset($10) as new (index integer, name text, title text)
             ), locks as (
-                insert into job_locks (resource, job_id, mode)
-                select new.resource, job.id, min(new.mode)
+                insert into job_locks (resource, job_id, mode, closed)
+                select new.resource, job.id, min(new.mode), case when new.resource = $13 then $14 end
                 from job, jsonb_to_recordset($11) as new (resource text, mode text)
                 group by new.resource, job.id
             )
@@ -175,6 +204,8 @@ impl Jobs {
             serde_json::to_value(&steps).map_err(JobsError::Params)?,
             serde_json::to_value(&new.locks).map_err(JobsError::Params)?,
             new.project.map(|project| project.0),
+            new.closed.as_ref().map(|(lock, _)| lock.resource.as_str()),
+            new.closed.as_ref().map(|(_, reason)| reason.as_str()),
         )
         .fetch_optional(&mut **transaction)
         .await?;
