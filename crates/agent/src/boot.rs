@@ -1,5 +1,9 @@
 //! Which boot of the host this is, and how another one begins.
 
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use corpus_protocol::Answer;
+
 use crate::failure::Failure;
 use crate::files;
 use crate::host::Host;
@@ -18,6 +22,14 @@ pub fn id(host: &Host) -> Result<String, Failure> {
     let fields = init.rsplit_once(')').map_or("", |(_, rest)| rest);
     let started = fields.split_whitespace().nth(19).unwrap_or_default();
     Ok(format!("{}-{started}", kernel.trim()))
+}
+
+/// Which boot it is, and what the clocks say.
+pub fn read(host: &Host) -> Result<Answer, Failure> {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let uptime = files::read(&host.path("/proc/uptime"))?.unwrap_or_default();
+    let up_s = uptime.split(['.', ' ']).next().and_then(|seconds| seconds.parse().ok()).unwrap_or_default();
+    Ok(Answer::Boot { id: id(host)?, now_s: i64::try_from(now.as_secs()).unwrap_or_default(), up_s })
 }
 
 /// The host boots again, unless it has since `before`.

@@ -96,7 +96,7 @@ fn serve(request: &Request, of_job: bool, task: &Task<'_>) -> Result<Answer, Fai
         Request::RunHook { hook } => hook::run(hook, task),
         Request::RemoveNode => node::remove(task).map(done),
         Request::EnsureImage { name, source } => image::ensure(task, name, source).map(done),
-        Request::ReadBoot => Ok(Answer::Boot { id: boot::id(task.host)? }),
+        Request::ReadBoot => boot::read(task.host),
         Request::Reboot { boot } => boot::again(task, boot).map(done),
         Request::EnsureNoImage { name } => image::forget(task, name).map(done),
         Request::ListImages => Ok(Answer::Images { images: image::list(task.host) }),

@@ -74,6 +74,11 @@ pub fn private(path: &Path) -> Result<(), Failure> {
     DirBuilder::new().recursive(true).mode(0o700).create(path).at("make", path)
 }
 
+/// The names in a folder are on the disk.
+pub fn sync_folder(path: &Path) -> Result<(), Failure> {
+    fs::File::open(path).and_then(|folder| folder.sync_all()).at("write", path)
+}
+
 /// Removes a folder and all in it; tells whether there was one.
 pub fn remove_folder(path: &Path) -> Result<bool, Failure> {
     match fs::remove_dir_all(path) {

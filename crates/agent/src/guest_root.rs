@@ -29,7 +29,7 @@ use rustix::mount::{
 };
 
 pub use self::layers::{Durable, view};
-use self::layers::{lay, layers, over, shift};
+use self::layers::{lay, layers, over, shift, to_look};
 use crate::failure::{At, Failure};
 
 /// The largest file that is read from a guest, in bytes.
@@ -120,6 +120,11 @@ impl GuestRoot {
     pub fn shifted(self, ids: IdRange) -> Result<Self, Failure> {
         shift(&self.root, ids)?;
         Ok(self.with_ids(Some(ids)))
+    }
+
+    /// The same files, which were mounted nowhere, to be looked at only: nothing about them changes, their times neither.
+    pub fn protected(self) -> Result<Self, Failure> {
+        to_look(&self.root).map(|()| self)
     }
 
     /// The guest's ids are these on the files.

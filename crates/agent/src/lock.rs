@@ -100,6 +100,16 @@ pub fn tree(guest: &GuestName) -> Wanted {
     Wanted { name: format!("tree-{guest}"), shared: false }
 }
 
+/// The lock of who reads what was written to be a guest's, and wants it to stay as it is.
+pub fn written_tree(guest: &GuestName) -> Wanted {
+    Wanted { shared: true, ..tree(guest) }
+}
+
+/// The lock of who reads the files of a guest that is not to be started meanwhile.
+pub fn stopped(guest: &GuestName) -> Wanted {
+    Wanted { name: format!("guest-{guest}"), shared: true }
+}
+
 /// Takes all of them, or fails and holds none. They are freed when the files are dropped.
 pub fn take(wanted: &[Wanted], task: &Task<'_>) -> Result<Vec<File>, Failure> {
     wanted.iter().map(|lock| take_one(lock, task, LOCK_TIMEOUT)).collect()

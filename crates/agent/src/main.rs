@@ -17,10 +17,6 @@ fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     match words.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         ["serve"] => ended(serve(BufReader::new(Line), stdout(), &Host::default())),
-        ["read-tree", guest, snapshot] => ended(tree::read(&Host::default(), guest, snapshot)),
-        ["write-tree", guest, job, generation, bytes] => {
-            ended(tree::write(&Host::default(), [guest, job, generation, bytes]))
-        }
         ["version"] => {
             println!("corpus-agent {}, protocol {}", env!("CARGO_PKG_VERSION"), corpus_protocol::VERSION);
             ExitCode::SUCCESS
@@ -33,6 +29,9 @@ fn main() -> ExitCode {
             }
         }
         words => {
+            if let Some(done) = tree::serve(&Host::default(), words) {
+                return ended(done);
+            }
             if let Some(done) = itself::serve(words) {
                 return ended(done);
             }

@@ -1,5 +1,7 @@
 //! What is set inside a guest: files, host key, passwords, and the keys of the members.
 
+use std::net::Ipv4Addr;
+
 use corpus_protocol::{Account, AuthorizedKeys, GuestSetup, SshHostKey};
 
 use crate::failure::Failure;
@@ -27,6 +29,9 @@ pub fn apply(root: &GuestRoot, setup: &GuestSetup) -> Result<Changed, Failure> {
         }
         changed.anything |= root.ensure(&file.path.parse()?, &file.text, Owner::root(file.mode))?;
     }
+    if let Some(addresses) = setup.readdressed {
+        changed.anything |= readdress(root, addresses)?;
+    }
     if let Some(key) = &setup.host_key {
         changed.host_key = host_key(root, key)?;
     }
@@ -35,6 +40,22 @@ pub fn apply(root: &GuestRoot, setup: &GuestSetup) -> Result<Changed, Failure> {
     }
     changed.anything |= changed.host_key;
     Ok(changed)
+}
+
+/// Where it says what its names mean.
+const HOSTS: &str = "/etc/hosts";
+
+/// Where the guest's hosts file says an address that it had, it says the one that it has. All else is as it was written.
+fn readdress(root: &GuestRoot, (had, has): (Ipv4Addr, Ipv4Addr)) -> Result<bool, Failure> {
+    let path = HOSTS.parse()?;
+    let Some(found) = root.read(&path)? else { return Ok(false) };
+    let (had, has) = (had.to_string(), has.to_string());
+    let line = |line: &str| match line.split_once(char::is_whitespace) {
+        Some((address, _)) if address == had => line.replacen(&had, &has, 1),
+        _ => line.to_owned(),
+    };
+    let text: String = found.text.split_inclusive('\n').map(line).collect();
+    root.ensure(&path, &text, found.owner)
 }
 
 /// The first line of a file that Corpus keeps in a guest.
@@ -185,6 +206,21 @@ mod tests {
         assert_eq!(told(&foreign).as_deref(), Some("root has 1 key that Corpus did not bring"));
         assert_eq!(told("x\ny\n").as_deref(), Some("root lacks 2 keys and has 2 keys that Corpus did not bring"));
         assert_eq!(told(&wanted.join("\n")).as_deref(), Some("the file with the keys of root was changed"));
+    }
+
+    #[test]
+    fn a_guest_with_another_address_finds_itself() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = GuestRoot::folder(folder.path()).unwrap();
+        let addresses = (Ipv4Addr::new(10, 5, 0, 1), Ipv4Addr::new(10, 6, 0, 9));
+        assert!(!readdress(&root, addresses).unwrap(), "there is no such file");
+        std::fs::create_dir(folder.path().join("etc")).unwrap();
+        let hosts = folder.path().join("etc/hosts");
+        std::fs::write(&hosts, "127.0.0.1 localhost\n# 10.5.0.1 is\n10.5.0.1\twww\n10.5.0.10 db\n10.5.0.1 x 10.5.0.1")
+            .unwrap();
+        assert!(readdress(&root, addresses).unwrap() && !readdress(&root, addresses).unwrap(), "once");
+        let now = "127.0.0.1 localhost\n# 10.5.0.1 is\n10.6.0.9\twww\n10.5.0.10 db\n10.6.0.9 x 10.5.0.1";
+        assert_eq!(std::fs::read_to_string(&hosts).unwrap(), now);
     }
 
     #[test]

@@ -7,6 +7,8 @@
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use corpus_domain::{Bytes, GuestName, JobId, SnapshotId};
 
@@ -25,6 +27,9 @@ const FORMER: &str = "former";
 const NEXT: &str = "next";
 /// For which job it is there, beside it.
 const JOB: &str = "job";
+/// How long a guest that was just stopped may take to be gone.
+const GONE: Duration = Duration::from_secs(5);
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// There is a snapshot of the guest. Tells how much is in it.
 pub fn take(task: &Task<'_>, name: &GuestName, id: SnapshotId) -> Result<Bytes, Failure> {
@@ -91,14 +96,37 @@ pub fn restore(task: &Task<'_>, name: &GuestName, id: SnapshotId, job: JobId) ->
     swap(task, &kept, job)
 }
 
-/// The files of a snapshot, to be looked at.
-pub fn open(task: &Task<'_>, name: &GuestName, id: SnapshotId) -> Result<GuestRoot, Failure> {
-    let (_, kept) = kept(task, name)?;
-    if !piece_of(&kept, id).exists() {
-        return Err(missing(name, id));
+/// Files of a guest that may be looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Files {
+    /// Those of a snapshot.
+    Snapshot(SnapshotId),
+    /// Those that it has now; it does not run, and nobody may start it meanwhile.
+    Own,
+    /// Those that were written for a job and are not the guest's yet; nobody may change them meanwhile.
+    Written(JobId),
+}
+
+/// Files of the guest, to be looked at.
+pub fn open(task: &Task<'_>, name: &GuestName, files: Files) -> Result<GuestRoot, Failure> {
+    let (driver, kept) = kept(task, name)?;
+    let Kept { backing, store, .. } = &kept;
+    match files {
+        Files::Snapshot(id) if !piece_of(&kept, id).exists() => Err(missing(name, id)),
+        Files::Snapshot(id) => {
+            let folder = store.folder.join(SNAPSHOTS).join(id.to_string());
+            backing.look_at_copy(task, &Store { folder, ..kept.store })
+        }
+        Files::Own => {
+            require_at_rest(task, driver, store, name)?;
+            backing.look(task, store)
+        }
+        Files::Written(job) => {
+            let next = store.folder.join(NEXT);
+            require_written(*backing, &next, name, job)?;
+            backing.look(task, &Store { folder: next, ..kept.store })
+        }
     }
-    let folder = kept.store.folder.join(SNAPSHOTS).join(id.to_string());
-    kept.backing.look(task, &Store { folder, ..kept.store })
 }
 
 /// Has files written that are to be the guest's, about so many bytes, onto what the guest was made from; whether it runs
@@ -110,30 +138,64 @@ pub fn write<T>(
     fill: impl FnOnce(&GuestRoot) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
     let (_, Kept { backing, store, size }) = kept(task, name)?;
-    let image = store.image_root();
-    if !image.is_dir() {
-        let image = store.image.file_name().unwrap_or_default().display();
-        return Err(Failure::Missing(format!("there is no image {image} on the node, which {name} was made from")));
-    }
-    let next = store.folder.join(NEXT);
-    clear(task, backing, &next)?;
+    require_image(&store, name)?;
+    let fresh = Store { folder: store.folder.join(NEXT), ..store };
+    clear(task, backing, &fresh.folder)?;
     room::require(task.host, (0, 0), bytes)?;
-    let fresh = Store { folder: next.clone(), ..store };
+    let begin = || {
+        files::private(&fresh.folder)?;
+        backing.make(task, &fresh, size)
+    };
+    write_there(task, backing, &fresh, job, begin, fill)
+}
+
+/// The same onto what was written for the job before. What is refused before anything was changed leaves that as it is.
+pub fn write_onto<T>(
+    task: &Task<'_>,
+    name: &GuestName,
+    (job, bytes): (JobId, Bytes),
+    fill: impl FnOnce(&GuestRoot) -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    let (_, Kept { backing, store, .. }) = kept(task, name)?;
+    require_image(&store, name)?;
+    let fresh = Store { folder: store.folder.join(NEXT), ..store };
+    let next = &fresh.folder;
+    require_written(backing, next, name, job)?;
+    // As much as was asked of the node when it began, less what it has taken since.
+    let taken = backing.size_of(task, &next.join(backing.piece()))?;
+    room::require(task.host, (taken.0, 0), bytes)?;
+    let begin = || {
+        // From here on it is nobody's, whatever becomes of us.
+        files::remove(&next.join(JOB))?;
+        files::sync_folder(next)
+    };
+    write_there(task, backing, &fresh, job, begin, fill)
+}
+
+/// Has it begun and filled. It is the job's when all of it is on disk; what failed leaves nothing.
+fn write_there<T>(
+    task: &Task<'_>,
+    backing: &dyn Backing,
+    fresh: &Store,
+    job: JobId,
+    begin: impl FnOnce() -> Result<(), Failure>,
+    fill: impl FnOnce(&GuestRoot) -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    let next = &fresh.folder;
     let written = (|| {
-        files::private(&next)?;
-        backing.make(task, &fresh, size)?;
-        let root = backing.open(task, &fresh)?;
+        begin()?;
+        let root = backing.open(task, fresh)?;
         let filled = fill(&root)?;
         root.sync()?;
         drop(root);
-        backing.release(task, &next)?;
+        backing.release(task, next)?;
         // An overlay that is open for us only writes nothing to the disk by itself.
-        let folder = File::open(&next).at("open", &next)?;
-        rustix::fs::syncfs(folder).at("write", &next)?;
+        let folder = File::open(next).at("open", next)?;
+        rustix::fs::syncfs(folder).at("write", next)?;
         files::write(&next.join(JOB), &format!("{job}\n"), 0o600).map(|()| filled)
     })();
     written.inspect_err(|_| {
-        let _ = clear(task, backing, &next);
+        let _ = clear(task, backing, next);
     })
 }
 
@@ -146,9 +208,7 @@ pub fn replace(task: &Task<'_>, name: &GuestName, job: JobId) -> Result<bool, Fa
         return backing.resize(task, store, *size);
     }
     let next = store.folder.join(NEXT);
-    if !is_of(&next, job)? || !next.join(backing.piece()).exists() {
-        return Err(Failure::Missing(format!("nothing was written for job {job} that could be the files of {name}")));
-    }
+    require_written(*backing, &next, name, job)?;
     backing.release(task, &next)?;
     swap(task, &kept, job)
 }
@@ -239,6 +299,39 @@ fn require_stopped(task: &Task<'_>, driver: &dyn Driver, name: &GuestName) -> Re
     driver.kept(task.host, name).and_then(|kept| kept.backing.release(task, &kept.store.folder))
 }
 
+/// Fails unless the guest stands still: one that has just ended may still be on its way out.
+fn require_at_rest(task: &Task<'_>, driver: &dyn Driver, store: &Store, name: &GuestName) -> Result<(), Failure> {
+    let end = Instant::now() + GONE;
+    loop {
+        let runs = driver.runs(task.host, name);
+        if !runs && !(store.is_begun)(&store.folder) {
+            return Ok(());
+        }
+        if runs || Instant::now() > end {
+            let message = format!("{name} runs; the files that it has now are read only while it is stopped");
+            return Err(Failure::Invalid(message));
+        }
+        sleep(POLL_INTERVAL);
+        task.go_on()?;
+    }
+}
+
+/// Fails unless all was written there for this job.
+fn require_written(backing: &dyn Backing, next: &Path, name: &GuestName, job: JobId) -> Result<(), Failure> {
+    if is_of(next, job)? && next.join(backing.piece()).exists() {
+        return Ok(());
+    }
+    Err(Failure::Missing(format!("nothing was written for job {job} that could be the files of {name}")))
+}
+
+fn require_image(store: &Store, name: &GuestName) -> Result<(), Failure> {
+    if store.image_root().is_dir() {
+        return Ok(());
+    }
+    let image = store.image.file_name().unwrap_or_default().display();
+    Err(Failure::Missing(format!("there is no image {image} on the node, which {name} was made from")))
+}
+
 fn piece_of(Kept { backing, store, .. }: &Kept, id: SnapshotId) -> PathBuf {
     store.folder.join(SNAPSHOTS).join(id.to_string()).join(backing.piece())
 }
@@ -256,9 +349,11 @@ fn is_of(place: &Path, job: JobId) -> Result<bool, Failure> {
 fn clear(task: &Task<'_>, backing: &dyn Backing, folder: &Path) -> Result<(), Failure> {
     // An agent that was killed may have left a device that holds it. One that is being read goes with its reader.
     let _ = backing.release(task, folder);
+    // Half of it is nobody's.
+    files::remove(&folder.join(JOB))?;
     backing.remove(task, &folder.join(backing.piece()))?;
     files::remove_tree(task, folder).map(drop)
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

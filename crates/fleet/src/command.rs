@@ -205,6 +205,7 @@ fn append(to: &mut Vec<u8>, bytes: &[u8]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tree::TreeWhich;
 
     #[test]
     fn no_command_line_holds_what_a_shell_would_read() {
@@ -226,9 +227,11 @@ mod tests {
             deployment: corpus_domain::DeploymentId(uuid::Uuid::nil()),
         };
         let guest: corpus_domain::GuestName = "www.example.org".parse().unwrap();
-        let read = TreeWords::Read { guest: guest.clone(), snapshot: corpus_domain::SnapshotId(uuid::Uuid::nil()) };
         let job = corpus_domain::JobId(uuid::Uuid::nil());
-        let write = TreeWords::Write { guest, job, generation: 3, bytes: 1 << 30 };
+        let which = [TreeWhich::Snapshot(corpus_domain::SnapshotId(job.0)), TreeWhich::Own, TreeWhich::Written(job)];
+        let reads = which.map(|which| TreeWords::Read { guest: guest.clone(), which });
+        let write = |onto| TreeWords::Write { guest: guest.clone(), job, generation: 3, bytes: 1 << 30, onto };
+        let writes = [write(false), write(true)];
         for line in [
             Command::True.to_string(),
             Command::UserId.to_string(),
@@ -241,8 +244,11 @@ mod tests {
             Command::List(by, HostPath::AgentFolder).to_string(),
             Command::Remove(by, HostPath::AuthorizedKeysPart).to_string(),
             Command::Serve(by, sum).to_string(),
-            Command::Tree(by, sum, &read).to_string(),
-            Command::Tree(by, sum, &write).to_string(),
+            Command::Tree(by, sum, &reads[0]).to_string(),
+            Command::Tree(by, sum, &reads[1]).to_string(),
+            Command::Tree(by, sum, &reads[2]).to_string(),
+            Command::Tree(by, sum, &writes[0]).to_string(),
+            Command::Tree(by, sum, &writes[1]).to_string(),
             Command::ServeGit(&service).to_string(),
             Command::SendGit(&carried).to_string(),
             Command::TakeGit(&carried).to_string(),

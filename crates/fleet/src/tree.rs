@@ -21,12 +21,12 @@ const TOLD: usize = 2 << 10;
 /// What is asked of a node's agent: validated words and numbers only.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TreeWords {
-    /// The files of a snapshot are told.
+    /// Files are told.
     Read {
         /// Of which guest.
         guest: GuestName,
-        /// Which.
-        snapshot: SnapshotId,
+        /// Which of its files.
+        which: TreeWhich,
     },
     /// Files are taken that are to be the guest's.
     Write {
@@ -38,15 +38,39 @@ pub enum TreeWords {
         generation: i64,
         /// How much that is about, in bytes.
         bytes: u64,
+        /// Whether they come onto what was written for the job before, instead of the image.
+        onto: bool,
     },
+}
+
+/// Which files of a guest are told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TreeWhich {
+    /// Those of a snapshot.
+    Snapshot(SnapshotId),
+    /// Its own, as they are while it is stopped.
+    Own,
+    /// Those that were written for this job and are not the guest's yet.
+    Written(JobId),
+}
+
+impl fmt::Display for TreeWhich {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Snapshot(id) => write!(f, "{id}"),
+            Self::Own => f.write_str("own"),
+            Self::Written(job) => write!(f, "written {job}"),
+        }
+    }
 }
 
 impl fmt::Display for TreeWords {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Read { guest, snapshot } => write!(f, "read-tree {guest} {snapshot}"),
-            Self::Write { guest, job, generation, bytes } => {
-                write!(f, "write-tree {guest} {job} {generation} {bytes}")
+            Self::Read { guest, which } => write!(f, "read-tree {guest} {which}"),
+            Self::Write { guest, job, generation, bytes, onto } => {
+                let onto = if *onto { " onto" } else { "" };
+                write!(f, "write-tree {guest} {job} {generation} {bytes}{onto}")
             }
         }
     }

@@ -55,6 +55,9 @@ pub struct GuestSetup {
     /// Files written whole, owned by root.
     #[serde(default)]
     pub files: Vec<GuestFile>,
+    /// The address that it had and the one that it has: where its `/etc/hosts` says the first, it says the second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub readdressed: Option<(Ipv4Addr, Ipv4Addr)>,
     /// The guest's own SSH host key.
     #[serde(default)]
     pub host_key: Option<SshHostKey>,

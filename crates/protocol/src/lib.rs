@@ -54,7 +54,9 @@ pub use traffic::{
     LATENCY_BOUNDS_MS, LINES_A_SECOND, LINES_AT_ONCE, Latency, RoutedName, TRAFFIC_AT_ONCE, TRAFFIC_ERRORS,
     TooManyCounts, TrafficError, TrafficMinute, TrafficReading,
 };
-pub use tree::{Attributes, BROKEN, MAX_DEPTH, MAX_ENTRIES, MAX_PIECE, MAX_TREE_LINE, TreeEntry, TreeKind, TreeLine};
+pub use tree::{
+    Attributes, BROKEN, KEPT, MAX_DEPTH, MAX_ENTRIES, MAX_PIECE, MAX_TREE_LINE, TreeEntry, TreeKind, TreeLine,
+};
 
 /// The version of these shapes; raised with every change of them.
 pub const VERSION: u32 = 14;

@@ -243,7 +243,7 @@ pub enum Request {
     },
     /// Tell which of our images are on the node. Answer: [`Answer::Images`].
     ListImages,
-    /// Tell which boot of the host this is. Answer: [`Answer::Boot`].
+    /// Tell which boot of the host this is, and what its clocks say. Answer: [`Answer::Boot`].
     ReadBoot,
     /// The host boots again, unless it has since that boot. It goes down a second after the answer.
     Reboot {
@@ -509,6 +509,12 @@ pub enum Answer {
     Boot {
         /// What no other boot of it has.
         id: String,
+        /// What its clock says, in seconds since 1970: the one by which it says when files were changed.
+        #[serde(default)]
+        now_s: i64,
+        /// How long it has run, in seconds: a clock that nobody sets.
+        #[serde(default)]
+        up_s: u64,
     },
     /// The images on the node.
     Images {

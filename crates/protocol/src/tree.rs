@@ -1,16 +1,31 @@
 //! All files of a guest, on a line of their own.
 //!
-//! A backup reads them and bringing one back writes them: gigabytes, which would hold up whatever else is said on a
-//! node's line, and bytes, which are no text. So each has a channel of its own, with a program of the agent at its end.
+//! A backup reads them and bringing one back writes them, and what moves a guest does both: gigabytes, which would hold up
+//! whatever else is said on a node's line, and bytes, which are no text. So each has a channel of its own, with a program of
+//! the agent at its end.
 //!
-//! **Reading** (`corpus-agent read-tree GUEST SNAPSHOT`): first the program writes a [`TreeLine`] for each file of the
-//! snapshot, a folder before what is in it and names of a folder in the order of their bytes, and [`TreeLine::End`]. Then
-//! it reads lines, each the number of an entry (the first is 0), and answers each in turn with the content of that file,
-//! in [pieces](MAX_PIECE). It ends when its input does.
+//! **Reading** (`corpus-agent read-tree GUEST FILES`): first the program writes a [`TreeLine`] for each file, a folder
+//! before what is in it and names of a folder in the order of their bytes, and [`TreeLine::End`]. Then it reads lines, each
+//! the number of an entry (the first is 0), and answers each in turn with the content of that file, in
+//! [pieces](MAX_PIECE). It ends when its input does. Nothing about the files changes by it, their times neither. `FILES` is
+//! one of
+//! - `SNAPSHOT`, the id of a snapshot: the files in it;
+//! - `own`: what the guest has now. It is refused while the guest runs, and until the program ends Corpus neither starts
+//!   the guest nor does anything else with it: such requests are [busy](crate::ErrorKind::Busy);
+//! - `written JOB`: what was written for the job and did not take the place of the guest's files yet. It is refused where
+//!   that is not there, and until the program ends nobody else writes or takes it.
 //!
-//! **Writing** (`corpus-agent write-tree GUEST JOB GENERATION BYTES`): the program reads a [`TreeLine`] for each file in the
-//! same order, and behind each regular file its content in pieces; at [`TreeLine::End`] it makes sure that all of it is on
-//! disk and writes [`TreeLine::End`] itself. What was not ended so is not there.
+//! **Writing** (`corpus-agent write-tree GUEST JOB GENERATION BYTES [onto]`): the program reads a [`TreeLine`] for each file
+//! in the same order, and behind each regular file its content in pieces; at [`TreeLine::End`] it makes sure that all of it
+//! is on disk and writes [`TreeLine::End`] itself. What was not ended so is not there. `BYTES` is about how much all files
+//! hold, in bytes; the node must have room for what of it is not there yet.
+//!
+//! Without `onto` it begins with what the guest was made from, and what was written before goes. With `onto` it begins with
+//! what was written for the same job before, and is refused where that is not there: then nothing has changed. All files
+//! are told as ever, but a content that is there may be left out: [`KEPT`]. Once it has begun, what was there counts as
+//! nothing until all is written, and is gone if that fails.
+//!
+//! Whatever fails is told as a [`TreeLine::Failed`], before [`TreeLine::End`].
 //!
 //! A **piece** is its length in four bytes, the highest first, and so many bytes; a piece of no bytes ends a content. In
 //! reading, [`BROKEN`] in place of a length ends the whole line: a line of text behind it says why.
@@ -23,6 +38,11 @@ use serde::{Deserialize, Serialize};
 pub const MAX_PIECE: u32 = 256 << 10;
 /// What stands in place of a length where a content can't be had.
 pub const BROKEN: u32 = u32::MAX;
+/// What stands in place of a content's first length, and of all the rest of it, where what is there is right: in writing
+/// `onto`, for a regular file of one name, whose entry says the size and the time of change, to the nanosecond, of the
+/// regular file that has its name there, and no other name. Anything else fails the whole of it, with the file's path. What
+/// the entry says besides is given to the file. Who says it has seen that what changes these contents changes their times.
+pub const KEPT: u32 = u32::MAX - 1;
 /// The longest line of a tree, in bytes: a name, where a link leads, and attributes.
 pub const MAX_TREE_LINE: usize = 256 << 10;
 /// How many entries a tree may have.

@@ -185,7 +185,7 @@ impl Host {
             Request::FollowAccess { .. } | Request::AwaitIdle { .. } => Ok(done(false)),
             Request::RemoveNode => self.remove(),
             Request::EnsureImage { name, source } => Ok(done(self.ensure_image(name, source))),
-            Request::ReadBoot => Ok(Answer::Boot { id: self.boots.to_string() }),
+            Request::ReadBoot => Ok(Answer::Boot { id: self.boots.to_string(), now_s: 0, up_s: 0 }),
             Request::Reboot { boot } => Ok(done(self.reboot(boot))),
             Request::EnsureNoImage { name } => Ok(done(self.images.remove(name).is_some())),
             Request::EnsureGuest { plan } => {

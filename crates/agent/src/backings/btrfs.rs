@@ -112,6 +112,10 @@ impl Backing for Btrfs {
         GuestRoot::folder(&tree(&piece(store)))
     }
 
+    fn look(&self, _: &Task<'_>, store: &Store) -> Result<GuestRoot, Failure> {
+        view(&tree(&piece(store)), None)?.protected()
+    }
+
     fn resize(&self, task: &Task<'_>, store: &Store, size: SizeProfile) -> Result<bool, Failure> {
         let wanted = size.storage();
         let piece = piece(store);

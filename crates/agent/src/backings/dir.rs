@@ -57,4 +57,8 @@ impl Backing for Dir {
     fn open(&self, _: &Task<'_>, store: &Store) -> Result<GuestRoot, Failure> {
         Ok(GuestRoot::folder(&tree(store))?.with_ids(store.ids))
     }
+
+    fn look(&self, _: &Task<'_>, store: &Store) -> Result<GuestRoot, Failure> {
+        Ok(view(&tree(store), None)?.protected()?.with_ids(store.ids))
+    }
 }

@@ -85,12 +85,16 @@ impl Backing for Disk {
         open(task, store)
     }
 
-    /// A copy of a disk has its identity, and the guest's own may be mounted.
     fn look(&self, task: &Task<'_>, store: &Store) -> Result<GuestRoot, Failure> {
+        open(task, store)?.protected()
+    }
+
+    /// A copy of a disk has its identity, and the guest's own may be mounted.
+    fn look_at_copy(&self, task: &Task<'_>, store: &Store) -> Result<GuestRoot, Failure> {
         let file = file(&store.folder);
         let lock = lock(task, &file, GONE)?;
         Argv::new("btrfstune").arg("-m").arg(&file).quiet().run(task)?;
-        open_locked(task, &file, lock, &|| false)
+        open_locked(task, &file, lock, &|| false)?.protected()
     }
 
     fn resize(&self, task: &Task<'_>, store: &Store, size: SizeProfile) -> Result<bool, Failure> {

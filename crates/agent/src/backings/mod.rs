@@ -73,9 +73,11 @@ pub trait Backing: Sync {
     fn mount(&self, task: &Task<'_>, store: &Store) -> Result<GuestRoot, Failure>;
     /// The guest's files for us, whether it runs or not.
     fn open(&self, task: &Task<'_>, store: &Store) -> Result<GuestRoot, Failure>;
-    /// The files of a snapshot, whose folder is the store's: they are looked at only.
-    fn look(&self, task: &Task<'_>, store: &Store) -> Result<GuestRoot, Failure> {
-        self.open(task, store)
+    /// The files of a guest that does not run: they are looked at only, and nothing about them changes.
+    fn look(&self, task: &Task<'_>, store: &Store) -> Result<GuestRoot, Failure>;
+    /// The same of a snapshot, whose folder is the store's.
+    fn look_at_copy(&self, task: &Task<'_>, store: &Store) -> Result<GuestRoot, Failure> {
+        self.look(task, store)
     }
     /// The guest's storage has this size; it never shrinks. Where it has none, nothing is to be done.
     fn resize(&self, _: &Task<'_>, _: &Store, _: SizeProfile) -> Result<bool, Failure> {

@@ -4,7 +4,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
 use corpus_domain::IdRange;
-use corpus_namespaces::{map_ids, own_mounts};
+use corpus_namespaces::{look_only, map_ids, own_mounts};
 use rustix::fs::{CWD, fstat};
 use rustix::io::Errno;
 use rustix::mount::{
@@ -24,6 +24,11 @@ pub fn view(folder: &Path, ids: Option<IdRange>) -> Result<GuestRoot, Failure> {
         Some(ids) => root.shifted(ids),
         None => Ok(root),
     }
+}
+
+/// Nothing is changed through the mount.
+pub fn to_look(mount: &OwnedFd) -> Result<(), Failure> {
+    look_only(mount).at("protect", "the files of a guest")
 }
 
 /// It is looked at whether the kernel does what it says: `mount(8)` of Debian 12 says so and does not.

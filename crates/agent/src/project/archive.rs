@@ -110,7 +110,7 @@ impl Archive {
 
     /// It is no archive any more, as far as anybody can tell, before the first of its copies goes.
     pub fn forget(&self) -> Result<(), Failure> {
-        if files::remove(&self.meta_path())? { saved::sync_folder(&self.0) } else { Ok(()) }
+        if files::remove(&self.meta_path())? { files::sync_folder(&self.0) } else { Ok(()) }
     }
 
     /// Removes what a plan says; what is gone already is no failure.

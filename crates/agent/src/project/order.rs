@@ -14,6 +14,7 @@ use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
 use crate::failure::{At, Failure};
+use crate::files;
 use crate::project::layout::Layout;
 use crate::project::saved;
 use crate::runner::Argv;
@@ -58,7 +59,7 @@ pub fn order(layout: &Layout, order: &DeployOrder, task: &Task<'_>) -> Result<bo
         // It may come twice at once: from a server that is being lost, and from its successor.
         let ordered = Ordered { order: order.clone(), ordered_ms: saved::now() };
         new = saved::write_first(&layout.order(order.id), &ordered)?;
-        saved::sync_folder(&layout.deployments())?;
+        files::sync_folder(&layout.deployments())?;
     }
     if !is_over(layout, order.id) && !runs(layout, order.id) {
         start(layout, order.id, task)?;

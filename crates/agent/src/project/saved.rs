@@ -1,6 +1,6 @@
 //! JSON files that survive a power cut: each is the old one or the new one, whole.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
@@ -33,7 +33,7 @@ pub fn write<T: Serialize>(path: &Path, value: &T) -> Result<(), Failure> {
         OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&beside).at("write", &beside)?;
     file.write_all(&text).and_then(|()| file.sync_all()).at("write", &beside)?;
     fs::rename(&beside, path).at("write", path)?;
-    sync_folder(path.parent().unwrap_or(path))
+    files::sync_folder(path.parent().unwrap_or(path))
 }
 
 /// Writes a file unless there is one: of several writers at once the first one's stays. Tells whether it was this one.
@@ -48,7 +48,9 @@ pub fn write_first<T: Serialize>(path: &Path, value: &T) -> Result<bool, Failure
     files::remove(&own)?;
     match linked {
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(false),
-        linked => linked.at("write", path).and_then(|()| sync_folder(path.parent().unwrap_or(path))).map(|()| true),
+        linked => {
+            linked.at("write", path).and_then(|()| files::sync_folder(path.parent().unwrap_or(path))).map(|()| true)
+        }
     }
 }
 
@@ -56,11 +58,6 @@ pub fn write_first<T: Serialize>(path: &Path, value: &T) -> Result<bool, Failure
 pub fn plan(layout: &Layout) -> Result<ProjectPlan, Failure> {
     let missing = || Failure::Missing(format!("there is no project {} here", layout.project()));
     read(&layout.plan())?.ok_or_else(missing)
-}
-
-/// The names in a folder are on the disk.
-pub fn sync_folder(folder: &Path) -> Result<(), Failure> {
-    File::open(folder).and_then(|folder| folder.sync_all()).at("write", folder)
 }
 
 #[cfg(test)]

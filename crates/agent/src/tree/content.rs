@@ -38,15 +38,21 @@ impl Place<'_> {
     }
 }
 
-/// Takes a content; `same` is the regular file that is there, if it may stay.
-pub fn take(place: Place<'_>, same: Option<File>, input: &mut impl Read, piece: &mut Vec<u8>) -> Result<File, Failure> {
+/// Takes a content; `same` is the regular file that is there, if it may stay, and `piece` has what came first, if any did.
+pub fn take(
+    place: Place<'_>,
+    same: Option<File>,
+    (input, piece): (&mut impl Read, &mut Vec<u8>),
+    mut is_more: bool,
+) -> Result<File, Failure> {
     let written = "a guest's file";
     let mut content = match same {
         Some(file) => Content::Same { file, at: 0 },
         None => Content::New(Sparse::new(place.make().at("make", written)?)),
     };
-    while pieces::take(input, piece)? {
+    while is_more {
         content = content.with(place, piece).at("write", written)?;
+        is_more = pieces::take(input, piece)?;
     }
     content.end(place).at("write", written)
 }

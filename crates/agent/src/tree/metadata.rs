@@ -77,7 +77,8 @@ fn is_others(stat: &Metadata, owner: (u32, u32)) -> bool {
     (stat.uid(), stat.gid()) != owner
 }
 
-fn is_of_another_time(stat: &Metadata, entry: &TreeEntry) -> bool {
+/// Whether it was changed at another time than its entry says.
+pub fn is_of_another_time(stat: &Metadata, entry: &TreeEntry) -> bool {
     (stat.mtime(), stat.mtime_nsec()) != (entry.modified.0, entry.modified.1.into())
 }
 

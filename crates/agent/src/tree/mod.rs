@@ -1,4 +1,4 @@
-//! All files of a guest at once: read from a snapshot of it, or written to be the guest's.
+//! All files of a guest at once: read, from a snapshot of it say, or written to be the guest's.
 //!
 //! The words are those of `corpus_protocol::tree`. Whoever is root in a guest made these files, and their names come back
 //! from a backup: so a file is only ever reached by one name in a folder that is held open, which no link and no mount
@@ -14,9 +14,9 @@ mod places;
 mod reader;
 mod writer;
 
-use std::io::{BufReader, BufWriter, Write, stdout};
+use std::io::{BufRead, BufReader, BufWriter, Read, Write, stdout};
 
-use corpus_domain::{Bytes, GuestName, JobId, SnapshotId};
+use corpus_domain::{Bytes, GuestName, JobId};
 use corpus_protocol::{BROKEN, MAX_PIECE, TreeLine};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
@@ -25,6 +25,7 @@ use self::writer::Writer;
 use crate::failure::Failure;
 use crate::host::Host;
 use crate::line::SlowLine;
+use crate::snapshots::Files;
 use crate::task::{Cancel, Task};
 use crate::{lock, record, snapshots};
 
@@ -33,27 +34,67 @@ const BUFFER: usize = MAX_PIECE as usize;
 /// The longest reason that is told, in characters.
 const MAX_REASON: usize = 2_000;
 
-/// Tells the files of a snapshot on standard output, and their contents as they are asked for.
-pub fn read(host: &Host, guest: &str, snapshot: &str) -> Result<(), String> {
-    let mut output = BufWriter::with_capacity(BUFFER, stdout().lock());
+/// Does what the words ask for on standard input and output, if they are any of a tree.
+pub fn serve(host: &Host, words: &[&str]) -> Option<Result<(), String>> {
+    match words {
+        ["read-tree", guest, files @ ..] => {
+            let mut output = BufWriter::with_capacity(BUFFER, stdout().lock());
+            Some(read(host, guest, files, &mut BufReader::new(SlowLine), &mut output))
+        }
+        ["write-tree", words @ ..] => {
+            let mut input = BufReader::with_capacity(BUFFER, SlowLine);
+            Some(write(host, words, &mut input, &mut stdout().lock()))
+        }
+        _ => None,
+    }
+}
+
+/// Tells the files that the words are for, and their contents as they are asked for.
+fn read(
+    host: &Host,
+    guest: &str,
+    files: &[&str],
+    input: &mut BufReader<impl Read>,
+    output: &mut impl Write,
+) -> Result<(), String> {
     let listed = on_host(host, |task| {
-        let root = snapshots::open(task, &guest.parse::<GuestName>()?, snapshot.parse::<SnapshotId>()?)?;
+        let (guest, files) = (guest.parse::<GuestName>()?, files_of(files)?);
+        let lock = match files {
+            Files::Snapshot(_) => vec![],
+            Files::Own => lock::take(&[lock::stopped(&guest)], task)?,
+            Files::Written(_) => lock::take(&[lock::written_tree(&guest)], task)?,
+        };
+        let root = snapshots::open(task, &guest, files)?;
         let mut reader = Reader::new(&root)?;
-        let entries = reader.list(&mut |line| pieces::say(&mut output, line))?;
-        Ok((root, reader, entries))
+        let entries = reader.list(&mut |line| pieces::say(output, line))?;
+        Ok((lock, root, reader, entries))
     });
-    let (_root, mut reader, entries) = listed.inspect_err(|reason| {
-        let _ = pieces::say(&mut output, &TreeLine::Failed(reason.clone()));
+    let (_lock, _root, mut reader, entries) = listed.inspect_err(|reason| {
+        let _ = pieces::say(output, &TreeLine::Failed(reason.clone()));
     })?;
-    pieces::say(&mut output, &TreeLine::End { entries })
-        .and_then(|()| contents(&mut reader, &mut BufReader::new(SlowLine), &mut output))
+    pieces::say(output, &TreeLine::End { entries })
+        .and_then(|()| contents(&mut reader, input, output))
         .map_err(|failure| reason(&failure))
 }
 
-/// Takes files from standard input that are to be the guest's; the words are guest, job, generation, and bytes.
-pub fn write(host: &Host, [guest, job, generation, bytes]: [&str; 4]) -> Result<(), String> {
-    let mut input = BufReader::with_capacity(BUFFER, SlowLine);
+fn files_of(words: &[&str]) -> Result<Files, Failure> {
+    match words {
+        ["own"] => Ok(Files::Own),
+        ["written", job] => Ok(Files::Written(job.parse()?)),
+        [snapshot] => Ok(Files::Snapshot(snapshot.parse()?)),
+        _ => Err(Failure::Invalid(format!("{words:?} is not a snapshot's id, `own`, or `written` and a job's id"))),
+    }
+}
+
+/// Takes files that are to be the guest's; the words are guest, job, generation, bytes, and perhaps `onto`.
+fn write(host: &Host, words: &[&str], input: &mut impl BufRead, output: &mut impl Write) -> Result<(), String> {
     let written = on_host(host, |task| {
+        let (&[guest, job, generation, bytes], is_onto) = (match words {
+            [words @ .., "onto"] => (words, true),
+            words => (words, false),
+        }) else {
+            return Err(Failure::Invalid("a guest, a job, two numbers, and `onto` or nothing are to be said".into()));
+        };
         let (guest, job): (GuestName, JobId) = (guest.parse()?, job.parse()?);
         let number = |_| Failure::Invalid(format!("{generation:?} and {bytes:?} are to be numbers"));
         let (generation, bytes) = (generation.parse().map_err(number)?, bytes.parse().map_err(number)?);
@@ -61,13 +102,18 @@ pub fn write(host: &Host, [guest, job, generation, bytes]: [&str; 4]) -> Result<
         let _lock = lock::take(&[lock::tree(&guest)], task)?;
         // A later generation may have come while this one waited.
         record::admit_line(host, job, generation)?;
-        snapshots::write(task, &guest, (job, Bytes(bytes)), |root| Writer::new(root)?.run(&mut input))
+        let what = (job, Bytes(bytes));
+        if is_onto {
+            snapshots::write_onto(task, &guest, what, |root| Writer::new(root)?.keeping().run(input))
+        } else {
+            snapshots::write(task, &guest, what, |root| Writer::new(root)?.run(input))
+        }
     });
     let said = match &written {
         Ok(entries) => TreeLine::End { entries: *entries },
         Err(reason) => TreeLine::Failed(reason.clone()),
     };
-    let told = pieces::say(&mut stdout().lock(), &said);
+    let told = pieces::say(output, &said);
     written.and_then(|_| told.map_err(|failure| reason(&failure)))
 }
 
@@ -83,11 +129,7 @@ fn on_host<T>(host: &Host, act: impl FnOnce(&Task<'_>) -> Result<T, Failure>) ->
 }
 
 /// Answers each number with the content of that file, until no more are asked for.
-fn contents(
-    reader: &mut Reader,
-    input: &mut BufReader<impl std::io::Read>,
-    output: &mut impl Write,
-) -> Result<(), Failure> {
+fn contents(reader: &mut Reader, input: &mut BufReader<impl Read>, output: &mut impl Write) -> Result<(), Failure> {
     let mut line = Vec::new();
     while pieces::line(input, &mut line, pieces::MAX_NUMBER)? {
         let told = match std::str::from_utf8(&line).ok().and_then(|text| text.trim().parse().ok()) {

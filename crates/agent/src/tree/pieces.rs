@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, Read, Write};
 
-use corpus_protocol::{MAX_PIECE, MAX_TREE_LINE, TreeLine};
+use corpus_protocol::{KEPT, MAX_PIECE, MAX_TREE_LINE, TreeLine};
 
 use crate::failure::{At, Failure};
 
@@ -38,11 +38,35 @@ pub fn tree_line(input: &mut impl BufRead, buffer: &mut Vec<u8>) -> Result<TreeL
     serde_json::from_slice(buffer).map_err(|error| Failure::Invalid(format!("a line tells of no file: {error}")))
 }
 
+/// How a content begins.
+pub enum First {
+    /// There is none: what is there is right.
+    Kept,
+    /// With a piece that was read, or without any.
+    Piece(bool),
+}
+
+/// Reads how a content begins, and its first piece.
+pub fn first(input: &mut impl Read, piece: &mut Vec<u8>) -> Result<First, Failure> {
+    match length(input)? {
+        KEPT => Ok(First::Kept),
+        length => take_long(input, piece, length).map(First::Piece),
+    }
+}
+
 /// Reads the next piece of a content; tells whether there was one.
 pub fn take(input: &mut impl Read, piece: &mut Vec<u8>) -> Result<bool, Failure> {
+    let length = length(input)?;
+    take_long(input, piece, length)
+}
+
+fn length(input: &mut impl Read) -> Result<u32, Failure> {
     let mut length = [0; 4];
     whole(input, &mut length)?;
-    let length = u32::from_be_bytes(length);
+    Ok(u32::from_be_bytes(length))
+}
+
+fn take_long(input: &mut impl Read, piece: &mut Vec<u8>, length: u32) -> Result<bool, Failure> {
     if length > MAX_PIECE {
         return Err(Failure::Invalid(format!("a piece has {length} bytes, more than {MAX_PIECE}")));
     }

@@ -1,6 +1,8 @@
 //! Trees that are read and written again.
 
 mod hostile;
+mod kept;
+mod passes;
 
 use std::fs;
 use std::os::unix::ffi::OsStrExt;

@@ -3,6 +3,8 @@
 //! What is told comes a folder before what is in it, and names in order; so what a folder has and was not told goes as its
 //! names pass by, and a folder is as it should be when it is left. Nothing of the input is believed: it was made by a
 //! guest once, and went through the hands of whoever keeps backups.
+//!
+//! A content that is left out is that of a file which was written here before, which its size and time must tell.
 
 use std::collections::HashMap;
 use std::ffi::CString;
@@ -20,8 +22,9 @@ use rustix::io::Errno;
 
 use super::content::{self, Place};
 use super::folder::{LOOK, READ, WALK, names, open, remove};
+use super::metadata;
+use super::pieces::{self, First};
 use super::places::{Chain, Places, ROOT};
-use super::{metadata, pieces};
 use crate::failure::{At, Failure};
 use crate::guest_root::GuestRoot;
 
@@ -39,6 +42,7 @@ pub struct Writer {
     root: Option<OwnedFd>,
     piece: Vec<u8>,
     last_was_folder: bool,
+    keeps: bool,
 }
 
 /// A folder that is being filled.
@@ -64,7 +68,13 @@ impl Writer {
             root: Some(root.folder_itself()?),
             piece: Vec::new(),
             last_was_folder: false,
+            keeps: false,
         })
+    }
+
+    /// The same where files were written before, whose contents may be left out.
+    pub fn keeping(self) -> Self {
+        Self { keeps: true, ..self }
     }
 
     /// Takes all that is told, and tells how many files there were.
@@ -194,8 +204,15 @@ impl Writer {
             linkat(folder, name, place.folder, place.name, AtFlags::empty())
         });
         linked.at("make the guest's", &path)?;
-        // It may be told again.
-        while entry.kind == TreeKind::File && pieces::take(input, &mut self.piece)? {}
+        if entry.kind == TreeKind::File {
+            let First::Piece(mut is_more) = pieces::first(input, &mut self.piece)? else {
+                return Err(at(not_kept(), &path));
+            };
+            // It may be told again.
+            while is_more {
+                is_more = pieces::take(input, &mut self.piece)?;
+            }
+        }
         Ok(())
     }
 
@@ -210,12 +227,21 @@ impl Writer {
             TreeKind::Folder => {}
             TreeKind::File => {
                 let same = stays.filter(|(_, stat)| stat.is_file() && stat.len() == entry.size);
+                let is_right = |(_, stat): &(File, Metadata)| self.keeps && !metadata::is_of_another_time(stat, entry);
+                let may_be_kept = same.as_ref().is_some_and(is_right);
                 let same = same.map(|_| open(place.folder, place.name, READ).map(File::from));
                 let same = same.transpose().at("open the guest's", &path)?;
-                if same.is_none() {
-                    make_way(place, had).at("remove the guest's", &path)?;
-                }
-                let file = content::take(place, same, input, &mut piece).map_err(|failure| at(failure, &path))?;
+                let file = match (pieces::first(input, &mut piece)?, same) {
+                    (First::Kept, Some(file)) if may_be_kept => file,
+                    (First::Kept, _) => return Err(at(not_kept(), &path)),
+                    (First::Piece(is_one), same) => {
+                        if same.is_none() {
+                            make_way(place, had).at("remove the guest's", &path)?;
+                        }
+                        let taken = content::take(place, same, (input, &mut piece), is_one);
+                        taken.map_err(|failure| at(failure, &path))?
+                    }
+                };
                 metadata::apply(&file, entry, self.ids).map_err(|failure| at(failure, &path))?;
             }
             TreeKind::Link(to) => {
@@ -285,6 +311,13 @@ fn require_target(to: &[u8]) -> Result<(), Failure> {
     let is_one = !to.is_empty() && !to.contains(&0);
     let wrong = || Failure::Invalid(format!("a link can't lead to {:?}", String::from_utf8_lossy(to)));
     if is_one { Ok(()) } else { Err(wrong()) }
+}
+
+/// There is nothing that a content which was left out could be.
+fn not_kept() -> Failure {
+    Failure::Invalid(
+        "its content was left out, and no file of one name, of its size and time was written there before".into(),
+    )
 }
 
 const fn discriminant(kind: &TreeKind) -> u8 {

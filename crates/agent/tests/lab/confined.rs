@@ -160,7 +160,7 @@ fn is_written_to_as_its_own(line: &mut Line, guest: &Confined<'_>) {
     for state in ["running", "stopped"] {
         let path = format!("/etc/made/{state}/file-{}", line.job.request);
         let file = GuestFile { path: path.clone(), text: format!("{state}\n"), mode: 0o640, yields: false };
-        let setup = GuestSetup { files: vec![file], accounts: accounts(), host_key: None };
+        let setup = GuestSetup { files: vec![file], accounts: accounts(), ..GuestSetup::default() };
         if state == "stopped" {
             line.change(&Request::EnsureStopped { name: name.clone(), grace_s: 10 });
         }

@@ -91,6 +91,7 @@ pub fn setup(world: &World, name: &str) -> GuestSetup {
         ],
         host_key: Some(SshHostKey { private: std::fs::read_to_string(private).unwrap(), public }),
         accounts: accounts(),
+        ..GuestSetup::default()
     }
 }
 

@@ -1,5 +1,6 @@
 //! All files of a guest: read from a snapshot, written to be its own, and taken back again, whatever a guest lies on.
 
+use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
@@ -7,7 +8,7 @@ use std::process::Child;
 use std::time::Instant;
 
 use corpus_domain::{JobId, SnapshotId};
-use corpus_protocol::{BROKEN, ErrorKind, GuestPlan, Request, TreeEntry, TreeKind, TreeLine};
+use corpus_protocol::{BROKEN, ErrorKind, GuestPlan, KEPT, Request, TreeEntry, TreeKind, TreeLine};
 use uuid::Uuid;
 
 use crate::crowd::{measured, ms};
@@ -63,7 +64,7 @@ pub fn are_brought_back(world: &World, line: &mut Line, plan: &GuestPlan, key: &
     assert!(matches!(&said, TreeLine::Failed(reason) if reason.contains("there is no snapshot")), "{said:?}");
     assert!(!none.wait().unwrap().success());
     let started = Instant::now();
-    let (entries, stream) = read(world, plan, id);
+    let (entries, stream) = read(world, plan, &id.to_string(), |_| true);
     let took = ms(started.elapsed());
     let size = stream.len() / 1_000_000;
     let files = entries.len();
@@ -97,6 +98,8 @@ pub fn are_brought_back(world: &World, line: &mut Line, plan: &GuestPlan, key: &
         "two\nx\n/root/tree/absolute/in\n"
     );
 
+    comes_in_two_passes(world, line, plan, &says, (job, &entries, &stream));
+
     // What is cut leaves nothing, and neither does what is not wanted any more.
     let cut = write(world, plan, job, 2, &stream[..stream.len() / 2]).unwrap_err();
     assert!(cut.contains("was cut"), "{cut}");
@@ -109,9 +112,79 @@ pub fn are_brought_back(world: &World, line: &mut Line, plan: &GuestPlan, key: &
     line.change(&Request::EnsureNoSnapshot { name, snapshot: id });
 }
 
-/// All files of the snapshot, and the stream that writes them.
-fn read(world: &World, plan: &GuestPlan, id: SnapshotId) -> (Vec<TreeEntry>, Vec<u8>) {
-    let mut program = world.agent(&format!("read-tree {} {id}", plan.name));
+/// The guest runs, and what a snapshot had is written again; what it has by now comes after that, when it is stopped.
+fn comes_in_two_passes(
+    world: &World,
+    line: &mut Line,
+    plan: &GuestPlan,
+    says: &dyn Fn(&str) -> String,
+    (job, entries, stream): (JobId, &[TreeEntry], &[u8]),
+) {
+    let name = plan.name.clone();
+    write(world, plan, job, 2, stream).unwrap();
+    let written = format!("written {job}");
+    says("cd /root/tree; echo three > state; chown 5:6 plain; mkdir -p deep; echo new > deep/new; sync");
+    let mut early = world.agent(&format!("read-tree {name} own"));
+    let TreeLine::Failed(why) = tree_line(&mut BufReader::new(early.stdout.take().unwrap())) else { panic!("it runs") };
+    assert!(why.contains("only while it is stopped") && !early.wait().unwrap().success(), "{why}");
+
+    let stop = Request::EnsureStopped { name: name.clone(), grace_s: 0 };
+    let start = Request::EnsureRunning { name: name.clone() };
+    line.change(&stop);
+    let (had, _) = read(world, plan, &written, |_| false);
+    assert_eq!(had.len(), entries.len());
+    let had: HashMap<_, _> = paths(&had).into_iter().zip(&had).collect();
+    let of = |entry: &TreeEntry| (entry.kind.clone(), entry.links, entry.size, entry.modified);
+    let (own, _) = read(world, plan, "own", |_| false);
+    let is_same = |path: &Vec<Vec<u8>>, entry: &TreeEntry| {
+        entry.links == 1 && had.get(path).is_some_and(|had| of(had) == of(entry))
+    };
+    let same: Vec<bool> = paths(&own).iter().zip(&own).map(|(path, entry)| is_same(path, entry)).collect();
+    let started = Instant::now();
+    let (own, second) = read(world, plan, "own", |at| !same[at]);
+    assert!(second.len() < stream.len() / 2, "{} of {} bytes came again", second.len(), stream.len());
+    let other = JobId(Uuid::now_v7());
+    let refused = write_with(world, plan, &format!("{other} 2 {} onto", stream.len()), &second).unwrap_err();
+    assert!(refused.contains("nothing was written for job"), "{refused}");
+    write_with(world, plan, &format!("{job} 2 {} onto", stream.len()), &second).unwrap();
+    measured(&format!("a second pass on {}: {:.0} ms", plan.backing, ms(started.elapsed())));
+    let (again, _) = read(world, plan, &written, |_| false);
+    let alike = |all: &[TreeEntry]| {
+        let all = all.iter().map(|entry| {
+            let links = if entry.kind == TreeKind::Folder { 0 } else { entry.links };
+            TreeEntry { inode: 0, changed: (0, 0), links, ..entry.clone() }
+        });
+        all.collect::<Vec<_>>()
+    };
+    assert!(alike(&again) == alike(&own), "what was written is not what the guest has");
+
+    // As long as it is read, nobody starts it.
+    let mut reads = world.agent(&format!("read-tree {name} own"));
+    let mut output = BufReader::new(reads.stdout.take().unwrap());
+    while matches!(tree_line(&mut output), TreeLine::Entry(_)) {}
+    assert_eq!(line.ask(start.clone()).unwrap_err().kind, ErrorKind::Busy);
+    drop(reads.stdin.take());
+    assert!(reads.wait().unwrap().success());
+
+    line.twice(&Request::EnsureReplaced { name: name.clone(), job });
+    line.change(&start);
+    assert_eq!(says("cd /root/tree; cat state deep/new; stat -c %u:%g plain"), "three\nnew\n5:6\n");
+}
+
+/// The names that lead to each entry.
+fn paths(entries: &[TreeEntry]) -> Vec<Vec<Vec<u8>>> {
+    let mut here = Vec::new();
+    let named = entries.iter().map(|entry| {
+        here.truncate((entry.depth as usize).saturating_sub(1));
+        here.push(entry.name.clone());
+        here.clone()
+    });
+    named.collect()
+}
+
+/// All of these files, and the stream that writes them, with the contents of those that are asked for.
+fn read(world: &World, plan: &GuestPlan, files: &str, is_asked: impl Fn(usize) -> bool) -> (Vec<TreeEntry>, Vec<u8>) {
+    let mut program = world.agent(&format!("read-tree {} {files}", plan.name));
     let mut input = program.stdin.take().unwrap();
     let mut output = BufReader::new(program.stdout.take().unwrap());
     let mut entries = Vec::new();
@@ -122,7 +195,7 @@ fn read(world: &World, plan: &GuestPlan, id: SnapshotId) -> (Vec<TreeEntry>, Vec
             TreeLine::Failed(reason) => panic!("{reason}"),
         }
     }
-    let numbers = entries.iter().enumerate().filter(|(_, entry)| entry.kind == TreeKind::File);
+    let numbers = entries.iter().enumerate().filter(|(at, entry)| entry.kind == TreeKind::File && is_asked(*at));
     let asked = numbers.fold(String::new(), |mut all, (number, _)| {
         writeln!(all, "{number}").unwrap();
         all
@@ -133,10 +206,12 @@ fn read(world: &World, plan: &GuestPlan, id: SnapshotId) -> (Vec<TreeEntry>, Vec
         serde_json::to_writer(&mut *stream, line).unwrap();
         stream.push(b'\n');
     };
-    for entry in &entries {
+    for (at, entry) in entries.iter().enumerate() {
         say(&mut stream, &TreeLine::Entry(Box::new(entry.clone())));
-        if entry.kind == TreeKind::File {
+        if entry.kind == TreeKind::File && is_asked(at) {
             content(&mut output, &mut stream);
+        } else if entry.kind == TreeKind::File {
+            stream.extend(KEPT.to_be_bytes());
         }
     }
     say(&mut stream, &TreeLine::End { entries: entries.len() as u64 });
@@ -160,8 +235,11 @@ fn content(output: &mut impl Read, stream: &mut Vec<u8>) {
 }
 
 fn write(world: &World, plan: &GuestPlan, job: JobId, generation: i64, stream: &[u8]) -> Result<(), String> {
-    let words = format!("write-tree {} {job} {generation} {}", plan.name, stream.len());
-    let mut program: Child = world.agent(&words);
+    write_with(world, plan, &format!("{job} {generation} {}", stream.len()), stream)
+}
+
+fn write_with(world: &World, plan: &GuestPlan, words: &str, stream: &[u8]) -> Result<(), String> {
+    let mut program: Child = world.agent(&format!("write-tree {} {words}", plan.name));
     let mut input = program.stdin.take().unwrap();
     let mut output = BufReader::new(program.stdout.take().unwrap());
     // One that has failed takes no more.

@@ -97,7 +97,7 @@ fn of_answer(answer: &mut Answer) {
             archives.truncate(report::MOST_ARCHIVES);
             of_configuration(configuration);
         }
-        Answer::Boot { id } => cut(id, NAME),
+        Answer::Boot { id, .. } => cut(id, NAME),
         Answer::Images { images } => {
             images.truncate(MOST_IMAGES);
             for (_, sha256) in images {

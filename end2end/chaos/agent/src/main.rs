@@ -28,14 +28,13 @@ fn main() -> ExitCode {
     let ended = match words.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         ["serve"] => pass_on(),
         ["plain"] => serve(BufReader::new(Line), io::stdout(), &Host::default()).map_err(io::Error::other),
-        ["read-tree", guest, snapshot] => tree::read(&Host::default(), guest, snapshot).map_err(io::Error::other),
-        ["write-tree", guest, job, generation, bytes] => {
-            tree::write(&Host::default(), [guest, job, generation, bytes]).map_err(io::Error::other)
-        }
         // On a guest it is the agent that units and hooks start.
         ["project", words @ ..] if project::cli::main(words) => Ok(()),
         ["project", ..] => Err(io::Error::other("the procedure failed")),
-        words => itself::serve(words).unwrap_or_else(|| Err(io::Error::other("usage: corpus-chaos-agent serve"))),
+        words => tree::serve(&Host::default(), words)
+            .map(|done| done.map_err(io::Error::other))
+            .or_else(|| itself::serve(words))
+            .unwrap_or_else(|| Err(io::Error::other("usage: corpus-chaos-agent serve"))),
     };
     match ended {
         Ok(()) => ExitCode::SUCCESS,
