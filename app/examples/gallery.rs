@@ -416,6 +416,10 @@ fn with_id(path: &str, variant: &str) -> Page {
         (Route::UnlinkNode(_), Some(node), _, _) => {
             Page::new("unlink-node", "Unlink", pages::unlink::unlink_view(&node.line, &lines, &blank))
         }
+        (Route::MoveGuest(_), _, Some(guest), _) => {
+            let nodes = samples::node_lines();
+            Page::new("move-guest", "Move", pages::move_guest::move_view(guest, &nodes, at, &blank))
+        }
         (Route::DestroyGuest(_), _, Some(guest), _) => {
             Page::new("destroy-guest", "Destroy", pages::destroy::destroy_view(guest, &blank))
         }

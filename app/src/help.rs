@@ -37,6 +37,7 @@ impl Route {
             Self::GuestBackups(_) => ("backups", "take-one"),
             Self::ProjectBackups(_) => ("backups", "have-it-as-another-guest"),
             Self::EnvironmentMail(..) => ("mail", "switch-it-on"),
+            Self::MoveGuest(_) => ("moving", "move-a-guest"),
             Self::LinkNode => ("operating", "a-host-to-be-linked"),
             Self::Guests | Self::RequestGuest => ("first-steps", "request-a-guest"),
             Self::Guest(_) | Self::DestroyGuest(_) | Self::GuestChoice => ("first-steps", "work-on-the-guest"),
@@ -83,7 +84,7 @@ pub(crate) mod tests {
     use super::*;
 
     /// A path of every page.
-    pub const ROUTES: [&str; 66] = [
+    pub const ROUTES: [&str; 67] = [
         "/",
         "/not-created",
         "/login",
@@ -98,6 +99,7 @@ pub(crate) mod tests {
         "/guests/new",
         "/guests/choice",
         "/guests/0199d3c0-0000-7000-8000-000000000001",
+        "/guests/0199d3c0-0000-7000-8000-000000000001/move",
         "/guests/0199d3c0-0000-7000-8000-000000000001/destroy",
         "/guests/0199d3c0-0000-7000-8000-000000000001/firewall",
         "/guests/0199d3c0-0000-7000-8000-000000000001/snapshots",

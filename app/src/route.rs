@@ -26,6 +26,7 @@ pub enum Route {
     GuestChoice,
     RequestGuest,
     Guest(GuestId),
+    MoveGuest(GuestId),
     DestroyGuest(GuestId),
     GuestFirewall(GuestId),
     GuestMail(GuestId),
@@ -136,6 +137,7 @@ impl Route {
             ["keys", _, "delete"] => Self::Keys,
             ["device"] | ["device-logins", _, "approve" | "refuse"] => Self::Device,
             ["tokens"] | ["tokens", _, "delete"] => Self::Tokens,
+            ["guests", id, "move"] => with(id, Self::MoveGuest),
             ["guests", id, "destroy"] => with(id, Self::DestroyGuest),
             ["projects", rest @ ..] => Self::of_project(rest).unwrap_or(Self::Unknown),
             ["deployments"] => Self::Deployments,
@@ -238,6 +240,7 @@ impl Route {
             Self::GuestChoice => "/guests/choice".to_owned(),
             Self::RequestGuest => "/guests/new".to_owned(),
             Self::Guest(id) => format!("/guests/{id}"),
+            Self::MoveGuest(id) => format!("/guests/{id}/move"),
             Self::DestroyGuest(id) => format!("/guests/{id}/destroy"),
             Self::GuestFirewall(id) => format!("/guests/{id}/firewall"),
             Self::GuestMail(id) => format!("/guests/{id}/mail"),
@@ -309,6 +312,7 @@ impl Route {
             | Self::GuestChoice
             | Self::RequestGuest
             | Self::Guest(_)
+            | Self::MoveGuest(_)
             | Self::DestroyGuest(_)
             | Self::GuestFirewall(_)
             | Self::GuestMail(_)

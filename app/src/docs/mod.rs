@@ -81,6 +81,7 @@ const SHELVES: [(&str, &[Source]); 3] = [
             source!("firewall"),
             source!("snapshots"),
             source!("backups"),
+            source!("moving"),
             source!("traffic"),
             source!("intrusion"),
             source!("mail"),

@@ -96,7 +96,7 @@ pub fn guest_view(shown: &Shown<'_>) -> AnyView {
                 <div id="live-history" data-live="">{card("history", "History", ().into_any(), history(shown.jobs))}</div>
             </div>
         </div>
-        <div class="at-end" id="live-end" data-live="">{destroy_link(guest)}</div>
+        <div class="at-end" id="live-end" data-live="">{move_link(guest)}{destroy_link(guest)}</div>
     }
     .into_any()
 }
@@ -145,6 +145,11 @@ fn actions(guest: &Guest) -> AnyView {
         view! { {start}{restart}{stop} }
     });
     view! { {power}{destroy_link(guest)} }.into_any()
+}
+
+fn move_link(guest: &Guest) -> Option<AnyView> {
+    let moves = guest.may_change && is_settled(guest);
+    moves.then(|| view! { <a class="btn" href=format!("{}/move", path(guest))>"Move to another node"</a> }.into_any())
 }
 
 fn destroy_link(guest: &Guest) -> Option<AnyView> {

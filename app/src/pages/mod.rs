@@ -49,6 +49,7 @@ pub mod keys;
 pub mod link;
 pub mod login;
 pub mod mail;
+pub mod move_guest;
 pub mod name;
 pub mod name_certificate;
 pub mod name_claim;
@@ -145,6 +146,7 @@ pub async fn load(route: Route, caller: &Caller, asked: Asked) -> Result<Page> {
             environment_firewall::load(caller, (&name, which), &asked.form).await
         }
         Route::Traffic(name, which) => traffic::load(caller, (&name, which), &asked).await,
+        Route::MoveGuest(id) => move_guest::load(caller, id, &asked.form).await,
         Route::DestroyGuest(id) => destroy::load(caller, id, &asked.form).await,
         Route::Projects => projects::load(caller, &asked.query).await,
         Route::NewProject => projects::load_new(caller, &asked.form).await,

@@ -12,7 +12,7 @@ use corpus_app::pages::guest_choice::{Chosen, Deed};
 use corpus_app::pages::guest_limits::limits;
 use corpus_app::pages::guest_parts::enlarge;
 use corpus_app::pages::node_promises::promises;
-use corpus_app::pages::{audit, dns, guest_choice, guests, job, node, nodes, overview, request, zone};
+use corpus_app::pages::{audit, dns, guest_choice, guests, job, move_guest, node, nodes, overview, request, zone};
 use corpus_domain::{Backing, Door, GuestState, ProjectId, ProjectRole, SizeProfile};
 use leptos::prelude::*;
 
@@ -110,9 +110,23 @@ fn storage_with_a_size_can_be_enlarged_by_who_may() {
 fn a_viewer_sees_a_guest_and_no_way_to_change_it() {
     let page = guest_page(&seen_only(&samples::guests()[0]), None);
     assert!(page.contains("ssh -p 40012"));
-    for action in ["/stop", "/restart", "/destroy", "/reveal", "/names\"", "/delete"] {
+    for action in ["/stop", "/restart", "/move", "/destroy", "/reveal", "/names\"", "/delete"] {
         assert!(!page.contains(action), "{action}");
     }
+}
+
+#[test]
+fn a_guest_goes_to_another_node_that_takes_guests_or_to_any() {
+    let guest = &samples::guests()[0];
+    assert!(guest_page(guest, None).contains("/move\""), "a link leads there");
+    let nodes = samples::node_lines();
+    let page = |snapshots| html(|| move_guest::move_view(guest, &nodes, snapshots, &FormState::default()));
+    let shown = page(0);
+    let others = nodes.iter().filter(|node| node.id != guest.line.node && node.takes_guests()).count();
+    assert!(others > 0 && shown.matches("<option").count() == others + 1, "{shown}");
+    assert!(!shown.contains(&format!("value=\"{}\"", guest.line.node)), "it is there already: {shown}");
+    assert!(shown.contains("/move\"") && !shown.contains("left behind"), "{shown}");
+    assert!(page(1).contains("Its snapshot is left behind") && page(3).contains("Its 3 snapshots are left behind"));
 }
 
 #[test]

@@ -7,8 +7,8 @@ mod secret;
 mod tests;
 
 pub use change::{
-    ConfirmGuestHostKey, DestroyGuest, EnlargeGuest, GuestHostKeyConfirmed, GuestRequested, RequestGuest, RestartGuest,
-    SetGuestLimits, StartGuest, StopGuest, WantedNames,
+    ConfirmGuestHostKey, DestroyGuest, EnlargeGuest, GuestHostKeyConfirmed, GuestMoving, GuestRequested, MoveGuest,
+    RequestGuest, RestartGuest, SetGuestLimits, StartGuest, StopGuest, WantedNames,
 };
 pub use preview::{GuestPreview, PreviewGuest, PreviewedNode};
 pub use secret::{GuestPasswordRevealed, RevealGuestPassword};

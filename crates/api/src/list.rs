@@ -111,6 +111,7 @@ macro_rules! each_operation {
             $crate::guests::SetGuestLimits,
             $crate::guests::ConfirmGuestHostKey,
             $crate::guests::RevealGuestPassword,
+            $crate::guests::MoveGuest,
             $crate::guests::DestroyGuest,
             $crate::names::ListNames,
             $crate::names::GetName,

@@ -183,6 +183,7 @@ pub const fn to_start(kind: JobKind, environment: Option<Environment>) -> Role {
         | JobKind::SnapshotRemove
         | JobKind::BackupRestore
         | JobKind::BackupRemove
+        | JobKind::GuestMove
         | JobKind::GuestDestroy
         | JobKind::NameAttach
         | JobKind::NameDetach

@@ -41,6 +41,8 @@ word_enum!(
         BackupRestore = "backup_restore",
         /// Delete backups of guests.
         BackupRemove = "backup_remove",
+        /// Move a guest to another node.
+        GuestMove = "guest_move",
         /// Destroy a guest and all that belongs to it.
         GuestDestroy = "guest_destroy",
         /// Attach a DNS name to a guest.

@@ -112,6 +112,7 @@ const PAGES: &[(bool, Sees, &str, &str)] = &[
     (false, Everyone, "/guests/choice", "/guests/choice"),
     (false, Everyone, "/guests/…", "/guests/{guest}"),
     (false, OfLargest, "/guests/…, the largest", "/guests/{largest guest}"),
+    (false, Everyone, "/guests/…/move", "/guests/{guest}/move"),
     (false, Everyone, "/guests/…/destroy", "/guests/{guest}/destroy"),
     (false, Everyone, "/guests/…/firewall", "/guests/{guest}/firewall"),
     (false, Everyone, "/guests/…/mail", "/guests/{guest}/mail"),

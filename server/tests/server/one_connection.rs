@@ -349,6 +349,7 @@ async fn paths(world: &World, (node, guest, other): (&str, &str, &str), made: Ma
         "/guests/new".into(),
         "/guests/choice".into(),
         format!("/guests/{guest}"),
+        format!("/guests/{guest}/move"),
         format!("/guests/{guest}/destroy"),
         format!("/guests/{guest}/firewall"),
         format!("/guests/{guest}/mail"),

@@ -239,6 +239,35 @@ pub struct GuestHostKeyConfirmed {
 }
 impl Reply for GuestHostKeyConfirmed {}
 
+/// Moves a guest to another node. It goes on meanwhile but for as long as it takes to stop it, to bring what changed since
+/// its files were brought, and to start it there. Id, name, DNS names, rules and files stay; its address and SSH port may
+/// be others, and its snapshots are left behind and go.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct MoveGuest {
+    /// Which.
+    pub guest: GuestId,
+    /// Where it goes; the node with the most room unless said.
+    pub node: Option<NodeId>,
+}
+impl Operation for MoveGuest {
+    type Kind = Write;
+    type Output = GuestMoving;
+    const META: Meta<Write> = post("move_guest", "/guests/{guest}/move").needs(Role::Maintainer);
+    fn scope(&self) -> Scope {
+        Scope::Guest(self.guest)
+    }
+}
+
+/// Where a guest is going.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct GuestMoving {
+    /// The node that it goes to.
+    pub node: NodeId,
+    /// The job that moves it.
+    pub job: JobId,
+}
+impl Reply for GuestMoving {}
+
 /// Destroys a guest and all that belongs to it. There is no way back.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct DestroyGuest {

@@ -7,14 +7,15 @@
 //! while another one serves, and is back when it answers: browsers go on to the next address by themselves, but only after
 //! a while.
 //!
-//! Names that were switched to other nodes are taken from the former ones here too, once resolvers have forgotten these.
+//! Names that were switched to other nodes are taken from the former ones here too, once resolvers have forgotten these, and
+//! so are those of guests that were moved.
 
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
 use crate::store::spread::Noted;
-use crate::store::{name_switches, spread};
+use crate::store::{moves, name_switches, spread};
 use crate::{Controller, Result};
 
 /// How often it is compared.
@@ -60,12 +61,18 @@ impl Controller {
         Ok(())
     }
 
-    /// Ends the switches whose former nodes nobody is sent to any more; the nodes are told with what else they missed.
+    /// Ends the switches and moves whose former nodes nobody is sent to any more; the nodes are told with what else they missed.
     pub(crate) async fn end_switches(&self) -> Result<()> {
         let over = name_switches::over(&mut *self.services.db.acquire().await?, AT_ONCE).await?;
         for name in over {
             let mut tx = self.services.begin().await?;
             name_switches::end(&mut tx, name).await?;
+            tx.commit().await?;
+        }
+        let over = moves::over(&mut *self.services.db.acquire().await?, AT_ONCE).await?;
+        for guest in over {
+            let mut tx = self.services.begin().await?;
+            moves::end(&mut tx, guest).await?;
             tx.commit().await?;
         }
         Ok(())

@@ -74,7 +74,7 @@ async fn send(input: &TreeInput, mut pieces: mpsc::Receiver<Bytes>, progress: &(
 }
 
 /// How many files the agent has written.
-async fn answer(mut output: TreeOutput) -> Result<u64, CarryError> {
+pub(super) async fn answer(mut output: TreeOutput) -> Result<u64, CarryError> {
     let mut said = BytesMut::new();
     let ended = loop {
         match output.next().await {

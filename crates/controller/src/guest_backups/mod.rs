@@ -1,4 +1,4 @@
-//! Where backups of guests are kept, and how their files get there from the nodes and back.
+//! Where backups of guests are kept, and how their files get there from the nodes and back, and from a node to another.
 //!
 //! A node is not to be trusted with what other guests wrote, nor with what its own guest wrote before: so no node ever
 //! sees a repository. It tells all files of a snapshot over its line, and this machine alone, which holds the keys, puts
@@ -8,7 +8,9 @@
 //! Each project has a repository of its own, in a folder of its own, with a key of its own: what two guests of a project
 //! have in common lies there once, and what projects have in common lies there twice.
 
+mod across;
 mod bring;
+mod incoming;
 mod save;
 
 use std::io;
@@ -23,8 +25,10 @@ use rand::RngExt;
 use secrecy::SecretString;
 use thiserror::Error;
 
+pub(crate) use across::Across;
 pub(crate) use bring::bring;
-pub(crate) use save::{Limits, save};
+pub(crate) use incoming::Limits;
+pub(crate) use save::save;
 
 use crate::nodes::{NodeEndpoint, NodeError, Pool, TreeInput, TreeOutput, TreeWords};
 use crate::seal::{Purpose, Sealed};

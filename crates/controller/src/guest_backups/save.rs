@@ -4,28 +4,20 @@
 //! a file. The list is kept on disk meanwhile, since a guest may have millions of files. What a node says is counted: it
 //! sends no more than it listed, and lists no more than the guest may have.
 
-use std::fs::File;
-use std::io::{self, BufRead, BufReader, BufWriter, Read, Seek, Write};
+use std::io::{self, Read};
 use std::pin::pin;
 use std::sync::Arc;
 
-use bytes::{Buf, Bytes, BytesMut};
+use bytes::{Buf, Bytes};
 use corpus_backup::{About, Contents, Repository, Saved};
-use corpus_protocol::{BROKEN, MAX_ENTRIES, MAX_PIECE, MAX_TREE_LINE, TreeEntry, TreeLine};
 use tokio::sync::mpsc;
 
-use super::{CarryError, ENDS, Program};
-use crate::nodes::{TreeInput, TreeOutput};
+use super::incoming::{Incoming, Listed, Output};
+use super::{CarryError, ENDS, Limits, Program};
+use crate::nodes::TreeInput;
 
 /// Pieces of one file that wait for who reads it.
 const PIECES: usize = 8;
-
-/// What a guest's files may be.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Limits {
-    /// How much there may be in them, in bytes.
-    pub bytes: u64,
-}
 
 /// Brings all files of a snapshot into a repository. `progress` is told how much of how much has come.
 pub(crate) async fn save(
@@ -58,125 +50,6 @@ pub(crate) async fn save(
     // Why a line ended says more than that a file could not be read.
     served?;
     saved
-}
-
-/// The files of a snapshot as they were listed, in a file that nobody else sees.
-struct Listed {
-    spool: File,
-    bytes: u64,
-}
-
-impl Listed {
-    async fn read<O: Output>(from: &mut Incoming<O>, limits: Limits) -> Result<Self, CarryError> {
-        let mut spool = BufWriter::new(tempfile::tempfile()?);
-        let (mut count, mut bytes) = (0_u64, 0_u64);
-        loop {
-            let line = from.line().await?;
-            match serde_json::from_slice(&line) {
-                Ok(TreeLine::Entry(entry)) => {
-                    (count, bytes) = (count + 1, bytes.saturating_add(entry.size));
-                    if count > MAX_ENTRIES || bytes > limits.bytes {
-                        let most = corpus_domain::Bytes(limits.bytes).gb();
-                        return Err(CarryError::Told(format!(
-                            "the guest has more in its files than is backed up: {MAX_ENTRIES} files and {most} at most"
-                        )));
-                    }
-                    spool.write_all(&line)?;
-                    spool.write_all(b"\n")?;
-                }
-                Ok(TreeLine::End { entries }) if entries == count => break,
-                Ok(TreeLine::End { entries }) => {
-                    return Err(CarryError::Unclear(format!("{entries} files were listed, and {count} came")));
-                }
-                Ok(TreeLine::Failed(why)) => return Err(CarryError::Told(short(&why))),
-                Err(error) => return Err(CarryError::Unclear(error.to_string())),
-            }
-        }
-        let mut spool = spool.into_inner().map_err(io::IntoInnerError::into_error)?;
-        spool.rewind()?;
-        Ok(Self { spool, bytes })
-    }
-
-    fn entries(self) -> impl Iterator<Item = Result<TreeEntry, String>> + Send + 'static {
-        let entry = |line: io::Result<String>| match serde_json::from_str(&line.map_err(|error| error.to_string())?) {
-            Ok(TreeLine::Entry(entry)) => Ok(*entry),
-            Ok(_) => Err("a line of the list is no file".to_owned()),
-            Err(error) => Err(error.to_string()),
-        };
-        BufReader::new(self.spool).lines().map(entry)
-    }
-}
-
-/// What is told of a failure at most.
-fn short(text: &str) -> String {
-    text.chars().filter(|one| !one.is_control()).take(500).collect()
-}
-
-/// Where bytes come from: a node's program, or a test.
-trait Output: Send {
-    /// What it wrote next; nothing when it has ended well.
-    fn next(&mut self) -> impl Future<Output = Result<Option<Bytes>, CarryError>> + Send;
-}
-
-impl Output for TreeOutput {
-    async fn next(&mut self) -> Result<Option<Bytes>, CarryError> {
-        Ok(Self::next(self).await?)
-    }
-}
-
-/// What comes from the node, cut into what it consists of.
-struct Incoming<O> {
-    output: O,
-    kept: BytesMut,
-}
-
-impl<O: Output> Incoming<O> {
-    fn new(output: O) -> Self {
-        Self { output, kept: BytesMut::new() }
-    }
-
-    /// So much at least is there. Nothing more comes where it ends before.
-    async fn fill(&mut self, least: usize) -> Result<(), CarryError> {
-        while self.kept.len() < least {
-            let more = self.output.next().await?;
-            let more = more.ok_or_else(|| CarryError::Unclear("it ended in the middle".to_owned()))?;
-            self.kept.extend_from_slice(&more);
-        }
-        Ok(())
-    }
-
-    async fn line(&mut self) -> Result<Bytes, CarryError> {
-        let mut looked = 0;
-        loop {
-            let fresh = self.kept.get(looked..).unwrap_or_default();
-            if let Some(end) = fresh.iter().position(|byte| *byte == b'\n') {
-                let line = self.kept.split_to(looked + end).freeze();
-                self.kept.advance(1);
-                return Ok(line);
-            }
-            looked = self.kept.len();
-            if looked > MAX_TREE_LINE {
-                return Err(CarryError::Unclear(format!("a line is longer than {MAX_TREE_LINE} bytes")));
-            }
-            self.fill(looked + 1).await?;
-        }
-    }
-
-    /// The next piece of a content; an empty one ends it.
-    async fn piece(&mut self) -> Result<Bytes, CarryError> {
-        self.fill(4).await?;
-        let length = self.kept.get_u32();
-        if length == BROKEN {
-            let why = self.line().await?;
-            return Err(CarryError::Told(short(&String::from_utf8_lossy(&why))));
-        }
-        if length > MAX_PIECE {
-            return Err(CarryError::Unclear(format!("a piece of {length} bytes")));
-        }
-        let length = length as usize;
-        self.fill(length).await?;
-        Ok(self.kept.split_to(length).freeze())
-    }
 }
 
 /// A file that is wanted, and where its pieces go.

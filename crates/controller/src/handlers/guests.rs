@@ -2,6 +2,7 @@
 
 mod backups;
 mod limits;
+mod moves;
 mod power;
 mod preview;
 pub(super) mod request;

@@ -17,7 +17,7 @@ use super::node_calls::{ask, awaited, endpoint, failed_at};
 pub(super) use super::snapshot::LONG;
 use crate::guest_backups::{self, CarryError, Limits, Program};
 use crate::jobs::{Job, JobParams, Lock, NewJob, Retry, Step, StepContext, StepError};
-use crate::nodes::TreeWords;
+use crate::nodes::{TreeWhich, TreeWords};
 use crate::services::Services;
 use crate::store::backups::{self, Taken};
 use crate::store::guests::GuestRow;
@@ -157,6 +157,11 @@ struct Said {
     took_ms: u64,
 }
 
+/// How much a guest that is promised so much storage may have in its files.
+pub(super) const fn most(storage: Bytes) -> Limits {
+    Limits { bytes: storage.0.saturating_mul(SPARSE).saturating_add(BESIDES) }
+}
+
 async fn save(ctx: Ctx) -> Result<Said, StepError> {
     let Take { id, guest, name, node, project, storage } = ctx.params().clone();
     let began = Instant::now();
@@ -167,8 +172,8 @@ async fn save(ctx: Ctx) -> Result<Said, StepError> {
     } else {
         let node = endpoint(&ctx, node).await?;
         let about = About { label: guest.0.to_string(), host: name.to_string(), tag: id.0.to_string() };
-        let words = TreeWords::Read { guest: name, snapshot: read_from(id) };
-        let limits = Limits { bytes: storage.0.saturating_mul(SPARSE).saturating_add(BESIDES) };
+        let words = TreeWords::Read { guest: name, which: TreeWhich::Snapshot(read_from(id)) };
+        let limits = most(storage);
         let program = Program { nodes: &ctx.services().nodes, node: &node, words };
         let progress = |come, of| ctx.progress(come, of);
         let saved = guest_backups::save(&program, repository, about, limits, progress, ctx.cancelled()).await;
@@ -277,7 +282,7 @@ pub(super) async fn bring<P: Send + Sync>(
     let repository = repository(ctx, project).await?;
     let node = endpoint(ctx, node).await?;
     let JobRef { id: job, generation, .. } = ctx.next_request();
-    let words = TreeWords::Write { guest: guest.clone(), job, generation, bytes: bytes.0 };
+    let words = TreeWords::Write { guest: guest.clone(), job, generation, bytes: bytes.0, onto: false };
     let program = Program { nodes: &ctx.services().nodes, node: &node, words };
     let progress = |gone| ctx.progress(gone, bytes.0);
     let brought = guest_backups::bring(&program, repository, snapshot, progress, ctx.cancelled()).await;

@@ -144,15 +144,23 @@ async fn ping<P: Source>(ctx: StepContext<Services, P>) -> Result<(), StepError>
 
 async fn project<P: Source>(ctx: StepContext<Services, P>) -> Result<(), StepError> {
     let Guest { id, runs, .. } = *ctx.params().guest();
+    if runs { tell_project(&ctx, id).await } else { Ok(()) }
+}
+
+/// A guest that runs again is told what its project should know, and read again.
+pub(super) async fn tell_project<P: JobParams>(
+    ctx: &StepContext<Services, P>,
+    guest: GuestId,
+) -> Result<(), StepError> {
     let mut conn = ctx.services().db.acquire().await?;
-    let stands = environments::on_guest(&mut conn, id).await?;
+    let stands = environments::on_guest(&mut conn, guest).await?;
     drop(conn);
-    let stands = stands.filter(|placement| runs && placement.state == EnvironmentState::Ready);
+    let stands = stands.filter(|placement| placement.state == EnvironmentState::Ready);
     let Some(on) = stands.as_ref().map(On::from) else { return Ok(()) };
-    let salt = bring_salt(&ctx, &on).await?;
-    bring_plan(&ctx, &on, salt).await?;
-    read(&ctx, &on).await?;
-    balance::follow_up(&ctx, &on).await
+    let salt = bring_salt(ctx, &on).await?;
+    bring_plan(ctx, &on, salt).await?;
+    read(ctx, &on).await?;
+    balance::follow_up(ctx, &on).await
 }
 
 async fn settle<P: Source>(ctx: StepContext<Services, P>) -> Result<(), StepError> {
@@ -166,11 +174,22 @@ async fn ready<P: Source>(ctx: StepContext<Services, P>) -> Result<(), StepError
 
 async fn note<P: Source>(ctx: &StepContext<Services, P>) -> Result<(), StepError> {
     let Guest { id, runs, .. } = *ctx.params().guest();
-    let state = if runs { GuestState::Running } else { GuestState::Stopped };
     let mut tx = ctx.begin().await?;
-    guests::set_state(&mut tx, id, &[GuestState::Starting, GuestState::Running, GuestState::Stopped], state, None)
-        .await?;
     ctx.params().over(&mut tx).await?;
     tx.commit().await?;
-    if runs { balance::come_back(ctx, id).await } else { Ok(()) }
+    note_state(ctx, id, runs).await
+}
+
+/// The guest is again what it was, and has its share of requests if it runs.
+pub(super) async fn note_state<P: JobParams>(
+    ctx: &StepContext<Services, P>,
+    guest: GuestId,
+    runs: bool,
+) -> Result<(), StepError> {
+    let state = if runs { GuestState::Running } else { GuestState::Stopped };
+    let from = [GuestState::Starting, GuestState::Running, GuestState::Stopped];
+    let mut tx = ctx.begin().await?;
+    guests::set_state(&mut tx, guest, &from, state, None).await?;
+    tx.commit().await?;
+    if runs { balance::come_back(ctx, guest).await } else { Ok(()) }
 }

@@ -19,6 +19,7 @@ pub mod guest_create;
 pub mod guest_destroy;
 pub mod guest_enlarge;
 pub mod guest_limit;
+pub mod guest_move;
 pub mod guest_point;
 pub mod guest_power;
 pub mod keys_sync;
@@ -60,6 +61,7 @@ pub fn registry() -> Registry<Services> {
         .with(backup::take_steps())
         .with(backup_restore::steps())
         .with(backup::remove_steps())
+        .with(guest_move::steps())
         .with(guest_destroy::steps())
         .with(name_attach::steps())
         .with(name_detach::steps())

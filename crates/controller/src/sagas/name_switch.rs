@@ -314,9 +314,19 @@ async fn record_back(ctx: Ctx) -> Result<(), StepError> {
 
 async fn write_record(ctx: &Ctx) -> Result<(), StepError> {
     let Some((row, held)) = moved(ctx).await? else { return Ok(()) };
-    let addresses = addresses(ctx, row.id, ctx.params().node(&row)).await?;
+    say_where(ctx, &row, held, ctx.params().node(&row)).await
+}
+
+/// The record of a name says where it leads to: to its guest's node, or to all nodes of its environment.
+pub(super) async fn say_where<P: JobParams>(
+    ctx: &StepContext<Services, P>,
+    row: &NameRow,
+    held: Held,
+    node: NodeId,
+) -> Result<(), StepError> {
+    let addresses = addresses(ctx, row.id, node).await?;
     let said: Vec<String> = addresses.iter().map(ToString::to_string).collect();
-    let (owner, content) = (Owner::from(&row.name), Content::Addresses(addresses));
+    let (owner, content) = (Owner::new(row.name.clone(), row.wildcard), Content::Addresses(addresses));
     let record = Record { zone: held.zone, owner, content, ttl_s: held.ttl_s };
     ctx.still_ours().await?;
     provider(ctx.services(), &held.provider)?.dns.ensure_record(&record).await.map_err(dns_failed)?;

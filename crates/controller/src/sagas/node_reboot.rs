@@ -88,7 +88,7 @@ async fn unmark(ctx: Ctx) -> Result<(), StepError> {
 /// Which of its boots this is.
 async fn since(ctx: Ctx) -> Result<String, StepError> {
     match ask(&ctx, ctx.params().node, Request::ReadBoot, SHORT).await? {
-        Answer::Boot { id } => Ok(id),
+        Answer::Boot { id, .. } => Ok(id),
         _ => Err(StepError::permanent("the agent answered something else than its boot")),
     }
 }
@@ -149,7 +149,7 @@ async fn back(ctx: Ctx) -> Result<(), StepError> {
     let until = Instant::now() + ctx.paced(BOOT);
     let _waiting = ctx.waiting_for("the node to boot");
     loop {
-        if let Ok(Answer::Boot { id }) = ask_once(&ctx, ctx.params().node, Request::ReadBoot, SHORT).await
+        if let Ok(Answer::Boot { id, .. }) = ask_once(&ctx, ctx.params().node, Request::ReadBoot, SHORT).await
             && id != before
         {
             ctx.log("it is back");

@@ -82,13 +82,18 @@ const fn is_elsewhere(member: &PoolMember) -> bool {
     member.via.is_some()
 }
 
-/// Guests of other nodes that are an end of a name by themselves, whose other end is on this one.
+/// Guests of other nodes that are an end of a name by themselves, whose other end is on this one, or which have left it.
 async fn alone(conn: &mut PgConnection, node: NodeId) -> sqlx::Result<Vec<Pool>> {
     let rows = sqlx::query!(
-        r#"select distinct g.id, g.name, g.node_id, a.address, a.public_ip
+        r#"select distinct g.id as "id!", g.name as "name!", g.node_id as "node_id!", a.address as "address!", a.public_ip
            from switch_members o join switch_members s on s.name_id = o.name_id and s.former <> o.former
            join guests g on g.id = o.guest_id join nodes a on a.id = g.node_id
-           where s.node_id = $1 and o.node_id <> $1 and o.environment is null order by g.id"#,
+           where s.node_id = $1 and o.node_id <> $1 and o.environment is null
+           union
+           select g.id, g.name, g.node_id, a.address, a.public_ip
+           from names_left l join guests g on g.id = l.guest_id join nodes a on a.id = g.node_id
+           where l.node_id = $1 and g.node_id <> $1
+           order by 1"#,
         node.0,
     );
     let mut pools = Vec::new();

@@ -1,25 +1,25 @@
 //! Guests: what was requested, what was allocated, and the state they are in.
 
 mod left;
+mod places;
 mod promised;
 mod secrets;
 mod shown;
 
 pub use self::left::left_by;
+pub use self::places::{Place, allocate, place};
+pub(super) use self::places::{of as place_of, taken};
 pub(super) use self::promised::limits;
 pub use self::promised::{is_being, promise_storage, set_limits, set_size, settle_storage};
 pub use self::secrets::{confirm_host_key, host_key, note_host_key, password, set_host_key, set_password};
 pub use self::shown::{Found, by_name, lines, newest, whole};
 
-use std::collections::HashSet;
 use std::net::Ipv4Addr;
 
 use corpus_domain::{
     Backing, Bytes, Driver, Environment, GuestId, GuestName, GuestNetwork, GuestState, IdRange, ImageName, Limits,
-    MacAddress, Mode, NodeAddress, NodeId, ProjectId, ProjectName, Reason, Room, SSH_PORTS, SizeProfile, SshPort,
-    UserId,
+    MacAddress, Mode, NodeAddress, NodeId, ProjectId, ProjectName, Reason, Room, SizeProfile, SshPort, UserId,
 };
-use serde::{Deserialize, Serialize};
 use sqlx::PgConnection;
 
 use self::promised::Columns;
@@ -228,68 +228,6 @@ fn id_range(first: Option<i64>) -> sqlx::Result<Option<IdRange>> {
 
 fn ssh_port(port: i32) -> sqlx::Result<SshPort> {
     number::<u16>(port)?.try_into().map_err(|error| sqlx::Error::Decode(Box::new(error)))
-}
-
-/// A guest's place on its node.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Place {
-    /// Its address.
-    pub ip: Ipv4Addr,
-    /// Its MAC.
-    pub mac: MacAddress,
-    /// The node's port that leads to its SSH.
-    pub ssh_port: SshPort,
-    /// What its users are on the node; none for a privileged guest, and for one that an older release placed.
-    #[serde(default)]
-    pub ids: Option<IdRange>,
-}
-
-/// Gives the guest the lowest free address, SSH port and ids of its node, and the MAC of the address,
-/// where it has none yet; none of it when something is used up. The node's row is locked meanwhile; the
-/// unique rules hold it in any case.
-pub async fn allocate(
-    conn: &mut PgConnection,
-    id: GuestId,
-    node: NodeId,
-    network: GuestNetwork,
-) -> sqlx::Result<Option<Place>> {
-    super::nodes::lock(conn, node).await?;
-    let rows = sqlx::query!(
-        "select id, ip, mac, ssh_port, id_range, privileged_reason is not null as \"privileged!\"
-         from guests where node_id = $1",
-        node.0
-    )
-    .fetch_all(&mut *conn)
-    .await?;
-    let Some(own) = rows.iter().find(|row| row.id == id.0) else { return Ok(None) };
-    let ips: HashSet<&str> = rows.iter().filter_map(|row| row.ip.as_deref()).collect();
-    let ports: HashSet<i32> = rows.iter().filter_map(|row| row.ssh_port).collect();
-    let ranges: HashSet<i64> = rows.iter().filter_map(|row| row.id_range).collect();
-    let ip = match word_opt(own.ip.as_deref())? {
-        Some(ip) => Some(ip),
-        None => network.guest_addresses().find(|ip| !ips.contains(ip.to_string().as_str())),
-    };
-    let port = own.ssh_port.or_else(|| SSH_PORTS.map(i32::from).find(|port| !ports.contains(port)));
-    let ids = match id_range(own.id_range)? {
-        None if !own.privileged => IdRange::all().find(|range| !ranges.contains(&i64::from(range.first()))),
-        given => given,
-    };
-    let (Some(ip), Some(port)) = (ip, port) else { return Ok(None) };
-    if ids.is_none() && !own.privileged {
-        return Ok(None);
-    }
-    let mac = word_opt(own.mac.as_deref())?.unwrap_or_else(|| MacAddress::for_ip(ip));
-    sqlx::query!(
-        "update guests set ip = $2, mac = $3, ssh_port = $4, id_range = $5 where id = $1",
-        id.0,
-        ip.to_string(),
-        mac.to_string(),
-        port,
-        ids.map(|ids| i64::from(ids.first())),
-    )
-    .execute(conn)
-    .await?;
-    Ok(Some(Place { ip, mac, ssh_port: ssh_port(port)?, ids }))
 }
 
 /// Holds the guest's row until the transaction ends, so that its state stays as it is read.

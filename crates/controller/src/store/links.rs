@@ -58,6 +58,8 @@ pub async fn is_due(conn: &mut PgConnection, node: NodeId) -> sqlx::Result<bool>
         r#"select exists (
              select from lent_guests where node_id = $1
              union all
+             select from names_left where node_id = $1
+             union all
              select from far_guests
              where (source_node = $1 or target_node = $1) and is_there and state <> 'removing')
            and not exists (select from node_links where node_id = $1 and renew_at > now()) as "due!""#,
@@ -87,7 +89,12 @@ pub async fn kept(conn: &mut PgConnection, ids: &[uuid::Uuid]) -> sqlx::Result<V
 
 /// The ways of a node; none where it has nothing to do with another, or is not known to others yet.
 pub async fn of_node(conn: &mut PgConnection, node: NodeId) -> sqlx::Result<Option<Links>> {
-    let own = sqlx::query!("select certificate_id, digest from node_links where node_id = $1", node.0);
+    // A node that a guest has left brings it visitors, and may have none to lend.
+    let own = sqlx::query!(
+        r#"select certificate_id, digest, exists (select from names_left where node_id = $1) as "brings!"
+           from node_links where node_id = $1"#,
+        node.0
+    );
     let Some(own) = own.fetch_optional(&mut *conn).await? else { return Ok(None) };
     let rows = sqlx::query!(
         r#"select g.name, g.ip as "ip!", m.to_node_id as "to!", n.address, n.public_ip,
@@ -104,7 +111,7 @@ pub async fn of_node(conn: &mut PgConnection, node: NodeId) -> sqlx::Result<Opti
         lent.entry(word(&row.name)?).or_insert_with(|| (ip, BTreeSet::new())).1.insert(NodeId(row.to));
     }
     let far = far::of_node(conn, node).await?;
-    if lent.is_empty() && far.is_empty() {
+    if lent.is_empty() && far.is_empty() && !own.brings {
         return Ok(None);
     }
     peers.extend(addresses(conn, far.others()).await?);

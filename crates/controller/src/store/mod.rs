@@ -51,6 +51,7 @@ pub mod logins;
 pub mod mail;
 pub mod mail_lasting;
 pub mod mail_letters;
+pub mod moves;
 pub mod name_switches;
 pub mod names;
 pub mod node_dns_names;

@@ -47,7 +47,8 @@ async fn read(
     )
     .fetch_all(&mut *conn)
     .await?;
-    // The guest is one of this node: of what the name leads to, else of the other end of its switch.
+    // The guest is one of this node: of what the name leads to, else of the other end of its switch. One that has left it has
+    // the address there that it had.
     let names = sqlx::query!(
         r#"select n.name as "name!", n.wildcard as "wildcard!", n.project_id as "project_id!",
              n.guest_id as "leads_to!", n.environment as "environment?", null as "former?",
@@ -75,6 +76,12 @@ async fn read(
          where n.former_guest_id is not null and n.routed
            and not exists (select from balance_members m
                            where m.leader_id = n.guest_id and m.environment = n.environment and m.node_id = $1)
+         union all
+         select n.name, n.wildcard, n.project_id, l.guest_id, null, null,
+             n.https_redirect and n.certificate_id is not null,
+             case when n.certificate_id is not null then n.hsts_s end, g.name, l.ip
+         from names_left l join dns_names n on n.id = l.name_id join guests g on g.id = l.guest_id
+         where l.node_id = $1
          order by 1, 2"#,
         node.0,
     )

@@ -16,6 +16,8 @@ pub struct Wanted {
     pub environment: Environment,
     /// On this one only.
     pub only: Option<NodeId>,
+    /// On another one than this.
+    pub besides: Option<NodeId>,
     /// What it needs.
     pub needed: Room,
     /// On a node that can make such a guest.
@@ -33,7 +35,7 @@ impl Wanted {
 /// The node with room for the most guests like this one, or the one asked for if it has room;
 /// only one that takes guests of the environment now, and can make this one.
 pub async fn pick(conn: &mut PgConnection, wanted: Wanted) -> sqlx::Result<Option<NodeId>> {
-    let Wanted { environment, only, needed, .. } = wanted;
+    let Wanted { environment, only, besides, needed, .. } = wanted;
     let found = sqlx::query_scalar!(
         "select n.id
          from nodes n
@@ -47,6 +49,7 @@ pub async fn pick(conn: &mut PgConnection, wanted: Wanted) -> sqlx::Result<Optio
                  coalesce(t.cpu_millis, 0), coalesce(t.storage, 0), $3, $4, $5) as more) room
          where n.state = 'ready' and n.reachability = 'reachable' and $1 = any(n.environments)
            and ($2::uuid is null or n.id = $2) and $6 = any(n.makes) and room.more > 0
+           and n.id is distinct from $7
          order by room.more desc, n.id limit 1",
         environment.as_str(),
         only.map(|id| id.0),
@@ -54,6 +57,7 @@ pub async fn pick(conn: &mut PgConnection, wanted: Wanted) -> sqlx::Result<Optio
         amount(needed.cpu_millis),
         amount(needed.storage.0),
         wanted.making(),
+        besides.map(|id| id.0),
     );
     Ok(found.fetch_optional(conn).await?.map(NodeId))
 }

@@ -25,7 +25,13 @@ pub async fn noted(conn: &mut PgConnection, limit: i64) -> sqlx::Result<Vec<Note
                  select coalesce(n.spread_to, array(select a from unnest(array[o.public_ip, o.public_ipv6]) a
                                                     where a is not null order by a)) <> name_addresses(n.id)
                  from dns_names n join guests g on g.id = n.guest_id join nodes o on o.id = g.node_id
-                 where n.id = t.name_id and n.state = 'attached' and n.zone_id is not null and n.alias_of is null),
+                 where n.id = t.name_id and n.state = 'attached' and n.zone_id is not null and n.alias_of is null
+                     -- As long as a guest is between two nodes its job says where its names lead.
+                     and not exists (
+                         select from guest_moves m join guests w on w.id = m.guest_id
+                         left join environment_guests eg on eg.guest_id = w.id
+                         where m.moved and m.until_at is null
+                             and (n.guest_id = w.id or (eg.project_id, eg.environment) = (n.project_id, n.environment)))),
                  false) as "is_due!"
            from (select name_id, array_agg(id) as notes from names_to_spread where due_at <= now()
                  group by name_id order by min(due_at) limit $1) t"#,

@@ -30,6 +30,7 @@ mod images;
 mod intrusion;
 mod lists;
 mod members;
+mod moves;
 mod names;
 mod names_from_elsewhere;
 mod not_created;

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use corpus_protocol::TreeKind;
+use corpus_protocol::{BROKEN, MAX_PIECE, TreeEntry, TreeKind, TreeLine};
 
 use super::*;
 
@@ -78,8 +78,8 @@ async fn a_list_that_is_none_is_refused() {
         (String::new(), "ended in the middle"),
         (line(&file("", 0)), "ended in the middle"),
         (line(&file("", 0)) + &end, "2 files were listed, and 1 came"),
-        (line(&file("", 101)), "more in its files than is backed up"),
-        (line(&file("", 60)) + &line(&file("it", u64::MAX)), "more in its files than is backed up"),
+        (line(&file("", 101)), "more in its files than is brought"),
+        (line(&file("", 60)) + &line(&file("it", u64::MAX)), "more in its files than is brought"),
         ("rubbish\n".to_owned(), "not understood"),
         (format!("{{\"entry\":{{\"depth\":{}}}}}\n", u64::MAX), "not understood"),
         (line(&TreeLine::Failed("no \u{1b}[2J disk".to_owned())), "no [2J disk"),

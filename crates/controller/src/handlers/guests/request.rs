@@ -201,7 +201,8 @@ impl Controller {
 impl Making {
     /// The same, to be placed.
     pub(super) fn placed(&self, environment: Environment, only: Option<NodeId>) -> room::Wanted {
-        room::Wanted { environment, only, needed: self.needed, driver: self.driver, backing: self.backing }
+        let (needed, driver, backing) = (self.needed, self.driver, self.backing);
+        room::Wanted { environment, only, besides: None, needed, driver, backing }
     }
 }
 

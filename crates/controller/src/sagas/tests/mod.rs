@@ -12,6 +12,7 @@ mod firewall;
 mod gateways;
 mod guests;
 mod hooks;
+mod moves;
 mod names;
 mod nodes;
 mod projects;

@@ -1,0 +1,209 @@
+//! Guests that are moved between nodes: the other place that each has meanwhile.
+//!
+//! The place where a guest is stands in its row, the other one here. They are exchanged as a whole and in one statement of
+//! the truth, there and back, so that whatever reads rows sees it at one node or at the other. What it leaves behind is known
+//! until resolvers have forgotten the old node.
+
+use corpus_domain::{DnsNameId, GuestId, GuestNetwork, ImageName, MacAddress, NodeId};
+use sqlx::PgConnection;
+
+use super::guests::{self, GuestRow, Place, place_of, taken};
+use super::{number, word};
+
+/// Notes that the guest is to go to the node, and what it will be a clone of there: from now on it counts there, too.
+pub async fn begin(conn: &mut PgConnection, guest: &GuestRow, to: NodeId, image: &ImageName) -> sqlx::Result<()> {
+    // What an earlier move left is over: its own node is where visitors are sent now.
+    settle(&mut *conn, guest.id).await?;
+    sqlx::query!(
+        "insert into guest_moves (guest_id, node_id, image, memory, cpu_millis, storage)
+         select id, $2, $3, memory, cpu_millis, storage from guests where id = $1",
+        guest.id.0,
+        to.0,
+        image.as_str(),
+    )
+    .execute(conn)
+    .await
+    .map(drop)
+}
+
+/// Gives the guest a place at the node that it goes to, as much like the one that it has as there is room for; none when
+/// something is used up there.
+pub async fn choose(
+    conn: &mut PgConnection,
+    guest: GuestId,
+    (to, network): (NodeId, GuestNetwork),
+) -> sqlx::Result<Option<Place>> {
+    if let Some(chosen) = place(&mut *conn, guest).await? {
+        return Ok(Some(chosen));
+    }
+    let taken = taken(&mut *conn, to).await?;
+    let Some(own) = guests::place(&mut *conn, guest).await? else { return Ok(None) };
+    let Some(ip) = taken.ip(network, Some(own.ip)) else { return Ok(None) };
+    // One that was only made from its address is made from the new one.
+    let is_chosen = own.mac != MacAddress::for_ip(own.ip);
+    let mac = taken.mac(ip, Some(own.mac).filter(|_| is_chosen || ip == own.ip));
+    let Some(port) = taken.port(Some(own.ssh_port)) else { return Ok(None) };
+    let ids = own.ids.and_then(|_| taken.ids());
+    if own.ids.is_some() && ids.is_none() {
+        return Ok(None);
+    }
+    sqlx::query!(
+        "update guest_moves set ip = $2, mac = $3, ssh_port = $4, id_range = $5 where guest_id = $1",
+        guest.0,
+        ip.to_string(),
+        mac.to_string(),
+        port,
+        ids.map(|ids| i64::from(ids.first())),
+    )
+    .execute(&mut *conn)
+    .await?;
+    place(conn, guest).await
+}
+
+/// What the guest is a clone of at its other place.
+pub async fn image(conn: &mut PgConnection, guest: GuestId) -> sqlx::Result<Option<ImageName>> {
+    let found = sqlx::query_scalar!("select image from guest_moves where guest_id = $1", guest.0);
+    found.fetch_optional(conn).await?.map(|image| word(&image)).transpose()
+}
+
+/// The other place of a guest, once it was chosen.
+pub async fn place(conn: &mut PgConnection, guest: GuestId) -> sqlx::Result<Option<Place>> {
+    let row = sqlx::query!("select ip, mac, ssh_port, id_range from guest_moves where guest_id = $1", guest.0);
+    let Some(row) = row.fetch_optional(conn).await? else { return Ok(None) };
+    place_of(row.ip.as_deref(), row.mac.as_deref(), row.ssh_port, row.id_range)
+}
+
+/// The guest is at this one of its two nodes. Tells whether it was at the other one.
+pub async fn lead(conn: &mut PgConnection, guest: GuestId, node: NodeId) -> sqlx::Result<bool> {
+    let other = sqlx::query!(
+        r#"select m.ip, m.mac, m.ssh_port, m.id_range, m.image, g.image as was_image, g.node_id as was_node, g.ip as was_ip, g.mac as was_mac,
+             g.ssh_port as was_port, g.id_range as was_range
+           from guest_moves m join guests g on g.id = m.guest_id where m.guest_id = $1 and m.node_id = $2 for update"#,
+        guest.0,
+        node.0,
+    );
+    let Some(other) = other.fetch_optional(&mut *conn).await? else { return Ok(false) };
+    // Its names were last said to lead to the old one: whoever compares finds that they do not any more.
+    sqlx::query!(
+        "update dns_names set spread_to = coalesce(spread_to, name_addresses(id))
+         where guest_id = $1 and state = 'attached' and zone_id is not null and alias_of is null and not wildcard",
+        guest.0
+    )
+    .execute(&mut *conn)
+    .await?;
+    sqlx::query!(
+        "update guests set node_id = $2, ip = $3, mac = $4, ssh_port = $5, id_range = $6, image = $7 where id = $1",
+        guest.0,
+        node.0,
+        other.ip,
+        other.mac,
+        other.ssh_port,
+        other.id_range,
+        other.image,
+    )
+    .execute(&mut *conn)
+    .await?;
+    sqlx::query!(
+        "update guest_moves set moved = not moved, node_id = $2, ip = $3, mac = $4, ssh_port = $5, id_range = $6,
+             image = $7
+         where guest_id = $1",
+        guest.0,
+        other.was_node,
+        other.was_ip,
+        other.was_mac,
+        other.was_port,
+        other.was_range,
+        other.was_image,
+    )
+    .execute(conn)
+    .await
+    .map(|_| true)
+}
+
+/// Nothing of the guest is at the node that it left; visitors are sent there for so long. What its names lead to is compared
+/// again by whoever does that.
+pub async fn left(conn: &mut PgConnection, guest: GuestId, seconds: f64) -> sqlx::Result<()> {
+    sqlx::query!(
+        "insert into names_to_spread (name_id)
+         select id from dns_names where guest_id = $1
+         union
+         select n.id from dns_names n join environment_guests eg
+             on eg.project_id = n.project_id and eg.environment = n.environment where eg.guest_id = $1",
+        guest.0
+    )
+    .execute(&mut *conn)
+    .await?;
+    sqlx::query!(
+        "update guest_moves set memory = 0, cpu_millis = 0, storage = 0, until_at = now() + make_interval(secs => $2)
+         where guest_id = $1 and moved",
+        guest.0,
+        seconds,
+    )
+    .execute(conn)
+    .await
+    .map(drop)
+}
+
+/// The guest has one place.
+pub async fn settle(conn: &mut PgConnection, guest: GuestId) -> sqlx::Result<()> {
+    sqlx::query!("delete from guest_moves where guest_id = $1", guest.0).execute(conn).await.map(drop)
+}
+
+/// For how long resolvers may keep what the names of a guest were said to lead to, in seconds.
+pub async fn kept_s(conn: &mut PgConnection, guest: GuestId) -> sqlx::Result<u32> {
+    let longest = sqlx::query_scalar!(
+        r#"select coalesce(max(z.ttl_s), 0) as "longest!" from dns_names n join zones z on z.id = n.zone_id
+           where n.guest_id = $1 or exists (
+               select from environment_guests eg
+               where eg.guest_id = $1 and eg.project_id = n.project_id and eg.environment = n.environment)"#,
+        guest.0,
+    );
+    longest.fetch_one(conn).await.and_then(number)
+}
+
+/// The names that lead to the guest by themselves and whose records are ours.
+pub async fn names(conn: &mut PgConnection, guest: GuestId) -> sqlx::Result<Vec<DnsNameId>> {
+    let rows = sqlx::query_scalar!(
+        "select id from dns_names
+         where guest_id = $1 and state = 'attached' and zone_id is not null and alias_of is null
+         order by name, wildcard",
+        guest.0,
+    );
+    Ok(rows.fetch_all(conn).await?.into_iter().map(DnsNameId).collect())
+}
+
+/// Guests whose old node nobody is sent to any more, the longest ago first.
+pub async fn over(conn: &mut PgConnection, limit: i64) -> sqlx::Result<Vec<GuestId>> {
+    let rows = sqlx::query_scalar!(
+        "select guest_id from guest_moves where until_at <= now() order by until_at limit $1",
+        limit
+    );
+    Ok(rows.fetch_all(conn).await?.into_iter().map(GuestId).collect())
+}
+
+/// Ends what a move left, if it is over still, and notes that the old node has not been told so. Tells whether it did.
+pub async fn end(conn: &mut PgConnection, guest: GuestId) -> sqlx::Result<bool> {
+    let over = sqlx::query_scalar!(
+        "delete from guest_moves where guest_id = $1 and until_at <= now() returning node_id",
+        guest.0
+    );
+    let Some(node) = over.fetch_optional(&mut *conn).await? else { return Ok(false) };
+    // A plan that was read before has a lower revision.
+    sqlx::query!(
+        "update nodes set plan_missed = greatest(plan_missed, plan_revision + 1)
+         where id = $1 or id = (select node_id from guests where id = $2)",
+        node,
+        guest.0
+    )
+    .execute(conn)
+    .await
+    .map(|_| true)
+}
+
+/// Forgets the snapshots of a guest at a node that it left: they went with its files.
+pub async fn forget_snapshots(conn: &mut PgConnection, guest: GuestId, node: NodeId) -> sqlx::Result<()> {
+    sqlx::query!("delete from snapshots where guest_id = $1 and node_id = $2", guest.0, node.0)
+        .execute(conn)
+        .await
+        .map(drop)
+}

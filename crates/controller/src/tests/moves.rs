@@ -1,0 +1,112 @@
+//! Guests that are moved: who may, where they go, what is promised meanwhile, and how their visitors find them.
+
+use corpus_api::guests::{MoveGuest, StopGuest};
+use corpus_api::jobs::CancelJob;
+use corpus_domain::{PoolId, ProjectRole};
+use sqlx::PgPool;
+
+use super::spread::shop;
+use super::world::{World, at_field, conflict, forbidden, hidden};
+use crate::store::moves;
+
+/// What nodes can make, and that guests have all that a place has.
+async fn as_made(world: &World) {
+    world.run("update nodes set slots = 10").await;
+    world.run("update guests set mac = '00:16:3e:00:00:' || lpad((ssh_port % 100)::text, 2, '0')").await;
+}
+
+const PROMISED: &str = "select coalesce(sum(t.guests), 0)::bigint from node_tallies t";
+const MOVES: &str = "select count(*) from guest_moves";
+const AT: &str = "select count(*) from guests g join guest_moves m on m.guest_id = g.id
+    where m.moved and g.node_id <> m.node_id and m.ip = '10.5.0.10' and m.memory = g.memory";
+
+#[sqlx::test(migrations = "../../migrations")]
+async fn a_move_is_asked_for_by_who_may_request_guests(db: PgPool) {
+    let shop = shop(db).await;
+    let world = &shop.world;
+    as_made(world).await;
+    let dev = world.member("dev", &[("shop", ProjectRole::Developer)]).await;
+    let eve = world.member("eve", &[]).await;
+    let guest = shop.guests[0];
+    let to = |node| MoveGuest { guest, node };
+    forbidden(world.ask(&dev, to(Some(shop.nodes[2]))).await);
+    hidden(world.ask(&eve, to(Some(shop.nodes[2]))).await);
+    at_field(world.ask(&shop.mia, to(Some(shop.nodes[0]))).await, "node", "already");
+    world.run("update nodes set state = 'draining' where address = '192.0.2.3'").await;
+    at_field(world.ask(&shop.mia, to(Some(shop.nodes[2]))).await, "node", "draining");
+    world.run("update nodes set slots = 1 where address = '192.0.2.2'").await;
+    at_field(world.ask(&shop.mia, to(None)).await, "node", "no free slot");
+    world.run("update nodes set slots = 10, state = 'ready'").await;
+    world.run("update guests set state = 'starting'").await;
+    conflict(world.ask(&shop.mia, to(None)).await, "can't be done in that state");
+    world.run("update guests set state = 'running'").await;
+    assert_eq!((world.count(MOVES).await, world.count(PROMISED).await), (0, 2));
+
+    // It counts at both nodes, and nothing else is begun with it until it is over.
+    let moving = world.ask(&shop.mia, to(None)).await.unwrap();
+    assert_ne!(moving.node, shop.nodes[0]);
+    assert_eq!((world.count(MOVES).await, world.count(PROMISED).await), (1, 3));
+    conflict(world.ask(&shop.mia, StopGuest { guest }).await, "is being moved to");
+    conflict(world.ask(&shop.mia, to(None)).await, "is being moved to");
+    assert_eq!(world.count("select count(*) from guests where state = 'running'").await, 2, "it is not half stopped");
+    world.ask(&shop.mia, CancelJob { job: moving.job }).await.unwrap();
+    assert_eq!((world.count(MOVES).await, world.count(PROMISED).await), (0, 2));
+    world.ask(&shop.mia, StopGuest { guest }).await.unwrap();
+    let told = "select count(*) from audit where action = 'guest.move'";
+    assert_eq!(world.count(told).await, 1);
+}
+
+#[sqlx::test(migrations = "../../migrations")]
+async fn its_two_places_are_exchanged_as_a_whole(db: PgPool) {
+    let shop = shop(db).await;
+    let world = &shop.world;
+    as_made(world).await;
+    world.run("update nodes set slots = 0 where address = '192.0.2.3'").await;
+    let (guest, [from, to, _]) = (shop.guests[0], shop.nodes);
+    world.ask(&shop.mia, MoveGuest { guest, node: Some(to) }).await.unwrap();
+    let mut tx = world.controller.services.db.begin().await.unwrap();
+    let network = "10.5.0.1/16".parse().unwrap();
+    let place = moves::choose(&mut tx, guest, (to, network)).await.unwrap().unwrap();
+    assert_eq!(moves::choose(&mut tx, guest, (to, network)).await.unwrap(), Some(place), "once");
+    tx.commit().await.unwrap();
+    // The follower, which is there, has its address.
+    assert_ne!(place.ip.to_string(), "10.5.0.10");
+
+    // Nobody takes there what it comes to.
+    let taken = "update guests set ip = (select ip from guest_moves) where id <> (select guest_id from guest_moves)";
+    let refused = sqlx::query(taken).execute(&world.db).await.unwrap_err();
+    assert!(refused.to_string().contains("a guest that is moved has that ip"), "{refused}");
+
+    let lead = async |node| {
+        let mut tx = world.controller.services.db.begin().await.unwrap();
+        let led = moves::lead(&mut tx, guest, node).await.unwrap();
+        tx.commit().await.unwrap();
+        led
+    };
+    assert!(lead(to).await && !lead(to).await, "once");
+    assert_eq!((world.count(AT).await, world.count(PROMISED).await), (1, 3));
+    assert!(lead(from).await);
+    assert_eq!(world.count(AT).await, 0);
+    assert!(lead(to).await);
+
+    // Who comes to the node that it left is brought to it, as nobody else there takes the name.
+    let [left, there] = [shop.plan(0).await, shop.plan(1).await];
+    let route = left.http_routes.iter().find(|route| route.name.as_str() == "shop.example.org").unwrap();
+    assert_eq!((route.ip.to_string(), &route.pool), ("10.5.0.10".to_owned(), &Some(PoolId::of_guest(guest))));
+    let pool = left.pools.iter().find(|pool| pool.id == PoolId::of_guest(guest)).unwrap();
+    assert_eq!((pool.members[0].via, pool.members[0].ip.to_string()), (Some(to), "192.0.2.2".to_owned()));
+    let lent = &there.links.as_ref().unwrap().lent;
+    assert!(lent.iter().any(|one| one.ip == place.ip && one.to == [from]), "{lent:?}");
+    assert_eq!(shop.leads().await, ["192.0.2.2"], "nobody is told of the node that it left");
+
+    // Once resolvers have forgotten it, it is as if it had been there always.
+    let mut conn = world.db.acquire().await.unwrap();
+    moves::left(&mut conn, guest, 0.0).await.unwrap();
+    assert_eq!(world.count(PROMISED).await, 2);
+    assert_eq!(moves::over(&mut conn, 9).await.unwrap(), [guest]);
+    assert!(moves::end(&mut conn, guest).await.unwrap() && !moves::end(&mut conn, guest).await.unwrap(), "once");
+    drop(conn);
+    assert_eq!(world.count("select count(*) from nodes where plan_missed is not null").await, 2);
+    let left = shop.plan(0).await;
+    assert!(left.http_routes.is_empty() && left.pools.is_empty() && left.links.is_none(), "{left:?}");
+}
