@@ -5,6 +5,7 @@ use corpus_api::Principal;
 use corpus_api::audit::{AuditEntry, AuditPage};
 use corpus_api::guests::{Guest, GuestPage};
 use corpus_api::names::NamePage;
+use corpus_api::nodes::NodeLine;
 use corpus_app::FormState;
 use corpus_app::asked::{Listing, Query};
 use corpus_app::pages::guest::{Shown, guest_view};
@@ -13,7 +14,7 @@ use corpus_app::pages::guest_limits::limits;
 use corpus_app::pages::guest_parts::enlarge;
 use corpus_app::pages::node_promises::promises;
 use corpus_app::pages::{audit, dns, guest_choice, guests, job, move_guest, node, nodes, overview, request, zone};
-use corpus_domain::{Backing, Door, GuestState, ProjectId, ProjectRole, SizeProfile};
+use corpus_domain::{Backing, Door, GuestState, NodeId, ProjectId, ProjectRole, SizeProfile};
 use leptos::prelude::*;
 
 use crate::{html, samples};
@@ -119,7 +120,9 @@ fn a_viewer_sees_a_guest_and_no_way_to_change_it() {
 fn a_guest_goes_to_another_node_that_takes_guests_or_to_any() {
     let guest = &samples::guests()[0];
     assert!(guest_page(guest, None).contains("/move\""), "a link leads there");
-    let nodes = samples::node_lines();
+    let mut nodes = samples::node_lines();
+    let its = nodes.iter().find(|node| node.id == guest.line.node).unwrap().clone();
+    nodes.push(NodeLine { id: NodeId(uuid::Uuid::nil()), ..its });
     let page = |snapshots| html(|| move_guest::move_view(guest, &nodes, snapshots, &FormState::default()));
     let shown = page(0);
     let others = nodes.iter().filter(|node| node.id != guest.line.node && node.takes_guests()).count();

@@ -207,6 +207,8 @@ async fn guests(world: &World, browser: &mut Browser, node: &str) -> String {
     let view = world.one("select id::text from views").await;
     browser.form("/views/{view}/delete", &format!("/views/{view}/delete"), &[("_page", "/guests")]).await;
     browser.form("/guests/{guest}/enlarge", &format!("{place}/enlarge"), &[("size", "medium")]).await;
+    // It is there already.
+    browser.refused("/guests/{guest}/move", &format!("{place}/move"), &[("node", node)], 422).await;
     let shown = version(browser, &place).await;
     let limits = [("processes", "2000"), ("version", shown.as_str())];
     browser.form("/guests/{guest}/limits", &format!("{place}/limits"), &limits).await;
