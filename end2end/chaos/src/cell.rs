@@ -118,9 +118,15 @@ fn order(lane: &Lane, place: &Place, point: Option<Duration>) -> Order {
     }
 }
 
+/// How long a job may take to the step at which it is disturbed. A node that goes down writes all that it has to its disk,
+/// which takes long where much else is written to that.
+const fn reached_within(kind: JobKind) -> Duration {
+    Duration::from_secs(if matches!(kind, JobKind::NodeReboot) { 150 } else { 40 })
+}
+
 impl Scene<'_> {
     async fn play(&mut self, job: JobId, during: Duration) -> Result<Outcome> {
-        let reached = self.first.hear("at", Duration::from_secs(40)).await;
+        let reached = self.first.hear("at", reached_within(self.place.kind)).await;
         if let Err(error) = reached {
             let story = self.lane.story(job).await;
             return Err(error.context(NotReached(story)));
