@@ -32,6 +32,10 @@ async fn a_move_is_asked_for_by_who_may_request_guests(db: PgPool) {
     forbidden(world.ask(&dev, to(Some(shop.nodes[2]))).await);
     hidden(world.ask(&eve, to(Some(shop.nodes[2]))).await);
     at_field(world.ask(&shop.mia, to(Some(shop.nodes[0]))).await, "node", "already");
+    world.run("update guests set privileged_reason = 'it mounts disks', id_range = null").await;
+    forbidden(world.ask(&shop.mia, to(None)).await);
+    at_field(world.ask(&world.ops().await, to(Some(shop.nodes[0]))).await, "node", "already");
+    world.run("update guests set privileged_reason = null, id_range = 1073741824 + 65536 * (ssh_port - 40000)").await;
     world.run("update nodes set state = 'draining' where address = '192.0.2.3'").await;
     at_field(world.ask(&shop.mia, to(Some(shop.nodes[2]))).await, "node", "draining");
     world.run("update nodes set slots = 1 where address = '192.0.2.2'").await;

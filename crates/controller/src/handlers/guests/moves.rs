@@ -24,6 +24,10 @@ impl Handle<MoveGuest> for Controller {
         let (id, only) = (change.guest, change.node);
         for _ in 0..TRIES {
             let guest = row(&mut change, id).await?;
+            // Its root is root on its node: which nodes these are is for operators to say, as when it was requested.
+            if guest.privileged.is_some() && !change.who().ops {
+                return Err(Denied::Forbidden.into());
+            }
             is_settled(&guest)?;
             let Some(to) = place(change.transaction().await?, &guest, only).await? else {
                 change.start_over().await?;
