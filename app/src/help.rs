@@ -37,6 +37,7 @@ impl Route {
             Self::GuestBackups(_) => ("backups", "take-one"),
             Self::ProjectBackups(_) => ("backups", "have-it-as-another-guest"),
             Self::EnvironmentMail(..) => ("mail", "switch-it-on"),
+            Self::EmptyNode(_) => ("moving", "empty-a-node"),
             Self::MoveGuest(_) => ("moving", "move-a-guest"),
             Self::LinkNode => ("operating", "a-host-to-be-linked"),
             Self::Guests | Self::RequestGuest => ("first-steps", "request-a-guest"),
@@ -84,7 +85,7 @@ pub(crate) mod tests {
     use super::*;
 
     /// A path of every page.
-    pub const ROUTES: [&str; 67] = [
+    pub const ROUTES: [&str; 68] = [
         "/",
         "/not-created",
         "/login",
@@ -92,6 +93,7 @@ pub(crate) mod tests {
         "/nodes/link",
         "/nodes/0199d3c0-0000-7000-8000-000000000001",
         "/nodes/0199d3c0-0000-7000-8000-000000000001/unlink",
+        "/nodes/0199d3c0-0000-7000-8000-000000000001/empty",
         "/nodes/0199d3c0-0000-7000-8000-000000000001/firewall",
         "/networks",
         "/intrusion",

@@ -19,6 +19,7 @@ pub enum Route {
     LinkNode,
     Node(NodeId),
     UnlinkNode(NodeId),
+    EmptyNode(NodeId),
     NodeFirewall(NodeId),
     Networks,
     Intrusion,
@@ -94,6 +95,7 @@ impl Route {
             ["nodes", "link"] => Self::LinkNode,
             ["nodes", id] => with(id, Self::Node),
             ["nodes", id, "unlink"] => with(id, Self::UnlinkNode),
+            ["nodes", id, "empty" | "keep"] | ["nodes", id, "left-behind", _, "delete"] => with(id, Self::EmptyNode),
             ["nodes", id, "firewall" | "blocks"] => with(id, Self::NodeFirewall),
             ["networks" | "blocks"] | ["networks", _] | ["networks", _, "delete"] => Self::Networks,
             ["intrusion" | "blocked-addresses"] | ["blocked-addresses", _, "delete"] => Self::Intrusion,
@@ -233,6 +235,7 @@ impl Route {
             Self::LinkNode => "/nodes/link".to_owned(),
             Self::Node(id) => format!("/nodes/{id}"),
             Self::UnlinkNode(id) => format!("/nodes/{id}/unlink"),
+            Self::EmptyNode(id) => format!("/nodes/{id}/empty"),
             Self::NodeFirewall(id) => format!("/nodes/{id}/firewall"),
             Self::Networks => "/networks".to_owned(),
             Self::Intrusion => "/intrusion".to_owned(),
@@ -305,7 +308,12 @@ impl Route {
         match self {
             Self::Login | Self::Search | Self::Unknown => "",
             Self::Overview | Self::NotCreated => "/",
-            Self::Nodes | Self::LinkNode | Self::Node(_) | Self::UnlinkNode(_) | Self::NodeFirewall(_) => "/nodes",
+            Self::Nodes
+            | Self::LinkNode
+            | Self::Node(_)
+            | Self::UnlinkNode(_)
+            | Self::EmptyNode(_)
+            | Self::NodeFirewall(_) => "/nodes",
             Self::Networks => "/networks",
             Self::Intrusion => "/intrusion",
             Self::Guests

@@ -509,6 +509,7 @@ fn guest(number: u128, text: &str, state: GuestState, environment: Environment) 
         names: if number == 0 { names().items } else { vec![] },
         may_operate: true,
         may_change: true,
+        may_move: true,
         line,
     }
 }

@@ -148,7 +148,7 @@ fn actions(guest: &Guest) -> AnyView {
 }
 
 fn move_link(guest: &Guest) -> Option<AnyView> {
-    let moves = guest.may_change && is_settled(guest);
+    let moves = guest.may_move && is_settled(guest);
     moves.then(|| view! { <a class="btn" href=format!("{}/move", path(guest))>"Move to another node"</a> }.into_any())
 }
 

@@ -20,6 +20,7 @@ pub mod destroy;
 pub mod device;
 pub mod dns;
 pub mod docs;
+pub mod empty_node;
 pub mod environment;
 mod environment_archives;
 pub mod environment_balance;
@@ -129,6 +130,7 @@ pub async fn load(route: Route, caller: &Caller, asked: Asked) -> Result<Page> {
         Route::Nodes => nodes::load(caller, &asked).await,
         Route::LinkNode => link::load(caller, &asked).await,
         Route::Node(id) => node::load(caller, id, &asked.form).await,
+        Route::EmptyNode(id) => empty_node::load(caller, id, &asked).await,
         Route::UnlinkNode(id) => unlink::load(caller, id, &asked.form).await,
         Route::Guests => guests::load(caller, &asked).await,
         Route::GuestChoice => guest_choice::load(caller, &asked).await,

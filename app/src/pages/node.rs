@@ -5,6 +5,7 @@ use corpus_api::firewall::nodes::GetNodeFirewall;
 use corpus_api::guests::GuestLine;
 use corpus_api::images::BringImages;
 use corpus_api::jobs::JobLine;
+use corpus_api::leaving::EmptyNode;
 use corpus_api::names::SetNodeDnsName;
 use corpus_api::node_service::{DrainNode, RebootNode, ResumeNode};
 use corpus_api::nodes::{
@@ -170,11 +171,13 @@ fn actions(principal: &Principal, node: &NodeLine) -> AnyView {
     });
     let service = principal.can::<DrainNode>(None).then(|| service(node));
     let reboot = principal.can::<RebootNode>(None).then(|| reboot(node));
+    let empty = (principal.can::<EmptyNode>(None) && matches!(node.state, NodeState::Ready | NodeState::Draining))
+        .then(|| view! { <a class="btn" href=format!("/nodes/{}/empty", node.id)>"Empty"</a> });
     let firewall = principal
         .can::<GetNodeFirewall>(None)
         .then(|| view! { <a class="btn" href=format!("/nodes/{}/firewall", node.id)>"Firewall"</a> });
     let unlink = unlink_link(principal, node);
-    view! { <span class="actions" id="live-actions" data-live="">{initialize}{service}{reboot}{firewall}{unlink}</span> }
+    view! { <span class="actions" id="live-actions" data-live="">{initialize}{service}{empty}{reboot}{firewall}{unlink}</span> }
         .into_any()
 }
 

@@ -26,7 +26,7 @@ fn viewer() -> Principal {
 
 /// As a viewer of its project is told of it.
 fn seen_only(guest: &Guest) -> Guest {
-    Guest { may_operate: false, may_change: false, ..guest.clone() }
+    Guest { may_operate: false, may_change: false, may_move: false, ..guest.clone() }
 }
 
 fn request(who: &Principal, form: &FormState) -> AnyView {

@@ -124,6 +124,7 @@ fn serve(request: &Request, of_job: bool, task: &Task<'_>) -> Result<Answer, Fai
             let grace = Duration::from_secs((*grace_s).into());
             drivers::ensure_stopped(task, name, grace).map(done)
         }
+        Request::EnsureResting { name, id } => drivers::ensure_resting(task, name, *id).map(done),
         Request::EnsureAbsent { name, id } => drivers::ensure_absent(task, name, *id).map(done),
     }
 }

@@ -80,6 +80,7 @@ pub fn wanted(request: &Request) -> Vec<Wanted> {
         | Request::EnsureSnapshot { name, .. }
         | Request::EnsureNoSnapshot { name, .. }
         | Request::EnsureRunning { name }
+        | Request::EnsureResting { name, .. }
         | Request::EnsureStopped { name, .. } => vec![alone(format!("guest-{name}"))],
         // These clear what is being written, or have it take its place.
         Request::EnsureRestored { name, .. }

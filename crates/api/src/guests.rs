@@ -219,6 +219,8 @@ pub struct Guest {
     pub may_operate: bool,
     /// Whether who asks may change and destroy it, attach names to it, and see its password.
     pub may_change: bool,
+    /// Whether who asks may move it to another node: one that is privileged only operators.
+    pub may_move: bool,
 }
 impl Reply for Guest {}
 

@@ -24,6 +24,7 @@ pub mod input;
 pub mod intrusion;
 pub mod jobs;
 pub mod keys;
+pub mod leaving;
 mod list;
 pub mod logins;
 pub mod mail;

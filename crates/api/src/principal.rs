@@ -170,6 +170,7 @@ pub const fn to_start(kind: JobKind, environment: Option<Environment>) -> Role {
         | JobKind::NodeImages
         | JobKind::NodeReboot
         | JobKind::NodeUnlink
+        | JobKind::GuestEvacuate
         | JobKind::KeysSync => Role::Ops,
         JobKind::GuestStart
         | JobKind::GuestStop

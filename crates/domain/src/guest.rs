@@ -83,6 +83,16 @@ word_enum!(
 );
 
 word_enum!(
+    /// How guests leave a node that is emptied.
+    Leaving, "way to leave a node", {
+        /// They are moved, with all that they have now.
+        Move = "move",
+        /// The node is lost: they are brought elsewhere as their latest backups have them.
+        Backup = "backup",
+    }
+);
+
+word_enum!(
     /// How often a snapshot is taken without anybody asking for it.
     SnapshotEvery, "how often snapshots are taken", {
         /// Not at all.

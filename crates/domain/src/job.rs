@@ -43,6 +43,8 @@ word_enum!(
         BackupRemove = "backup_remove",
         /// Move a guest to another node.
         GuestMove = "guest_move",
+        /// Bring a guest of a lost node to another one, from its latest backup.
+        GuestEvacuate = "guest_evacuate",
         /// Destroy a guest and all that belongs to it.
         GuestDestroy = "guest_destroy",
         /// Attach a DNS name to a guest.

@@ -54,7 +54,7 @@ pub use export::ExportFormat;
 pub use firewall::{PUBLISHED_PORTS, PortRange, RuleAction, RuleSource, RuleState};
 pub use git::{GitService, Repository};
 pub use guest::{
-    Backing, BackupEvery, BackupState, Driver, GuestState, Mode, NameState, Reason, Safeguard, SnapshotEvery,
+    Backing, BackupEvery, BackupState, Driver, GuestState, Leaving, Mode, NameState, Reason, Safeguard, SnapshotEvery,
     SnapshotState,
 };
 pub use hook::{HookFailure, HookHost, HookName, HookSide, HookStage, HookState, HookUndo};

@@ -348,6 +348,13 @@ pub enum Request {
         /// How long it may take to shut down before it is killed, in seconds; 0 kills at once.
         grace_s: u32,
     },
+    /// The guest does not run, and the node does not start it at boot; one that is not there does neither.
+    EnsureResting {
+        /// The guest.
+        name: GuestName,
+        /// Which of this name; another one stays untouched.
+        id: GuestId,
+    },
     /// Nothing of the guest is left: not running, no files, no cgroup, no interface.
     EnsureAbsent {
         /// The guest.

@@ -186,7 +186,7 @@ pub async fn ask(lane: &Lane, kind: JobKind) -> Result<JobId> {
         JobKind::NodeRepair => lane.ask(RepairNode { node: lane.node_id().await? }).await?.job,
         JobKind::NodeImages => bring_images(lane).await?,
         // A lane has one node: moving is tried with each of its steps by the controller's own tests on two.
-        JobKind::GuestMove => anyhow::bail!("a guest can't be moved where there is one node"),
+        JobKind::GuestMove | JobKind::GuestEvacuate => anyhow::bail!("a guest can't be moved where there is one node"),
         JobKind::NodeReboot => lane.ask(RebootNode { node: lane.node_id().await? }).await?.job,
     })
 }

@@ -98,6 +98,7 @@ const PAGES: &[(bool, Sees, &str, &str)] = &[
     (false, Everyone, "/nodes/…", "/nodes/{node}"),
     (false, Everyone, "/nodes/…, the largest", "/nodes/{largest node}"),
     (false, Ops, "/nodes/…/unlink", "/nodes/{node}/unlink"),
+    (false, Ops, "/nodes/…/empty, the largest", "/nodes/{largest node}/empty"),
     (false, Ops, "/nodes/…/firewall", "/nodes/{node}/firewall"),
     (false, Ops, "/networks", "/networks"),
     (false, Ops, "/intrusion", "/intrusion"),

@@ -207,7 +207,7 @@ impl Host {
             Request::EnsureRunning { name } => {
                 self.guest(name).map(|guest| done(!std::mem::replace(&mut guest.running, true)))
             }
-            Request::EnsureStopped { name, .. } => {
+            Request::EnsureStopped { name, .. } | Request::EnsureResting { name, .. } => {
                 let stopped = self.guests.get_mut(name).map(|guest| std::mem::replace(&mut guest.running, false));
                 Ok(done(stopped.unwrap_or(false)))
             }

@@ -65,7 +65,7 @@ replayed!(
 
 /// Kinds whose agent is a guest's own, or that change or copy a guest's storage, or change its limits: simulated hosts have neither, so
 /// they are not recorded.
-const ON_GUESTS: [JobKind; 13] = [
+const ON_GUESTS: [JobKind; 14] = [
     JobKind::EnvironmentSetUp,
     JobKind::EnvironmentConfigure,
     JobKind::EnvironmentRemove,
@@ -79,6 +79,7 @@ const ON_GUESTS: [JobKind; 13] = [
     JobKind::BackupRestore,
     JobKind::BackupRemove,
     JobKind::GuestMove,
+    JobKind::GuestEvacuate,
 ];
 
 /// Kinds that are newer than what was recorded of a release: no server of it had one open. They are recorded with the

@@ -129,6 +129,9 @@ async fn nodes(world: &World, browser: &mut Browser) -> String {
     browser.form("/nodes/{node}/images", &format!("/nodes/{node}/images"), &[]).await;
     browser.form("/nodes/{node}/reboot", &format!("/nodes/{node}/reboot"), &[]).await;
     browser.form("/nodes/{node}/drain", &format!("/nodes/{node}/drain"), &[]).await;
+    let how = [("how", "move"), ("_next", "/nodes")];
+    browser.form("/nodes/{node}/empty", &format!("/nodes/{node}/empty"), &how).await;
+    browser.form("/nodes/{node}/keep", &format!("/nodes/{node}/keep"), &[]).await;
     browser.form("/nodes/{node}/resume", &format!("/nodes/{node}/resume"), &[]).await;
     let key = [("host_key", line)];
     browser.form("/nodes/{node}/host-key", &format!("/nodes/{node}/host-key"), &key).await;
@@ -344,6 +347,7 @@ async fn paths(world: &World, (node, guest, other): (&str, &str, &str), made: Ma
         "/nodes/link".into(),
         format!("/nodes/{node}"),
         format!("/nodes/{node}/unlink"),
+        format!("/nodes/{node}/empty"),
         format!("/nodes/{node}/firewall"),
         "/networks".into(),
         "/intrusion".into(),
@@ -693,6 +697,9 @@ async fn leave(world: &World, browser: &mut Browser, node: &str, guest: &str) {
     browser.form("/zones/{zone}/delete", &format!("/zones/{zone}/delete"), &[]).await;
     let gone = [("_name", "atlas"), ("confirm", "atlas"), ("_next", "/projects")];
     browser.form("/projects/{project}/delete", "/projects/atlas/delete", &gone).await;
+    world.run("insert into left_behind (node_id, guest_id, name) select id, id, 'gone.corpus.test' from nodes").await;
+    let left = "/nodes/{node}/left-behind/{guest}/delete";
+    browser.form(left, &format!("/nodes/{node}/left-behind/{node}/delete"), &[]).await;
     browser.form("/nodes/{node}/unlink", &format!("/nodes/{node}/unlink"), &[("confirm", "192.0.2.1")]).await;
     for path in ["/healthz", "/readyz", "/nowhere"] {
         let status = browser.get(path).await.status().as_u16();

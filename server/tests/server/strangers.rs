@@ -21,12 +21,13 @@ use crate::support::Running;
 use tenant::{NODE, Tenant};
 
 /// What no page of the router's list is: pages that take no form.
-const PAGES: [&str; 42] = [
+const PAGES: [&str; 43] = [
     "/",
     "/nodes",
     "/nodes/link",
     "/nodes/{id}",
     "/nodes/{id}/unlink",
+    "/nodes/{id}/empty",
     "/nodes/{id}/firewall",
     "/guests",
     "/guests/new",

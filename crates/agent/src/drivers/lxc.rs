@@ -161,6 +161,13 @@ impl Driver for Lxc {
         Ok(true)
     }
 
+    fn ensure_not_at_boot(&self, task: &Task<'_>, name: &GuestName) -> Result<bool, Failure> {
+        require(task.host, name)?;
+        let path = config_path(task.host, name);
+        let config = files::read(&path)?.unwrap_or_default();
+        files::ensure(&path, &config::not_at_boot(&config), 0o644)
+    }
+
     fn id(&self, host: &Host, name: &GuestName) -> Result<Option<GuestId>, Failure> {
         made(host, name).map(|made| made.and_then(|made| made.id))
     }

@@ -54,6 +54,8 @@ pub trait Driver: Sync {
     fn ensure_running(&self, task: &Task<'_>, name: &GuestName) -> Result<bool, Failure>;
     /// The guest does not run; after `grace` it is killed.
     fn ensure_stopped(&self, task: &Task<'_>, name: &GuestName, grace: Duration) -> Result<bool, Failure>;
+    /// The node does not start the guest at boot.
+    fn ensure_not_at_boot(&self, task: &Task<'_>, name: &GuestName) -> Result<bool, Failure>;
     /// Which guest of its name it is, as far as its record says.
     fn id(&self, host: &Host, name: &GuestName) -> Result<Option<GuestId>, Failure>;
     /// Nothing of the guest is left.
@@ -142,6 +144,20 @@ pub fn ensure(task: &Task<'_>, plan: &GuestPlan) -> Result<bool, Failure> {
 /// The guest does not run; one that is not there does not.
 pub fn ensure_stopped(task: &Task<'_>, name: &GuestName, grace: Duration) -> Result<bool, Failure> {
     that_made(task.host, name)?.map_or(Ok(false), |driver| driver.ensure_stopped(task, name, grace))
+}
+
+/// How long a guest that is not to be here may take to shut down.
+const RESTS: Duration = Duration::from_secs(20);
+
+/// The guest does not run here, now and after a boot: it goes on elsewhere.
+pub fn ensure_resting(task: &Task<'_>, name: &GuestName, id: GuestId) -> Result<bool, Failure> {
+    let Some(driver) = that_made(task.host, name)? else { return Ok(false) };
+    if driver.id(task.host, name)? != Some(id) {
+        return Ok(false);
+    }
+    // First: a node that is lost again in between starts it no more.
+    let is_other = driver.ensure_not_at_boot(task, name)?;
+    Ok(driver.ensure_stopped(task, name, RESTS)? || is_other)
 }
 
 /// Nothing of the guest is left, whoever was about to make it; another one of its name stays as it is.

@@ -150,7 +150,13 @@ pub fn conforms(world: &World, line: &mut Line, driver: Driver, backing: Backing
     line.twice(&Request::EnsureKeys { name: name.clone(), id: None, keys: keys(&["root"], &alice_line) });
     line.twice(&Request::EnsureRunning { name: name.clone() });
     assert!(world.enter_soon("root", port(&plan), &alice, "true").success);
-    line.twice(&Request::EnsureStopped { name: name.clone(), grace_s: 0 });
+    // One that goes on elsewhere rests, also when the node boots; another one of its name goes on.
+    let at_boot = || world.must(&format!("grep ^lxc.start.auto /var/lib/lxc/{name}/config"));
+    line.change(&Request::EnsureGuest { plan: Box::new(GuestPlan { autostart: true, ..plan.clone() }) });
+    assert!(!line.change(&Request::EnsureResting { name: name.clone(), id: other.id.unwrap() }));
+    assert_eq!((state(line, &plan), at_boot().trim()), (Some(GuestState::Running), "lxc.start.auto = 1"));
+    line.twice(&Request::EnsureResting { name: name.clone(), id: plan.id.unwrap() });
+    assert_eq!((state(line, &plan), at_boot().trim()), (Some(GuestState::Stopped), "lxc.start.auto = 0"));
     line.twice(&Request::EnsureRunning { name: name.clone() });
     snapshots::are_kept(world, line, &plan, &alice);
     trees::are_brought_back(world, line, &plan, &alice);

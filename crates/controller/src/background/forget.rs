@@ -25,6 +25,7 @@ impl Controller {
         tokio::spawn(self.clone().keep_to_snapshot_schedules(stop.clone()));
         tokio::spawn(self.clone().keep_to_backup_schedules(stop.clone()));
         tokio::spawn(self.clone().spread_images(stop.clone()));
+        tokio::spawn(self.clone().have_guests_leave(stop.clone()));
         loop {
             if let Err(error) = self.forget_once().await {
                 tracing::warn!(error = &error as &dyn std::error::Error, "what is over could not be forgotten");

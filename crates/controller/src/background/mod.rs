@@ -10,6 +10,7 @@ mod forget;
 mod guest_mail;
 mod images;
 mod intrusion;
+mod leaving;
 mod mail;
 mod previews;
 mod renewals;

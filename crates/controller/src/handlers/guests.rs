@@ -12,7 +12,8 @@ mod snapshots;
 mod tests;
 
 use corpus_api::guests::{
-    GetGuest, GetGuestLimits, Guest, GuestEnvironment, GuestLimits, GuestOrder, GuestPage, ListGuests, StopGuest,
+    GetGuest, GetGuestLimits, Guest, GuestEnvironment, GuestLimits, GuestOrder, GuestPage, ListGuests, MoveGuest,
+    StopGuest,
 };
 use corpus_api::names::{AttachName, ListNames};
 use corpus_api::{Cursor, Denied, Operation, Write};
@@ -71,7 +72,8 @@ impl Handle<GetGuest> for Controller {
         let stays = project_end::leaving(&mut conn, permit.project()?).await?.is_none();
         let may_operate = stays && who.can::<StopGuest>(project);
         let may_change = stays && who.can::<AttachName>(project);
-        Ok(Guest { names, deployed_to, may_operate, may_change, ..guest })
+        let may_move = stays && who.can::<MoveGuest>(project) && (who.ops || guest.line.privileged.is_none());
+        Ok(Guest { names, deployed_to, may_operate, may_change, may_move, ..guest })
     }
 }
 

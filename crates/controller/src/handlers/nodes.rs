@@ -1,5 +1,6 @@
 //! Compute nodes as members see them, and what operators do with them.
 
+mod leaving;
 mod link;
 mod service;
 mod shown;

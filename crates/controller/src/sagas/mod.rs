@@ -6,6 +6,7 @@ mod files_back;
 mod guest_calls;
 mod hooks;
 mod node_calls;
+mod other_place;
 
 pub mod backup;
 pub mod backup_restore;
@@ -18,6 +19,7 @@ pub mod firewall_apply;
 pub mod guest_create;
 pub mod guest_destroy;
 pub mod guest_enlarge;
+pub mod guest_evacuate;
 pub mod guest_limit;
 pub mod guest_move;
 pub mod guest_point;
@@ -62,6 +64,7 @@ pub fn registry() -> Registry<Services> {
         .with(backup_restore::steps())
         .with(backup::remove_steps())
         .with(guest_move::steps())
+        .with(guest_evacuate::steps())
         .with(guest_destroy::steps())
         .with(name_attach::steps())
         .with(name_detach::steps())

@@ -46,6 +46,7 @@ pub mod kept_forms;
 pub mod key_claims;
 pub mod keys;
 pub mod leases;
+pub mod leaving;
 pub mod links;
 pub mod logins;
 pub mod mail;

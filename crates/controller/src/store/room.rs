@@ -4,7 +4,7 @@
 //! and asks again under that lock, so two requests at once never take the same room.
 
 use corpus_api::sizes::{Making, SizeRoom};
-use corpus_domain::{Backing, Bytes, Driver, Environment, Factor, NodeId, Room, SizeProfile};
+use corpus_domain::{Backing, Bytes, Driver, Environment, Factor, GuestId, NodeId, Room, SizeProfile};
 use sqlx::PgConnection;
 
 use super::{backings, number, word};
@@ -18,6 +18,8 @@ pub struct Wanted {
     pub only: Option<NodeId>,
     /// On another one than this.
     pub besides: Option<NodeId>,
+    /// On none that has files of this guest still, which went on elsewhere when it was lost.
+    pub moved: Option<GuestId>,
     /// What it needs.
     pub needed: Room,
     /// On a node that can make such a guest.
@@ -35,7 +37,7 @@ impl Wanted {
 /// The node with room for the most guests like this one, or the one asked for if it has room;
 /// only one that takes guests of the environment now, and can make this one.
 pub async fn pick(conn: &mut PgConnection, wanted: Wanted) -> sqlx::Result<Option<NodeId>> {
-    let Wanted { environment, only, besides, needed, .. } = wanted;
+    let Wanted { environment, only, besides, moved, needed, .. } = wanted;
     let found = sqlx::query_scalar!(
         "select n.id
          from nodes n
@@ -50,6 +52,7 @@ pub async fn pick(conn: &mut PgConnection, wanted: Wanted) -> sqlx::Result<Optio
          where n.state = 'ready' and n.reachability = 'reachable' and $1 = any(n.environments)
            and ($2::uuid is null or n.id = $2) and $6 = any(n.makes) and room.more > 0
            and n.id is distinct from $7
+           and not exists (select from left_behind l where l.node_id = n.id and l.guest_id = $8)
          order by room.more desc, n.id limit 1",
         environment.as_str(),
         only.map(|id| id.0),
@@ -58,6 +61,7 @@ pub async fn pick(conn: &mut PgConnection, wanted: Wanted) -> sqlx::Result<Optio
         amount(needed.storage.0),
         wanted.making(),
         besides.map(|id| id.0),
+        moved.map(|id| id.0),
     );
     Ok(found.fetch_optional(conn).await?.map(NodeId))
 }

@@ -28,6 +28,7 @@ mod guest_mail;
 mod history;
 mod images;
 mod intrusion;
+mod leaving;
 mod lists;
 mod members;
 mod moves;

@@ -46,7 +46,7 @@ each_type! {
         NodeAddress except ("123456789012345678901a", LONG_LAST_LABEL);
     words by value::words: Backing, BalancePolicy, CertificateSource, CertificateState, ControllerBackupState, DeliveryState, DeploymentState, Door, DriftKind, Driver, Environment, EnvironmentMailSwitch, EnvironmentState, ExportFormat,
         GitService, Grant, GuestMailSwitch, GuestRole, GuestState, HookFailure, HookHost, HookSide, HookState, HookUndo, IntrusionKind, Repository,
-        JobKind, JobState, MailDelivery, MailKind, MailPreference, Mode, NameState, NodeState, Origin, Outcome, Phase,
+        JobKind, JobState, Leaving, MailDelivery, MailKind, MailPreference, Mode, NameState, NodeState, Origin, Outcome, Phase,
         ProjectCreators, ProjectRole, QuotaOf, Reachability, RequestOf, RequestState, RuleAction, RuleState, Safeguard, SizeProfile, SnapshotEvery, SnapshotState, BackupEvery, BackupState, StepState, Stickiness, TestResult, TrafficSpan, Transport, Trigger, Verdict, ViewedList,
         WebhookEvent;
     ids by value::id: AuditId, BlockId, CertificateId, ControllerBackupId, DeploymentId, DnsNameId, FirewallRuleId, GuestId, JobId, KeyClaimId, NameClaimId, NamedNetworkId, NodeId, NoticeId, ProjectId,

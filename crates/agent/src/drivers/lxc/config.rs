@@ -22,6 +22,7 @@ use crate::host::Host;
 
 const MARKER: &str = "# corpus guest";
 const SIZE: &str = "# size ";
+const AT_BOOT: &str = "lxc.start.auto = ";
 const IDS: &str = "# ids ";
 const ID: &str = "# id ";
 const APPARMOR: &str = "lxc.apparmor.profile = ";
@@ -126,6 +127,12 @@ pub fn resized(config: &str, size: SizeProfile) -> String {
     config.lines().map(line).collect()
 }
 
+/// The same configuration of a guest that its node does not start at boot.
+pub fn not_at_boot(config: &str) -> String {
+    let line = |line: &str| if line.starts_with(AT_BOOT) { format!("{AT_BOOT}0\n") } else { format!("{line}\n") };
+    config.lines().map(line).collect()
+}
+
 /// The size that a configuration of ours says.
 pub fn size(config: &str) -> Option<SizeProfile> {
     config.lines().find_map(|line| line.strip_prefix(SIZE))?.trim().parse().ok()
@@ -166,7 +173,7 @@ pub fn render(host: &Host, plan: &GuestPlan) -> Result<String, Failure> {
         format!("{SIZE}{}", plan.size),
         format!("lxc.arch = {}", if cfg!(target_arch = "x86_64") { "linux64" } else { std::env::consts::ARCH }),
         format!("lxc.uts.name = {name}"),
-        format!("lxc.start.auto = {}", u8::from(plan.autostart)),
+        format!("{AT_BOOT}{}", u8::from(plan.autostart)),
         "lxc.net.0.type = veth".to_owned(),
         format!("lxc.net.0.link = {}", net.bridge),
         "lxc.net.0.flags = up".to_owned(),
@@ -274,6 +281,13 @@ pub(super) mod tests {
         assert!(config.contains("lxc.rootfs.path = dir:/var/lib/lxc/www.example.org/root\n"));
         let larger = GuestPlan { size: SizeProfile::Medium, ..plan(Backing::Loop) };
         assert_eq!(resized(&config, SizeProfile::Medium), render(&host, &larger).unwrap());
+    }
+
+    #[test]
+    fn a_guest_that_goes_on_elsewhere_is_not_started_at_boot() {
+        let (host, begins) = (Host::default(), plan(Backing::Loop));
+        let rests = GuestPlan { autostart: false, ..begins.clone() };
+        assert_eq!(not_at_boot(&render(&host, &begins).unwrap()), render(&host, &rests).unwrap());
     }
 
     #[test]

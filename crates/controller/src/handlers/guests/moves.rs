@@ -1,8 +1,9 @@
-//! Moving a guest to another node: which one, and what is noted before the job begins.
+//! Moving a guest to another node, asked for or because its node is emptied: which one it goes to, and what is noted before
+//! the job begins.
 
 use corpus_api::Denied;
 use corpus_api::guests::{GuestMoving, MoveGuest};
-use corpus_domain::{GuestState, ImageName, NodeId, Room};
+use corpus_domain::{Door, GuestId, GuestState, ImageName, Leaving, NodeId, Room};
 use corpus_gate::audit::Entry;
 use corpus_gate::{Change, Committed, Error, Handle, Result};
 use serde_json::json;
@@ -11,10 +12,12 @@ use sqlx::PgConnection;
 use super::request::no_node;
 use super::{is_settled, row};
 use crate::Controller;
-use crate::sagas::guest_move;
-use crate::store::guests::GuestRow;
+use crate::job_errors::jobs_error;
+use crate::sagas::{guest_evacuate, guest_move};
+use crate::store::audit::{self, Author};
+use crate::store::guests::{self, GuestRow};
 use crate::store::nodes::Node;
-use crate::store::{images, moves, nodes, pointers, room};
+use crate::store::{Transaction, images, leaving, moves, nodes, pointers, room};
 
 /// How often a node is chosen anew when others take its room meanwhile.
 const TRIES: usize = 5;
@@ -28,29 +31,102 @@ impl Handle<MoveGuest> for Controller {
             if guest.privileged.is_some() && !change.who().ops {
                 return Err(Denied::Forbidden.into());
             }
-            is_settled(&guest)?;
-            let Some(to) = place(change.transaction().await?, &guest, only).await? else {
+            let Some(target) = set_out(change.transaction().await?, &guest, only).await? else {
                 change.start_over().await?;
                 continue;
             };
-            let tx = change.transaction().await?;
-            if let Some(pointed) = pointers::of_guest(tx, id).await? {
-                let message = format!(
-                    "The address of {} points back to {}. Let it point to no name first: it may have another address there.",
-                    guest.name, pointed.name
-                );
-                return Err(Error::Conflict(message));
-            }
-            let image = image(tx, &guest, to.id).await?;
-            moves::begin(tx, &guest, to.id, &image).await?;
-            let has_image = images::is_on(tx, to.id, &image).await?;
-            let job = self.queue(&mut change, guest_move::job(&guest, &to, has_image)).await?;
-            let entry = Entry::new("guest.move", guest.name.as_str()).id(id.0);
-            let detail =
-                json!({ "from": guest.node_address, "to": to.address, "runs": guest.state == GuestState::Running });
-            return change.commit(entry.detail(detail), GuestMoving { node: to.id, job }).await;
+            let job = self.queue(&mut change, guest_move::job(&guest, &target.node, target.has_image)).await?;
+            return change.commit(told(&guest, &target), GuestMoving { node: target.node.id, job }).await;
         }
         Err(Error::Conflict("Many guests are being placed at once. Try again.".to_owned()))
+    }
+}
+
+/// Where a guest goes, and whether what it is a clone of is there.
+struct Target {
+    node: Node,
+    has_image: bool,
+}
+
+/// Notes where the guest goes, where it is promised room from now on; none where others took that in between.
+async fn set_out(tx: &mut PgConnection, guest: &GuestRow, only: Option<NodeId>) -> Result<Option<Target>> {
+    is_settled(guest)?;
+    let Some(node) = place(&mut *tx, guest, only).await? else { return Ok(None) };
+    if let Some(pointed) = pointers::of_guest(&mut *tx, guest.id).await? {
+        let message = format!(
+            "The address of {} points back to {}. Let it point to no name first: it may have another address there.",
+            guest.name, pointed.name
+        );
+        return Err(Error::Conflict(message));
+    }
+    let image = image(&mut *tx, guest, node.id).await?;
+    moves::begin(&mut *tx, guest, node.id, &image).await?;
+    let has_image = images::is_on(tx, node.id, &image).await?;
+    Ok(Some(Target { node, has_image }))
+}
+
+fn told<'a>(guest: &'a GuestRow, target: &Target) -> Entry<'a> {
+    let detail = json!({
+        "from": guest.node_address, "to": target.node.address, "runs": guest.state == GuestState::Running
+    });
+    Entry::new("guest.move", guest.name.as_str()).id(guest.id.0).detail(detail)
+}
+
+impl Controller {
+    /// Has a guest leave its node as that was asked for, if it is to and others don't take all room in between; or keeps
+    /// why it can't.
+    pub(crate) async fn have_leave(&self, guest: GuestId) -> Result<()> {
+        for _ in 0..TRIES {
+            let mut tx = self.services.begin().await?;
+            // Another server may have, or somebody want it to stay.
+            guests::hold(&mut tx, guest).await?;
+            let Some((how, answers)) = leaving::hold(&mut tx, guest).await? else { return Ok(()) };
+            let Some(row) = guests::get(&mut tx, guest).await? else { return Ok(()) };
+            match self.send(&mut tx, &row, how, answers).await {
+                Ok(true) => return Ok(tx.commit().await?),
+                Ok(false) => {}
+                Err(why @ (Error::Conflict(_) | Error::Field { .. } | Error::Fields(_))) => {
+                    drop(tx);
+                    let mut tx = self.services.begin().await?;
+                    leaving::can_not(&mut tx, guest, &why.to_string()).await?;
+                    return Ok(tx.commit().await?);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Tells whether it goes: others may have taken the room in between.
+    async fn send(&self, tx: &mut Transaction, guest: &GuestRow, how: Leaving, answers: bool) -> Result<bool> {
+        let (entry, job) = match how {
+            Leaving::Move => {
+                let Some(target) = set_out(tx, guest, None).await? else { return Ok(false) };
+                let job = guest_move::job(guest, &target.node, target.has_image);
+                (told(guest, &target), self.jobs.submit(tx, job).await)
+            }
+            // Before it is looked whether it has a backup: it may not be needed.
+            Leaving::Backup if answers => {
+                let message = format!("{} answers: have its guests moved.", guest.node_address);
+                return Err(Error::Conflict(message));
+            }
+            Leaving::Backup => {
+                let Some((backup, project)) = leaving::latest_backup(tx, guest.id).await? else {
+                    return Err(Error::Conflict(format!("{} has no backup.", guest.name)));
+                };
+                let Some(target) = set_out(tx, guest, None).await? else { return Ok(false) };
+                let job = guest_evacuate::job(guest, &target.node, target.has_image, backup, project);
+                let detail = json!({
+                    "from": guest.node_address, "to": target.node.address, "backup": backup.id, "of": backup.taken_at
+                });
+                let entry = Entry::new("guest.evacuate", guest.name.as_str()).id(guest.id.0).detail(detail);
+                (entry, self.jobs.submit(tx, job).await)
+            }
+        };
+        leaving::goes(tx, guest.id, job.map_err(jobs_error)?.id()).await?;
+        let author = Author::new(None, "corpus", Door::Corpus);
+        audit::write(tx, author, entry.of_project(guest.project_id)).await?;
+        Ok(true)
     }
 }
 
@@ -59,11 +135,18 @@ async fn place(conn: &mut PgConnection, guest: &GuestRow, only: Option<NodeId>) 
     if only == Some(guest.node_id) {
         return Err(Error::field("node", format!("{} is on {} already.", guest.name, guest.node_address)));
     }
+    if let Some(only) = only
+        && leaving::is_left_at(&mut *conn, only, guest.id).await?
+    {
+        let message = format!("Files of {} were left behind there; have them removed first.", guest.name);
+        return Err(Error::field("node", message));
+    }
     let needed = Room { storage: guest.storage, ..Room::of_guest(guest.limits, guest.backing, guest.size) };
     let wanted = room::Wanted {
         environment: guest.environment,
         only,
         besides: Some(guest.node_id),
+        moved: Some(guest.id),
         needed,
         driver: guest.driver,
         backing: guest.backing,

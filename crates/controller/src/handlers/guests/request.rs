@@ -202,7 +202,7 @@ impl Making {
     /// The same, to be placed.
     pub(super) fn placed(&self, environment: Environment, only: Option<NodeId>) -> room::Wanted {
         let (needed, driver, backing) = (self.needed, self.driver, self.backing);
-        room::Wanted { environment, only, besides: None, needed, driver, backing }
+        room::Wanted { environment, only, besides: None, moved: None, needed, driver, backing }
     }
 }
 

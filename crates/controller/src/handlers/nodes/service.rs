@@ -11,6 +11,7 @@ use serde_json::json;
 use super::{held, move_node};
 use crate::Controller;
 use crate::sagas::node_reboot;
+use crate::store::leaving;
 
 impl Handle<DrainNode> for Controller {
     async fn handle(&self, mut change: Change<DrainNode>) -> Result<Committed<DrainNode>> {
@@ -26,7 +27,16 @@ impl Handle<ResumeNode> for Controller {
     async fn handle(&self, mut change: Change<ResumeNode>) -> Result<Committed<ResumeNode>> {
         let id = change.node;
         let node = held(&mut change, id).await?;
-        move_node(change.transaction().await?, &node, &[NodeState::Draining], NodeState::Ready).await?;
+        let tx = change.transaction().await?;
+        // Those that have not begun to leave stay, too; what may run there twice does not get company.
+        leaving::keep(tx, node.id).await?;
+        if leaving::may_run_at(tx, node.id).await? {
+            return Err(Error::Conflict(format!(
+                "{} has guests that went on elsewhere and are not known to be stopped there. They are when it answers.",
+                node.address
+            )));
+        }
+        move_node(tx, &node, &[NodeState::Draining], NodeState::Ready).await?;
         let subject = node.address.to_string();
         change.commit(Entry::new("node.resume", &subject).id(node.id.0), NodeChanged { node: node.id }).await
     }

@@ -8,6 +8,7 @@ mod backups;
 mod bad_input;
 mod certificates;
 mod drift;
+mod evacuations;
 mod firewall;
 mod gateways;
 mod guests;

@@ -13,22 +13,22 @@ use super::world::{World, fact};
 use crate::dns::authority::addresses;
 use crate::jobs::testing::Fault;
 
-const GUEST: &str = "a.trial.corpus.test";
+pub const GUEST: &str = "a.trial.corpus.test";
 /// Has the address on the second node that the guest has on the first.
 const OTHER: &str = "b.trial.corpus.test";
 const NAME: &str = "shop.trial.corpus.test";
 
-struct Removal {
-    world: World,
-    nodes: [NodeId; 2],
-    addresses: [String; 2],
-    guest: GuestId,
+pub struct Removal {
+    pub world: World,
+    pub nodes: [NodeId; 2],
+    pub addresses: [String; 2],
+    pub guest: GuestId,
     other: GuestId,
     name: DnsNameId,
 }
 
 impl Removal {
-    async fn begin(db: PgPool) -> Self {
+    pub async fn begin(db: PgPool) -> Self {
         let mut world = World::new(db).await;
         let addresses = [fact("CORPUS_LAB_NODE1"), fact("CORPUS_LAB_NODE2")];
         let first = world.ready_node().await;
@@ -63,12 +63,12 @@ impl Removal {
         it
     }
 
-    async fn inside(&self, at: usize, command: &str) -> String {
+    pub async fn inside(&self, at: usize, command: &str) -> String {
         World::on(&self.addresses[at], &format!("lxc-attach -n {GUEST} -- sh -c '{command}'")).await
     }
 
     /// What may not change by a move.
-    async fn manifest(&self, at: usize) -> String {
+    pub async fn manifest(&self, at: usize) -> String {
         self.inside(
             at,
             "cd /root; find . -not -name ticks -printf \"%p %y %m %U %G %s %n %T@ %l\\n\" | sort; cat many/of/hard; \
@@ -88,7 +88,7 @@ impl Removal {
     }
 
     /// It is there and nowhere else: by the rows, by the nodes, by who visits it and by who asks where.
-    async fn is_at(&self, at: usize, state: GuestState, after: &str) {
+    pub async fn is_at(&self, at: usize, state: GuestState, after: &str) {
         let shown = self.world.controller.call(&self.world.member, GetGuest { guest: self.guest }, None).await.unwrap();
         assert_eq!((shown.line.node, shown.line.state), (self.nodes[at], state), "{after}");
         let left = World::on(&self.addresses[1 - at], &format!("ls -d /var/lib/lxc/{GUEST} 2>/dev/null || true")).await;
@@ -123,7 +123,7 @@ impl Removal {
         panic!("{after}: node {} says {told:?}", at + 1);
     }
 
-    async fn run_sql(&self, statement: &str) -> u64 {
+    pub async fn run_sql(&self, statement: &str) -> u64 {
         let db = self.world.controller.services.db.pool();
         sqlx::query(sqlx::AssertSqlSafe(statement)).execute(db).await.unwrap().rows_affected()
     }
@@ -206,7 +206,7 @@ async fn a_guest_moves_and_fails_and_repeats_on_its_way(db: PgPool) {
 }
 
 impl Removal {
-    async fn leave(mut self) {
+    pub async fn leave(mut self) {
         let member = self.world.member.clone();
         let job = self.world.controller.call(&member, DetachName { name: self.name }, None).await.unwrap().job;
         self.world.done(job).await;

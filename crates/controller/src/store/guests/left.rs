@@ -40,7 +40,7 @@ pub async fn left_by(conn: &mut PgConnection, job: JobId) -> sqlx::Result<()> {
             back(conn, guest, GuestState::Starting, GuestState::Running).await
         }
         JobKind::BackupTake => backups::delete(conn, &[json(param("id"))?]).await,
-        JobKind::GuestMove => moves::settle(conn, guest).await,
+        JobKind::GuestMove | JobKind::GuestEvacuate => moves::settle(conn, guest).await,
         JobKind::GuestLimit => set_limits(conn, guest, json(param("from"))?).await,
         JobKind::NameAttach => names::delete(conn, json::<DnsNameId>(param("id"))?).await,
         JobKind::GuestPoint => {

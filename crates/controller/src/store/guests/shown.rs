@@ -197,6 +197,7 @@ pub async fn whole(conn: &mut PgConnection, id: GuestId) -> sqlx::Result<Option<
         names: Vec::new(),
         may_operate: false,
         may_change: false,
+        may_move: false,
         line,
     }))
 }

@@ -49,7 +49,7 @@ fn room(limits: Limits) -> Room {
 
 fn wanted(only: Option<NodeId>, limits: Limits) -> Wanted {
     let (driver, backing) = (Driver::Lxc, Backing::Overlayfs);
-    Wanted { environment: Environment::Dev, only, besides: None, needed: room(limits), driver, backing }
+    Wanted { environment: Environment::Dev, only, besides: None, moved: None, needed: room(limits), driver, backing }
 }
 
 async fn guest(conn: &mut PgConnection, name: &str, node: NodeId, limits: Limits) {

@@ -1,0 +1,97 @@
+//! The page of emptying a node, with sample values.
+
+use corpus_api::leaving::{AllLeftBehind, LatestBackup, Leaves, LeavingGuest, LeavingGuests, LeftBehind};
+use corpus_api::nodes::NodeLine;
+use corpus_app::FormState;
+use corpus_app::layout::Page;
+use corpus_app::pages::empty_node::{Shown, empty_view};
+use corpus_app::route::Route;
+use corpus_domain::{BackupId, Bytes, Environment, GuestId, GuestState, JobId, Leaving, NodeState, Reachability};
+
+use crate::project_samples::{before, id, word};
+use crate::samples;
+
+/// The page of a route, if it is this one: `lost` of a node that does not answer, `empty` of one without guests.
+pub fn page(route: &Route, variant: &str) -> Option<Page> {
+    let Route::EmptyNode(_) = route else { return None };
+    let node = node(variant == "lost");
+    let (guests, left) = if variant == "empty" { (none(), left(false)) } else { (guests(), left(variant == "back")) };
+    let view = empty_view(&Shown { node: &node, guests: &guests, left: &left, form: &FormState::default() });
+    Some(Page::new("empty-node", "Empty", view).under("Compute nodes", "/nodes"))
+}
+
+/// One that answers, or that is lost.
+pub fn node(is_lost: bool) -> NodeLine {
+    let reachability = if is_lost { Reachability::Unreachable } else { Reachability::Reachable };
+    let node = samples::node_lines().into_iter().next().expect("there are sample nodes");
+    NodeLine { state: NodeState::Draining, reachability, ..node }
+}
+
+/// No guest, and so nothing to do.
+pub fn none() -> LeavingGuests {
+    LeavingGuests {
+        items: Vec::new(),
+        guests: 0,
+        backed_up: 0,
+        oldest_backup: None,
+        waiting: 0,
+        going: 0,
+        failed: 0,
+        next: None,
+    }
+}
+
+/// One in each state.
+pub fn guests() -> LeavingGuests {
+    let leaves = |job: Option<u128>, problem: Option<&str>| {
+        let problem = problem.map(str::to_owned);
+        Some(Leaves { how: Leaving::Move, asked_at: before(60), job: job.map(|job| JobId(id(job))), problem })
+    };
+    let one = |number: u128, name: &str, backup_ago: Option<i64>, leaves| LeavingGuest {
+        guest: GuestId(id(number)),
+        name: word(name),
+        project: word("carto"),
+        environment: if number == 1 { Environment::Prod } else { Environment::Dev },
+        state: GuestState::Running,
+        storage: Bytes(10_000_000_000),
+        backup: backup_ago.map(|ago| LatestBackup {
+            id: BackupId(id(number)),
+            taken_at: before(ago),
+            bytes: Bytes(1_234_000_000),
+        }),
+        leaves,
+    };
+    LeavingGuests {
+        items: vec![
+            one(2, "db.carto.example.net", None, leaves(None, Some("<b> has no room: no free slot"))),
+            one(1, "web.carto.example.net", Some(7_000), leaves(Some(8), None)),
+            one(3, "mail.carto.example.net", Some(90_000), leaves(None, None)),
+            one(4, "dev.carto.example.net", Some(90_000), None),
+        ],
+        guests: 4,
+        backed_up: 3,
+        oldest_backup: Some(before(90_000)),
+        waiting: 1,
+        going: 1,
+        failed: 1,
+        next: None,
+    }
+}
+
+/// What it has of others: nothing, or one in each state.
+pub fn left(has: bool) -> AllLeftBehind {
+    let one = |number: u128, name: &str, stopped: bool, removing| LeftBehind {
+        guest: GuestId(id(number)),
+        name: word(name),
+        left_at: before(7_200),
+        backup_of: Some(before(90_000)),
+        stopped_at: stopped.then(|| before(600)),
+        removing,
+    };
+    let all = vec![
+        one(21, "a.carto.example.net", false, false),
+        one(22, "b.carto.example.net", true, false),
+        one(23, "c.carto.example.net", true, true),
+    ];
+    AllLeftBehind { items: if has { all } else { Vec::new() }, next: None }
+}
