@@ -193,7 +193,9 @@ impl Route {
             | ["robots", robot, "tokens" | "keys", _, "delete"] => Self::Robot(name, robot.parse().ok()?),
             ["remove" | "delete" | "destroy"] => Self::RemoveProject(name),
             ["webhooks"] | ["webhooks", _, "delete"] => Self::Webhooks(name),
-            ["backups"] | ["backups", _, "delete"] => Self::ProjectBackups(name),
+            ["backups"] | ["backups", "check"] | ["backups", "key", "reveal"] | ["backups", _, "delete"] => {
+                Self::ProjectBackups(name)
+            }
             ["webhooks", id] | ["webhooks", id, "test" | "resume"] | ["webhooks", id, "deliveries", _, "resend"] => {
                 Self::Webhook(name, id.parse().ok()?)
             }

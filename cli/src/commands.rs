@@ -29,6 +29,8 @@ const NAMED: &[(&str, &[&str])] = &[
     ("set_name_https", &["name", "https"]),
     ("list_certificates", &["certificates"]),
     ("get_certificate_authority", &["certificate-authority"]),
+    ("check_backups", &["project", "check-backups"]),
+    ("reveal_backup_key", &["project", "reveal-backup-key"]),
     ("keep_guests", &["node", "keep"]),
     ("list_leaving", &["node", "leaving"]),
     ("list_left_behind", &["node", "left-behind"]),

@@ -1,7 +1,9 @@
 //! The page of a guest's backups, with sample values.
 
 use corpus_api::Version;
-use corpus_api::backups::{Backup, BackupSchedule, Backups, MOST_BACKUPS, ProjectBackup, ProjectBackups};
+use corpus_api::backups::{
+    Backup, BackupSchedule, Backups, BackupsChecked, MOST_BACKUPS, ProjectBackup, ProjectBackups,
+};
 use corpus_app::FormState;
 use corpus_app::layout::Page;
 use corpus_app::pages::{guest_backups, project_backups};
@@ -14,7 +16,14 @@ use crate::project_samples::{before, id, word};
 pub fn page(route: &Route, variant: &str) -> Option<Page> {
     if let Route::ProjectBackups(project) = route {
         let page = of_project(variant == "empty");
-        let view = project_backups::backups_view(project, &page, false, &FormState::default());
+        let (form, key) = (FormState::default(), None);
+        let view = project_backups::backups_view(&project_backups::Shown {
+            project,
+            page: &page,
+            only_gone: false,
+            key,
+            form: &form,
+        });
         return Some(Page::new("project-backups", "Backups", view).under("Projects", "/projects"));
     }
     let Route::GuestBackups(_) = route else { return None };
@@ -33,7 +42,8 @@ pub fn of_project(is_empty: bool) -> ProjectBackups {
         backup,
     };
     let items = all(is_empty).items.into_iter().enumerate().map(one).collect();
-    ProjectBackups { items, taken: Bytes(1_268_000_000), may_change: true, next: None }
+    let check = (!is_empty).then(|| BackupsChecked { at: before(200_000), damage: None });
+    ProjectBackups { items, taken: Bytes(1_268_000_000), check, may_change: true, next: None }
 }
 
 /// One that is kept to, or none.

@@ -1,6 +1,9 @@
 //! The backups of a project: also those of guests that are gone, which can be had again as new ones.
 
-use corpus_api::backups::{ListProjectBackups, ProjectBackup, ProjectBackups, RemoveProjectBackup};
+use corpus_api::backups::{
+    BackupKeyRevealed, BackupsChecked, CheckBackups, ListProjectBackups, ProjectBackup, ProjectBackups,
+    RemoveProjectBackup, RevealBackupKey,
+};
 use corpus_domain::{BackupState, ProjectName};
 use leptos::prelude::*;
 
@@ -8,8 +11,11 @@ use super::Asked;
 use super::guest_backups::state;
 use super::projects::project_path;
 use crate::caller::Caller;
-use crate::components::{age, bytes, card, confirm_at, empty, environment, error_summary, head, next_page, stays_at};
-use crate::form::{FormState, Result};
+use crate::components::{
+    Tone, action_at, age, bytes, card, confirm_at, copied, empty, environment, error_summary, facts, head, next_page,
+    notice, shown_at, status, stays_at,
+};
+use crate::form::{Answered, FormState, Result};
 use crate::layout::Page;
 use crate::to::to;
 
@@ -23,13 +29,31 @@ pub async fn load(caller: &Caller, project: &ProjectName, asked: &Asked) -> Resu
     let gone = asked.query.get("gone").is_some_and(|gone| gone == "true").then_some(true);
     let ask = ListProjectBackups { project: project.clone(), gone, cursor: asked.cursor(), limit: None };
     let page = caller.ask(ask).await?;
-    let view = backups_view(project, &page, gone.is_some(), &asked.form);
+    let key: Option<BackupKeyRevealed> = asked.answered.as_ref().and_then(Answered::read);
+    let key = key.filter(|key| key.project == *project);
+    let view =
+        backups_view(&Shown { project, page: &page, only_gone: gone.is_some(), key: key.as_ref(), form: &asked.form });
     Ok(Page::new("project-backups", format!("Backups of {project}"), view)
         .under(project.as_str(), project_path(project)))
 }
 
+/// What of them is shown.
+pub struct Shown<'a> {
+    /// The project.
+    pub project: &'a ProjectName,
+    /// A page of them.
+    pub page: &'a ProjectBackups,
+    /// Whether these are only those of guests that are gone.
+    pub only_gone: bool,
+    /// What opens their repository, where it was just asked for.
+    pub key: Option<&'a BackupKeyRevealed>,
+    /// What was sent before.
+    pub form: &'a FormState,
+}
+
 /// The view of plain values.
-pub fn backups_view(project: &ProjectName, page: &ProjectBackups, only_gone: bool, form: &FormState) -> AnyView {
+pub fn backups_view(shown: &Shown<'_>) -> AnyView {
+    let Shown { project, page, only_gone, key, form } = *shown;
     let path = backups_path(project);
     let (here, other, word) = if only_gone {
         (format!("{path}?gone=true"), path.clone(), "Those of all guests")
@@ -40,10 +64,50 @@ pub fn backups_view(project: &ProjectName, page: &ProjectBackups, only_gone: boo
     view! {
         {head(format!("Backups of {project}").into_any(), below.into_any(), ().into_any())}
         {error_summary(form)}
+        {page.check.as_ref().and_then(damage)}
         {card("backups", "Backups", ().into_any(), table(project, page))}
         {next_page(&here, page.next.as_ref())}
+        {(page.may_change && !(page.items.is_empty() && page.check.is_none())).then(|| repository(project, page.check.as_ref(), key))}
     }
     .into_any()
+}
+
+fn damage(check: &BackupsChecked) -> Option<AnyView> {
+    let damage = check.damage.as_ref()?;
+    let more = view! { <span>{format!("Some backups can't be brought back whole: {damage}. ")}<a class="link" href="/docs/backups#whether-they-are-whole">"What to do"</a></span> };
+    Some(notice(Tone::Fail, "Damaged", more.into_any()))
+}
+
+/// Whether what lies there is whole, and what opens it.
+fn repository(project: &ProjectName, check: Option<&BackupsChecked>, key: Option<&BackupKeyRevealed>) -> AnyView {
+    let here = backups_path(project);
+    let state = match check {
+        None => "not yet".into_any(),
+        Some(BackupsChecked { at, damage: None }) => {
+            view! { {status(Tone::Ok, "Whole")}" "<span class="quiet">{age(*at)}</span> }.into_any()
+        }
+        Some(BackupsChecked { at, .. }) => {
+            view! { {status(Tone::Fail, "Damaged")}" "<span class="quiet">{age(*at)}</span> }.into_any()
+        }
+    };
+    let now = action_at(to::<CheckBackups>(&[project]), stays_at(&here, "check"), "Check now", "btn small", None);
+    let opens = match key {
+        Some(BackupKeyRevealed { repository, password, .. }) => view! {
+            {copied("repository-password", "the password", password.clone())}
+            <div class="quiet small">{format!("restic -r PLACE/{repository}, where PLACE is what operators say")}</div>
+        }
+        .into_any(),
+        None => view! {
+            <code aria-label="hidden">"••••••••••••••••"</code>
+            <form method="post" action={to::<RevealBackupKey>(&[project])} class="inline">
+                {shown_at(&here, "key")}
+                <button class="copy always">"Reveal, recorded in the audit log"</button>
+            </form>
+        }
+        .into_any(),
+    };
+    let body = facts(vec![("Checked", view! { {state}" "{now} }.into_any()), ("Password", opens)]);
+    card("repository", "Their repository", ().into_any(), body)
 }
 
 fn table(project: &ProjectName, page: &ProjectBackups) -> AnyView {

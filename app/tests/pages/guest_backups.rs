@@ -1,9 +1,9 @@
 //! What the page of a guest's backups says, and offers to whom.
 
-use corpus_api::backups::{Backups, ProjectBackups};
+use corpus_api::backups::{BackupKeyRevealed, Backups, BackupsChecked, ProjectBackups};
 use corpus_app::FormState;
 use corpus_app::pages::guest_backups::backups_view;
-use corpus_app::pages::project_backups::backups_view as backups_of;
+use corpus_app::pages::project_backups::{Shown, backups_view as backups_of};
 
 use crate::{guest_backup_pages, html};
 
@@ -57,14 +57,41 @@ fn where_none_are_kept_that_is_said_and_none_is_taken() {
     assert!(!shown.contains("Take a backup"), "{shown}");
 }
 
+fn of_project(page: &ProjectBackups, key: Option<&BackupKeyRevealed>) -> String {
+    let (project, form) = ("carto".parse().unwrap(), FormState::default());
+    html(|| backups_of(&Shown { project: &project, page, only_gone: false, key, form: &form }))
+}
+
 #[test]
 fn what_is_left_of_a_guest_that_is_gone_can_be_another() {
-    let project = "carto".parse().unwrap();
-    let shown = html(|| backups_of(&project, &guest_backup_pages::of_project(false), false, &FormState::default()));
+    let shown = of_project(&guest_backup_pages::of_project(false), None);
     assert!(shown.contains("is gone") && shown.contains("They added 1.2 GB"), "{shown}");
     assert_eq!(shown.matches("/guests/new?project=carto").count(), 1, "{shown}");
     assert_eq!(shown.matches("/delete\"").count(), 1, "{shown}");
     let seen = ProjectBackups { may_change: false, ..guest_backup_pages::of_project(false) };
-    let shown = html(|| backups_of(&project, &seen, true, &FormState::default()));
+    let shown = of_project(&seen, None);
     assert_eq!((shown.matches("<form").count(), shown.matches("/guests/new").count()), (0, 0), "{shown}");
+}
+
+#[test]
+fn a_repository_says_whether_it_is_whole_and_hides_its_password() {
+    let whole = guest_backup_pages::of_project(false);
+    let shown = of_project(&whole, None);
+    assert!(
+        shown.contains("Whole") && shown.contains("/backups/check\"") && shown.contains("/backups/key/reveal\""),
+        "{shown}"
+    );
+    assert!(!shown.contains("banner fail") && !shown.contains("restic -r"), "{shown}");
+    let check = whole.check.clone().map(|check| BackupsChecked { damage: Some("<pack> is short".to_owned()), ..check });
+    let shown = of_project(&ProjectBackups { check, ..whole.clone() }, None);
+    assert!(shown.contains("Damaged") && shown.contains("&lt;pack> is short") && !shown.contains("Whole"), "{shown}");
+    let never = of_project(&ProjectBackups { check: None, ..whole.clone() }, None);
+    assert!(never.contains("not yet"), "{never}");
+    let (project, repository) = ("carto".parse().unwrap(), corpus_domain::ProjectId(uuid::Uuid::nil()));
+    let key = BackupKeyRevealed { project, repository, password: "correct<horse".to_owned() };
+    let shown = of_project(&whole, Some(&key));
+    assert!(shown.contains("correct&lt;horse") && !shown.contains("/backups/key/reveal\""), "{shown}");
+    assert!(shown.contains("restic -r PLACE/00000000-0000-0000-0000-000000000000"), "{shown}");
+    let none = of_project(&guest_backup_pages::of_project(true), None);
+    assert!(!none.contains("/backups/key/reveal\""), "there is none yet: {none}");
 }

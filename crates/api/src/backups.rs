@@ -5,6 +5,7 @@ use corpus_domain::{BackupEvery, BackupId, BackupState, Bytes, Environment, Gues
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+pub use crate::backup_repositories::{BackupKeyRevealed, CheckBackups, RevealBackupKey};
 use crate::jobs::JobAccepted;
 use crate::operation::{Meta, Operation, Read, Reply, Role, Scope, Write, delete, get, post, put};
 use crate::words::{BackupsKept, Label, Limit};
@@ -214,12 +215,23 @@ pub struct ProjectBackups {
     /// How much the project's repository took for all of them, in bytes as it lies there; what was deleted since counts
     /// for what it added.
     pub taken: Bytes,
+    /// When it was last looked whether they are what was written, and what was found.
+    pub check: Option<BackupsChecked>,
     /// Whether the caller may delete them, and have guests made of them.
     pub may_change: bool,
     /// Where the next page begins.
     pub next: Option<Cursor>,
 }
 impl Reply for ProjectBackups {}
+
+/// What became of looking whether backups are what was written.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct BackupsChecked {
+    /// When.
+    pub at: DateTime<Utc>,
+    /// What is damaged, for a person; none: nothing that was read is.
+    pub damage: Option<String>,
+}
 
 /// A backup of a project.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]

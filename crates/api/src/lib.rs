@@ -6,6 +6,7 @@
 
 pub mod audit;
 pub mod backings;
+mod backup_repositories;
 pub mod backups;
 pub mod certificates;
 pub mod claims;

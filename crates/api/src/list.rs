@@ -159,6 +159,8 @@ macro_rules! each_operation {
             $crate::backups::RemoveBackup,
             $crate::backups::ListProjectBackups,
             $crate::backups::RemoveProjectBackup,
+            $crate::backups::CheckBackups,
+            $crate::backups::RevealBackupKey,
             $crate::backups::GetBackupSchedule,
             $crate::backups::SetBackupSchedule,
             $crate::firewall::GetGuestFirewall,

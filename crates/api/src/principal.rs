@@ -184,6 +184,7 @@ pub const fn to_start(kind: JobKind, environment: Option<Environment>) -> Role {
         | JobKind::SnapshotRemove
         | JobKind::BackupRestore
         | JobKind::BackupRemove
+        | JobKind::BackupCheck
         | JobKind::GuestMove
         | JobKind::GuestDestroy
         | JobKind::NameAttach

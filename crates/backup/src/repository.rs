@@ -8,7 +8,8 @@ use rustic_backend::BackendOptions;
 use rustic_core::repofile::SnapshotFile;
 use rustic_core::{
     BackupOptions, CheckOptions, ConfigOptions, Credentials, KeyOptions, LocalDestination, LsOptions, OpenStatus,
-    PathList, Repository as Rustic, RepositoryBackends, RepositoryOptions, RestoreOptions, SnapshotOptions,
+    PathList, ReadSubsetOption, Repository as Rustic, RepositoryBackends, RepositoryOptions, RestoreOptions,
+    SnapshotOptions,
 };
 use secrecy::{ExposeSecret, SecretString};
 
@@ -71,6 +72,8 @@ impl fmt::Display for Which {
 pub enum Reading {
     /// What tells where everything lies, and whether it is there.
     Index,
+    /// That, and about so many bytes of the contents: others each time.
+    Some(u64),
     /// Every byte.
     All,
 }
@@ -140,7 +143,12 @@ impl Repository {
 
     /// Fails when something in it is not what was written.
     pub fn check(&self, reading: Reading) -> Result<()> {
-        let options = CheckOptions::default().trust_cache(true).read_data(reading == Reading::All);
+        let subset = match reading {
+            Reading::Some(bytes) => ReadSubsetOption::Size(bytes),
+            Reading::Index | Reading::All => ReadSubsetOption::All,
+        };
+        let options =
+            CheckOptions::default().trust_cache(true).read_data(reading != Reading::Index).read_data_subset(subset);
         let found = self.open()?.check(options).map_err(BackupError::of("checking the repository"))?;
         if found.is_ok().is_ok() {
             return Ok(());

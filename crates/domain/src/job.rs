@@ -41,6 +41,8 @@ word_enum!(
         BackupRestore = "backup_restore",
         /// Delete backups of guests.
         BackupRemove = "backup_remove",
+        /// Look whether the backups of a project are what was written.
+        BackupCheck = "backup_check",
         /// Move a guest to another node.
         GuestMove = "guest_move",
         /// Bring a guest of a lost node to another one, from its latest backup.

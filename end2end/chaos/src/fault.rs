@@ -215,6 +215,7 @@ pub fn touches(kind: &str, step: &str) -> Option<Touches> {
         // Their line is a program's of its own.
         | ("backup_take", "note" | "save" | "done")
         | ("backup_remove", "remove")
+        | ("backup_check", "check")
         | ("name_attach", "wanted" | "attached")
         | ("firewall_apply", "rules" | "in_force")
         // To a guest on the same node.

@@ -65,7 +65,7 @@ replayed!(
 
 /// Kinds whose agent is a guest's own, or that change or copy a guest's storage, or change its limits: simulated hosts have neither, so
 /// they are not recorded.
-const ON_GUESTS: [JobKind; 14] = [
+const ON_GUESTS: [JobKind; 15] = [
     JobKind::EnvironmentSetUp,
     JobKind::EnvironmentConfigure,
     JobKind::EnvironmentRemove,
@@ -78,6 +78,7 @@ const ON_GUESTS: [JobKind; 14] = [
     JobKind::BackupTake,
     JobKind::BackupRestore,
     JobKind::BackupRemove,
+    JobKind::BackupCheck,
     JobKind::GuestMove,
     JobKind::GuestEvacuate,
 ];

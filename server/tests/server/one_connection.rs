@@ -528,6 +528,13 @@ async fn snapshots(world: &World, browser: &mut Browser, guest: &str) {
         world.run(&format!("update guests set state = 'running' where id = '{guest}'")).await;
         browser.form(form, &format!("{all}/{id}/{what}"), &[]).await;
     }
+    // Its key is made with the first that is saved.
+    let key = "/projects/{project}/backups/key/reveal";
+    browser.refused(key, "/projects/atlas/backups/key/reveal", &[], 409).await;
+    world
+        .run("insert into backup_repositories (project_id, password_sealed) select id, 'x' from projects where name = 'atlas'")
+        .await;
+    browser.form("/projects/{project}/backups/check", "/projects/atlas/backups/check", &[]).await;
     let shown = browser.get(&format!("/api/v1{all}/schedule")).await;
     let version = shown.headers()["etag"].to_str().unwrap().trim_matches('"').to_owned();
     let daily = [("every", "day"), ("keep", "3"), ("version", version.as_str())];

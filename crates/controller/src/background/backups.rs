@@ -43,6 +43,10 @@ impl Controller {
         let beyond = backup_schedules::beyond(&mut conn, MOST).await?;
         let due = backup_schedules::due(&mut conn).await?;
         drop(conn);
+        if let Err(error) = self.check_due_backups().await {
+            let error = &error as &dyn std::error::Error;
+            tracing::warn!(error, "backups that are due could not be checked");
+        }
         // What fails for one is no reason to forget the others.
         for (project, ids) in beyond {
             if let Err(error) = self.remove_scheduled_backups(project, ids).await {

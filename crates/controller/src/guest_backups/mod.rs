@@ -23,6 +23,7 @@ use corpus_backup::{BackupError, Repository};
 use corpus_domain::{Bytes, ProjectId};
 use rand::RngExt;
 use secrecy::SecretString;
+use sqlx::PgConnection;
 use thiserror::Error;
 
 pub(crate) use across::Across;
@@ -92,16 +93,21 @@ impl Services {
     /// The repository of a project. Its key is made the first time.
     pub(crate) async fn backup_repository(&self, project: ProjectId) -> Result<Repository> {
         let folder = self.backup_folder(project).ok_or_else(not_kept)?;
+        let mut tx = self.begin().await?;
+        let password = self.backup_password(&mut tx, project).await?;
+        tx.commit().await?;
+        Ok(Repository::at(folder, password))
+    }
+
+    /// What opens the repository of a project; made the first time.
+    pub(crate) async fn backup_password(&self, conn: &mut PgConnection, project: ProjectId) -> Result<SecretString> {
         let purpose = Purpose::of("backup-repository", project.0);
         let fresh = password();
         let sealed = self.seal.seal(&fresh, &purpose);
         let sealed = sealed.map_err(|error| internal("a repository's key could not be sealed", error))?;
-        let mut tx = self.begin().await?;
-        let sealed = backups::password(&mut tx, project, &sealed.to_bytes()).await?;
-        tx.commit().await?;
+        let sealed = backups::password(conn, project, &sealed.to_bytes()).await?;
         let opened = Sealed::from_bytes(&sealed).and_then(|sealed| self.seal.open(&sealed, &purpose));
-        let opened = opened.map_err(|error| internal("a repository's key could not be opened", error))?;
-        Ok(Repository::at(folder, opened))
+        opened.map_err(|error| internal("a repository's key could not be opened", error))
     }
 }
 

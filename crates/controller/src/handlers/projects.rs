@@ -1,6 +1,7 @@
 //! Projects: to see, make and destroy them. [`members`] is who is what in one, [`names`] which names they get,
 //! [`badges`] what is shown of one without login.
 
+mod backups;
 mod badges;
 mod members;
 mod names;

@@ -8,6 +8,7 @@
 
 use std::time::{Duration, Instant};
 
+use chrono::{DateTime, Utc};
 use corpus_backup::{About, BackupError, Repository, Saved, Snapshot};
 use corpus_domain::{BackupId, Bytes, GuestId, GuestName, JobKind, NodeId, ProjectId, SnapshotId};
 use corpus_protocol::{JobRef, Request};
@@ -56,9 +57,12 @@ impl JobParams for Remove {
     const KIND: JobKind = JobKind::BackupRemove;
 }
 
+/// What locks of repositories are called.
+pub(super) const REPOSITORY: &str = "backups";
+
 /// The repository of a project, for who changes nothing that is in it.
 pub(super) fn lock_shared(project: ProjectId) -> Lock {
-    Lock::shared("backups", project)
+    Lock::shared(REPOSITORY, project)
 }
 
 /// The job for a backup that was noted.
@@ -84,7 +88,8 @@ pub fn remove(project: ProjectId, guest: Option<&GuestRow>, ids: Vec<BackupId>) 
         (Some(guest), 1) => format!("Delete a backup of {}", guest.name),
         (_, count) => format!("Delete {count} backups that are kept no longer"),
     };
-    let job = NewJob::new(title, Remove { ids, project }).project(project).locks([Lock::exclusive("backups", project)]);
+    let job =
+        NewJob::new(title, Remove { ids, project }).project(project).locks([Lock::exclusive(REPOSITORY, project)]);
     match guest {
         Some(guest) => job.guest(guest.id),
         None => job,
@@ -137,9 +142,12 @@ fn read_from(id: BackupId) -> SnapshotId {
     SnapshotId(id.0)
 }
 
-async fn snapshot(ctx: Ctx) -> Result<(), StepError> {
+/// Tells the moment that it is of: what was written later is not in it.
+async fn snapshot(ctx: Ctx) -> Result<DateTime<Utc>, StepError> {
     let Take { id, name, node, .. } = ctx.params().clone();
-    ask(&ctx, node, Request::EnsureSnapshot { name, snapshot: read_from(id) }, LONG).await.map(drop)
+    let now = Utc::now();
+    ask(&ctx, node, Request::EnsureSnapshot { name, snapshot: read_from(id) }, LONG).await?;
+    Ok(now)
 }
 
 async fn drop_snapshot(ctx: Ctx) -> Result<(), StepError> {
@@ -213,7 +221,9 @@ async fn take_out(ctx: Ctx) -> Result<(), StepError> {
 
 async fn done(ctx: Ctx) -> Result<(), StepError> {
     let Said { snapshot, bytes, files, added_bytes, took_ms } = ctx.output("save")?;
-    let taken = Taken { snapshot, bytes, files, added_bytes, took: Duration::from_millis(took_ms) };
+    // A job that an earlier release began says none.
+    let at = ctx.output("snapshot").unwrap_or_else(|_| Utc::now());
+    let taken = Taken { at, snapshot, bytes, files, added_bytes, took: Duration::from_millis(took_ms) };
     let mut tx = ctx.begin().await?;
     backups::taken(&mut tx, ctx.params().id, &taken).await?;
     Ok(tx.commit().await?)
@@ -261,7 +271,7 @@ async fn tagged(repository: &Repository, id: BackupId) -> Result<Option<Snapshot
     .await
 }
 
-async fn in_thread<T: Send + 'static>(
+pub(super) async fn in_thread<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, BackupError> + Send + 'static,
 ) -> Result<T, StepError> {
     let ended = tokio::task::spawn_blocking(work).await;

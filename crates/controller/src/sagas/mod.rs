@@ -9,6 +9,7 @@ mod node_calls;
 mod other_place;
 
 pub mod backup;
+pub mod backup_check;
 pub mod backup_restore;
 pub mod certificate_issue;
 pub mod deploy;
@@ -63,6 +64,7 @@ pub fn registry() -> Registry<Services> {
         .with(backup::take_steps())
         .with(backup_restore::steps())
         .with(backup::remove_steps())
+        .with(backup_check::steps())
         .with(guest_move::steps())
         .with(guest_evacuate::steps())
         .with(guest_destroy::steps())

@@ -14,6 +14,8 @@ use super::{number, word, word_opt};
 /// What became of one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Taken {
+    /// The moment that it is of.
+    pub at: DateTime<Utc>,
     /// Its name in the repository.
     pub snapshot: String,
     /// How much is in it.
@@ -183,9 +185,9 @@ pub async fn removing_all(conn: &mut PgConnection, ids: &[BackupId]) -> sqlx::Re
 
 /// It is in its repository, and this is what it is.
 pub async fn taken(conn: &mut PgConnection, id: BackupId, taken: &Taken) -> sqlx::Result<()> {
-    let Taken { snapshot, bytes: size, files, added_bytes, took } = taken;
+    let Taken { at, snapshot, bytes: size, files, added_bytes, took } = taken;
     sqlx::query!(
-        "update guest_backups set state = 'ready', taken_at = coalesce(taken_at, now()), snapshot = $2, bytes = $3,
+        "update guest_backups set state = 'ready', taken_at = coalesce(taken_at, $7), snapshot = $2, bytes = $3,
             files = $4, added_bytes = $5, took_ms = $6 where id = $1",
         id.0,
         snapshot,
@@ -193,6 +195,7 @@ pub async fn taken(conn: &mut PgConnection, id: BackupId, taken: &Taken) -> sqlx
         bytes(Bytes(*files)),
         bytes(Bytes(*added_bytes)),
         i64::try_from(took.as_millis()).unwrap_or(i64::MAX),
+        at,
     )
     .execute(conn)
     .await

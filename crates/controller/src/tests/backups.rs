@@ -1,8 +1,8 @@
 //! Backups of guests: whose they are, who may do what with them, and that schedules are kept to.
 
 use corpus_api::backups::{
-    GetBackupSchedule, ListBackups, ListProjectBackups, MOST_BACKUPS, RemoveBackup, RemoveProjectBackup, RestoreBackup,
-    SetBackupSchedule, TakeBackup,
+    CheckBackups, GetBackupSchedule, ListBackups, ListProjectBackups, MOST_BACKUPS, RemoveBackup, RemoveProjectBackup,
+    RestoreBackup, RevealBackupKey, SetBackupSchedule, TakeBackup,
 };
 use corpus_api::guests::{GetGuest, RequestGuest};
 use corpus_api::jobs::CancelJob;
@@ -215,4 +215,53 @@ async fn a_guest_is_made_of_a_backup_of_its_project(db: PgPool) {
     hidden(world.ask(&eve, remove("borealis")).await);
     world.ask(&mia, remove("atlas")).await.unwrap();
     conflict(world.ask(&mia, remove("atlas")).await, "it is removing");
+}
+
+#[sqlx::test(migrations = "../../migrations")]
+async fn repositories_are_checked_by_themselves_and_opened_by_maintainers(db: PgPool) {
+    let world = World::new(db).await;
+    let mut mia = world.member("mia", &[]).await;
+    let atlas = world.project(&mut mia, "atlas").await;
+    let guest = world.guest(atlas, Environment::Dev).await;
+    let dan = world.member("dan", &[("atlas", ProjectRole::Developer)]).await;
+    let eve = world.member("eve", &[]).await;
+    let (check, reveal) =
+        (CheckBackups { project: "atlas".parse().unwrap() }, RevealBackupKey { project: "atlas".parse().unwrap() });
+    conflict(world.ask(&mia, reveal.clone()).await, "No backup of the project was taken yet");
+    conflict(world.ask(&mia, check.clone()).await, "No backup of the project was taken yet");
+    world.ask(&mia, TakeBackup { guest, comment: None }).await.unwrap();
+    world.controller.services.backup_repository(atlas).await.unwrap();
+    for who in [&dan, &eve] {
+        assert!(world.ask(who, check.clone()).await.is_err() && world.ask(who, reveal.clone()).await.is_err());
+    }
+    forbidden(world.ask(&dan, reveal.clone()).await);
+    hidden(world.ask(&eve, reveal.clone()).await);
+    assert_eq!(world.count("select count(*) from audit where action = 'backup.reveal_key'").await, 0);
+    let key = world.ask(&mia, reveal.clone()).await.unwrap();
+    assert_eq!((key.repository, key.password.len()), (atlas, 43));
+    assert_eq!(world.ask(&mia, reveal).await.unwrap(), key, "it stays the same");
+    assert_eq!(world.count("select count(*) from audit where action = 'backup.reveal_key'").await, 2);
+    assert_eq!(world.count("select count(*) from audit where detail::text like '%' || 'password' || '%'").await, 0);
+
+    // Each week, and one at a time in all.
+    let jobs = "select count(*) from jobs where kind = 'backup_check'";
+    world.controller.check_due_backups().await.unwrap();
+    assert_eq!(world.count(jobs).await, 0);
+    world.run("update backup_repositories set check_at = now()").await;
+    world.controller.check_due_backups().await.unwrap();
+    assert_eq!(world.count(jobs).await, 1);
+    world.run("update backup_repositories set check_at = now()").await;
+    world.controller.check_due_backups().await.unwrap();
+    assert_eq!(world.count(jobs).await, 1, "one is looked at");
+    world.run("update jobs set state = 'done', ended_at = now() where kind = 'backup_check'").await;
+    world.controller.check_due_backups().await.unwrap();
+    assert_eq!(world.count(jobs).await, 2);
+    assert_eq!(
+        world.count("select count(*) from backup_repositories where check_at > now() + interval '6 days'").await,
+        1
+    );
+    assert_eq!(world.count("select count(*) from audit where action = 'backup.check' and door = 'corpus'").await, 2);
+    // By hand whenever somebody likes.
+    world.ask(&mia, check).await.unwrap();
+    assert_eq!(world.count(jobs).await, 3);
 }

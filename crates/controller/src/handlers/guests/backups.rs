@@ -21,7 +21,7 @@ use crate::job_errors::jobs_error;
 use crate::sagas::{backup, backup_restore};
 use crate::store::audit::{self, Author};
 use crate::store::guests::{self, GuestRow};
-use crate::store::{backup_schedules, backups};
+use crate::store::{backup_repositories, backup_schedules, backups};
 use crate::{Controller, changed};
 
 /// What its cursors are for.
@@ -99,10 +99,11 @@ impl Handle<ListProjectBackups> for Controller {
         let (project, beyond) = (permit.project()?, after(permit.cursor.as_ref(), LIST)?);
         let mut conn = permit.connection().await?;
         let taken = backups::taken_by(&mut conn, project).await?;
+        let check = backup_repositories::checked(&mut conn, project).await?;
         let found = backups::of_project(&mut conn, project, permit.gone, beyond, rows).await?;
         let (found, next) = page(found, limit, |(position, _)| Cursor::after(LIST, position));
         let may_change = permit.who().can::<RemoveProjectBackup>(Some(project));
-        Ok(ProjectBackups { items: found.into_iter().map(|(_, one)| one).collect(), taken, may_change, next })
+        Ok(ProjectBackups { items: found.into_iter().map(|(_, one)| one).collect(), taken, check, may_change, next })
     }
 }
 

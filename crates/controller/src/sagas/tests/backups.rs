@@ -1,6 +1,6 @@
 //! Backups of a guest on a real node: taken, brought back and deleted, whatever fails in between.
 
-use corpus_api::backups::{ListBackups, RemoveBackup, RestoreBackup, TakeBackup};
+use corpus_api::backups::{CheckBackups, ListBackups, ListProjectBackups, RemoveBackup, RestoreBackup, TakeBackup};
 use corpus_api::guests::{DestroyGuest, GetGuest, RequestGuest, StopGuest};
 use corpus_domain::{BackupState, GuestState, JobState};
 use sqlx::PgPool;
@@ -109,11 +109,27 @@ async fn backups_bring_a_guest_back(db: PgPool) {
         world.done(job).await;
     }
 
+    let checked = async || {
+        let list = ListProjectBackups { project: "atlas".parse().unwrap(), gone: None, cursor: None, limit: None };
+        world.controller.call(&world.member, list, None).await.unwrap().check
+    };
+    let check = async || {
+        let ask = CheckBackups { project: "atlas".parse().unwrap() };
+        world.controller.call(&world.member, ask, None).await.unwrap().job
+    };
+    assert_eq!(checked().await, None);
+    world.done(check().await).await;
+    assert_eq!(checked().await.unwrap().damage, None);
+
     // A repository that was damaged gives nothing, and says so; the guest is as it was.
     damage(&world);
     let ended = world.run(restore().await, Fault::None).await;
     assert_eq!(ended.state(), JobState::Undone, "{}", ended.story());
     assert_eq!(left().await, "");
+    let ended = world.run(check().await, Fault::None).await;
+    assert_eq!(ended.state(), JobState::Undone, "{}", ended.story());
+    assert!(ended.story().contains("not what was written"), "{}", ended.story());
+    assert!(checked().await.unwrap().damage.is_some());
 
     for fault in faults(&["remove"]) {
         let Some(one) = all().await.first().map(|one| one.id) else { continue };
