@@ -4,16 +4,16 @@
 use std::time::Duration;
 
 use corpus_domain::{BackupId, JobKind, ProjectId};
-use corpus_protocol::Request;
+use corpus_protocol::{GuestSetup, Request};
 use serde::{Deserialize, Serialize};
 
 use super::backup;
 use super::files_back::{self, Guest, Source};
-use super::node_calls::ask;
+use super::node_calls::{SHORT, ask};
 use crate::jobs::{Job, JobParams, NewJob, Retry, Step, StepContext, StepError};
 use crate::services::Services;
-use crate::store::Transaction;
-use crate::store::guests::GuestRow;
+use crate::store::guests::{self, GuestRow};
+use crate::store::{Transaction, backups};
 
 /// What the job is about.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -39,6 +39,18 @@ impl Source for Params {
 
     fn request(ctx: &Ctx) -> Request {
         Request::EnsureReplaced { name: ctx.params().guest.name.clone(), job: ctx.job() }
+    }
+
+    /// It may have moved since the backup was taken.
+    async fn readdress(ctx: &Ctx) -> Result<(), StepError> {
+        let Guest { id, name, node, .. } = ctx.params().guest.clone();
+        let mut conn = ctx.services().db.acquire().await?;
+        let said = backups::address(&mut conn, ctx.params().backup).await?;
+        let has = guests::place(&mut conn, id).await?.map(|place| place.ip);
+        drop(conn);
+        let Some(readdressed) = said.zip(has).filter(|(said, has)| said != has) else { return Ok(()) };
+        let setup = GuestSetup { readdressed: Some(readdressed), ..GuestSetup::default() };
+        ask(ctx, node, Request::SetUpGuest { name, id: Some(id), setup: Box::new(setup) }, SHORT).await.map(drop)
     }
 
     async fn over(&self, _: &mut Transaction) -> sqlx::Result<()> {

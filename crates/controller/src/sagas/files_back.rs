@@ -52,6 +52,10 @@ pub(super) trait Source: JobParams + Clone {
     fn guest(&self) -> &Guest;
     /// What its node is asked for once the guest stands still.
     fn request(ctx: &StepContext<Services, Self>) -> Request;
+    /// Has the files say where the guest is, where they may say something else.
+    fn readdress(_: &StepContext<Services, Self>) -> impl Future<Output = Result<(), StepError>> + Send {
+        async { Ok(()) }
+    }
     /// What the files came from is as it was before, whatever became of it.
     fn over(&self, tx: &mut Transaction) -> impl Future<Output = sqlx::Result<()>> + Send;
 }
@@ -119,6 +123,7 @@ async fn go_back<P: Source>(ctx: StepContext<Services, P>) -> Result<(), StepErr
 /// Before it starts: nobody gets in by a key that was taken away since.
 async fn keys<P: Source>(ctx: StepContext<Services, P>) -> Result<(), StepError> {
     let Guest { id, name, node, .. } = ctx.params().guest();
+    P::readdress(&ctx).await?;
     bring_keys(&ctx, *node, *id, name).await
 }
 

@@ -13,8 +13,8 @@ use serde::{Deserialize, Serialize};
 
 use super::backup::{self, WHOLE};
 use super::other_place::{
-    self, Led, Moved, Moving, enter, forget, image, keys, lead, place, project, put, readdress, remove, say, say_names,
-    settle, spawn, start, stop_there,
+    self, Led, Moved, Moving, enter, forget, former_address, image, keys, lead, place, project, put, readdress, remove,
+    say, say_names, settle, spawn, start, stop_there,
 };
 use super::snapshot::LONG;
 use super::{files_back, node_initialize};
@@ -22,7 +22,7 @@ use crate::jobs::{Job, JobParams, NewJob, Retry, Step, StepContext, StepError};
 use crate::services::Services;
 use crate::store::guests::{self, GuestRow};
 use crate::store::nodes::Node;
-use crate::store::{leaving, moves};
+use crate::store::{backups, leaving, moves};
 
 /// What the job is about.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -66,7 +66,7 @@ pub fn steps() -> Job<Services, Params> {
         .step(Step::new("put", "Make them its files", put).limit(LONG))
         .step(Step::new("settle", "Let go of what it was made with", settle).retry(Retry::times(20)).limit(LONG))
         .step(Step::new("switch", "Lead to it there", switch).undo(switch_back).undo_retry(Retry::times(20)))
-        .step(Step::new("address", "Tell it its address", readdress))
+        .step(Step::new("address", "Tell it its address", address))
         .step(Step::new("sshkeys", "Bring SSH keys", keys))
         .step(Step::new("start", "Start", start).undo(stop_there).undo_retry(Retry::times(20)))
         .step(Step::new("ping", "Log in over SSH", ping))
@@ -100,6 +100,18 @@ async fn switch_back(ctx: Ctx) -> Result<(), StepError> {
         guests::set_state(&mut tx, guest, &[GuestState::Starting], GuestState::Running, None).await?;
     }
     Ok(tx.commit().await?)
+}
+
+/// It may have moved since the backup was taken.
+async fn address(ctx: Ctx) -> Result<(), StepError> {
+    let mut conn = ctx.services().db.acquire().await?;
+    let said = backups::address(&mut conn, ctx.params().backup).await?;
+    drop(conn);
+    let said = match said {
+        Some(said) => Some(said),
+        None => former_address(&ctx).await?,
+    };
+    readdress(&ctx, said).await
 }
 
 async fn ping(ctx: Ctx) -> Result<(), StepError> {

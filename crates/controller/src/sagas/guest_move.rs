@@ -16,8 +16,8 @@ use super::backup::WHOLE;
 use super::guest_power::GRACE_S;
 use super::node_calls::{SHORT, ask, awaited, endpoint};
 use super::other_place::{
-    self, Led, Moved, Moving, absent, enter, forget, image, keys, lead, make_here, place, project, put, readdress,
-    ready, remove, run, say, say_names, settle, spawn, start, stop, stop_there,
+    self, Led, Moved, Moving, absent, enter, forget, former_address, image, keys, lead, make_here, place, project, put,
+    readdress, ready, remove, run, say, say_names, settle, spawn, start, stop, stop_there,
 };
 use super::snapshot::LONG;
 use super::{backup, balance, files_back, node_initialize};
@@ -85,7 +85,7 @@ pub fn steps() -> Job<Services, Params> {
         .step(Step::new("put", "Make them its files", put).limit(LONG))
         .step(Step::new("settle", "Let go of what it was made with", settle).retry(Retry::times(20)).limit(LONG))
         .step(Step::new("switch", "Lead to it there", switch).undo(switch_back).undo_retry(Retry::times(20)))
-        .step(Step::new("address", "Tell it its address", readdress))
+        .step(Step::new("address", "Tell it its address", address))
         .step(Step::new("sshkeys", "Bring SSH keys", keys))
         .step(Step::new("start", "Start", start).undo(stop_there).undo_retry(Retry::times(20)))
         .step(Step::new("ping", "Log in over SSH", ping))
@@ -215,6 +215,10 @@ async fn switch(ctx: Ctx) -> Result<(), StepError> {
 async fn switch_back(ctx: Ctx) -> Result<(), StepError> {
     let Moved { from, to, .. } = *ctx.params().moved();
     lead(&ctx, Led { node: from, told: &[from, to] }).await
+}
+
+async fn address(ctx: Ctx) -> Result<(), StepError> {
+    readdress(&ctx, former_address(&ctx).await?).await
 }
 
 async fn ping(ctx: Ctx) -> Result<(), StepError> {

@@ -5,6 +5,7 @@
 //! is, but for its files; once these are there, the rows exchange the places as a whole, and everybody is led there.
 
 use std::collections::BTreeSet;
+use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use corpus_domain::{GuestId, GuestName, GuestState, ImageName, NodeId};
@@ -197,18 +198,21 @@ pub(super) async fn lead<P: Moving>(ctx: &Ctx<P>, Led { node, told }: Led<'_>) -
     Ok(())
 }
 
-/// What its files say of where it is.
-pub(super) async fn readdress<P: Moving>(ctx: Ctx<P>) -> Result<(), StepError> {
+/// Its files, which say that it is at this address, say where it is.
+pub(super) async fn readdress<P: Moving>(ctx: &Ctx<P>, said: Option<Ipv4Addr>) -> Result<(), StepError> {
     let Moved { guest, name, to, .. } = ctx.params().moved().clone();
-    let mut conn = ctx.services().db.acquire().await?;
-    let had = moves::place(&mut conn, guest).await?;
-    drop(conn);
     let has: Place = ctx.output("place")?;
-    let gateway = node(&ctx, to).await?.network.gateway();
-    let readdressed = had.filter(|had| had.ip != has.ip).map(|had| (had.ip, has.ip));
+    let gateway = node(ctx, to).await?.network.gateway();
+    let readdressed = said.filter(|said| *said != has.ip).map(|said| (said, has.ip));
     let setup = GuestSetup { readdressed, files: vec![resolv_conf(gateway, true)], ..GuestSetup::default() };
     let request = Request::SetUpGuest { name, id: Some(guest), setup: Box::new(setup) };
-    ask(&ctx, to, request, SHORT).await.map(drop)
+    ask(ctx, to, request, SHORT).await.map(drop)
+}
+
+/// The address that it had at the place that it left.
+pub(super) async fn former_address<P: Moving>(ctx: &Ctx<P>) -> Result<Option<Ipv4Addr>, StepError> {
+    let mut conn = ctx.services().db.acquire().await?;
+    Ok(moves::place(&mut conn, ctx.params().moved().guest).await?.map(|had| had.ip))
 }
 
 /// Before it starts: nobody gets in by a key that was taken away since.

@@ -1,5 +1,6 @@
 //! Backups of guests: which there are, what is being done with each, and what opens their repositories.
 
+use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
@@ -37,8 +38,8 @@ pub async fn insert(
     by: Option<UserId>,
 ) -> sqlx::Result<()> {
     sqlx::query!(
-        "insert into guest_backups (id, project_id, guest_id, guest_name, environment, comment, created_by)
-         values ($1, $2, $3, $4, $5, $6, $7)",
+        "insert into guest_backups (id, project_id, guest_id, guest_name, environment, comment, created_by, ip)
+         values ($1, $2, $3, $4, $5, $6, $7, $8)",
         id.0,
         guest.project_id.0,
         guest.id.0,
@@ -46,6 +47,7 @@ pub async fn insert(
         guest.environment.as_str(),
         comment,
         by.map(|by| by.0),
+        guest.ip.map(|ip| ip.to_string()),
     )
     .execute(conn)
     .await
@@ -234,6 +236,12 @@ pub async fn snapshot(conn: &mut PgConnection, id: BackupId) -> sqlx::Result<Opt
         id.0
     );
     row.fetch_optional(conn).await?.map(|row| Ok((row.snapshot, Bytes(number(row.bytes)?)))).transpose()
+}
+
+/// The address that the guest had when it was taken; none where an earlier release took it.
+pub async fn address(conn: &mut PgConnection, id: BackupId) -> sqlx::Result<Option<Ipv4Addr>> {
+    let found = sqlx::query_scalar!("select ip from guest_backups where id = $1", id.0).fetch_optional(conn).await?;
+    word_opt(found.flatten().as_deref())
 }
 
 /// What opens the repository of a project, sealed; the given one where there is none yet.

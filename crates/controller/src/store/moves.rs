@@ -152,10 +152,12 @@ pub async fn settle(conn: &mut PgConnection, guest: GuestId) -> sqlx::Result<()>
 /// For how long resolvers may keep what the names of a guest were said to lead to, in seconds.
 pub async fn kept_s(conn: &mut PgConnection, guest: GuestId) -> sqlx::Result<u32> {
     let longest = sqlx::query_scalar!(
-        r#"select coalesce(max(z.ttl_s), 0) as "longest!" from dns_names n join zones z on z.id = n.zone_id
-           where n.guest_id = $1 or exists (
-               select from environment_guests eg
-               where eg.guest_id = $1 and eg.project_id = n.project_id and eg.environment = n.environment)"#,
+        r#"select coalesce(max(z.ttl_s), 0) as "longest!" from (
+               select zone_id from dns_names where guest_id = $1
+               union all
+               select n.zone_id from environment_guests eg
+               join dns_names n on n.project_id = eg.project_id and n.environment = eg.environment
+               where eg.guest_id = $1) n join zones z on z.id = n.zone_id"#,
         guest.0,
     );
     longest.fetch_one(conn).await.and_then(number)

@@ -28,10 +28,11 @@ pub async fn noted(conn: &mut PgConnection, limit: i64) -> sqlx::Result<Vec<Note
                  where n.id = t.name_id and n.state = 'attached' and n.zone_id is not null and n.alias_of is null
                      -- As long as a guest is between two nodes its job says where its names lead.
                      and not exists (
-                         select from guest_moves m join guests w on w.id = m.guest_id
-                         left join environment_guests eg on eg.guest_id = w.id
-                         where m.moved and m.until_at is null
-                             and (n.guest_id = w.id or (eg.project_id, eg.environment) = (n.project_id, n.environment)))),
+                         select from guest_moves m where m.guest_id = n.guest_id and m.moved and m.until_at is null)
+                     and not exists (
+                         select from environment_guests eg join guest_moves m on m.guest_id = eg.guest_id
+                         where eg.project_id = n.project_id and eg.environment = n.environment
+                             and m.moved and m.until_at is null)),
                  false) as "is_due!"
            from (select name_id, array_agg(id) as notes from names_to_spread where due_at <= now()
                  group by name_id order by min(due_at) limit $1) t"#,
@@ -95,7 +96,9 @@ pub async fn closing(conn: &mut PgConnection, guest: GuestId) -> sqlx::Result<(V
              and (n.environment = eg.environment
                   or (n.former_guest_id is not null and n.former_environment = eg.environment))
          join zones z on z.id = n.zone_id
-         join name_nodes s on s.name_id = n.id and s.node_id = g.node_id and not s.open
+         -- For each name alone: grouped as a whole it would read all names.
+         cross join lateral (
+             select from name_nodes s where s.name_id = n.id and s.node_id = g.node_id and not s.open offset 0) s
          where eg.guest_id = $1 and n.state = 'attached'
              and (n.spread_to is not null or n.former_guest_id is not null)",
         guest.0,

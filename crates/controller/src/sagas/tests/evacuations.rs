@@ -1,7 +1,7 @@
 //! A guest of a node that is lost goes on at another one from its backup, whatever fails in between; and the lost node comes
 //! back with what it has of it.
 
-use corpus_api::backups::TakeBackup;
+use corpus_api::backups::{ListBackups, RestoreBackup, TakeBackup};
 use corpus_api::guests::MoveGuest;
 use corpus_api::leaving::{EmptyNode, LeavingGuests, LeftBehind, ListLeaving, ListLeftBehind, RemoveLeftBehind};
 use corpus_api::node_service::ResumeNode;
@@ -113,6 +113,18 @@ async fn a_guest_of_a_lost_node_goes_on_from_its_backup(db: PgPool) {
         it.run_sql(LOSE).await;
     }
     it.run_sql(FIND).await;
+
+    // A backup of before all this, brought back where it is now: its files say so.
+    it.inside(0, "sed -i s/^10.5[.0-9]*/10.5.0.77/ /etc/hosts").await;
+    let take = TakeBackup { guest: it.guest, comment: None };
+    let job = it.world.controller.call(&it.world.member, take, None).await.unwrap().job;
+    it.world.done(job).await;
+    assert_eq!(it.run_sql("update guest_backups set ip = '10.5.0.77'").await, 2);
+    let backups = it.world.ask(ListBackups { guest: it.guest }).await.unwrap().items;
+    let restore = RestoreBackup { guest: it.guest, backup: backups[0].id };
+    let job = it.world.controller.call(&it.world.member, restore, None).await.unwrap().job;
+    it.world.done(job).await;
+    it.is_at(0, GuestState::Running, "brought back").await;
 
     // A node that answers is emptied by moving.
     it.world.ask(ResumeNode { node: it.nodes[0] }).await.unwrap_err();
