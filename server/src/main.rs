@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use corpus_backup::{Repository, Which};
-use corpus_server::config::Settings;
+use corpus_server::config::{Settings, places};
 use corpus_server::database::Database;
 use corpus_server::login::Accounts;
 use corpus_server::own_backup;
@@ -27,7 +27,8 @@ Commands:
   list-backups           say which there are
   check-backups          read every byte of them, and say whether all is as it was written
   restore                bring a backup back where there is none of its files and an empty database:
-                         --from FOLDER --password-file FILE [--backup ID, else the newest]
+                         --from PLACE --password-file FILE [--backup ID, else the newest]; PLACE is a folder, or
+                         what backup.place was, with --access FILE: one with the sections [sftp] or [s3]
 
 Without --config the configuration is ./corpus.toml, else /etc/corpus/corpus.toml.
 CORPUS_SECTION__KEY in the environment overrides a key; corpus.example.toml names all.";
@@ -52,7 +53,8 @@ enum Command {
 struct Asked {
     command: Command,
     config: Option<PathBuf>,
-    from: Option<PathBuf>,
+    from: Option<String>,
+    access: Option<PathBuf>,
     password_file: Option<PathBuf>,
     backup: Option<String>,
 }
@@ -89,7 +91,12 @@ fn parse(mut args: impl Iterator<Item = OsString>) -> anyhow::Result<Asked> {
                 continue;
             }
             Some("--from") => {
-                asked.from = Some(value("a folder")?.into());
+                let place = value("a place")?.into_string();
+                asked.from = Some(place.map_err(|place| anyhow!("{} is no text in UTF-8", place.display()))?);
+                continue;
+            }
+            Some("--access") => {
+                asked.access = Some(value("a file")?.into());
                 continue;
             }
             Some("--password-file") => {
@@ -117,9 +124,9 @@ fn parse(mut args: impl Iterator<Item = OsString>) -> anyhow::Result<Asked> {
         }
     }
     asked.command = command.unwrap_or_default();
-    let of_restore = asked.from.is_some() || asked.password_file.is_some() || asked.backup.is_some();
-    if of_restore && asked.command != Command::Restore {
-        bail!("--from, --password-file and --backup are of restore; --help tells all");
+    let files = [&asked.access, &asked.password_file].into_iter().any(Option::is_some);
+    if (files || asked.from.is_some() || asked.backup.is_some()) && asked.command != Command::Restore {
+        bail!("--from, --access, --password-file and --backup are of restore; --help tells all");
     }
     Ok(asked)
 }
@@ -237,11 +244,14 @@ async fn check_backups(settings: &Settings) -> anyhow::Result<()> {
 
 /// There is no configuration yet: it is in the backup.
 fn restore(asked: &Asked) -> anyhow::Result<()> {
-    let place = asked.from.clone().context("restore needs --from FOLDER, where the backups are")?;
+    let from = asked.from.as_deref().context("restore needs --from PLACE, where the backups are")?;
+    // A folder may be said by less than its whole path here.
+    let from = if from.contains("://") { from.into() } else { std::path::absolute(from)?.display().to_string() };
+    let storage = places::storage(from.parse()?, asked.access.as_deref())?;
     let file = asked.password_file.as_deref().context("restore needs --password-file FILE")?;
-    let password = own_backup::read_password(file).map_err(anyhow::Error::msg)?;
+    let password = places::read_secret(file).map_err(anyhow::Error::msg)?;
     let which = asked.backup.clone().map_or(Which::Latest, Which::Id);
-    let restoring = own_backup::restore(Repository::at(place, password), which, asked.config.as_deref());
+    let restoring = own_backup::restore(Repository::at(storage, password), which, asked.config.as_deref());
     let restored = runtime()?.block_on(restoring)?;
     println!("The controller is what it was on {}.", restored.at.format("%Y-%m-%d at %H:%M:%S UTC"));
     for path in &restored.files {

@@ -275,7 +275,7 @@ fn parts(settings: &Settings, database: &Database, directory: Option<Directory>)
         own_backups: settings
             .backup
             .as_ref()
-            .map(|backup| OwnBackups { place: backup.place.display().to_string(), every_hours: backup.every_hours }),
+            .map(|backup| OwnBackups { place: backup.storage.to_string(), every_hours: backup.every_hours }),
     };
     let dns = providers(&settings.dns)?;
     let world = if settings.resolvers.is_empty() { World::of_system() } else { World::new(settings.resolvers.clone()) };

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use rustic_core::{ErrorKind as RusticErrorKind, ReadSourceOpen, RusticError, RusticResult};
 
 use crate::BackupError;
-use crate::gate::Fault;
+use crate::fault::Fault;
 
 /// The contents of a tree that is saved.
 pub trait Contents: Send + Sync {

@@ -5,20 +5,22 @@ use std::path::PathBuf;
 use rustic_core::RusticError;
 use thiserror::Error;
 
+use crate::storage::StorageError;
+
 /// A repository can't be used, or what was asked of it failed.
 #[derive(Debug, Error)]
 pub enum BackupError {
     /// There is none at its place.
     #[error("there is no repository of backups in {0}")]
-    NoRepository(PathBuf),
+    NoRepository(String),
     /// It does not open.
     #[error("the password does not open the repository in {0}")]
-    Password(PathBuf),
+    Password(String),
     /// Nothing in it is what was asked for.
     #[error("the repository in {place} holds no backup {which}")]
     NoSnapshot {
         /// The repository.
-        place: PathBuf,
+        place: String,
         /// What was asked for.
         which: String,
     },
@@ -66,20 +68,18 @@ pub enum BackupError {
     #[error("the repository in {place} is damaged: {found}")]
     Damaged {
         /// The repository.
-        place: PathBuf,
+        place: String,
         /// What was found, the first few.
         found: String,
     },
-    /// A folder can't be read or made.
-    #[error("{what} {path}")]
-    Folder {
+    /// The place of the repository.
+    #[error("{what} failed")]
+    Storage {
         /// What was being done.
         what: &'static str,
-        /// Where.
-        path: PathBuf,
-        /// Why not.
+        /// What is wrong with the place.
         #[source]
-        source: std::io::Error,
+        source: StorageError,
     },
     /// Anything else.
     #[error("{what} failed: {why}")]
@@ -92,8 +92,30 @@ pub enum BackupError {
 }
 
 impl BackupError {
-    /// What the library said while something was done.
+    /// What the library said while something was done; of what the place said, that.
     pub(crate) fn of(what: &'static str) -> impl FnOnce(Box<RusticError>) -> Self {
-        move |error| Self::Failed { what, why: error.display_log() }
+        move |error| {
+            place_of(&error).map_or_else(
+                || Self::Failed { what, why: error.display_log() },
+                |source| Self::Storage { what, source },
+            )
+        }
     }
+
+    /// What the place said while something was done.
+    pub(crate) fn at(what: &'static str) -> impl FnOnce(StorageError) -> Self {
+        move |source| Self::Storage { what, source }
+    }
+}
+
+/// What the place said, if that is what the library's error is about.
+fn place_of(error: &RusticError) -> Option<StorageError> {
+    let mut cause = std::error::Error::source(error);
+    while let Some(inner) = cause {
+        if let Some(found) = inner.downcast_ref::<StorageError>() {
+            return Some(found.clone());
+        }
+        cause = inner.source();
+    }
+    None
 }

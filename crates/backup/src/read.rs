@@ -83,7 +83,7 @@ impl Repository {
     fn backup(&self, id: &str) -> Result<Backup<'_>> {
         let repository = self.open()?;
         let mut held = repository.list::<SnapshotId>().map_err(BackupError::of("listing backups"))?;
-        let missing = || BackupError::NoSnapshot { place: self.place.clone(), which: id.to_owned() };
+        let missing = || BackupError::NoSnapshot { place: self.name(), which: id.to_owned() };
         let found = held.find(|one| one.to_hex().as_str() == id).ok_or_else(missing)?;
         drop(held);
         let mut file: SnapshotFile = repository.get_file(&found).map_err(BackupError::of(READING))?;
@@ -153,7 +153,7 @@ impl Backup<'_> {
     }
 
     fn damaged(&self, found: String) -> BackupError {
-        BackupError::Damaged { place: self.repository.place.clone(), found }
+        BackupError::Damaged { place: self.repository.name(), found }
     }
 }
 

@@ -1,10 +1,10 @@
-//! One repository, in a folder: opening it, saving a folder of this machine into it, listing, bringing back, checking.
+//! One repository: opening it, saving a folder of this machine into it, listing, bringing back, checking.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use chrono::{DateTime, Utc};
-use rustic_backend::BackendOptions;
 use rustic_core::repofile::SnapshotFile;
 use rustic_core::{
     BackupOptions, CheckOptions, ConfigOptions, Credentials, KeyOptions, LocalDestination, LsOptions, OpenStatus,
@@ -14,14 +14,20 @@ use rustic_core::{
 use secrecy::{ExposeSecret, SecretString};
 
 use crate::BackupError;
-use crate::gate::{Fault, gated};
+use crate::fault::Fault;
+use crate::storage::{Backend, CONFIG, Storage, StorageError};
 
 pub(crate) type Result<T> = std::result::Result<T, BackupError>;
+
+const OPENING: &str = "opening the repository";
+
+/// Held by who makes a repository: of this process only one does at a time.
+static ALONE: Mutex<()> = Mutex::new(());
 
 /// A repository, opened anew for each thing that is asked of it.
 #[derive(Debug, Clone)]
 pub struct Repository {
-    pub(crate) place: PathBuf,
+    storage: Storage,
     password: SecretString,
 }
 
@@ -79,14 +85,15 @@ pub enum Reading {
 }
 
 impl Repository {
-    /// The one in a folder.
-    pub const fn at(place: PathBuf, password: SecretString) -> Self {
-        Self { place, password }
+    /// The one at a place.
+    pub const fn at(storage: Storage, password: SecretString) -> Self {
+        Self { storage, password }
     }
 
     /// Saves a folder under a label; the first time it makes the repository.
     pub fn save(&self, folder: &Path, label: &str, host: &str) -> Result<Saved> {
-        let repository = self.open_or_make(&self.backends(&Fault::default())?)?;
+        let fault = Fault::default();
+        let repository = self.open_or_make(&fault)?;
         let repository = repository.to_indexed_ids().map_err(BackupError::of("reading the repository's index"))?;
         let folder = text(folder)?;
         let failed = || BackupError::of("saving");
@@ -97,8 +104,12 @@ impl Repository {
         let options = BackupOptions::default().as_path(PathBuf::from("/"));
         let about = SnapshotOptions::default().label(label.to_owned()).host(host.to_owned());
         let about = about.to_snapshot().map_err(failed())?;
-        let saved = repository.backup(&options, &source, about).map_err(failed())?;
-        Ok(Saved::of(&saved))
+        let saved = repository.backup(&options, &source, about);
+        // The first fault says more than what came of it.
+        if let Some(first) = fault.take() {
+            return Err(first);
+        }
+        Ok(Saved::of(&saved.map_err(failed())?))
     }
 
     /// The backups of a label, the newest first.
@@ -129,7 +140,7 @@ impl Repository {
             Which::Id(begin) => one.id.to_hex().starts_with(begin.as_str()),
         });
         let file =
-            found.ok_or_else(|| BackupError::NoSnapshot { place: self.place.clone(), which: which.to_string() })?;
+            found.ok_or_else(|| BackupError::NoSnapshot { place: self.name(), which: which.to_string() })?;
         let failed = || BackupError::of("bringing a backup back");
         let repository = repository.to_indexed().map_err(BackupError::of("reading the repository's index"))?;
         let root = repository.node_from_snapshot_and_path(&file, "").map_err(failed())?;
@@ -154,7 +165,7 @@ impl Repository {
             return Ok(());
         }
         let told: Vec<String> = found.0.iter().take(3).map(|(_, fault)| fault.to_string()).collect();
-        Err(BackupError::Damaged { place: self.place.clone(), found: told.join("; ") })
+        Err(BackupError::Damaged { place: self.name(), found: told.join("; ") })
     }
 
     pub(crate) fn files(repository: &Rustic<OpenStatus>, label: &str) -> Result<Vec<SnapshotFile>> {
@@ -170,55 +181,71 @@ impl Repository {
     }
 
     pub(crate) fn open(&self) -> Result<Rustic<OpenStatus>> {
-        self.open_by(&self.backends(&Fault::default())?)
+        self.open_by(&Arc::new(self.backend(&Fault::default())?))
     }
 
-    fn open_by(&self, backends: &RepositoryBackends) -> Result<Rustic<OpenStatus>> {
-        let failed = || BackupError::of("opening the repository");
-        if !self.place.join("config").exists() {
-            return Err(BackupError::NoRepository(self.place.clone()));
+    fn open_by(&self, backend: &Arc<Backend>) -> Result<Rustic<OpenStatus>> {
+        if !backend.files().exists(CONFIG).map_err(BackupError::at(OPENING))? {
+            return Err(BackupError::NoRepository(self.name()));
         }
-        Self::reached(backends)?.open(&self.credentials()).map_err(|error| {
-            if error.is_incorrect_password() { BackupError::Password(self.place.clone()) } else { failed()(error) }
+        reached(backend)?.open(&self.credentials()).map_err(|error| {
+            if error.is_incorrect_password() { BackupError::Password(self.name()) } else { BackupError::of(OPENING)(error) }
         })
     }
 
-    pub(crate) fn open_or_make(&self, backends: &RepositoryBackends) -> Result<Rustic<OpenStatus>> {
-        match self.open_by(backends) {
-            Err(BackupError::NoRepository(_)) => self.make(backends),
+    pub(crate) fn open_or_make(&self, fault: &Fault) -> Result<Rustic<OpenStatus>> {
+        let backend = Arc::new(self.backend(fault)?);
+        match self.open_by(&backend) {
+            Err(BackupError::NoRepository(_)) => self.make(&backend),
             opened => opened,
         }
     }
 
-    fn make(&self, backends: &RepositoryBackends) -> Result<Rustic<OpenStatus>> {
-        let failed = |source| BackupError::Folder { what: "making", path: self.place.clone(), source };
-        std::fs::create_dir_all(&self.place).map_err(failed)?;
-        // Who makes it a second time makes what the first has saved unreadable.
-        let folder = std::fs::File::open(&self.place).map_err(failed)?;
-        folder.lock().map_err(failed)?;
-        if self.place.join("config").exists() {
-            return self.open_by(backends);
+    fn make(&self, backend: &Arc<Backend>) -> Result<Rustic<OpenStatus>> {
+        const MAKING: &str = "making the repository";
+        // Who makes it a second time makes what the first has saved unreadable. Who can't be kept from it comes second, and
+        // finds out.
+        let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+        let _locked = backend.files().lock().map_err(BackupError::at(MAKING))?;
+        match self.open_by(backend) {
+            Err(BackupError::NoRepository(_)) => {}
+            opened => return opened,
         }
         let options = (KeyOptions::default(), ConfigOptions::default());
-        let made = Self::reached(backends)?.init(&self.credentials(), &options.0, &options.1);
-        made.map_err(BackupError::of("making the repository"))
+        let made = reached(backend)?.init(&self.credentials(), &options.0, &options.1);
+        match made.map_err(BackupError::of(MAKING)) {
+            Err(BackupError::Storage { source: StorageError::Taken, .. }) => {
+                // It was no fault of what is saved.
+                backend.forget();
+                self.open_by(backend)
+            }
+            made => {
+                let made = made?;
+                backend.made().map_err(BackupError::at(MAKING))?;
+                Ok(made)
+            }
+        }
     }
 
-    pub(crate) fn backends(&self, fault: &Fault) -> Result<RepositoryBackends> {
-        let options = BackendOptions::default().repository(text(&self.place)?);
-        let backends = options.to_backends().map_err(BackupError::of("opening the repository"))?;
-        Ok(gated(&backends, &self.place, fault))
+    fn backend(&self, fault: &Fault) -> Result<Backend> {
+        let files = self.storage.files().map_err(BackupError::at(OPENING))?;
+        Ok(Backend::new(files, fault.clone()))
     }
 
-    fn reached(backends: &RepositoryBackends) -> Result<Rustic<()>> {
-        // What is read seldom is not worth a second copy on this disk.
-        let options = RepositoryOptions::default().no_cache(true);
-        Rustic::new(&options, backends).map_err(BackupError::of("opening the repository"))
+    /// Where it is, for people.
+    pub(crate) fn name(&self) -> String {
+        self.storage.to_string()
     }
 
     fn credentials(&self) -> Credentials {
         Credentials::password(self.password.expose_secret())
     }
+}
+
+fn reached(backend: &Arc<Backend>) -> Result<Rustic<()>> {
+    // What is read seldom is not worth a second copy on this disk.
+    let options = RepositoryOptions::default().no_cache(true);
+    Rustic::new(&options, &RepositoryBackends::new(backend.clone(), None)).map_err(BackupError::of(OPENING))
 }
 
 impl Saved {

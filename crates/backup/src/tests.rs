@@ -4,7 +4,11 @@
 mod damage;
 mod failing;
 mod known;
+mod places;
+mod restic_at_servers;
 mod room;
+mod s3_server;
+mod sshd;
 mod trees;
 mod with_restic;
 
@@ -17,7 +21,7 @@ use crate::{BackupError, Keep, Reading, Repository, Which};
 const KEEP: Keep = Keep { daily: 7, weekly: 4, monthly: 12 };
 
 fn repository(folder: &Path) -> Repository {
-    Repository::at(folder.join("repository"), SecretString::from("correct horse"))
+    Repository::at(folder.join("repository").into(), SecretString::from("correct horse"))
 }
 
 fn write(folder: &Path, name: &str, contents: &str) {
@@ -65,7 +69,7 @@ fn what_is_not_there_or_does_not_open_says_so() {
     assert!(matches!(error, BackupError::NoRepository(_)), "{error}");
     write(&at.path().join("from"), "file", "one");
     ours.save(&at.path().join("from"), "controller", "here").unwrap();
-    let other = Repository::at(at.path().join("repository"), SecretString::from("wrong"));
+    let other = Repository::at(at.path().join("repository").into(), SecretString::from("wrong"));
     let error = other.list("controller").unwrap_err();
     assert!(matches!(error, BackupError::Password(_)), "{error}");
     assert!(!format!("{ours:?}").contains("correct horse"));

@@ -18,7 +18,7 @@ use rustic_core::{
 
 use crate::BackupError;
 use crate::contents::{Contents, Opening};
-use crate::gate::Fault;
+use crate::fault::Fault;
 use crate::node::to_node;
 use crate::repository::{Repository, Result, Saved};
 use crate::walk::Walk;
@@ -53,7 +53,7 @@ impl Repository {
         let mut walk = Walk::default();
         let root = entries.next().unwrap_or_else(|| Err("there are none".to_owned())).map_err(BackupError::Listing)?;
         enter(&mut walk, &root)?;
-        let repository = self.open_or_make(&self.backends(&fault)?)?;
+        let repository = self.open_or_make(&fault)?;
         let repository = repository.to_indexed_ids().map_err(BackupError::of("reading the repository's index"))?;
         let source = Entries { told: entries, walk, contents, fault: fault.clone() };
         let source = Source(Mutex::new(Some(source)));

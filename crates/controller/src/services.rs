@@ -5,6 +5,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use corpus_backup::Storage;
 use corpus_certificates::Authority;
 use corpus_domain::{GuestId, GuestNetwork, ProviderName};
 use corpus_protocol::AddressDetail;
@@ -66,8 +67,8 @@ pub struct Settings {
     pub intrusion: IntrusionSettings,
     /// Where backups of the controller are kept; none: none is taken.
     pub own_backups: Option<OwnBackups>,
-    /// The folder with the repositories of guests' backups, one a project; none: none are taken.
-    pub guest_backups: Option<PathBuf>,
+    /// The place with the repositories of guests' backups, one a project; none: none are taken.
+    pub guest_backups: Option<Storage>,
 }
 
 /// What steps of jobs and operations share.

@@ -75,7 +75,7 @@ impl Setting {
             certificates: self.directory.as_ref().map(DirectoryAddress::settings).transpose()?.unwrap_or_default(),
             intrusion: corpus_controller::IntrusionSettings::default(),
             own_backups: None,
-            guest_backups: self.seal_key_file.parent().map(|folder| folder.join("backups")),
+            guest_backups: self.seal_key_file.parent().map(|folder| folder.join("backups").into()),
         };
         let parts = Parts {
             db: options.connect_with(as_server(self.database_url.parse()?)).await?.into(),

@@ -37,6 +37,9 @@ const fn secret(name: &'static str, expected: &'static str) -> Key {
     Key { name, kind: Kind::Text, secret: true, expected }
 }
 
+/// Where backups may be kept.
+const PLACE: &str = "a folder by its whole path, sftp://USER@HOST[:PORT]/PATH or s3://BUCKET[/PREFIX]";
+
 /// All keys, in the order of `corpus.example.toml`.
 pub const KEYS: &[Key] = &[
     key("listen", Kind::Text, "an address and a port, such as 127.0.0.1:8080"),
@@ -47,7 +50,7 @@ pub const KEYS: &[Key] = &[
     key("agent_binary", Kind::Text, "a file"),
     key("image_folder", Kind::Text, "a folder"),
     key("images", Kind::List, "names of images"),
-    key("guest_backups", Kind::Text, "a folder, by its whole path"),
+    key("guest_backups", Kind::Text, PLACE),
     key("salt_bundle", Kind::Text, "a file"),
     key("hooks_folder", Kind::Text, "a folder"),
     secret("database_url", "postgres://USER:PASSWORD@HOST/DATABASE"),
@@ -57,12 +60,20 @@ pub const KEYS: &[Key] = &[
     key("audit.keep_days", Kind::Number, "a whole number of days, 30 to 36500"),
     key("requests.lapse_days", Kind::Number, "a whole number of days, 1 to 365"),
     key("access_log.addresses", Kind::Text, "\"cut\", \"whole\" or \"none\""),
-    key("backup.place", Kind::Text, "a folder, by its whole path"),
+    key("backup.place", Kind::Text, PLACE),
     key("backup.password_file", Kind::Text, "a file with the password of the repository"),
     key("backup.every_hours", Kind::Number, "a whole number of hours, 0 to 8760"),
     key("backup.keep_daily", Kind::Number, "a whole number, 1 to 366"),
     key("backup.keep_weekly", Kind::Number, "a whole number, 0 to 520"),
     key("backup.keep_monthly", Kind::Number, "a whole number, 0 to 120"),
+    key("sftp.key_file", Kind::Text, "a file with a private key of OpenSSH, without a passphrase"),
+    key("sftp.host_keys", Kind::List, "host keys, such as [\"ssh-ed25519 AAAA…\"]"),
+    key("s3.endpoint", Kind::Text, "https:// or http://, a host, and no path, such as https://s3.example.org"),
+    key("s3.region", Kind::Text, "a region, such as us-east-1"),
+    key("s3.access_key_id", Kind::Text, "the id of an access key"),
+    key("s3.secret_access_key_file", Kind::Text, "a file that holds the secret access key"),
+    key("s3.bucket_in_host", Kind::Switch, "true or false"),
+    key("s3.ca_file", Kind::Text, "a file with certificates in PEM form"),
     key("log.format", Kind::Text, "\"pretty\" or \"json\""),
     key("log.filter", Kind::Text, "tracing directives, such as \"info,corpus_server=debug\""),
     key("ldap.url", Kind::Text, "ldaps://HOST[:PORT], or ldap://HOST[:PORT] with starttls = true"),

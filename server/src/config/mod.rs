@@ -4,6 +4,7 @@
 //! Keys are documented in `corpus.example.toml`; `CORPUS_SECTION__KEY` overrides `section.key`.
 
 mod keys;
+pub mod places;
 mod read;
 mod sections;
 #[cfg(test)]
@@ -13,6 +14,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use corpus_backup::Storage;
 use corpus_controller::mail::Relay;
 use corpus_controller::{AddressDetail, CertificateSettings, GuestMailSettings, ImageNames, IntrusionSettings, Rules};
 use corpus_domain::{
@@ -45,8 +47,8 @@ pub struct Settings {
     pub image_folder: PathBuf,
     /// What guests can be clones of.
     pub images: ImageNames,
-    /// The folder with the repositories of guests' backups; none: none are taken.
-    pub guest_backups: Option<PathBuf>,
+    /// The place with the repositories of guests' backups; none: none are taken.
+    pub guest_backups: Option<Storage>,
     /// The bundle of Salt that is brought to guests of projects; `None`: they have no Salt.
     pub salt_bundle: Option<PathBuf>,
     /// The folder of the operator's hooks.
@@ -377,6 +379,7 @@ fn dns(r: &mut Reader) -> Vec<Dns> {
 /// Reads every section, so that all faults are found at once.
 fn read_all(r: &mut Reader) -> Option<Settings> {
     let named_files = r.named_files();
+    let access = places::access(r);
     let listen = r.optional("listen").unwrap_or(SocketAddr::from(([127, 0, 0, 1], 8080)));
     let public_url =
         r.checked("public_url", sections::web_root).or_else(|| Url::parse(&format!("http://{listen}")).ok());
@@ -395,7 +398,7 @@ fn read_all(r: &mut Reader) -> Option<Settings> {
         agent_binary: r.optional("agent_binary").unwrap_or_else(|| PathBuf::from("/usr/lib/corpus/corpus-agent")),
         image_folder: r.optional("image_folder").unwrap_or_else(|| data_folder.join("images")),
         images: sections::images(r),
-        guest_backups: r.checked("guest_backups", sections::whole_path),
+        guest_backups: places::place(r, "guest_backups", &access),
         salt_bundle: r.optional("salt_bundle"),
         hooks_folder: r.optional("hooks_folder").unwrap_or_else(|| PathBuf::from("/etc/corpus/hooks")),
         database_url: r.checked("database_url", |text| sections::is_postgres(text).then(|| text.into())),
@@ -425,7 +428,7 @@ fn read_all(r: &mut Reader) -> Option<Settings> {
         guests: sections::guests(r)?,
         egress: r.list("network.egress"),
         webhooks: r.list("webhooks.allowed"),
-        backup: r.has_section("backup").then(|| sections::backup(r)).flatten(),
+        backup: r.has_section("backup").then(|| sections::backup(r, &access)).flatten(),
         file: None,
         named_files,
         data_folder,

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use corpus_acme::{DirectorySettings, ExternalAccount, ProofKind};
-use corpus_backup::Keep;
+use corpus_backup::{Access, Keep};
 use corpus_controller::mail::Relay;
 use corpus_controller::{AcmeSettings, CertificateSettings, GuestMailSettings, ImageNames, IntrusionSettings, Issuer};
 use corpus_domain::{ImageName, ProviderName};
@@ -14,9 +14,10 @@ use secrecy::ExposeSecret;
 use tracing_subscriber::EnvFilter;
 use url::Url;
 
+use super::places;
 use super::read::Reader;
 use super::{Dns, DnsKind, Git, GroupPattern, Guests, Ldap, Log, Mail};
-use crate::own_backup::{self, BackupSettings};
+use crate::own_backup::BackupSettings;
 
 pub fn log(r: &mut Reader) -> Log {
     let json = r.checked("log.format", |text| match text {
@@ -37,18 +38,13 @@ pub fn images(r: &mut Reader) -> ImageNames {
     ImageNames::new(names).unwrap_or_default()
 }
 
-/// A folder that means the same wherever the server was started.
-pub fn whole_path(text: &str) -> Option<PathBuf> {
-    Some(PathBuf::from(text)).filter(|path| path.is_absolute())
-}
-
-pub fn backup(r: &mut Reader) -> Option<BackupSettings> {
-    let place = r.checked("backup.place", whole_path);
-    let place = r.required("backup.place", place);
+pub fn backup(r: &mut Reader, access: &Access) -> Option<BackupSettings> {
+    let storage = places::place(r, "backup.place", access);
+    let storage = r.required("backup.place", storage);
     let file: Option<PathBuf> = r.optional("backup.password_file");
     let file = r.required("backup.password_file", file)?;
     let password =
-        own_backup::read_password(&file).map_err(|error| r.fault(format!("backup.password_file: {error}"))).ok();
+        places::read_secret(&file).map_err(|error| r.fault(format!("backup.password_file: {error}"))).ok();
     let count = |r: &mut Reader, key, range: RangeInclusive<u16>| {
         r.checked(key, |text| text.parse().ok().filter(|count| range.contains(count)))
     };
@@ -59,7 +55,7 @@ pub fn backup(r: &mut Reader) -> Option<BackupSettings> {
     };
     let every_hours = count(r, "backup.every_hours", 0..=8_760).unwrap_or(24);
     let every_hours = Some(every_hours).filter(|hours| *hours > 0);
-    Some(BackupSettings { place: place?, password: password?, keep, every_hours })
+    Some(BackupSettings { storage: storage?, password: password?, keep, every_hours })
 }
 
 pub fn ldap(r: &mut Reader) -> Option<Ldap> {

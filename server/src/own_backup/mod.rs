@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use corpus_backup::{BackupError, Keep, Reading, Repository, Saved, Snapshot};
+use corpus_backup::{BackupError, Keep, Reading, Repository, Saved, Snapshot, Storage};
 use corpus_controller::own_backups;
 use corpus_database::Db;
 use secrecy::SecretString;
@@ -44,29 +44,14 @@ pub const LOCK: i64 = 0x636f_7270_7573_0b4b;
 /// How backups of the controller are taken.
 #[derive(Debug, Clone)]
 pub struct BackupSettings {
-    /// The folder of the repository.
-    pub place: PathBuf,
+    /// Where the repository is.
+    pub storage: Storage,
     /// What opens it.
     pub password: SecretString,
     /// What is kept.
     pub keep: Keep,
     /// After how many hours one is taken by itself; none: when somebody asks.
     pub every_hours: Option<u16>,
-}
-
-/// The password of a repository, from a file that only its owner may read; its last line end cut off.
-pub fn read_password(path: &Path) -> std::result::Result<SecretString, String> {
-    let failed = |error: std::io::Error| format!("{} can't be read: {error}", path.display());
-    let mode = std::fs::metadata(path).map_err(failed)?.mode();
-    if mode & 0o077 != 0 {
-        return Err(format!("{} may be read by others (mode {:o}): chmod 600 it", path.display(), mode & 0o777));
-    }
-    let text = std::fs::read_to_string(path).map_err(failed)?;
-    let password = text.trim_end_matches(['\r', '\n']);
-    if password.is_empty() {
-        return Err(format!("{} is empty", path.display()));
-    }
-    Ok(password.into())
 }
 
 /// A backup can't be taken or brought back.
@@ -187,7 +172,7 @@ async fn make(settings: &Settings, backup: &BackupSettings, database: &Database)
     parts::gather(settings, staging.path())?;
     let about = About { version: env!("CARGO_PKG_VERSION").to_owned(), at: Utc::now(), config: settings.file.clone() };
     parts::write_about(staging.path(), &about)?;
-    let repository = Repository::at(backup.place.clone(), backup.password.clone());
+    let repository = Repository::at(backup.storage.clone(), backup.password.clone());
     let (keep, host) = (backup.keep, settings.public_url.host_str().unwrap_or("corpus").to_owned());
     let saving = tokio::task::spawn_blocking(move || {
         let saved = repository.save(staging.path(), LABEL, &host)?;
@@ -217,14 +202,14 @@ fn sentence(error: &OwnBackupError) -> String {
 /// The backups that there are, the newest first.
 pub async fn list(settings: &Settings) -> Result<Vec<Snapshot>> {
     let backup = settings.backup.as_ref().ok_or(OwnBackupError::NotConfigured)?;
-    let repository = Repository::at(backup.place.clone(), backup.password.clone());
+    let repository = Repository::at(backup.storage.clone(), backup.password.clone());
     Ok(tokio::task::spawn_blocking(move || repository.list(LABEL)).await??)
 }
 
 /// Reads every byte of the repository, and fails when something is not as it was written.
 pub async fn check(settings: &Settings) -> Result<()> {
     let backup = settings.backup.as_ref().ok_or(OwnBackupError::NotConfigured)?;
-    let repository = Repository::at(backup.place.clone(), backup.password.clone());
+    let repository = Repository::at(backup.storage.clone(), backup.password.clone());
     Ok(tokio::task::spawn_blocking(move || repository.check(Reading::All)).await??)
 }
 

@@ -114,7 +114,7 @@ fn what_the_repository_does_not_take_is_not_saved() {
     std::fs::rename(&data, at.path().join("data")).unwrap();
     std::fs::write(&data, "no folder").unwrap();
     let error = Tree::new().file(1, "other", b"good").save(&ours, "guest").unwrap_err();
-    assert!(matches!(error, BackupError::Failed { .. }), "{error}");
+    assert!(matches!(error, BackupError::Storage { .. }), "{error}");
     assert_eq!(ours.list("guest").unwrap().len(), 1);
     std::fs::remove_file(&data).unwrap();
     std::fs::rename(at.path().join("data"), &data).unwrap();

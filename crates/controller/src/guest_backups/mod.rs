@@ -5,7 +5,7 @@
 //! them into the project's repository; what lies there already is not asked for again. Who took over a node can lie about
 //! what its guests are now, and reads, changes and deletes no backup.
 //!
-//! Each project has a repository of its own, in a folder of its own, with a key of its own: what two guests of a project
+//! Each project has a repository of its own, below the place for all, with a key of its own: what two guests of a project
 //! have in common lies there once, and what projects have in common lies there twice.
 
 mod across;
@@ -14,12 +14,11 @@ mod incoming;
 mod save;
 
 use std::io;
-use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
-use corpus_backup::{BackupError, Repository};
+use corpus_backup::{BackupError, Repository, Storage, StorageError};
 use corpus_domain::{Bytes, ProjectId};
 use rand::RngExt;
 use secrecy::SecretString;
@@ -85,18 +84,18 @@ pub(crate) enum CarryError {
 }
 
 impl Services {
-    /// The folder of a project's repository; none where backups of guests are not kept.
-    pub(crate) fn backup_folder(&self, project: ProjectId) -> Option<PathBuf> {
-        self.settings.guest_backups.as_ref().map(|place| place.join(project.0.to_string()))
+    /// Where a project's repository is; none where backups of guests are not kept.
+    pub(crate) fn backup_storage(&self, project: ProjectId) -> Option<Storage> {
+        self.settings.guest_backups.as_ref().map(|storage| storage.below(&project.0.to_string()))
     }
 
     /// The repository of a project. Its key is made the first time.
     pub(crate) async fn backup_repository(&self, project: ProjectId) -> Result<Repository> {
-        let folder = self.backup_folder(project).ok_or_else(not_kept)?;
+        let storage = self.backup_storage(project).ok_or_else(not_kept)?;
         let mut tx = self.begin().await?;
         let password = self.backup_password(&mut tx, project).await?;
         tx.commit().await?;
-        Ok(Repository::at(folder, password))
+        Ok(Repository::at(storage, password))
     }
 
     /// What opens the repository of a project; made the first time.
@@ -114,16 +113,12 @@ impl Services {
 /// What stays free where backups are kept: a twentieth, and this much. Restoring needs none of it; deleting does.
 const LEFT: u64 = 1 << 30;
 
-/// Why nothing more is put there, if the place is as full as it may be.
-pub(crate) fn is_full(place: &Path) -> io::Result<Option<String>> {
-    // The first backup makes the folder.
-    let there = place.ancestors().find(|folder| folder.exists()).unwrap_or(place);
-    let stat = rustix::fs::statvfs(there)?;
-    let bytes = |blocks: u64| blocks.saturating_mul(stat.f_frsize);
-    let (free, all) = (bytes(stat.f_bavail), bytes(stat.f_blocks));
-    let least = LEFT.max(all / 20);
-    Ok((free < least).then(|| {
-        let (free, least) = (Bytes(free).gb(), Bytes(least).gb());
+/// Why nothing more is put there, if the place is as full as it may be and can tell.
+pub(crate) fn is_full(storage: &Storage) -> std::result::Result<Option<String>, StorageError> {
+    let Some(room) = storage.room()? else { return Ok(None) };
+    let least = LEFT.max(room.all / 20);
+    Ok((room.free < least).then(|| {
+        let (free, least) = (Bytes(room.free).gb(), Bytes(least).gb());
         format!("where backups are kept, {free} are free, and {least} are to stay so")
     }))
 }

@@ -200,8 +200,8 @@ async fn save(ctx: Ctx) -> Result<Said, StepError> {
 
 /// A place that is full makes no half backups, and keeps what is needed to delete some.
 async fn room(ctx: &Ctx) -> Result<(), StepError> {
-    let Some(place) = ctx.services().settings.guest_backups.clone() else { return Ok(()) };
-    let looked = tokio::task::spawn_blocking(move || guest_backups::is_full(&place)).await;
+    let Some(storage) = ctx.services().settings.guest_backups.clone() else { return Ok(()) };
+    let looked = tokio::task::spawn_blocking(move || guest_backups::is_full(&storage)).await;
     let looked = looked.map_err(|error| StepError::transient("the look for room was ended").caused_by(error))?;
     match looked {
         Ok(None) => Ok(()),

@@ -71,7 +71,9 @@ pub fn steps() -> Job<Services, Params> {
                 .retry(often())
                 .not_cancellable(),
         )
-        .step(Step::new("forget", "Forget its members and itself", forget).retry(often()).not_cancellable())
+        .step(
+            Step::new("forget", "Forget its members and itself", forget).limit(WHOLE).retry(often()).not_cancellable(),
+        )
 }
 
 /// The queue has let it begin when no other job of the project was there; its previews go first, by jobs of their own.
@@ -182,14 +184,11 @@ async fn forget_deployments(ctx: Ctx) -> Result<(), StepError> {
 }
 
 async fn forget(ctx: Ctx) -> Result<(), StepError> {
-    if let Some(folder) = ctx.services().backup_folder(ctx.params().project) {
-        match tokio::fs::remove_dir_all(&folder).await {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                let place = folder.display();
-                return Err(StepError::transient(format!("the backups in {place} can't be removed: {error}")));
-            }
-            _ => {}
-        }
+    if let Some(storage) = ctx.services().backup_storage(ctx.params().project) {
+        let place = storage.to_string();
+        let removed = tokio::task::spawn_blocking(move || storage.remove()).await;
+        let removed = removed.map_err(|error| StepError::transient("removing backups was ended").caused_by(error))?;
+        removed.map_err(|error| StepError::transient(format!("the backups in {place} can't be removed: {error}")))?;
     }
     let mut tx = ctx.begin().await?;
     Jobs::end_waiting(&mut tx, ctx.params().project, "its project was destroyed").await?;

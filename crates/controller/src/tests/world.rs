@@ -86,7 +86,7 @@ async fn opened_with(
         certificates,
         access_addresses: crate::AddressDetail::default(),
         intrusion: crate::IntrusionSettings::default(),
-        guest_backups: Some("/nonexistent/backups".into()),
+        guest_backups: Some(std::path::PathBuf::from("/nonexistent/backups").into()),
         own_backups: Some(crate::OwnBackups { place: "/mnt/backup".to_owned(), every_hours: Some(24) }),
     };
     let seal = SealKeys::load_or_create(&files.path().join("seal.key")).unwrap();

@@ -109,7 +109,7 @@ impl World {
             certificates: corpus_controller::CertificateSettings::default(),
             access_addresses: corpus_controller::AddressDetail::default(),
             intrusion: corpus_controller::IntrusionSettings::default(),
-            guest_backups: Some("/nonexistent/backups".into()),
+            guest_backups: Some(std::path::PathBuf::from("/nonexistent/backups").into()),
             own_backups: Some(corpus_controller::OwnBackups { place: "/nonexistent".to_owned(), every_hours: None }),
             surroundings: corpus_controller::Surroundings {
                 webhooks: vec!["192.0.2.0/24".parse().unwrap()],

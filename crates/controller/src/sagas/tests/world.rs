@@ -101,7 +101,7 @@ impl World {
             access_addresses: crate::AddressDetail::default(),
             intrusion: crate::IntrusionSettings::default(),
             own_backups: None,
-            guest_backups: Some(files.path().join("backups")),
+            guest_backups: Some(files.path().join("backups").into()),
         };
         let seal = SealKeys::load_or_create(&files.path().join("seal.key")).unwrap();
         let (authority, of_nodes) = (fact("CORPUS_LAB_DNS").parse().unwrap(), fact("CORPUS_LAB_DNS_OF_NODES"));
