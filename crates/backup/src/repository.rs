@@ -139,8 +139,7 @@ impl Repository {
             Which::Latest => true,
             Which::Id(begin) => one.id.to_hex().starts_with(begin.as_str()),
         });
-        let file =
-            found.ok_or_else(|| BackupError::NoSnapshot { place: self.name(), which: which.to_string() })?;
+        let file = found.ok_or_else(|| BackupError::NoSnapshot { place: self.name(), which: which.to_string() })?;
         let failed = || BackupError::of("bringing a backup back");
         let repository = repository.to_indexed().map_err(BackupError::of("reading the repository's index"))?;
         let root = repository.node_from_snapshot_and_path(&file, "").map_err(failed())?;
@@ -189,7 +188,11 @@ impl Repository {
             return Err(BackupError::NoRepository(self.name()));
         }
         reached(backend)?.open(&self.credentials()).map_err(|error| {
-            if error.is_incorrect_password() { BackupError::Password(self.name()) } else { BackupError::of(OPENING)(error) }
+            if error.is_incorrect_password() {
+                BackupError::Password(self.name())
+            } else {
+                BackupError::of(OPENING)(error)
+            }
         })
     }
 

@@ -43,7 +43,8 @@ pub fn storage(place: Place, file: Option<&Path>) -> Result<Storage, ConfigError
         table.retain(|name, _| SECTIONS.contains(&name.as_str()));
         reader.file(path, table);
     }
-    let ours = |name: &str| SECTIONS.iter().any(|section| name.starts_with(&format!("CORPUS_{}__", section.to_uppercase())));
+    let ours =
+        |name: &str| SECTIONS.iter().any(|section| name.starts_with(&format!("CORPUS_{}__", section.to_uppercase())));
     reader.environment(std::env::vars().filter(|(name, _)| ours(name)));
     let access = access(&mut reader);
     let storage = Storage::new(place, &access);
@@ -57,7 +58,9 @@ pub fn storage(place: Place, file: Option<&Path>) -> Result<Storage, ConfigError
 
 /// The value of a key that is a place.
 pub fn place(r: &mut Reader, name: &'static str, access: &Access) -> Option<Storage> {
-    let place = r.checked(name, |text| text.parse::<Place>().ok())?;
+    let text = r.checked(name, |text| Some(text.to_owned()))?;
+    // The value is not shown: who does not know better writes a password into it.
+    let place = text.parse::<Place>().map_err(|error| r.fault(format!("{name}: {error}"))).ok()?;
     Storage::new(place, access).map_err(|error| r.fault(format!("{name}: {error}"))).ok()
 }
 

@@ -43,8 +43,7 @@ pub fn backup(r: &mut Reader, access: &Access) -> Option<BackupSettings> {
     let storage = r.required("backup.place", storage);
     let file: Option<PathBuf> = r.optional("backup.password_file");
     let file = r.required("backup.password_file", file)?;
-    let password =
-        places::read_secret(&file).map_err(|error| r.fault(format!("backup.password_file: {error}"))).ok();
+    let password = places::read_secret(&file).map_err(|error| r.fault(format!("backup.password_file: {error}"))).ok();
     let count = |r: &mut Reader, key, range: RangeInclusive<u16>| {
         r.checked(key, |text| text.parse().ok().filter(|count| range.contains(count)))
     };

@@ -188,6 +188,74 @@ fn groups_give_roles() {
     );
 }
 
+/// The path of a private key.
+#[expect(clippy::disallowed_methods, reason = "keys are made as an operator makes them")]
+fn new_key(folder: &Path) -> String {
+    let path = folder.join("key");
+    let mut making = std::process::Command::new("ssh-keygen");
+    assert!(making.args(["-q", "-t", "ed25519", "-N", "", "-f"]).arg(&path).status().unwrap().success());
+    path.display().to_string()
+}
+
+/// Places at servers need what opens them, whose files nobody else may read and nothing of which is shown.
+#[test]
+fn backups_may_lie_at_servers() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().unwrap();
+    let key = new_key(folder.path());
+    let host_key = std::fs::read_to_string(format!("{key}.pub")).unwrap();
+    let secret = folder.path().join("secret");
+    std::fs::write(&secret, "hush-hush\n").unwrap();
+    let mode = |mode| std::fs::set_permissions(&secret, std::fs::Permissions::from_mode(mode)).unwrap();
+    mode(0o600);
+    let secret_file = secret.display().to_string();
+    let sftp = format!("[sftp]\nkey_file = '{key}'\nhost_keys = ['host {}']\n", host_key.trim());
+    let s3 = format!(
+        "[s3]\nendpoint = 'https://s3.example.org'\naccess_key_id = 'AKID'\nsecret_access_key_file = '{secret_file}'\n"
+    );
+    let backup = format!("[backup]\nplace = 's3://backups/own'\npassword_file = '{secret_file}'\n");
+    let both = format!("guest_backups = 'sftp://backup@host/guests'\n{backup}{sftp}{s3}");
+    let settings = load(&both, &[]).unwrap();
+    assert_eq!(settings.guest_backups.as_ref().unwrap().to_string(), "sftp://backup@host/guests");
+    assert_eq!(settings.backup.as_ref().unwrap().storage.to_string(), "s3://backups/own");
+    assert_eq!(settings.named_files, [PathBuf::from(&key), secret.clone()]);
+    let shown = format!("{settings:?}");
+    assert!(!shown.contains("hush-hush") && !shown.contains("OPENSSH PRIVATE KEY"), "{shown}");
+
+    let sftp_place = "guest_backups = 'sftp://backup@host/guests'\n";
+    let cases = [
+        (
+            "guest_backups = 'backups'".to_owned(),
+            "guest_backups: a place is a folder by its whole path, sftp://USER@HOST",
+        ),
+        ("guest_backups = 'sftp://u:hush-hush@host/a'".to_owned(), "guest_backups: a place holds no password"),
+        (sftp_place.to_owned(), "guest_backups: a place of sftp:// needs the section [sftp]"),
+        (backup, "backup.place: a place of s3:// needs the section [s3]"),
+        (format!("{sftp_place}[sftp]\nkey_file = '{key}'\n"), "sftp.host_keys is missing"),
+        (format!("[sftp]\nkey_file = '{key}'\nhost_keys = ['AAAA']\n"), "sftp.host_keys: number 1 is no host key"),
+        (sftp.replace(&key, &secret_file), "sftp.key_file: it holds no private key of OpenSSH"),
+        (sftp.replace(&key, "/nonexistent/key"), "sftp.key_file: /nonexistent/key can't be read"),
+        (s3.replace("https://s3.example.org", "s3.example.org"), "s3.endpoint = \"s3.example.org\""),
+        (s3.replace("AKID", "a/b"), "s3.access_key_id = \"a/b\""),
+        (format!("{s3}ca_file = '{secret_file}'\n"), "s3.ca_file: it holds no certificates"),
+    ];
+    for (text, wanted) in cases {
+        let error = load(&text, &[]).unwrap_err();
+        assert!(error.contains(wanted) && !error.contains("hush-hush"), "{text}: {error}");
+    }
+    mode(0o640);
+    let error = load(&s3, &[]).unwrap_err();
+    assert!(error.contains("may be read by others (mode 640): chmod 600 it"), "{error}");
+
+    mode(0o600);
+    let file = folder.path().join("access.toml");
+    std::fs::write(&file, format!("of_another_release = 1\n{s3}")).unwrap();
+    let storage = places::storage("s3://backups/own".parse().unwrap(), Some(&file)).unwrap();
+    assert_eq!(storage.to_string(), "s3://backups/own");
+    let error = places::storage("sftp://backup@host/a".parse().unwrap(), Some(&file)).unwrap_err().to_string();
+    assert!(error.contains("needs the section [sftp]"), "{error}");
+}
+
 /// The example names every key, and with every line of it uncommented it loads.
 #[test]
 fn the_example_documents_every_key() {
@@ -224,6 +292,12 @@ fn the_example_documents_every_key() {
     std::fs::write(password.path(), "correct horse\n").unwrap();
     let backup = table.get_mut("backup").unwrap().as_table_mut().unwrap();
     backup.insert("password_file".to_owned(), password.path().display().to_string().into());
+    let s3 = table.get_mut("s3").unwrap().as_table_mut().unwrap();
+    s3.insert("secret_access_key_file".to_owned(), password.path().display().to_string().into());
+    s3.remove("ca_file").unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let sftp = table.get_mut("sftp").unwrap().as_table_mut().unwrap();
+    sftp.insert("key_file".to_owned(), new_key(folder.path()).into());
     let bind = table.get_mut("dns").unwrap().as_table_mut().unwrap().get_mut("bind").unwrap();
     bind.as_table_mut().unwrap().remove("key_file").unwrap();
     Settings::from_parts(Some((Path::new("corpus.example.toml"), table)), std::iter::empty()).unwrap();

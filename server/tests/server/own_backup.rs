@@ -180,3 +180,80 @@ async fn what_keeps_a_backup_from_being_taken_is_said(pool: PgPool) {
     let rubbish = machine.with_config("backup").unwrap_err();
     assert!(rubbish.contains("repository") && !rubbish.contains("another password"), "{rubbish}");
 }
+
+/// An SFTP server of OpenSSH, in a mount namespace of its own; that takes root.
+struct Sshd {
+    child: std::process::Child,
+    port: u16,
+}
+
+impl Sshd {
+    fn start(at: &Path) -> Self {
+        let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        for key in ["host_key", "user_key"] {
+            let made =
+                Command::new("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "", "-f"]).arg(at.join(key)).status();
+            assert!(made.unwrap().success());
+        }
+        let config = format!(
+            "ListenAddress 127.0.0.1\nPort {port}\nHostKey {0}/host_key\nPidFile none\nUseDNS no\nUsePAM no\n\
+             StrictModes no\nPermitRootLogin yes\nAuthorizedKeysFile {0}/user_key.pub\nSubsystem sftp internal-sftp\n",
+            at.display()
+        );
+        std::fs::write(at.join("sshd_config"), config).unwrap();
+        let namespace =
+            "mount -t tmpfs tmpfs /run; mkdir -m 755 /run/sshd; exec /usr/sbin/sshd -D -e -f \"$1\" 2>/dev/null";
+        let started = Command::new("unshare")
+            .args(["--mount", "--propagation", "private", "/bin/sh", "-euc", namespace, "sh"])
+            .arg(at.join("sshd_config"))
+            .spawn();
+        let child = started.unwrap();
+        let until = std::time::Instant::now() + std::time::Duration::from_secs(10);
+        while std::net::TcpStream::connect(("127.0.0.1", port)).is_err() {
+            assert!(std::time::Instant::now() < until, "sshd did not start");
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+        Self { child, port }
+    }
+}
+
+impl Drop for Sshd {
+    fn drop(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+#[sqlx::test(migrations = "../migrations")]
+async fn a_lost_controller_is_brought_back_from_a_server(pool: PgPool) {
+    install_crypto();
+    let machine = Machine::new(&pool);
+    std::fs::create_dir(machine.path("elsewhere")).unwrap();
+    let sshd = Sshd::start(&machine.path("elsewhere"));
+    let place = format!("sftp://root@127.0.0.1:{}{}", sshd.port, machine.path("elsewhere/repository").display());
+    let host_key = String::from_utf8(read(&machine.path("elsewhere/host_key.pub"))).unwrap();
+    let access =
+        format!("[sftp]\nkey_file = '{}'\nhost_keys = ['{}']\n", machine.path("key").display(), host_key.trim());
+    std::fs::copy(machine.path("elsewhere/user_key"), machine.path("key")).unwrap();
+    machine.write("access.toml", &access, 0o600);
+    let config = String::from_utf8(read(&machine.path("machine/corpus.toml"))).unwrap();
+    let config = config.replace(&machine.path("repository").display().to_string(), &place) + &access;
+    machine.write("machine/corpus.toml", &config, 0o640);
+    machine.serves().await;
+    machine.statement("insert into projects (id, name, created_at) values (gen_random_uuid(), 'atlas', now())").await;
+    machine.with_config("backup").unwrap();
+    machine.with_config("check-backups").unwrap();
+    assert_eq!(machine.with_config("list-backups").unwrap().lines().count(), 1);
+
+    std::fs::remove_dir_all(machine.path("machine")).unwrap();
+    machine.statement("drop schema public cascade; create schema public").await;
+    let at = |name: &str| machine.path(name).display().to_string();
+    let from = ["restore", "--from", &place, "--password-file", &at("password")];
+    let error = Machine::run(&from).unwrap_err();
+    assert!(error.contains("needs the section [sftp]"), "{error}");
+    let said = Machine::run(&[&from[..], &["--access", &at("access.toml")]].concat()).unwrap();
+    assert!(said.contains("machine/corpus.toml"), "{said}");
+    assert_eq!(String::from_utf8(read(&machine.path("machine/corpus.toml"))).unwrap(), config);
+    assert_eq!(machine.count("select count(*) from projects where name = 'atlas'").await, 1);
+    assert_eq!(machine.with_config("list-backups").unwrap().lines().count(), 1);
+}

@@ -72,8 +72,10 @@ pub enum InvalidAccess {
     #[error("it holds no private key of OpenSSH, or one with a passphrase: make one with ssh-keygen -t ed25519 -N ''")]
     Key,
     /// It is no public key.
-    #[error("{0} is no host key: a line of ssh-keyscan, or of the server's .pub file, such as ssh-ed25519 AAAA…")]
-    HostKey(String),
+    #[error(
+        "number {0} is no host key: a line of ssh-keyscan, or of the server's .pub file, such as ssh-ed25519 AAAA…"
+    )]
+    HostKey(usize),
     /// There is none.
     #[error("no host key is given: a server is recognised by nothing else")]
     NoHostKey,
@@ -89,7 +91,9 @@ impl SftpAccess {
     /// With a private key in OpenSSH's form, without a passphrase, and the host keys of all servers.
     pub fn new(key: &SecretString, host_keys: &[String]) -> Result<Self, InvalidAccess> {
         let key = decode_secret_key(key.expose_secret(), None).map_err(|_| InvalidAccess::Key)?;
-        let host_keys: Vec<_> = host_keys.iter().map(|line| host_key(line)).collect::<Result<_, _>>()?;
+        let numbered = (1..).zip(host_keys);
+        let read = numbered.map(|(number, line)| host_key(line).ok_or(InvalidAccess::HostKey(number)));
+        let host_keys = read.collect::<Result<Vec<_>, _>>()?;
         if host_keys.is_empty() {
             return Err(InvalidAccess::NoHostKey);
         }
@@ -98,11 +102,10 @@ impl SftpAccess {
 }
 
 /// With the host before it, as `ssh-keyscan` and `known_hosts` have it, or without.
-fn host_key(line: &str) -> Result<PublicKey, InvalidAccess> {
+fn host_key(line: &str) -> Option<PublicKey> {
     let line = line.trim();
     let rest = line.split_once(' ').map_or("", |(_, rest)| rest);
-    let read = PublicKey::from_openssh(line).or_else(|_| PublicKey::from_openssh(rest));
-    read.map_err(|_| InvalidAccess::HostKey(line.to_owned()))
+    PublicKey::from_openssh(line).or_else(|_| PublicKey::from_openssh(rest)).ok()
 }
 
 impl S3Access {

@@ -41,7 +41,9 @@ pub enum StorageError {
         seen: String,
     },
     /// It does not know us.
-    #[error("{server} does not let {user} in with the key of sftp.key_file: add to that account's authorized_keys {line}")]
+    #[error(
+        "{server} does not let {user} in with the key of sftp.key_file: add to that account's authorized_keys {line}"
+    )]
     NotLetIn {
         /// Which server.
         server: String,

@@ -82,7 +82,8 @@ fn both_make_it(storage: &Storage) {
     // One has written its key and no configuration yet when the other comes.
     let abandoned = [bytes::Bytes::from_static(b"{}")];
     storage.files().unwrap().write(&format!("keys/{}", "0".repeat(64)), &abandoned).unwrap();
-    let config = reached(&one).init(&credentials, &KeyOptions::default(), &Default::default()).unwrap().config().clone();
+    let config =
+        reached(&one).init(&credentials, &KeyOptions::default(), &Default::default()).unwrap().config().clone();
     // It looked before the first had written its configuration, so it goes on.
     let second = reached(&other).init_with_config(&credentials, &KeyOptions::default(), config);
     assert!(second.is_err_and(|error| BackupError::of("making")(error).to_string().contains("making")));

@@ -100,7 +100,8 @@ fn address(access: &S3Access, place: &S3Place, key: &str) -> Option<Url> {
 pub(super) async fn ask(access: &S3Access, place: &S3Place, ask: &Ask<'_>) -> std::result::Result<Bytes, Declined> {
     let path = format!("{}/{}", place.bucket, ask.key);
     let server = access.endpoint.host_str().unwrap_or_default().to_owned();
-    let refused = |why: String| StorageError::Refused { server: server.clone(), doing: ask.doing, path: path.clone(), why };
+    let refused =
+        |why: String| StorageError::Refused { server: server.clone(), doing: ask.doing, path: path.clone(), why };
     let hash = hex_sha256(ask.content.iter().map(AsRef::as_ref));
     // Its parts are put together once, not for each try.
     let content = if let [one] = ask.content { one.clone() } else { ask.content.concat().into() };
@@ -161,15 +162,13 @@ async fn send(
     let at = Utc::now();
     let date = time(at);
     let headers = [("host", host.as_str()), ("x-amz-content-sha256", hash), ("x-amz-date", date.as_str())];
-    let signed = Request { method: ask.method.as_str(), path: url.path(), query: &query, headers: &headers, content: hash };
+    let signed =
+        Request { method: ask.method.as_str(), path: url.path(), query: &query, headers: &headers, content: hash };
     let signer = Signer { key_id: &access.key_id, secret: &access.secret, region: &access.region };
     let authorization = authorization(signer, &signed, at);
     let limit = LIMIT + Duration::from_secs(content.len() as u64 / SLOWEST);
-    let mut request = access
-        .client
-        .request(ask.method.clone(), url)
-        .header("x-amz-content-sha256", hash)
-        .header("x-amz-date", date);
+    let mut request =
+        access.client.request(ask.method.clone(), url).header("x-amz-content-sha256", hash).header("x-amz-date", date);
     if let Ok(mut value) = HeaderValue::from_str(&authorization) {
         value.set_sensitive(true);
         request = request.header("authorization", value);
@@ -217,7 +216,9 @@ async fn beginning(mut answer: Response) -> String {
 
 fn words(status: StatusCode, code: &str, message: &str) -> String {
     let advice = match code {
-        "SignatureDoesNotMatch" => ": is the key in s3.secret_access_key_file that of s3.access_key_id, and s3.region right?",
+        "SignatureDoesNotMatch" => {
+            ": is the key in s3.secret_access_key_file that of s3.access_key_id, and s3.region right?"
+        }
         "InvalidAccessKeyId" => ": is s3.access_key_id right?",
         "AccessDenied" => ": may the key of s3.access_key_id list, read, write and delete there?",
         "RequestTimeTooSkewed" => ": is the time of this machine right?",

@@ -6,7 +6,7 @@ use futures::{StreamExt, TryStreamExt, stream};
 use russh_sftp::client::error::Error as SftpError;
 use russh_sftp::protocol::{FileAttributes, OpenFlags, StatusCode};
 
-use super::super::{Room, KEYS};
+use super::super::{KEYS, Room};
 use super::connect::Session;
 use super::{Told, is_missing};
 
