@@ -73,9 +73,10 @@ impl S3Server {
     /// As anybody.
     pub fn send(&self, method: &str, path: &str, service: &str, body: &str) -> String {
         let mut line = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).unwrap();
+        let kind = if service == "iam" { "application/x-www-form-urlencoded" } else { "text/plain" };
         let request = format!(
             "{method} {path} HTTP/1.1\r\nHost: 127.0.0.1:{}\r\nConnection: close\r\nContent-Length: {}\r\n\
-             Content-Type: application/x-www-form-urlencoded\r\nAuthorization: AWS4-HMAC-SHA256 \
+             Content-Type: {kind}\r\nAuthorization: AWS4-HMAC-SHA256 \
              Credential=nobody/20260101/us-east-1/{service}/aws4_request, SignedHeaders=host, Signature=0\r\n\r\n{body}",
             self.port,
             body.len()
