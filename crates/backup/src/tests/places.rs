@@ -187,7 +187,10 @@ fn an_sftp_server_that_dies_in_the_middle_leaves_nothing_half() {
     let good = tree(1).save(&ours, "guest").unwrap();
     // A line that breaks is opened again.
     let dying = sshd.clone();
+    let entered = || sshd.log().matches("Accepted publickey").count();
+    let before = entered();
     let saved = saved_while(&ours, move || dying.cut()).unwrap();
+    assert_eq!(entered(), before + 3, "to save, once more for that, and to read");
     ours.remove(&[saved.snapshot.id]).unwrap();
     ours.prune().unwrap();
 

@@ -26,16 +26,21 @@ fn text(output: &Output) -> String {
     format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }
 
-/// It checks, reads and adds to what we wrote, and we read what it added.
-fn shared(storage: Storage, repository: &str, args: &[&str], env: &[(&str, &str)]) {
+/// It checks and reads what we wrote.
+fn reads(storage: Storage, run: impl Fn(&[&str]) -> Option<Output>) -> Option<Repository> {
     let ours = Repository::at(storage, SecretString::from("correct horse"));
     let tree = Tree::new().file(1, "file", b"read by another").file(1, "large", &noise(1, 5 << 20));
     tree.save(&ours, "guest").unwrap();
-    let run = |more: &[&str]| restic(repository, &[args, more].concat(), env);
-    let Some(checked) = run(&["check", "--read-data"]) else { return };
+    let checked = run(&["check", "--read-data"])?;
     assert!(checked.status.success(), "{}", text(&checked));
     let dumped = run(&["dump", "latest", "/file"]).unwrap();
     assert_eq!(String::from_utf8_lossy(&dumped.stdout), "read by another", "{}", text(&dumped));
+    Some(ours)
+}
+
+/// And adds to it, and we read what it added.
+fn shared(storage: Storage, run: impl Fn(&[&str]) -> Option<Output>) {
+    let Some(ours) = reads(storage, &run) else { return };
     let from = tempfile::tempdir().unwrap();
     std::fs::write(from.path().join("theirs"), "by restic").unwrap();
     let saved = run(&["backup", "--tag", "theirs", &from.path().join("theirs").display().to_string()]).unwrap();
@@ -50,7 +55,8 @@ fn shared(storage: Storage, repository: &str, args: &[&str], env: &[(&str, &str)
 fn restic_reads_it_at_an_sftp_server() {
     let sshd = Sshd::start();
     // The files as a folder, and by restic's own SFTP.
-    shared(sshd.storage("one"), &sshd.home().join("one").display().to_string(), &[], &[]);
+    let one = sshd.home().join("one").display().to_string();
+    reads(sshd.storage("one"), |args| restic(&one, args, &[]));
     let known = sshd.dir.path().join("known_hosts");
     let key = sshd.host_key.public_key().to_openssh().unwrap();
     write(&known, &format!("[127.0.0.1]:{} {key}\n", sshd.port), 0o644);
@@ -62,7 +68,7 @@ fn restic_reads_it_at_an_sftp_server() {
         known.display()
     );
     let two = format!("sftp:backup@127.0.0.1:{}", sshd.home().join("two").display());
-    shared(sshd.storage("two"), &two, &["-o", &command], &[]);
+    shared(sshd.storage("two"), |args| restic(&two, &[&["-o", command.as_str()], args].concat(), &[]));
 }
 
 #[test]
@@ -72,5 +78,5 @@ fn restic_reads_it_at_an_s3_server() {
     server.send("POST", "/moto-api/reset-auth", "s3", "1000000");
     let place = format!("s3:http://127.0.0.1:{}/{BUCKET}/shared", server.port);
     let keys = [("AWS_ACCESS_KEY_ID", server.key_id.as_str()), ("AWS_SECRET_ACCESS_KEY", server.secret.as_str())];
-    shared(server.storage("shared"), &place, &[], &keys);
+    shared(server.storage("shared"), |args| restic(&place, args, &keys));
 }

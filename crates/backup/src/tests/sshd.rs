@@ -46,6 +46,11 @@ pub fn write(path: &Path, text: &str, mode: u32) {
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
 }
 
+fn children(process: u32) -> Vec<u32> {
+    let children = fs::read_to_string(format!("/proc/{process}/task/{process}/children")).unwrap_or_default();
+    children.split_whitespace().filter_map(|id| id.parse().ok()).collect()
+}
+
 impl Sshd {
     pub fn start() -> Self {
         let dir = tempfile::Builder::new().prefix("corpus-sftp-").tempdir().unwrap();
@@ -122,11 +127,14 @@ impl Sshd {
     /// Ends the server's side of all connections.
     pub fn cut(&self) {
         let Some(id) = self.child.lock().unwrap().as_ref().map(Child::id) else { return };
-        let children = fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap_or_default();
-        for process in children.split_whitespace() {
-            // It may have ended by itself meanwhile, which is as good.
-            drop(Command::new("kill").args(["-KILL", process]).stderr(Stdio::null()).status());
+        // Of each connection one process is root's, and those below are the account's.
+        let (mut all, mut next) = (Vec::new(), children(id));
+        while let Some(process) = next.pop() {
+            next.extend(children(process));
+            all.push(process.to_string());
         }
+        // They may have ended by themselves meanwhile, which is as good.
+        drop(Command::new("kill").arg("-KILL").args(all).stderr(Stdio::null()).status());
     }
 
     /// The machine of the server dies.
