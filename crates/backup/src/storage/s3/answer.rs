@@ -19,22 +19,20 @@ pub(super) struct Listing {
 pub(super) fn listing(body: &str) -> Result<Listing, String> {
     let (mut listing, mut key) = (Listing::default(), None);
     let (mut is_list, mut truncated, mut next) = (false, false, None);
-    each_text(body, |path, text| match path {
-        ["ListBucketResult", inner @ ..] => {
-            is_list = true;
-            match inner {
-                ["Contents", "Key"] => key = Some(text),
-                ["Contents", "Size"] => {
-                    if let (Some(key), Ok(size)) = (key.take(), text.parse()) {
-                        listing.objects.push((key, size));
-                    }
+    each_text(body, |path, text| {
+        let ["ListBucketResult", inner @ ..] = path else { return };
+        is_list = true;
+        match inner {
+            ["Contents", "Key"] => key = Some(text),
+            ["Contents", "Size"] => {
+                if let (Some(key), Ok(size)) = (key.take(), text.parse()) {
+                    listing.objects.push((key, size));
                 }
-                ["IsTruncated"] => truncated = text == "true",
-                ["NextContinuationToken"] => next = Some(text),
-                _ => {}
             }
+            ["IsTruncated"] => truncated = text == "true",
+            ["NextContinuationToken"] => next = Some(text),
+            _ => {}
         }
-        _ => {}
     })?;
     if !is_list {
         return Err("what it says is no list of objects".to_owned());

@@ -164,8 +164,8 @@ async fn send(
     let headers = [("host", host.as_str()), ("x-amz-content-sha256", hash), ("x-amz-date", date.as_str())];
     let signed =
         Request { method: ask.method.as_str(), path: url.path(), query: &query, headers: &headers, content: hash };
-    let signer = Signer { key_id: &access.key_id, secret: &access.secret, region: &access.region };
-    let authorization = authorization(signer, &signed, at);
+    let by = Signer { key_id: &access.key_id, secret: &access.secret, region: &access.region };
+    let authorization = authorization(by, &signed, at);
     let limit = LIMIT + Duration::from_secs(content.len() as u64 / SLOWEST);
     let mut request =
         access.client.request(ask.method.clone(), url).header("x-amz-content-sha256", hash).header("x-amz-date", date);
