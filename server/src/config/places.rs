@@ -40,7 +40,7 @@ pub fn storage(place: Place, file: Option<&Path>) -> Result<Storage, ConfigError
     if let Some(path) = file {
         let mut table = read_file(path)?;
         // It may be the configuration of another release.
-        table.retain(|name, _| SECTIONS.contains(&name.as_str()));
+        table.retain(|name, _| SECTIONS.contains(&name));
         reader.file(path, table);
     }
     let ours =

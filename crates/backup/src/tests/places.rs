@@ -54,7 +54,7 @@ fn everything(storage: &Storage) {
     ours.restore("controller", &Which::Latest, &at.path().join("to")).unwrap();
     assert_eq!(read(&at.path().join("to"), "file"), "three");
 
-    ours.remove(&[first.snapshot.id.clone()]).unwrap();
+    ours.remove(std::slice::from_ref(&first.snapshot.id)).unwrap();
     ours.remove(&[first.snapshot.id]).unwrap();
     ours.prune().unwrap();
     assert_eq!(ours.list("guest").unwrap(), std::slice::from_ref(&second.snapshot));
@@ -71,7 +71,7 @@ fn everything(storage: &Storage) {
 
 /// Two make the same one at a time: one has made it, and the other's key is gone.
 fn both_make_it(storage: &Storage) {
-    use rustic_core::{Credentials, KeyOptions, RepositoryBackends, RepositoryOptions};
+    use rustic_core::{ConfigOptions, Credentials, KeyOptions, RepositoryBackends, RepositoryOptions};
     let open = || Arc::new(Backend::new(storage.files().unwrap(), crate::fault::Fault::default()));
     let reached = |backend: &Arc<Backend>| {
         let options = RepositoryOptions::default().no_cache(true);
@@ -83,7 +83,7 @@ fn both_make_it(storage: &Storage) {
     let abandoned = [bytes::Bytes::from_static(b"{}")];
     storage.files().unwrap().write(&format!("keys/{}", "0".repeat(64)), &abandoned).unwrap();
     let config =
-        reached(&one).init(&credentials, &KeyOptions::default(), &Default::default()).unwrap().config().clone();
+        reached(&one).init(&credentials, &KeyOptions::default(), &ConfigOptions::default()).unwrap().config().clone();
     // It looked before the first had written its configuration, so it goes on.
     let second = reached(&other).init_with_config(&credentials, &KeyOptions::default(), config);
     assert!(second.is_err_and(|error| BackupError::of("making")(error).to_string().contains("making")));

@@ -59,7 +59,7 @@ impl S3Server {
     }
 
     fn wait(&self) {
-        let until = Instant::now() + Duration::from_secs(60);
+        let until = Instant::now() + Duration::from_mins(1);
         while TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).is_err() {
             assert!(Instant::now() < until, "moto did not start: {}", self.log());
             thread::sleep(Duration::from_millis(50));

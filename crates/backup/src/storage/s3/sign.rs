@@ -93,6 +93,7 @@ mod tests {
     /// The examples of AWS' documentation, "Authenticating Requests: Using the Authorization Header".
     #[test]
     fn signatures_are_those_of_the_documentation() {
+        type Case<'a> = (&'a str, &'a str, &'a str, &'a [(&'a str, &'a str)], &'a str, &'a str);
         let secret = SecretString::from("wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY");
         let signer = Signer { key_id: "AKIAIOSFODNN7EXAMPLE", secret: &secret, region: "us-east-1" };
         let at = "2013-05-24T00:00:00Z".parse().unwrap();
@@ -107,7 +108,7 @@ mod tests {
             date,
             ("x-amz-storage-class", "REDUCED_REDUNDANCY"),
         ];
-        let cases: [(&str, &str, &str, &[(&str, &str)], &str, &str); 4] = [
+        let cases: [Case<'_>; 4] = [
             (
                 "GET",
                 "/test.txt",
