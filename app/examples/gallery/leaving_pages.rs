@@ -14,17 +14,17 @@ use crate::samples;
 /// The page of a route, if it is this one: `lost` of a node that does not answer, `empty` of one without guests.
 pub fn page(route: &Route, variant: &str) -> Option<Page> {
     let Route::EmptyNode(_) = route else { return None };
-    let node = node(variant == "lost");
+    let node = node(variant == "lost")?;
     let (guests, left) = if variant == "empty" { (none(), left(false)) } else { (guests(), left(variant == "back")) };
     let view = empty_view(&Shown { node: &node, guests: &guests, left: &left, form: &FormState::default() });
     Some(Page::new("empty-node", "Empty", view).under("Compute nodes", "/nodes"))
 }
 
-/// One that answers, or that is lost.
-pub fn node(is_lost: bool) -> NodeLine {
+/// One that answers, or that is lost; none where there are no sample nodes.
+pub fn node(is_lost: bool) -> Option<NodeLine> {
     let reachability = if is_lost { Reachability::Unreachable } else { Reachability::Reachable };
-    let node = samples::node_lines().into_iter().next().expect("there are sample nodes");
-    NodeLine { state: NodeState::Draining, reachability, ..node }
+    let node = samples::node_lines().into_iter().next()?;
+    Some(NodeLine { state: NodeState::Draining, reachability, ..node })
 }
 
 /// No guest, and so nothing to do.

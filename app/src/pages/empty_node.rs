@@ -121,11 +121,10 @@ fn question(node: &NodeLine, guests: &LeavingGuests, form: &FormState) -> Option
     let page = path(node.id);
     let again = guests.failed > 0;
     let body = if node.reachability == Reachability::Unreachable {
-        let none = guests.guests - guests.backed_up;
-        let without = match none {
+        let without = match guests.guests - guests.backed_up {
             0 => "Each has a backup.".to_owned(),
             1 => "1 has no backup, and stays.".to_owned(),
-            none => format!("{none} have no backup, and stay."),
+            several => format!("{several} have no backup, and stay."),
         };
         let oldest = guests.oldest_backup.map(|at| view! { " The oldest backup is of "{age(at)}"." });
         let word = if again { "Try again from the backups" } else { "Bring them elsewhere from their backups" };

@@ -7,7 +7,7 @@ use corpus_app::pages::empty_node::{Shown, empty_view};
 use crate::{html, leaving_pages};
 
 fn page(is_lost: bool, guests: &LeavingGuests, has_left: bool) -> String {
-    let (node, left) = (leaving_pages::node(is_lost), leaving_pages::left(has_left));
+    let (node, left) = (leaving_pages::node(is_lost).unwrap(), leaving_pages::left(has_left));
     html(|| empty_view(&Shown { node: &node, guests, left: &left, form: &FormState::default() }))
 }
 

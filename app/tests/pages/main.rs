@@ -24,7 +24,7 @@ mod image_samples;
 mod images;
 mod leaving;
 #[path = "../../examples/gallery/leaving_pages.rs"]
-#[allow(dead_code, clippy::expect_used, missing_docs, reason = "each user needs a part of them")]
+#[allow(dead_code, missing_docs, reason = "each user needs a part of them")]
 mod leaving_pages;
 mod mail_of_guests;
 #[path = "../../examples/gallery/mail_pages.rs"]

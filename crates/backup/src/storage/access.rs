@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use reqwest::{Certificate, Client, redirect};
 use russh::keys::{PrivateKey, PublicKey, decode_secret_key};
+use rusty_s3::Credentials;
 use secrecy::{ExposeSecret, SecretString};
 use thiserror::Error;
 use url::Url;
@@ -35,8 +36,8 @@ pub struct SftpAccess {
 pub struct S3Access {
     pub(super) endpoint: Url,
     pub(super) region: String,
-    pub(super) key_id: String,
-    pub(super) secret: SecretString,
+    /// Their secret is not shown, and overwritten when they are dropped.
+    pub(super) credentials: Credentials,
     /// Whether the bucket is a part of the host, not of the path.
     pub(super) bucket_in_host: bool,
     pub(super) client: Client,
@@ -127,7 +128,13 @@ impl S3Access {
             client = client.tls_certs_only(roots);
         }
         let client = client.build().map_err(|error| InvalidAccess::Client(error.without_url().to_string()))?;
-        Ok(Self { endpoint, region, key_id, secret, bucket_in_host, client })
+        let credentials = Credentials::new(key_id, secret.expose_secret());
+        Ok(Self { endpoint, region, credentials, bucket_in_host, client })
+    }
+
+    /// What the server is called in errors.
+    pub(super) fn server(&self) -> String {
+        self.endpoint.host_str().unwrap_or_default().to_owned()
     }
 }
 

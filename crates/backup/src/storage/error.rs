@@ -21,6 +21,9 @@ pub enum StorageError {
     /// Nothing is known of how it is opened.
     #[error("the configuration has no section [{0}], which says how such a place is opened")]
     NotConfigured(&'static str),
+    /// It is an address, say.
+    #[error("s3.bucket_in_host: {0} of s3.endpoint is no name that a bucket could stand before")]
+    NoBucketInHost(String),
     /// Nobody answers.
     #[error("{server} can't be reached: {why}")]
     Unreachable {

@@ -85,7 +85,7 @@ impl Storage {
             }
             Place::S3(at) => {
                 let access = self.access.s3.clone().ok_or(StorageError::NotConfigured("s3"))?;
-                Arc::new(s3::S3::new(at.clone(), access))
+                Arc::new(s3::S3::new(at.clone(), access)?)
             }
         })
     }

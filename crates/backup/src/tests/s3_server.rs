@@ -1,6 +1,7 @@
 //! A real S3 server, moto's, on a port of this machine, which checks who asks and every signature.
 //!
-//! It is looked for at `CORPUS_TEST_S3` and in the PATH.
+//! It is looked for at `CORPUS_TEST_S3` and in the PATH. Of signatures in the query of an address moto by itself knows nothing:
+//! what it runs first has it check them too.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
@@ -16,6 +17,7 @@ use super::sshd::free_port;
 use crate::{Access, S3Access, S3Options, Storage};
 
 pub const BUCKET: &str = "backups";
+const CHECKED_IN_QUERY: &str = include_str!("s3_server.py");
 const POLICY: &str = "%7B%22Version%22%3A%222012-10-17%22%2C%22Statement%22%3A%5B%7B%22Effect%22%3A%22Allow%22%2C%22\
                       Action%22%3A%22s3%3A%2A%22%2C%22Resource%22%3A%22%2A%22%7D%5D%7D";
 
@@ -33,8 +35,11 @@ impl S3Server {
         let program = std::env::var_os("CORPUS_TEST_S3").unwrap_or_else(|| "moto_server".into());
         let (dir, port) = (tempfile::tempdir().unwrap(), free_port());
         let log = fs::File::create(dir.path().join("log")).unwrap();
+        // The name of what any Python runs first.
+        fs::write(dir.path().join("sitecustomize.py"), CHECKED_IN_QUERY).unwrap();
         let started = Command::new(program)
             .args(["--host", "127.0.0.1", "--port", &port.to_string()])
+            .env("PYTHONPATH", dir.path())
             .env("INITIAL_NO_AUTH_ACTION_COUNT", "1000")
             .stdin(Stdio::null())
             .stdout(log.try_clone().unwrap())

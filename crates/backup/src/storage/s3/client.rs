@@ -1,23 +1,25 @@
 //! Requests to an S3 server: signed, tried again where that helps, and their errors in words.
+//!
+//! A signature stands in the query of the address, so who has the address can do what is asked: it is shown nowhere, is good
+//! for minutes, and each try has one of its own. What is signed are the method, the path, the query and the time, not the
+//! content: HTTPS keeps that as it is on its way, and all of a repository is encrypted and authenticated, so who reads it
+//! finds out what was changed nevertheless.
 
 use std::fmt::Write as _;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use chrono::Utc;
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
-use reqwest::header::{HeaderName, HeaderValue, IF_NONE_MATCH, RANGE};
+use reqwest::header::{HeaderName, IF_NONE_MATCH, RANGE};
 use reqwest::{Method, Response, StatusCode};
+use rusty_s3::S3Action as _;
 use tokio::time::{sleep, timeout};
 use url::Url;
 
-use super::super::{Result, S3Access, StorageError};
-use super::answer;
-use super::sign::{Request, Signer, authorization, hex_sha256, time};
-use crate::place::S3Place;
+use super::super::{Result, StorageError};
+use super::{S3, answer};
 
-/// All but what every server leaves as it is in a query.
-const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+/// How long a signature is good: until the request has come, by clocks that may differ a little.
+const SIGNED_FOR: Duration = Duration::from_mins(5);
 /// How long a server may be silent, besides the time that what is sent to it takes.
 const LIMIT: Duration = Duration::from_mins(1);
 /// The slowest line that is good enough, in bytes a second.
@@ -31,15 +33,24 @@ const MAX_ERROR: usize = 64 << 10;
 /// As much may be answered to anything.
 const LEAST_ANSWER: u64 = 64 << 10;
 const SLOW: &str = "it did not answer in time";
+const TIME: &str = ": is the time of this machine right?";
+
+/// What a server does.
+#[derive(Clone, Copy)]
+pub(super) enum Action<'a> {
+    /// A part of the names that begin so: the one that follows this token, or the first.
+    List(Option<&'a str>),
+    Get,
+    Put,
+    Delete,
+}
 
 /// What is asked of a server.
 pub(super) struct Ask<'a> {
     pub doing: &'static str,
-    pub method: Method,
-    /// The object; none for the bucket.
+    pub action: Action<'a>,
+    /// The object; what names begin with, of a list.
     pub key: &'a str,
-    /// Names and values in the order of names.
-    pub query: &'a [(&'a str, &'a str)],
     /// A header besides.
     pub header: Option<(HeaderName, String)>,
     pub content: &'a [Bytes],
@@ -48,8 +59,8 @@ pub(super) struct Ask<'a> {
 }
 
 impl<'a> Ask<'a> {
-    pub fn new(doing: &'static str, method: Method, key: &'a str) -> Self {
-        Self { doing, method, key, query: &[], header: None, content: &[], answer_bytes: 0 }
+    pub fn new(doing: &'static str, action: Action<'a>, key: &'a str) -> Self {
+        Self { doing, action, key, header: None, content: &[], answer_bytes: 0 }
     }
 
     pub fn range(self, offset: u64, length: u64) -> Self {
@@ -83,104 +94,82 @@ impl From<Declined> for StorageError {
     }
 }
 
-/// The address of an object, without its query.
-fn address(access: &S3Access, place: &S3Place, key: &str) -> Option<Url> {
-    let mut url = access.endpoint.clone();
-    if access.bucket_in_host {
-        let host = format!("{}.{}", place.bucket, url.host_str()?);
-        url.set_host(Some(&host)).ok()?;
-        url.set_path(&format!("/{key}"));
-    } else {
-        url.set_path(&format!("/{}{}{key}", place.bucket, if key.is_empty() { "" } else { "/" }));
-    }
-    Some(url)
-}
-
-/// Asks, and gives the whole answer.
-pub(super) async fn ask(access: &S3Access, place: &S3Place, ask: &Ask<'_>) -> std::result::Result<Bytes, Declined> {
-    let path = format!("{}/{}", place.bucket, ask.key);
-    let server = access.endpoint.host_str().unwrap_or_default().to_owned();
-    let refused =
-        |why: String| StorageError::Refused { server: server.clone(), doing: ask.doing, path: path.clone(), why };
-    let hash = hex_sha256(ask.content.iter().map(AsRef::as_ref));
-    // Its parts are put together once, not for each try.
-    let content = if let [one] = ask.content { one.clone() } else { ask.content.concat().into() };
-    let mut wait = FIRST_WAIT;
-    let mut tried = 1;
-    loop {
-        let (error, may_help) = match send(access, place, ask, &hash, content.clone()).await {
-            Ok(answer) if answer.status().is_success() => match whole(answer, ask.answer_bytes).await {
-                Ok(body) => return Ok(body),
-                Err(why) => (StorageError::Unreachable { server: server.clone(), why }, true),
-            },
-            Ok(answer) => {
-                let status = answer.status();
-                let (code, message) = answer::error(&beginning(answer).await);
-                match (status, code.as_str()) {
-                    (StatusCode::NOT_FOUND, "NoSuchBucket") => {
-                        let why = "there is no such bucket: make it, Corpus does not".to_owned();
-                        return Err(Declined::Failed(refused(why)));
+impl S3 {
+    /// Asks, and gives the whole answer.
+    pub(super) async fn asked(&self, ask: &Ask<'_>) -> std::result::Result<Bytes, Declined> {
+        let unreachable = |why| StorageError::Unreachable { server: self.access.server(), why };
+        let refused = |why| self.refused(ask, why);
+        // Its parts are put together once, not for each try.
+        let content = if let [one] = ask.content { one.clone() } else { ask.content.concat().into() };
+        let mut wait = FIRST_WAIT;
+        let mut tried = 1;
+        loop {
+            let (error, may_help) = match self.send(ask, content.clone()).await {
+                Ok(answer) if answer.status().is_success() => match whole(answer, ask.answer_bytes).await {
+                    Ok(body) => return Ok(body),
+                    Err(why) => (unreachable(why), true),
+                },
+                Ok(answer) => {
+                    let status = answer.status();
+                    let (code, message) = answer::error(&beginning(answer).await);
+                    match (status, code.as_str()) {
+                        (StatusCode::NOT_FOUND, "NoSuchBucket") => {
+                            let why = "there is no such bucket: make it, Corpus does not".to_owned();
+                            return Err(Declined::Failed(refused(why)));
+                        }
+                        (StatusCode::NOT_FOUND, _) => {
+                            return Err(Declined::Missing(refused("there is none".to_owned())));
+                        }
+                        (StatusCode::PRECONDITION_FAILED, _) => return Err(Declined::There),
+                        (StatusCode::NOT_IMPLEMENTED, _) => return Err(Declined::Unknown),
+                        _ => (refused(words(status, &code, &message)), is_passing(status, &code)),
                     }
-                    (StatusCode::NOT_FOUND, _) => return Err(Declined::Missing(refused("there is none".to_owned()))),
-                    (StatusCode::PRECONDITION_FAILED, _) => return Err(Declined::There),
-                    (StatusCode::NOT_IMPLEMENTED, _) => return Err(Declined::Unknown),
-                    _ => (refused(words(status, &code, &message)), is_passing(status, &code)),
                 }
+                Err(why) => (unreachable(why), true),
+            };
+            if !may_help || tried >= TRIES {
+                return Err(Declined::Failed(error));
             }
-            Err(Unsent::NoAddress) => {
-                return Err(Declined::Failed(refused("s3.endpoint can't have a bucket in its host".to_owned())));
-            }
-            Err(Unsent::Failed(why)) => (StorageError::Unreachable { server: server.clone(), why }, true),
-        };
-        if !may_help || tried >= TRIES {
-            return Err(Declined::Failed(error));
+            sleep(wait).await;
+            (wait, tried) = (wait * 2, tried + 1);
         }
-        sleep(wait).await;
-        (wait, tried) = (wait * 2, tried + 1);
     }
-}
 
-enum Unsent {
-    NoAddress,
-    Failed(String),
-}
+    /// What the server did not do, and why.
+    pub(super) fn refused(&self, ask: &Ask<'_>, why: String) -> StorageError {
+        let path = format!("{}/{}", self.place.bucket, ask.key);
+        StorageError::Refused { server: self.access.server(), doing: ask.doing, path, why }
+    }
 
-async fn send(
-    access: &S3Access,
-    place: &S3Place,
-    ask: &Ask<'_>,
-    hash: &str,
-    content: Bytes,
-) -> std::result::Result<Response, Unsent> {
-    let mut url = address(access, place, ask.key).ok_or(Unsent::NoAddress)?;
-    let query = query(ask.query);
-    if !query.is_empty() {
-        url.set_query(Some(&query));
+    async fn send(&self, ask: &Ask<'_>, content: Bytes) -> std::result::Result<Response, String> {
+        let limit = LIMIT + Duration::from_secs(content.len() as u64 / SLOWEST);
+        let (method, url) = self.signed(ask);
+        let mut request = self.access.client.request(method, url);
+        if let Some((name, value)) = &ask.header {
+            request = request.header(name, value);
+        }
+        if matches!(ask.action, Action::Put) {
+            request = request.body(content);
+        }
+        timeout(limit, request.send()).await.map_err(|_| SLOW.to_owned())?.map_err(cause)
     }
-    let host = url.host_str().unwrap_or_default();
-    let host = url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"));
-    let at = Utc::now();
-    let date = time(at);
-    let headers = [("host", host.as_str()), ("x-amz-content-sha256", hash), ("x-amz-date", date.as_str())];
-    let signed =
-        Request { method: ask.method.as_str(), path: url.path(), query: &query, headers: &headers, content: hash };
-    let by = Signer { key_id: &access.key_id, secret: &access.secret, region: &access.region };
-    let authorization = authorization(by, &signed, at);
-    let limit = LIMIT + Duration::from_secs(content.len() as u64 / SLOWEST);
-    let mut request =
-        access.client.request(ask.method.clone(), url).header("x-amz-content-sha256", hash).header("x-amz-date", date);
-    if let Ok(mut value) = HeaderValue::from_str(&authorization) {
-        value.set_sensitive(true);
-        request = request.header("authorization", value);
+
+    fn signed(&self, ask: &Ask<'_>) -> (Method, Url) {
+        let (bucket, by) = (&self.bucket, Some(&self.access.credentials));
+        match ask.action {
+            Action::List(from) => {
+                let mut list = bucket.list_objects_v2(by);
+                list.with_prefix(ask.key);
+                if let Some(token) = from {
+                    list.with_continuation_token(token);
+                }
+                (Method::GET, list.sign(SIGNED_FOR))
+            }
+            Action::Get => (Method::GET, bucket.get_object(by, ask.key).sign(SIGNED_FOR)),
+            Action::Put => (Method::PUT, bucket.put_object(by, ask.key).sign(SIGNED_FOR)),
+            Action::Delete => (Method::DELETE, bucket.delete_object(by, ask.key).sign(SIGNED_FOR)),
+        }
     }
-    if let Some((name, value)) = &ask.header {
-        request = request.header(name, value);
-    }
-    if ask.method == Method::PUT {
-        request = request.body(content);
-    }
-    let sent = timeout(limit, request.send()).await.map_err(|_| Unsent::Failed(SLOW.to_owned()))?;
-    sent.map_err(|error| Unsent::Failed(cause(error)))
 }
 
 /// All that is answered, or why it is not had.
@@ -193,14 +182,6 @@ async fn whole(mut answer: Response, most: u64) -> std::result::Result<Bytes, St
         }
     }
     Ok(body.freeze())
-}
-
-fn query(pairs: &[(&str, &str)]) -> String {
-    pairs.iter().fold(String::new(), |mut text, (name, value)| {
-        let between = if text.is_empty() { "" } else { "&" };
-        let _ = write!(text, "{between}{name}={}", utf8_percent_encode(value, ENCODED));
-        text
-    })
 }
 
 async fn beginning(mut answer: Response) -> String {
@@ -219,10 +200,13 @@ fn words(status: StatusCode, code: &str, message: &str) -> String {
         "SignatureDoesNotMatch" => {
             ": is the key in s3.secret_access_key_file that of s3.access_key_id, and s3.region right?"
         }
+        "AccessDenied" if message.contains("expired") || message.contains("yet") => TIME,
+        "RequestTimeTooSkewed" | "ExpiredToken" => TIME,
         "InvalidAccessKeyId" => ": is s3.access_key_id right?",
         "AccessDenied" => ": may the key of s3.access_key_id list, read, write and delete there?",
-        "RequestTimeTooSkewed" => ": is the time of this machine right?",
-        "PermanentRedirect" | "AuthorizationHeaderMalformed" => ": are s3.endpoint and s3.region those of the bucket?",
+        "PermanentRedirect" | "AuthorizationQueryParametersError" | "AuthorizationHeaderMalformed" => {
+            ": are s3.endpoint and s3.region those of the bucket?"
+        }
         _ => "",
     };
     match (code, message) {
@@ -255,4 +239,65 @@ fn cause(error: reqwest::Error) -> String {
 /// Of what was answered, that it was.
 pub(super) fn done(answer: std::result::Result<Bytes, Declined>) -> Result<()> {
     answer.map(drop).map_err(Into::into)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use secrecy::SecretString;
+
+    use super::*;
+    use crate::{S3Access, S3Options};
+
+    fn opened(endpoint: &str, bucket_in_host: bool) -> Result<S3> {
+        let (endpoint, region, key_id) = (endpoint.parse().unwrap(), "eu-west-1".to_owned(), "AKID".to_owned());
+        let secret = SecretString::from("the-secret");
+        let options = S3Options { endpoint, region, key_id, secret, bucket_in_host, authorities: None };
+        let crate::Place::S3(place) = "s3://backups/a".parse().unwrap() else { unreachable!() };
+        S3::new(place, S3Access::new(options).unwrap().into())
+    }
+
+    #[test]
+    fn requests_are_signed_for_minutes() {
+        let s3 = opened("https://s3.example.org:9000", false).unwrap();
+        let token = "a/b+c= &d";
+        let (method, url) = s3.signed(&Ask::new("listing", Action::List(Some(token)), "a/data/"));
+        assert_eq!((method, url.path()), (Method::GET, "/backups/"));
+        let query: HashMap<_, _> = url.query_pairs().into_owned().collect();
+        for (name, value) in [
+            ("list-type", "2"),
+            ("prefix", "a/data/"),
+            ("continuation-token", token),
+            ("X-Amz-Expires", "300"),
+            ("X-Amz-SignedHeaders", "host"),
+        ] {
+            assert_eq!(query[name], value, "{url}");
+        }
+        assert!(query["X-Amz-Credential"].starts_with("AKID/") && query["X-Amz-Credential"].contains("/eu-west-1/s3/"));
+        for (action, method) in [(Action::Get, "GET"), (Action::Put, "PUT"), (Action::Delete, "DELETE")] {
+            let (made, url) = s3.signed(&Ask::new("", action, "a/keys/0_1-2.x"));
+            assert_eq!((made.as_str(), url.path()), (method, "/backups/a/keys/0_1-2.x"));
+            assert!(url.query().unwrap().contains("X-Amz-Expires=300&"), "{url}");
+        }
+    }
+
+    #[test]
+    fn a_bucket_may_be_in_the_host() {
+        let s3 = opened("https://s3.example.org", true).unwrap();
+        let (_, url) = s3.signed(&Ask::new("reading", Action::Get, "a/config"));
+        assert!(url.as_str().starts_with("https://backups.s3.example.org/a/config?X-Amz-"), "{url}");
+        let error = opened("https://127.0.0.1", true).unwrap_err();
+        assert!(error.to_string().contains("s3.bucket_in_host: 127.0.0.1"), "{error}");
+    }
+
+    #[test]
+    fn a_time_that_is_wrong_is_told_from_a_key_that_may_not() {
+        let said = |code, message| words(StatusCode::FORBIDDEN, code, message);
+        for (code, message) in [("AccessDenied", "Request has expired"), ("AccessDenied", "Request is not yet valid")] {
+            assert!(said(code, message).ends_with(TIME));
+        }
+        assert!(said("AccessDenied", "Access Denied").contains("s3.access_key_id"));
+        assert!(said("AuthorizationQueryParametersError", "wrong region").contains("s3.region"));
+    }
 }

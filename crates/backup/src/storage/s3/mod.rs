@@ -5,15 +5,14 @@
 
 mod answer;
 mod client;
-mod sign;
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt, stream};
-use reqwest::Method;
+use rusty_s3::{Bucket, UrlStyle};
 
-use self::client::{Ask, Declined, ask, done};
+use self::client::{Action, Ask, Declined, done};
 use super::runtime::wait;
 use super::{CONFIG, Files, KEYS, Result, Room, S3Access, StorageError};
 use crate::place::{S3Place, is_plain};
@@ -22,27 +21,23 @@ use crate::place::{S3Place, is_plain};
 const MANY: usize = 16;
 /// What lies in a repository, besides its configuration.
 const FOLDERS: [&str; 5] = [KEYS, "snapshots", "index", "locks", "data"];
-/// The most of a list that is read at a time; no server gives more than a thousand names, of a kilobyte each.
+/// The most of a list that is read at a time; no server gives more than a thousand names, of a kilobyte each, which takes
+/// three where it is encoded.
 const LIST_BYTES: u64 = 4 << 20;
 
 #[derive(Debug)]
 pub(super) struct S3 {
     place: S3Place,
     access: Arc<S3Access>,
+    bucket: Bucket,
 }
 
 impl S3 {
-    pub(super) const fn new(place: S3Place, access: Arc<S3Access>) -> Self {
-        Self { place, access }
-    }
-
-    async fn asked(&self, what: &Ask<'_>) -> std::result::Result<Bytes, Declined> {
-        ask(&self.access, &self.place, what).await
-    }
-
-    fn refused(&self, doing: &'static str, path: &str, why: String) -> StorageError {
-        let server = self.access.endpoint.host_str().unwrap_or_default().to_owned();
-        StorageError::Refused { server, doing, path: format!("{}/{path}", self.place.bucket), why }
+    pub(super) fn new(place: S3Place, access: Arc<S3Access>) -> Result<Self> {
+        let style = if access.bucket_in_host { UrlStyle::VirtualHost } else { UrlStyle::Path };
+        let bucket = Bucket::new(access.endpoint.clone(), style, place.bucket.clone(), access.region.clone());
+        let bucket = bucket.map_err(|_| StorageError::NoBucketInHost(access.server()))?;
+        Ok(Self { place, access, bucket })
     }
 
     /// The names below one, as they are after it, with their sizes.
@@ -50,12 +45,10 @@ impl S3 {
         let prefix = format!("{below}/");
         let (mut found, mut next) = (Vec::new(), None::<String>);
         loop {
-            let from = next.as_deref().map(|token| ("continuation-token", token));
-            let query: Vec<_> = from.into_iter().chain([("list-type", "2"), ("prefix", prefix.as_str())]).collect();
-            let what = Ask { query: &query, answer_bytes: LIST_BYTES, ..Ask::new("listing", Method::GET, "") };
-            let body = self.asked(&what).await?;
-            let part = answer::listing(&String::from_utf8_lossy(&body));
-            let part = part.map_err(|why| self.refused("listing", below, why))?;
+            let action = Action::List(next.as_deref());
+            let what = Ask { answer_bytes: LIST_BYTES, ..Ask::new("listing", action, &prefix) };
+            let part = answer::listing(&self.asked(&what).await?);
+            let part = part.map_err(|why| self.refused(&what, why))?;
             let inside = part.objects.into_iter().filter_map(|(key, size)| {
                 let rest = key.strip_prefix(&prefix)?;
                 rest.split('/').all(is_plain).then(|| (rest.to_owned(), size))
@@ -70,7 +63,7 @@ impl S3 {
     }
 
     async fn put(&self, key: &str, content: &[Bytes], only_if_none: bool) -> std::result::Result<Bytes, Declined> {
-        let what = Ask { content, ..Ask::new("writing", Method::PUT, key) };
+        let what = Ask { content, ..Ask::new("writing", Action::Put, key) };
         self.asked(&if only_if_none { what.unless_there() } else { what }).await
     }
 }
@@ -98,7 +91,7 @@ impl Files for S3 {
     fn exists(&self, path: &str) -> Result<bool> {
         let key = self.place.key(path);
         // Not HEAD, whose answers do not say why.
-        let found = wait(async { Ok(self.asked(&Ask::new("looking for", Method::GET, &key)).await) })?;
+        let found = wait(async { Ok(self.asked(&Ask::new("looking for", Action::Get, &key)).await) })?;
         match found {
             Ok(_) => Ok(true),
             Err(Declined::Missing(_)) => Ok(false),
@@ -109,7 +102,7 @@ impl Files for S3 {
     fn read(&self, path: &str) -> Result<Bytes> {
         let key = self.place.key(path);
         // How long it is nobody knows: as long as packs get.
-        let what = Ask { answer_bytes: 1 << 30, ..Ask::new("reading", Method::GET, &key) };
+        let what = Ask { answer_bytes: 1 << 30, ..Ask::new("reading", Action::Get, &key) };
         wait(async { Ok(self.asked(&what).await?) })
     }
 
@@ -118,7 +111,7 @@ impl Files for S3 {
             return Ok(Bytes::new());
         }
         let key = self.place.key(path);
-        let what = Ask::new("reading", Method::GET, &key).range(offset, length);
+        let what = Ask::new("reading", Action::Get, &key).range(offset, length);
         let part = wait(async { Ok(self.asked(&what).await?) })?;
         // A server that knows no parts gives all of it.
         if part.len() as u64 == length { Ok(part) } else { Err(StorageError::Short { path: key }) }
@@ -145,7 +138,7 @@ impl Files for S3 {
 
     fn remove(&self, path: &str) -> Result<()> {
         let key = self.place.key(path);
-        let removed = wait(async { Ok(self.asked(&Ask::new("removing", Method::DELETE, &key)).await) })?;
+        let removed = wait(async { Ok(self.asked(&Ask::new("removing", Action::Delete, &key)).await) })?;
         match removed {
             Err(Declined::Missing(_)) => Ok(()),
             removed => done(removed),
@@ -162,7 +155,7 @@ impl Files for S3 {
             let removing = stream::iter(found).map(|(name, _)| {
                 let key = format!("{below}/{name}");
                 async move {
-                    match self.asked(&Ask::new("removing", Method::DELETE, &key)).await {
+                    match self.asked(&Ask::new("removing", Action::Delete, &key)).await {
                         Err(Declined::Missing(_)) => Ok(()),
                         removed => done(removed),
                     }
