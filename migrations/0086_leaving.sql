@@ -24,5 +24,7 @@ create table left_behind (
     -- When the node told that it does not run there.
     stopped_at timestamptz,
     removing   boolean not null default false,
+    -- When it is tried next to stop or remove it: a node that can't is not asked all the time.
+    try_at     timestamptz not null default now(),
     primary key (node_id, guest_id)
 );

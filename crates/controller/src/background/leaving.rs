@@ -8,6 +8,7 @@ use corpus_domain::{Door, GuestId, GuestName, NodeId};
 use corpus_gate::audit::Entry;
 use corpus_protocol::Request;
 use serde_json::json;
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::nodes::Call;
@@ -48,7 +49,7 @@ impl Controller {
             return Ok(());
         }
         leaving::settle(&mut conn).await?;
-        let (due, left) = (leaving::due(&mut conn).await?, leaving::to_clear(&mut conn).await?);
+        let (due, left) = (leaving::due(&mut conn).await?, leaving::take_to_clear(&mut conn).await?);
         drop(conn);
         // What fails for one is no reason to forget the others.
         for guest in due {
@@ -56,12 +57,17 @@ impl Controller {
                 tracing::warn!(%guest, error = &error as &dyn std::error::Error, "a guest could not be had to leave");
             }
         }
+        let mut clearing = JoinSet::new();
         for (node, guest, name, removing) in left {
-            if let Err(error) = self.clear(node, (guest, name), removing).await {
-                let error = &error as &dyn std::error::Error;
-                tracing::warn!(node.id = %node, %guest, error, "what a guest left behind could not be stopped or removed");
-            }
+            let controller = self.clone();
+            clearing.spawn(async move {
+                if let Err(error) = controller.clear(node, (guest, name), removing).await {
+                    let error = &error as &dyn std::error::Error;
+                    tracing::warn!(node.id = %node, %guest, error, "what a guest left behind could not be stopped or removed");
+                }
+            });
         }
+        while clearing.join_next().await.is_some() {}
         Ok(())
     }
 

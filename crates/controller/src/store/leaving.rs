@@ -274,19 +274,21 @@ pub async fn left_behind(
 /// It is to be removed. Tells what it is called; none where there is none.
 pub async fn remove(conn: &mut PgConnection, node: NodeId, guest: GuestId) -> sqlx::Result<Option<GuestName>> {
     let found = sqlx::query_scalar!(
-        "update left_behind set removing = true where node_id = $1 and guest_id = $2 returning name",
+        "update left_behind set removing = true, try_at = now() where node_id = $1 and guest_id = $2 returning name",
         node.0,
         guest.0
     );
     found.fetch_optional(conn).await?.map(|name| word(&name)).transpose()
 }
 
-/// What is to be stopped or removed at nodes that answer.
-pub async fn to_clear(conn: &mut PgConnection) -> sqlx::Result<Vec<(NodeId, GuestId, GuestName, bool)>> {
+/// Takes what is to be stopped or removed at nodes that answer: in a while it is taken again, unless it was done.
+pub async fn take_to_clear(conn: &mut PgConnection) -> sqlx::Result<Vec<(NodeId, GuestId, GuestName, bool)>> {
     let rows = sqlx::query!(
-        "select l.node_id, l.guest_id, l.name, l.removing from left_behind l join nodes n on n.id = l.node_id
-         where (l.stopped_at is null or l.removing) and n.reachability = 'reachable'
-         order by l.node_id, l.left_at limit $1",
+        "update left_behind set try_at = now() + interval '1 minute' where (node_id, guest_id) in (
+             select l.node_id, l.guest_id from left_behind l join nodes n on n.id = l.node_id
+             where (l.stopped_at is null or l.removing) and l.try_at <= now() and n.reachability = 'reachable'
+             order by l.left_at limit $1)
+         returning node_id, guest_id, name, removing",
         MOST,
     );
     let rows = rows.fetch_all(conn).await?.into_iter();
