@@ -130,7 +130,8 @@ fn only_what_changed_is_opened() {
     large.size += 7;
     let (opened, added) = again(&tree, "guest");
     assert_eq!(opened, ["su", "hosts", "large", "sticky"]);
-    assert!(added < 5 << 20, "{added} bytes more");
+    // One piece at most is new, which has 8 MiB at most; where pieces end is by chance.
+    assert!(added < 9 << 20, "{added} bytes more");
     let last = ours.list("guest").unwrap().remove(0);
     assert!(Tree::read(&ours, &last.id) == tree);
 
