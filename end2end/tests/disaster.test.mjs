@@ -23,7 +23,7 @@ const [home, lost, site] = [`home.${zone}`, `lost.${zone}`, `shop.${zone}`]
 const { node1, node2 } = lab.lab.nodes
 const project = '/projects/atlas'
 const environment = `${project}/staging`
-const page = word => `<!doctype html><title>${word}</title><p>${word}</p>`
+const page = word => `<!doctype html><html><title>${word}</title><p>${word}</p></html>`
 
 test('a controller and a node that are lost stand again by three commands', async t => {
   await lab.cleanLab()

@@ -84,7 +84,10 @@ fn a_repository_says_whether_it_is_whole_and_hides_its_password() {
     assert!(!shown.contains("banner fail") && !shown.contains("restic -r"), "{shown}");
     let check = whole.check.clone().map(|check| BackupsChecked { damage: Some("<pack> is short".to_owned()), ..check });
     let shown = of_project(&ProjectBackups { check, ..whole.clone() }, None);
-    assert!(shown.contains("Damaged") && shown.contains("&lt;pack> is short") && !shown.contains("Whole"), "{shown}");
+    assert!(
+        shown.contains("Damaged") && shown.contains("&lt;pack&gt; is short") && !shown.contains("Whole"),
+        "{shown}"
+    );
     let never = of_project(&ProjectBackups { check: None, ..whole.clone() }, None);
     assert!(never.contains("not yet"), "{never}");
     let (project, repository) = ("carto".parse().unwrap(), corpus_domain::ProjectId(uuid::Uuid::nil()));

@@ -30,7 +30,7 @@ fn it_is_told_how_far_it_is() {
     let under_way = page(false, &guests, false);
     assert!(under_way.contains("1 guest is leaving, 1 waits, 1 could not leave"), "{under_way}");
     assert!(under_way.contains("data-busy") && under_way.contains("/keep\""), "{under_way}");
-    assert!(under_way.contains("&lt;b> has no room") && !under_way.contains("<b> has"), "{under_way}");
+    assert!(under_way.contains("&lt;b&gt; has no room") && !under_way.contains("<b> has"), "{under_way}");
     let begun = LeavingGuests { waiting: 0, failed: 0, ..guests.clone() };
     assert!(!page(false, &begun, false).contains("/keep\""), "none can stay any more");
     let over = LeavingGuests { waiting: 0, going: 0, failed: 0, ..guests };

@@ -12,8 +12,9 @@ use url::{Url, form_urlencoded};
 
 use crate::postgres;
 
-/// Whose rows are not taken along: a session that was ended since must not be good again.
-const NOT_TAKEN: &str = "--exclude-table-data=public.tower_sessions";
+/// Whose rows are not taken along: a session that was ended since must not be good again, and nobody is to wait for a server
+/// that is lost.
+const NOT_TAKEN: [&str; 2] = ["--exclude-table-data=public.tower_sessions", "--exclude-table-data=public.leases"];
 
 /// A tool can't be run, or failed.
 #[derive(Debug, Error)]
@@ -74,7 +75,8 @@ impl Address {
 
 /// Writes the whole database into a file, as it was at one moment.
 pub async fn dump(from: &Address, file: &Path) -> Result<(), ToolError> {
-    let mut args = vec!["--format=custom".to_owned(), NOT_TAKEN.to_owned()];
+    let mut args = vec!["--format=custom".to_owned()];
+    args.extend(NOT_TAKEN.map(str::to_owned));
     // Uncompressed: the repository compresses, and finds again what did not change.
     args.extend(["--compress=0", "--no-owner", "--no-privileges"].map(str::to_owned));
     args.extend([format!("--file={}", file.display()), format!("--dbname={}", from.url)]);
