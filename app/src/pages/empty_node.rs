@@ -203,7 +203,7 @@ fn left_table(node: &NodeLine, left: &AllLeftBehind) -> AnyView {
     view! {
         <p class="body">"These went on elsewhere from their backups while this node was lost. What they wrote after the backup lies here alone."</p>
         <table class="rows" aria-label="Left behind">
-            <thead><tr><th>"Guest"</th><th>"Went on"</th><th>"From a backup of"</th><th>"Here"</th><th><span class="unseen">"To do"</span></th></tr></thead>
+            <thead><tr><th>"Guest"</th><th>"Went on"</th><th>"From a backup of"</th><th>"Here"</th><th><span class="unseen">"Actions"</span></th></tr></thead>
             <tbody>{rows}</tbody>
         </table>
     }

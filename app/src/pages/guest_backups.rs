@@ -104,7 +104,7 @@ fn table(all: &Backups) -> AnyView {
     let rows = all.items.iter().map(|one| row(all, one)).collect_view();
     view! {
         <table class="rows" aria-label="Backups">
-            <thead><tr><th>"What for"</th><th>"Of"</th><th class="num">"In it"</th><th class="num">"New"</th><th class="num">"Took"</th><th>"State"</th><th><span class="unseen">"To do"</span></th></tr></thead>
+            <thead><tr><th>"What for"</th><th>"Of"</th><th class="num">"In it"</th><th class="num">"New"</th><th class="num">"Took"</th><th>"State"</th><th><span class="unseen">"Actions"</span></th></tr></thead>
             <tbody>{rows}</tbody>
         </table>
     }

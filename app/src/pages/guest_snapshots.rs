@@ -101,7 +101,7 @@ fn table(all: &Snapshots) -> AnyView {
     let rows = all.items.iter().map(|one| row(all, one)).collect_view();
     view! {
         <table class="rows" aria-label="Snapshots">
-            <thead><tr><th>"What for"</th><th>"Of"</th><th class="num">"In it"</th><th>"State"</th><th><span class="unseen">"To do"</span></th></tr></thead>
+            <thead><tr><th>"What for"</th><th>"Of"</th><th class="num">"In it"</th><th>"State"</th><th><span class="unseen">"Actions"</span></th></tr></thead>
             <tbody>{rows}</tbody>
         </table>
     }

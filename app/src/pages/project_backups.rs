@@ -117,7 +117,7 @@ fn table(project: &ProjectName, page: &ProjectBackups) -> AnyView {
     let rows = page.items.iter().map(|one| row(project, page.may_change, one)).collect_view();
     view! {
         <table class="rows" aria-label="Backups">
-            <thead><tr><th>"Guest"</th><th>"Environment"</th><th>"What for"</th><th>"Of"</th><th class="num">"In it"</th><th>"State"</th><th><span class="unseen">"To do"</span></th></tr></thead>
+            <thead><tr><th>"Guest"</th><th>"Environment"</th><th>"What for"</th><th>"Of"</th><th class="num">"In it"</th><th>"State"</th><th><span class="unseen">"Actions"</span></th></tr></thead>
             <tbody>{rows}</tbody>
         </table>
     }
