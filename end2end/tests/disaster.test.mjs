@@ -166,28 +166,5 @@ test('a controller and a node that are lost stand again by three commands', asyn
     await until('it to be stopped there', async () => (await ask('node', 'left-behind', node2)).items[0].stopped_at, { limit: 60_000, pause: 500 })
     assert.match(await lab.onNode('node2', `lxc-info -sHn ${lost}; grep ^lxc.start.auto /var/lib/lxc/${lost}/config`), /STOPPED\s+lxc.start.auto = 0/)
     await serves(node1, 'Two')
-    await alice.page.goto(`/nodes/${second}/empty`)
-    await alice.page.getByRole('button', { name: /^Remove/ }).first().click()
-    await alice.page.getByRole('button', { name: /^Yes, remove/ }).click()
-    await until('its files to be removed there', async () => (await ask('node', 'left-behind', node2)).items.length === 0, { limit: 60_000, pause: 500 })
-    assert.equal((await lab.onNode('node2', 'lxc-ls -1')).trim(), '')
-    await corpus('node', 'resume', node2)
-  })
-
-  await step('and is emptied again by moving, in the browser', async () => {
-    const node = (await ask('node', 'list')).items.find(one => one.address === node1)
-    await alice.page.goto(`/nodes/${node.id}/empty`)
-    await alice.screenshot('empty')
-    assert.deepEqual(await violations(alice.page), [])
-    await pages.press(alice, 'Move all guests')
-    await until('both guests to be on the other node', async () => (await ask('node', 'leaving', node1)).guests === 0, { limit: 180_000, pause: 500 })
-    for (const name of [home, lost]) {
-      await pages.untilStatus(bob, guests[name], 'Running')
-      const command = await until('the ssh command', async () => pages.valueIn((await bob.read(guests[name])).html, 'ssh'))
-      assert.ok(command.includes(node2), command)
-      await until('a login', () => lab.pasted(command, key.path, 'true').then(() => true))
-    }
-    await leadsTo(node2)
-    await serves(node2, 'Two')
   })
 })
