@@ -43,7 +43,7 @@ test('a controller and a node that are lost stand again by three commands', asyn
   const step = story(t, visitors, server)
   const shown = {}
   const guests = {}
-  let alice, bob, key, repository, second, url
+  let alice, bob, key, repository, first, second, url
 
   const enters = async login => {
     const visitor = await Visitor.open(browser, server)
@@ -71,6 +71,7 @@ test('a controller and a node that are lost stand again by three commands', asyn
     key = await lab.makeKey(path.join(server.folder, 'bob'))
     await pages.addKey(bob, key.line)
     for (const [name, at] of [[home, 'node1'], [lost, 'node2']]) {
+      first = second
       second = (await pages.readyNode(alice, at)).split('/').at(-1)
       guests[name] = await pages.requestGuest(bob, { name, project: 'atlas', environment: 'staging', size: 'xxsmall', node: second })
       await pages.untilStatus(bob, guests[name], 'Running')
@@ -166,5 +167,34 @@ test('a controller and a node that are lost stand again by three commands', asyn
     await until('it to be stopped there', async () => (await ask('node', 'left-behind', node2)).items[0].stopped_at, { limit: 60_000, pause: 500 })
     assert.match(await lab.onNode('node2', `lxc-info -sHn ${lost}; grep ^lxc.start.auto /var/lib/lxc/${lost}/config`), /STOPPED\s+lxc.start.auto = 0/)
     await serves(node1, 'Two')
+  })
+
+  await step('what was left there is removed, and the node takes guests again', async () => {
+    await alice.page.goto(`/nodes/${second}/empty`)
+    await pages.confirmIn(alice, alice.page.locator('#left tr').filter({ hasText: lost }).first())
+    await until('nothing to be left', async () => (await ask('node', 'left-behind', node2)).items.length === 0, { limit: 60_000, pause: 500 })
+    assert.equal((await lab.onNode('node2', 'lxc-ls')).trim(), '')
+    await corpus('node', 'resume', node2)
+  })
+
+  await step('the other node is emptied by a click, its guests running', async () => {
+    const began = performance.now()
+    await alice.page.goto(`/nodes/${first}/empty`)
+    await pages.press(alice, 'Move all guests')
+    await until('its guests to be elsewhere', async () => {
+      const leaving = await ask('node', 'leaving', node1)
+      assert.equal(leaving.failed, 0, JSON.stringify(leaving))
+      return leaving.guests === 0
+    }, { limit: 240_000, pause: 500 })
+    note('A node that was emptied', [['its two guests at another node, entered there', seconds(performance.now() - began)]])
+    for (const name of [home, lost]) {
+      await pages.untilStatus(bob, guests[name], 'Running')
+      const command = await until('the ssh command', async () => pages.valueIn((await bob.read(guests[name])).html, 'ssh'))
+      assert.ok(command.includes(node2), command)
+      await until('a login', () => lab.pasted(command, key.path, 'true').then(() => true))
+    }
+    await leadsTo(node2)
+    await serves(node2, 'Two')
+    assert.equal((await lab.onNode('node1', 'lxc-ls')).trim(), '')
   })
 })
