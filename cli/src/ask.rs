@@ -1,9 +1,9 @@
 //! Running a command: its arguments are the fields of its operation, read as every door reads them.
 
-use std::io::Read as _;
+use std::io::{IsTerminal as _, Read as _};
 
 use clap::ArgMatches;
-use corpus_api::operation::{Method, Operation, Place, Plain};
+use corpus_api::operation::{FileType, Method, Operation, Place, Plain};
 use corpus_api::stream::Stream;
 use corpus_api::traffic::FollowAccess;
 use corpus_api::{Input, Problem, Reply, Visitor, Wire, walk, wire};
@@ -40,9 +40,13 @@ pub async fn run(path: &[String], matches: &ArgMatches) -> Result<Exit, Failure>
     }
     confirm::confirm(&client, one.meta.id, matches).await?;
     let given = given(&client, &one, matches).await?;
-    let Asked { wire, output, is_file } = read(one.meta.id, given)?;
+    let Asked { wire, output, file } = read(one.meta.id, given)?;
+    if file == Some(FileType::Bytes) && std::io::stdout().is_terminal() {
+        // What a guest wrote may be anything, and a terminal obeys some of it.
+        return Err(Failure::usage("what comes is no text for a terminal: say where it goes, as … > FILE"));
+    }
     let wire = with_version(&client, &one.meta, wire).await?;
-    if is_file {
+    if file.is_some() {
         return output::copy(client.send(wire).await?).await;
     }
     let answer = client.value(wire).await?;
@@ -137,8 +141,8 @@ struct Asked {
     wire: Wire,
     /// The name of the type that comes back.
     output: String,
-    /// Whether a file comes back instead.
-    is_file: bool,
+    /// The kind of file that comes back instead.
+    file: Option<FileType>,
 }
 
 /// The request of an operation with these fields.
@@ -167,7 +171,7 @@ impl Visitor for Reading<'_> {
         }
         let read = input.read::<O>().map_err(Problem::wrong);
         let output = <O::Output as utoipa::ToSchema>::name().into_owned();
-        self.read = Some(read.map(|operation| Asked { wire: wire(&operation), output, is_file: O::Output::IS_FILE }));
+        self.read = Some(read.map(|operation| Asked { wire: wire(&operation), output, file: O::Output::FILE }));
     }
 }
 

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::Cursor;
-use crate::operation::{File, Grant, Meta, Operation, Read, Reply, Role, Scope, Write, get, post};
+use crate::operation::{File, FileType, Grant, Meta, Operation, Read, Reply, Role, Scope, Write, get, post};
 use crate::words::{Limit, SearchText, When};
 
 /// Lists what was done: operators all of it, members what concerns their projects and what they did themselves.
@@ -98,7 +98,7 @@ pub struct AuditExport {
     pub asked: ListAudit,
 }
 impl Reply for AuditExport {
-    const IS_FILE: bool = true;
+    const FILE: Option<FileType> = Some(FileType::Rows);
     fn file(&self) -> Option<File> {
         Some(File::Audit { asked: Box::new(self.asked.clone()), format: self.format })
     }

@@ -204,6 +204,8 @@ pub struct Backups {
     pub may_take: bool,
     /// Whether the caller may bring them back and delete them.
     pub may_change: bool,
+    /// Whether the caller may look at what is in them, and fetch it.
+    pub may_read: bool,
 }
 impl Reply for Backups {}
 
@@ -244,6 +246,8 @@ pub struct ProjectBackup {
     pub environment: Environment,
     /// Whether the guest is gone.
     pub gone: bool,
+    /// Whether the caller may look at what is in it, and fetch it.
+    pub may_read: bool,
     /// The backup.
     pub backup: Backup,
 }

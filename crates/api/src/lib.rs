@@ -6,6 +6,7 @@
 
 pub mod audit;
 pub mod backings;
+pub mod backup_files;
 mod backup_repositories;
 pub mod backups;
 pub mod certificates;

@@ -161,6 +161,8 @@ macro_rules! each_operation {
             $crate::backups::RemoveProjectBackup,
             $crate::backups::CheckBackups,
             $crate::backups::RevealBackupKey,
+            $crate::backup_files::ListBackupFiles,
+            $crate::backup_files::FetchBackupFile,
             $crate::backups::GetBackupSchedule,
             $crate::backups::SetBackupSchedule,
             $crate::firewall::GetGuestFirewall,

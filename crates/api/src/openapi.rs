@@ -21,7 +21,7 @@ use utoipa::openapi::{
 use utoipa::{PartialSchema, ToSchema};
 
 use crate::input::object;
-use crate::operation::{Method, Operation, Place, Plain, Reply, Role};
+use crate::operation::{FileType, Method, Operation, Place, Plain, Reply, Role};
 use crate::problem::Problem;
 use crate::stream::Stream;
 use crate::{StreamVisitor, Visitor, walk, walk_streams};
@@ -60,7 +60,7 @@ impl Visitor for Book {
     fn visit<O: Operation>(&mut self) {
         let meta = O::META.plain();
         self.parts::<O>();
-        if !O::Output::IS_FILE {
+        if O::Output::FILE.is_none() {
             self.component::<O::Output>();
         }
         let whole = object::<O>();
@@ -241,10 +241,13 @@ fn not_null(schema: RefOr<Schema>) -> RefOr<Schema> {
 }
 
 fn answer<R: Reply>(meta: &Plain) -> Response {
-    if R::IS_FILE {
+    if let Some(kind) = R::FILE {
         let text = || ContentBuilder::new().schema(Some(ObjectBuilder::new().schema_type(Type::String))).build();
         let file = ResponseBuilder::new().description("The file, as it is read");
-        return file.content("text/csv", text()).content("application/x-ndjson", text()).build();
+        return match kind {
+            FileType::Rows => file.content("text/csv", text()).content("application/x-ndjson", text()).build(),
+            FileType::Bytes => file.content("application/octet-stream", ContentBuilder::new().build()).build(),
+        };
     }
     let content = ContentBuilder::new().schema(Some(Ref::from_schema_name(R::name()))).build();
     let mut response = ResponseBuilder::new()

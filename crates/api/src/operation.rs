@@ -16,6 +16,7 @@ use utoipa::ToSchema;
 
 use crate::Cursor;
 use crate::audit::ListAudit;
+use crate::backup_files::BackupFetch;
 use crate::list::Listed;
 use crate::words::Number;
 
@@ -56,8 +57,8 @@ pub trait Reply: Serialize + DeserializeOwned + ToSchema + Send + Sync + 'static
     fn version(&self) -> Option<&Version> {
         None
     }
-    /// Whether a door answers with a file instead; for the description.
-    const IS_FILE: bool = false;
+    /// The kind of file that a door answers with instead; for the description.
+    const FILE: Option<FileType> = None;
     /// The file that a door answers with.
     fn file(&self) -> Option<File> {
         None
@@ -68,9 +69,20 @@ pub trait Reply: Serialize + DeserializeOwned + ToSchema + Send + Sync + 'static
     }
 }
 
-/// A list that is answered as a file: page by page through the gate, so that it holds what the list would show.
+/// A kind of file that a door answers with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FileType {
+    /// The rows of a list, as text.
+    Rows,
+    /// Bytes as they are.
+    Bytes,
+}
+
+/// What is answered as a file. A list is so page by page through the gate, so that it holds what the list would show.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum File {
+    /// A file or a folder of a backup.
+    Backup(Box<BackupFetch>),
     /// The audit.
     Audit {
         /// What of it.

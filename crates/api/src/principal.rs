@@ -160,6 +160,15 @@ pub const fn to_deploy(environment: Environment) -> Role {
     }
 }
 
+/// What it takes to enter guests of an environment, and so to read what they hold; whether the project lets its
+/// developers into prod is `open`. A robot enters none.
+pub const fn to_enter(environment: Environment, open: bool) -> Role {
+    match environment {
+        Environment::Prod if !open => Role::Maintainer,
+        Environment::Dev | Environment::Staging | Environment::Prod => Role::Developer,
+    }
+}
+
 /// What it takes to start a job of this kind, and so to decide about one: to cancel it, to try its undo
 /// again, to give it up. A deployment to no known environment counts as one to prod.
 pub const fn to_start(kind: JobKind, environment: Option<Environment>) -> Role {

@@ -61,6 +61,9 @@ pub enum BackupError {
         /// What it was taken for.
         wanted: &'static str,
     },
+    /// A folder holds more files than are looked through for a few of them.
+    #[error("a folder holds too many files to be looked through: the whole backup can be brought back")]
+    TooMuch,
     /// Who brings a backup back doesn't take what is in it.
     #[error("what is in the backup can't be written")]
     Taking(#[source] std::io::Error),

@@ -19,6 +19,10 @@ use crate::tree::root_of;
 use crate::walk::{Walk, shown};
 
 const READING: &str = "reading a backup";
+/// How long what is told of the folders that are open at one time may be together, in bytes as a repository holds it, for
+/// who looks for a few files: some 150,000 files in one folder. It is in memory, and a guest makes its folders as large as
+/// it likes.
+const MAX_LOOKED_AT: u64 = 64 << 20;
 
 /// Who takes a tree that is brought back.
 pub trait TreeSink {
@@ -36,34 +40,39 @@ impl Repository {
     /// A file of several names comes with its content under each of them. What was not saved as a tree has a root that
     /// everybody may read and root owns, and lacks its sockets and devices.
     pub fn read_tree(&self, id: &str, to: &mut dyn TreeSink) -> Result<Snapshot> {
-        let backup = self.backup(id)?;
-        let mut walk = Walk::default();
-        let root = root_of(&backup.file);
-        backup.judged(&mut walk, &root)?;
-        to.entry(&root).map_err(BackupError::Taking)?;
-        // On a stack of its own: a guest decides how deep it is.
-        let mut open = vec![backup.folder(backup.file.tree)?.into_iter()];
-        while let Some(folder) = open.last_mut() {
-            let Some(node) = folder.next() else {
-                open.pop();
-                continue;
-            };
-            let depth = u32::try_from(open.len()).unwrap_or(u32::MAX);
-            let Some(entry) = to_entry(&node, depth) else { continue };
-            backup.judged(&mut walk, &entry)?;
-            to.entry(&entry).map_err(BackupError::Taking)?;
-            match entry.kind {
-                TreeKind::Folder => open.push(backup.nodes(&node)?.into_iter()),
-                TreeKind::File => backup.content_to(&node, &walk.path(&entry), to)?,
-                TreeKind::Link(_) | TreeKind::Pipe => {}
-            }
-        }
+        let backup = self.backup(id, u64::MAX)?;
+        backup.tree_to(&root_of(&backup.file), backup.file.tree, to)?;
         Ok(Snapshot::of(&backup.file))
+    }
+
+    /// Brings back what lies at a path: a folder with all that is in it, or one regular file. It comes first, of the depth
+    /// 0 and without a name, and a link is not followed.
+    pub fn read_at(&self, id: &str, path: &[&[u8]], to: &mut dyn TreeSink) -> Result<()> {
+        let backup = self.backup(id, MAX_LOOKED_AT)?;
+        let Some(node) = backup.find(path)? else {
+            return backup.tree_to(&root_of(&backup.file), backup.file.tree, to);
+        };
+        let is_either = node.is_dir() || node.is_file();
+        let entry = to_entry(&node, 0).filter(|_| is_either);
+        let entry = entry.ok_or_else(|| BackupError::Kind { path: named(path), wanted: "regular file or folder" })?;
+        let entry = TreeEntry { name: Vec::new(), ..entry };
+        if node.is_dir() {
+            return backup.tree_to(&entry, backup.tree_of(&node)?, to);
+        }
+        to.entry(&entry).map_err(BackupError::Taking)?;
+        backup.content_to(&node, &named(path), to)
+    }
+
+    /// What is told of what lies at a path, of the depth 0; the root has no name.
+    pub fn entry_at(&self, id: &str, path: &[&[u8]]) -> Result<TreeEntry> {
+        let backup = self.backup(id, MAX_LOOKED_AT)?;
+        let Some(node) = backup.find(path)? else { return Ok(root_of(&backup.file)) };
+        to_entry(&node, 0).ok_or_else(|| BackupError::Kind { path: named(path), wanted: "regular file or folder" })
     }
 
     /// Brings the content of one regular file back, which lies in these folders; how many bytes it has.
     pub fn read_file(&self, id: &str, path: &[&[u8]], to: &mut dyn Write) -> Result<u64> {
-        let backup = self.backup(id)?;
+        let backup = self.backup(id, MAX_LOOKED_AT)?;
         let node = backup.find(path)?.filter(Node::is_file);
         let node = node.ok_or_else(|| BackupError::Kind { path: named(path), wanted: "regular file" })?;
         backup.dump(&node, &named(path), |piece| to.write_all(piece))
@@ -71,16 +80,16 @@ impl Repository {
 
     /// What is in one folder, in the order of names; no path is the root. Each has the depth 1.
     pub fn list_folder(&self, id: &str, path: &[&[u8]]) -> Result<Vec<TreeEntry>> {
-        let backup = self.backup(id)?;
+        let backup = self.backup(id, MAX_LOOKED_AT)?;
         let nodes = match backup.find(path)? {
-            None => backup.folder(backup.file.tree)?,
-            Some(node) if node.is_dir() => backup.nodes(&node)?,
+            None => backup.folder(backup.file.tree)?.nodes,
+            Some(node) if node.is_dir() => backup.folder(backup.tree_of(&node)?)?.nodes,
             Some(_) => return Err(BackupError::Kind { path: named(path), wanted: "folder" }),
         };
         Ok(nodes.iter().filter_map(|node| to_entry(node, 1)).collect())
     }
 
-    fn backup(&self, id: &str) -> Result<Backup<'_>> {
+    fn backup(&self, id: &str, most: u64) -> Result<Backup<'_>> {
         let repository = self.open()?;
         let mut held = repository.list::<SnapshotId>().map_err(BackupError::of("listing backups"))?;
         let missing = || BackupError::NoSnapshot { place: self.name(), which: id.to_owned() };
@@ -89,7 +98,7 @@ impl Repository {
         let mut file: SnapshotFile = repository.get_file(&found).map_err(BackupError::of(READING))?;
         file.id = found;
         let from = repository.to_indexed().map_err(BackupError::of("reading the repository's index"))?;
-        Ok(Backup { repository: self, from, file })
+        Ok(Backup { repository: self, from, file, most })
     }
 }
 
@@ -98,17 +107,58 @@ struct Backup<'a> {
     repository: &'a Repository,
     from: Rustic<IndexedFullStatus>,
     file: SnapshotFile,
+    /// What is told of the folders that are open at one time is no longer together.
+    most: u64,
+}
+
+/// What is in a folder.
+struct Folder {
+    nodes: Vec<Node>,
+    /// How long it is where it lies.
+    length: u64,
 }
 
 impl Backup<'_> {
+    /// A folder and all that is in it.
+    fn tree_to(&self, root: &TreeEntry, tree: TreeId, to: &mut dyn TreeSink) -> Result<()> {
+        let mut walk = Walk::default();
+        self.judged(&mut walk, root)?;
+        to.entry(root).map_err(BackupError::Taking)?;
+        // On a stack of its own: a guest decides how deep it is.
+        let first = self.folder(tree)?;
+        let mut length = first.length;
+        let mut open = vec![(first.nodes.into_iter(), first.length)];
+        while let Some((folder, own)) = open.last_mut() {
+            let Some(node) = folder.next() else {
+                length -= *own;
+                open.pop();
+                continue;
+            };
+            let depth = u32::try_from(open.len()).unwrap_or(u32::MAX);
+            let Some(entry) = to_entry(&node, depth) else { continue };
+            self.judged(&mut walk, &entry)?;
+            to.entry(&entry).map_err(BackupError::Taking)?;
+            match entry.kind {
+                TreeKind::Folder => {
+                    let next = self.folder_beside(self.tree_of(&node)?, length)?;
+                    length += next.length;
+                    open.push((next.nodes.into_iter(), next.length));
+                }
+                TreeKind::File => self.content_to(&node, &walk.path(&entry), to)?,
+                TreeKind::Link(_) | TreeKind::Pipe => {}
+            }
+        }
+        Ok(())
+    }
+
     /// The node there; the root has none.
     fn find(&self, path: &[&[u8]]) -> Result<Option<Node>> {
         let mut found: Option<Node> = None;
         for (at, name) in path.iter().enumerate() {
             let missing = || BackupError::NoFile(named(path.get(..=at).unwrap_or(path)));
             let nodes = match &found {
-                None => self.folder(self.file.tree)?,
-                Some(node) if node.is_dir() => self.nodes(node)?,
+                None => self.folder(self.file.tree)?.nodes,
+                Some(node) if node.is_dir() => self.folder(self.tree_of(node)?)?.nodes,
                 Some(_) => return Err(missing()),
             };
             found = nodes.into_iter().find(|node| *node.name() == *OsStr::from_bytes(name));
@@ -119,13 +169,22 @@ impl Backup<'_> {
         Ok(found)
     }
 
-    fn nodes(&self, folder: &Node) -> Result<Vec<Node>> {
-        let tree = folder.subtree.ok_or_else(|| self.damaged(format!("the folder {} has no tree", folder.name)))?;
-        self.folder(tree)
+    fn tree_of(&self, folder: &Node) -> Result<TreeId> {
+        folder.subtree.ok_or_else(|| self.damaged(format!("the folder {} has no tree", folder.name)))
     }
 
-    fn folder(&self, tree: TreeId) -> Result<Vec<Node>> {
-        Ok(self.from.get_tree(&tree).map_err(BackupError::of(READING))?.nodes)
+    fn folder(&self, tree: TreeId) -> Result<Folder> {
+        self.folder_beside(tree, 0)
+    }
+
+    /// What is in a folder, while others of this length are open.
+    fn folder_beside(&self, tree: TreeId, open: u64) -> Result<Folder> {
+        let held = self.from.get_index_entry(&tree).map_err(BackupError::of(READING))?;
+        let length = u64::from(held.data_length());
+        if open.saturating_add(length) > self.most {
+            return Err(BackupError::TooMuch);
+        }
+        Ok(Folder { nodes: self.from.get_tree(&tree).map_err(BackupError::of(READING))?.nodes, length })
     }
 
     fn content_to(&self, node: &Node, path: &str, to: &mut dyn TreeSink) -> Result<()> {

@@ -9,6 +9,7 @@ use uuid::Uuid;
 use crate::acme::SignedIn;
 use crate::dns::Providers;
 use crate::dns::world::World;
+use crate::guest_backups::Readers;
 use crate::images;
 use crate::jobs::{Engine, EngineConfig, JobParams, Jobs, NewJob, OnEnd};
 use crate::looked_at::{LookedAt, Seen};
@@ -84,6 +85,7 @@ impl Controller {
             archives_seen: images::Seen::default(),
             looked_at: LookedAt::default(),
             access_followers: Arc::default(),
+            backup_readers: Readers::default(),
             surroundings_changed: Notify::new(),
         });
         let on_end: OnEnd = |conn, job| Box::pin(events::job_ended(conn, job));

@@ -55,6 +55,7 @@ pub use corpus_gate::{Ask, Error, Handle, HandleStream, Key, Result, sentence};
 pub use corpus_protocol::AddressDetail;
 pub use git::GitTarget;
 pub use groups::{GroupsError, ProjectGroups};
+pub use guest_backups::Content as BackupContent;
 pub use handlers::device_logins::{Standing, Waiting};
 pub use images::ImageNames;
 pub use intrusion::IntrusionSettings;

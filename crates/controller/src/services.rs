@@ -107,6 +107,8 @@ pub struct Services {
     pub(crate) looked_at: LookedAt,
     /// Who follows requests of visitors now.
     pub(crate) access_followers: Arc<Followers>,
+    /// Who reads backups now.
+    pub(crate) backup_readers: Readers,
     /// Told when nodes must know something else of what is around them.
     pub(crate) surroundings_changed: Notify,
 }

@@ -14,6 +14,7 @@ mod deployment;
 mod door;
 mod egress;
 mod export;
+mod file;
 mod firewall;
 mod git;
 mod guest;
@@ -51,6 +52,7 @@ pub use deployment::{CommitId, DeploymentState, EnvironmentState, GuestRole, Ori
 pub use door::Door;
 pub use egress::{EgressRule, Ipv4Network, Transport};
 pub use export::ExportFormat;
+pub use file::{FileKind, FilePath};
 pub use firewall::{PUBLISHED_PORTS, PortRange, RuleAction, RuleSource, RuleState};
 pub use git::{GitService, Repository};
 pub use guest::{

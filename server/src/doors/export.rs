@@ -1,4 +1,5 @@
-//! A list as a file, read through the gate page by page while it is sent.
+//! A file as an answer: here a list, read through the gate page by page while it is sent; a file of a backup is
+//! [`fetch`](super::fetch)'s.
 //!
 //! What one may not list can't be exported: each page is the list's own question, asked anew by who the member is at
 //! that moment. A page is in memory at a time, and nothing of the database is held while somebody reads slowly. A file
@@ -13,28 +14,60 @@ use axum::http::header::{CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
 use chrono::{SecondsFormat, Utc};
 use corpus_api::audit::{AuditEntry, ListAudit};
-use corpus_api::operation::File;
+use corpus_api::operation::{File, FileType};
 use corpus_api::words::Limit;
 use corpus_api::{Cursor, Principal, Problem, Reply};
 use corpus_domain::{Door, ExportFormat, UserId};
 use csv::{QuoteStyle, Terminator, WriterBuilder};
 
+use super::fetch;
 use super::proof::Proof;
 use crate::shares::{Full, Limits, Share, Shares};
 use crate::web::Web;
 
 /// Exports of all members at a time.
 const OF_ALL: usize = 16;
+/// Fetches of all members at a time: each has a repository open.
+const FETCHES: usize = 4;
+/// Fetches of a member at a time.
+const FETCHES_OF_ONE: usize = 2;
 /// Rows that are read at a time.
 const PAGE: u64 = 100;
 
-/// The places of exports: a member has one.
+/// The places of exports, of which a member has one, and of fetches.
 #[derive(Debug)]
-pub struct Exports(Arc<Shares<UserId>>);
+pub struct Exports {
+    lists: Arc<Shares<UserId>>,
+    fetches: Arc<Shares<UserId>>,
+}
 
 impl Default for Exports {
     fn default() -> Self {
-        Self(Shares::new(Limits { all: OF_ALL, of_one: 1 }))
+        Self {
+            lists: Shares::new(Limits { all: OF_ALL, of_one: 1 }),
+            fetches: Shares::new(Limits { all: FETCHES, of_one: FETCHES_OF_ONE }),
+        }
+    }
+}
+
+impl Exports {
+    fn take(&self, kind: FileType, who: UserId) -> Result<Place, Problem> {
+        let (places, own, all) = match kind {
+            FileType::Rows => (
+                &self.lists,
+                "You export something already. Wait until that is over.",
+                "As much is exported as can be. Try again later.",
+            ),
+            FileType::Bytes => (
+                &self.fetches,
+                "You fetch as much at once as one can. Wait until some of it is over.",
+                "As much is fetched as can be at once. Try again later.",
+            ),
+        };
+        places.take(who).map_err(|full| match full {
+            Full::OfOne => Problem::too_many_requests(own),
+            Full::All => Problem::unavailable(all),
+        })
     }
 }
 
@@ -43,26 +76,37 @@ pub type Place = Share<UserId>;
 
 /// A place, if what is asked is answered with a file: taken before it is begun, so that what finds none has not been.
 pub fn place<R: Reply>(web: &Web, who: &Principal) -> Result<Option<Place>, Problem> {
-    if !R::IS_FILE {
-        return Ok(None);
-    }
-    let taken = web.exports.0.take(who.id).map_err(|full| match full {
-        Full::OfOne => Problem::too_many_requests("You export something already. Wait until that is over."),
-        Full::All => Problem::unavailable("As much is exported as can be. Try again later."),
-    });
-    taken.map(Some)
+    R::FILE.map(|kind| web.exports.take(kind, who.id)).transpose()
 }
 
 /// Answers with the file.
-pub fn answer(file: File, place: Option<Place>, web: Web, who: Principal, proof: Proof) -> Response {
-    let File::Audit { asked, format } = file;
+pub async fn answer(
+    file: File,
+    place: Option<Place>,
+    web: Web,
+    who: Principal,
+    proof: Proof,
+) -> Result<Response, Problem> {
+    match file {
+        File::Backup(asked) => fetch::answer(*asked, place, web, who, proof).await,
+        File::Audit { asked, format } => Ok(list((*asked, format), place, web, who, proof)),
+    }
+}
+
+fn list(
+    (asked, format): (ListAudit, ExportFormat),
+    place: Option<Place>,
+    web: Web,
+    who: Principal,
+    proof: Proof,
+) -> Response {
     let (kind, ending) = match format {
         ExportFormat::Csv => ("text/csv; charset=utf-8; header=present", "csv"),
         ExportFormat::JsonLines => ("application/x-ndjson", "jsonl"),
     };
     let name = format!("attachment; filename=\"corpus-audit-{}.{ending}\"", Utc::now().format("%Y-%m-%d"));
     let name = HeaderValue::try_from(name).unwrap_or(HeaderValue::from_static("attachment"));
-    let reading = Reading { web, who, proof, asked: *asked, format, next: Next::First, _until_the_end: place };
+    let reading = Reading { web, who, proof, asked, format, next: Next::First, _until_the_end: place };
     let rows = futures::stream::try_unfold(reading, Reading::page);
     let headers = [
         (CONTENT_TYPE, HeaderValue::from_static(kind)),
@@ -211,6 +255,21 @@ mod tests {
         }
         assert_eq!(plain("a=1"), "a=1");
         assert_eq!(csv(&[], false).unwrap(), b"");
+    }
+
+    #[test]
+    fn few_fetch_at_once_and_one_member_leaves_room() {
+        let exports = Exports::default();
+        let fetch = |who| exports.take(FileType::Bytes, UserId(uuid::Uuid::from_u128(who)));
+        let mut taken = vec![fetch(1).unwrap(), fetch(1).unwrap()];
+        assert_eq!(fetch(1).unwrap_err().status, 429);
+        taken.extend([fetch(2).unwrap(), fetch(3).unwrap()]);
+        let full = fetch(4).unwrap_err();
+        assert!(full.status == 503 && full.text().contains("As much is fetched as can be"), "{full}");
+        // Lists have places of their own.
+        exports.take(FileType::Rows, UserId(uuid::Uuid::from_u128(1))).unwrap();
+        taken.pop();
+        fetch(4).unwrap();
     }
 
     #[test]

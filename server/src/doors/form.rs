@@ -44,11 +44,17 @@ where
         Ok(answered) => answered,
         Err(problem) => return refuse::<O>(&sent, &problem).await,
     };
-    sent.went_through().await;
     if let Some(file) = answer.file() {
-        let MemberForm { posted, who } = sent;
-        return export::answer(file, place, posted.web, who, posted.proof);
+        let (web, who, proof) = (sent.posted.web.clone(), sent.who.clone(), sent.posted.proof.clone());
+        return match export::answer(file, place, web, who, proof).await {
+            Ok(file) => {
+                sent.went_through().await;
+                file
+            }
+            Err(problem) => refuse::<O>(&sent, &problem).await,
+        };
     }
+    sent.went_through().await;
     if O::Output::SECRET { show(&sent, &answer).await } else { see_other(&next(&sent, &answer)) }
 }
 

@@ -87,7 +87,7 @@ where
     let place = export::place::<O::Output>(&web, &who)?;
     let output = web.controller.call(&who, operation, key).await?;
     match output.file() {
-        Some(file) => Ok(export::answer(file, place, web, who, proof)),
+        Some(file) => Ok(export::answer(file, place, web, who, proof).await?),
         None => Ok(answer::<O>(&output, &asked)),
     }
 }

@@ -107,6 +107,69 @@ fn one_file_and_one_folder_are_found() {
 }
 
 #[test]
+fn what_lies_at_a_path_comes_with_all_that_is_in_it() {
+    let at = tempfile::tempdir().unwrap();
+    let ours = repository(at.path());
+    let tree = all_kinds();
+    let id = tree.save(&ours, "guest").unwrap().snapshot.id;
+    let read = |path: &[&[u8]]| {
+        let mut taken = Taken::default();
+        ours.read_at(&id, path, &mut taken).map(|()| taken.tree)
+    };
+    assert!(read(&[]).unwrap() == tree);
+    let etc = read(&[b"etc"]).unwrap();
+    let names: Vec<_> = etc.0.iter().map(|(one, _)| (one.depth, String::from_utf8_lossy(&one.name))).collect();
+    let wanted = [(0, ""), (1, "empty"), (1, "etc"), (2, "hosts"), (2, "hosts.link"), (1, "etc.conf")];
+    assert_eq!(names, wanted.map(|(depth, name)| (depth, name.into())));
+    assert_eq!(etc.0[3].1, b"127.0.0.1 localhost\n");
+    let large = read(&[b"large"]).unwrap();
+    assert_eq!((large.0.len(), large.0[0].0.depth, large.0[0].0.size), (1, 0, 30 << 20));
+    assert!(large.0[0].1 == noise(1, 30 << 20));
+
+    let entry = |path: &[&[u8]]| ours.entry_at(&id, path).unwrap();
+    assert_eq!(entry(&[]), tree.0[0].0);
+    assert_eq!((entry(&[b"etc", b"empty"]).size, entry(&[b"bin", b"su"]).mode), (0, 0o4755));
+    assert!(matches!(entry(&[b"link2"]).kind, TreeKind::Link(_)));
+    // It leads to a folder that is there.
+    for path in [&[b"link2".as_slice()] as &[&[u8]], &[b"pipe"]] {
+        let error = read(path).unwrap_err().to_string();
+        assert!(error.ends_with("is no regular file or folder"), "{error}");
+    }
+    for path in [&[b"link2".as_slice(), b"hosts"] as &[&[u8]], &[b"..", b"etc"], &[b"etc", b".", b"empty"]] {
+        let error = read(path).unwrap_err();
+        assert!(matches!(error, BackupError::NoFile(_)), "{error}");
+        assert!(matches!(ours.entry_at(&id, path).unwrap_err(), BackupError::NoFile(_)));
+    }
+}
+
+/// A guest makes folders as large as it likes, and who looks for a file has one in memory.
+#[test]
+fn a_folder_of_too_many_files_is_not_looked_through() {
+    let at = tempfile::tempdir().unwrap();
+    let ours = repository(at.path());
+    let mut tree = Tree::new().folder(1, "large");
+    for number in 0..1_100 {
+        let mut one = entry(2, format!("{number:04}").as_bytes(), TreeKind::Folder);
+        one.attributes = vec![(b"user.note".to_vec(), noise(number, 50_000))];
+        tree = tree.add(one);
+    }
+    let tree = tree.file(1, "small", b"x");
+    let id = tree.save(&ours, "guest").unwrap().snapshot.id;
+    assert_eq!(ours.list_folder(&id, &[]).unwrap().len(), 2);
+    assert_eq!(ours.read_file(&id, &[b"small"], &mut Vec::new()).unwrap(), 1);
+    let mut taken = Taken::default();
+    for error in [
+        ours.list_folder(&id, &[b"large"]).unwrap_err(),
+        ours.entry_at(&id, &[b"large", b"0000"]).unwrap_err(),
+        ours.read_at(&id, &[], &mut taken).unwrap_err(),
+    ] {
+        assert!(matches!(error, BackupError::TooMuch), "{error}");
+    }
+    // All of it comes back nevertheless.
+    assert!(Tree::read(&ours, &id) == tree);
+}
+
+#[test]
 fn only_what_changed_is_opened() {
     let at = tempfile::tempdir().unwrap();
     let ours = repository(at.path());

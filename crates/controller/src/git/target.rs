@@ -15,7 +15,7 @@ use crate::store::environments::{self, Filter, Placement, ProjectReading};
 use crate::store::keys::KeyHolder;
 use crate::store::{deployments, guests, keys, projects};
 use crate::{Controller, Error, Result};
-use corpus_api::principal::to_deploy;
+use corpus_api::principal::{to_deploy, to_enter};
 use corpus_api::{Denied, Principal, Role};
 
 /// No host key is longer, as a line.
@@ -31,8 +31,8 @@ pub(crate) fn permit_git(who: &Principal, access: &Access, open: bool) -> std::r
     let open = open && who.robot.is_none();
     let needed = match (access.service, repository, environment) {
         (GitService::ReceivePack, _, environment) => to_deploy(environment),
-        (GitService::UploadPack, Repository::Pillar, Environment::Prod) if !open => Role::Maintainer,
-        (GitService::UploadPack, _, _) => Role::Developer,
+        (GitService::UploadPack, Repository::Pillar, environment) => to_enter(environment, open),
+        (GitService::UploadPack, Repository::Project, _) => Role::Developer,
     };
     let judged = who.judge(needed, Some(access.project));
     if judged != Err(Denied::NotFound) && !who.is_within(environment) {

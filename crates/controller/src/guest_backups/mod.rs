@@ -9,8 +9,10 @@
 //! have in common lies there once, and what projects have in common lies there twice.
 
 mod across;
+mod archive;
 mod bring;
 mod incoming;
+mod look;
 mod save;
 
 use std::io;
@@ -28,6 +30,8 @@ use thiserror::Error;
 pub(crate) use across::Across;
 pub(crate) use bring::bring;
 pub(crate) use incoming::Limits;
+pub use look::Content;
+pub(crate) use look::{Fetched, Readers};
 pub(crate) use save::save;
 
 use crate::nodes::{NodeEndpoint, NodeError, Pool, TreeInput, TreeOutput, TreeWords};

@@ -1,5 +1,6 @@
 //! Guests as members see them. What is done to them is in the files below.
 
+mod backup_files;
 mod backups;
 mod limits;
 mod moves;

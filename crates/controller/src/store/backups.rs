@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use corpus_api::backups::{Backup, ProjectBackup};
-use corpus_domain::{BackupId, BackupState, Bytes, GuestId, ProjectId, UserId};
+use corpus_domain::{BackupId, BackupState, Bytes, Environment, GuestId, GuestName, ProjectId, UserId};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
@@ -92,6 +92,7 @@ pub async fn of_guest(conn: &mut PgConnection, guest: GuestId) -> sqlx::Result<V
 pub type Position = (DateTime<Utc>, Uuid);
 
 /// A page of those of a project, the newest first, and the position of each; all, or those whose guest is gone or there.
+/// Who may read them is judged by who asks for it.
 pub async fn of_project(
     conn: &mut PgConnection,
     project: ProjectId,
@@ -129,7 +130,7 @@ pub async fn of_project(
             by: row.login,
         };
         let (guest, name) = (GuestId(row.guest_id), word(&row.guest_name)?);
-        let one = ProjectBackup { guest, name, environment: word(&row.environment)?, gone: row.gone, backup };
+        let one = ProjectBackup { guest, name, environment: word(&row.environment)?, gone: row.gone, may_read: false, backup };
         Ok(((row.created_at, row.id), one))
     });
     rows.collect()
@@ -157,6 +158,44 @@ pub async fn in_project(
     let row = row.fetch_optional(conn).await?;
     row.map(|row| Ok((GuestId(row.guest_id), word(&row.state)?, row.bytes.map(number).transpose()?.map(Bytes))))
         .transpose()
+}
+
+/// One of a project that is to be looked at.
+#[derive(Debug, Clone)]
+pub struct Held {
+    /// Of which guest.
+    pub guest: GuestId,
+    /// What it was called.
+    pub name: GuestName,
+    /// The environment that it was of.
+    pub environment: Environment,
+    /// What is being done with it.
+    pub state: BackupState,
+    /// The moment that it is of.
+    pub taken_at: Option<DateTime<Utc>>,
+    /// Its name in the repository.
+    pub snapshot: Option<String>,
+}
+
+/// One of this project.
+pub async fn held(conn: &mut PgConnection, (id, project): (BackupId, ProjectId)) -> sqlx::Result<Option<Held>> {
+    let row = sqlx::query!(
+        "select guest_id, guest_name, environment, state, taken_at, snapshot from guest_backups
+         where id = $1 and project_id = $2",
+        id.0,
+        project.0
+    );
+    let held = row.fetch_optional(conn).await?.map(|row| {
+        Ok(Held {
+            guest: GuestId(row.guest_id),
+            name: word(&row.guest_name)?,
+            environment: word(&row.environment)?,
+            state: word(&row.state)?,
+            taken_at: row.taken_at,
+            snapshot: row.snapshot,
+        })
+    });
+    held.transpose()
 }
 
 /// The state of one of this guest.

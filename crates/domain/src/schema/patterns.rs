@@ -132,6 +132,13 @@ pub(crate) fn egress_rule() -> String {
     format!("^{}(:{PORT}(/(tcp|udp))?)?$", network())
 }
 
+/// A path of names, none of which is `.` or `..`.
+pub(crate) fn file_path() -> String {
+    let (any, no_dot) = (r"[^/\x00-\x1f\x7f-\x9f]", r"[^/.\x00-\x1f\x7f-\x9f]");
+    let name = format!(r"({no_dot}{any}*|\.{no_dot}{any}*|\.\.{any}+)");
+    format!("^/({name}(/{name})*/?)?$")
+}
+
 /// A port, or the first and the last of a range.
 pub(crate) fn port_range() -> String {
     format!("^{PORT}(-{PORT})?$")

@@ -35,7 +35,7 @@ macro_rules! each_type {
 }
 
 each_type! {
-    texts by text::exact: ActorName, CheckPath, CommitId, EgressRule, GuestName, HookName, HookStage, ImageName, Ipv4Network, MacAddress,
+    texts by text::exact: ActorName, CheckPath, CommitId, EgressRule, FilePath, GuestName, HookName, HookStage, ImageName, Ipv4Network, MacAddress,
         NetworkName, NodeName, PoolId, PortRange, PreviewName, ProjectName, ProviderName, Reason, RobotName, RuleSource, SourceAddress, TestReportName,
         UnixUser, UserName, WebhookUrl;
     stricter_texts by text::stricter:
@@ -44,7 +44,7 @@ each_type! {
         GuestNetwork except ("10.5.1.0/16", r"\.(0|255)/|/2[5-7]$"),
         HostName except ("123456789012345678901a", LONG_LAST_LABEL),
         NodeAddress except ("123456789012345678901a", LONG_LAST_LABEL);
-    words by value::words: Backing, BalancePolicy, CertificateSource, CertificateState, ControllerBackupState, DeliveryState, DeploymentState, Door, DriftKind, Driver, Environment, EnvironmentMailSwitch, EnvironmentState, ExportFormat,
+    words by value::words: Backing, BalancePolicy, CertificateSource, CertificateState, ControllerBackupState, DeliveryState, DeploymentState, Door, DriftKind, Driver, Environment, EnvironmentMailSwitch, EnvironmentState, ExportFormat, FileKind,
         GitService, Grant, GuestMailSwitch, GuestRole, GuestState, HookFailure, HookHost, HookSide, HookState, HookUndo, IntrusionKind, Repository,
         JobKind, JobState, Leaving, MailDelivery, MailKind, MailPreference, Mode, NameState, NodeState, Origin, Outcome, Phase,
         ProjectCreators, ProjectRole, QuotaOf, Reachability, RequestOf, RequestState, RuleAction, RuleState, Safeguard, SizeProfile, SnapshotEvery, SnapshotState, BackupEvery, BackupState, StepState, Stickiness, TestResult, TrafficSpan, Transport, Trigger, Verdict, ViewedList,

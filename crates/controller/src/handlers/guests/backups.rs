@@ -2,7 +2,7 @@
 
 use corpus_api::backups::{
     BackupAccepted, BackupSchedule, Backups, GetBackupSchedule, ListBackups, ListProjectBackups, MOST_BACKUPS,
-    ProjectBackups, RemoveBackup, RemoveProjectBackup, RestoreBackup, SetBackupSchedule, TakeBackup,
+    ProjectBackup, ProjectBackups, RemoveBackup, RemoveProjectBackup, RestoreBackup, SetBackupSchedule, TakeBackup,
 };
 use corpus_api::jobs::JobAccepted;
 use corpus_api::words::Label;
@@ -15,13 +15,14 @@ use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::super::{after, lines, page};
+use super::backup_files::may_read;
 use super::{is_settled, row};
 use crate::guest_backups::not_kept;
 use crate::job_errors::jobs_error;
 use crate::sagas::{backup, backup_restore};
 use crate::store::audit::{self, Author};
 use crate::store::guests::{self, GuestRow};
-use crate::store::{backup_repositories, backup_schedules, backups};
+use crate::store::{backup_repositories, backup_schedules, backups, projects};
 use crate::{Controller, changed};
 
 /// What its cursors are for.
@@ -29,9 +30,11 @@ const LIST: &str = "project-backups";
 
 impl Handle<ListBackups> for Controller {
     async fn handle(&self, permit: Permit<ListBackups>) -> Result<Backups> {
-        let (id, who, project) = (permit.guest, permit.who(), Some(permit.project()?));
+        let (id, who, in_project) = (permit.guest, permit.who(), permit.project()?);
+        let project = Some(in_project);
         let mut conn = permit.connection().await?;
         let guest = guests::get(&mut conn, id).await?.ok_or(Denied::NotFound)?;
+        let open = projects::is_entered_by_developers(&mut conn, in_project).await?.unwrap_or_default();
         Ok(Backups {
             guest: id,
             project: guest.project,
@@ -42,6 +45,7 @@ impl Handle<ListBackups> for Controller {
             at_once: guest.state == GuestState::Stopped || guest.backing.copies_at_once(),
             may_take: who.can::<TakeBackup>(project),
             may_change: who.can::<RestoreBackup>(project),
+            may_read: may_read(&who, in_project, guest.environment, open),
             name: guest.name,
         })
     }
@@ -103,7 +107,12 @@ impl Handle<ListProjectBackups> for Controller {
         let found = backups::of_project(&mut conn, project, permit.gone, beyond, rows).await?;
         let (found, next) = page(found, limit, |(position, _)| Cursor::after(LIST, position));
         let may_change = permit.who().can::<RemoveProjectBackup>(Some(project));
-        Ok(ProjectBackups { items: found.into_iter().map(|(_, one)| one).collect(), taken, check, may_change, next })
+        let open = projects::is_entered_by_developers(&mut conn, project).await?.unwrap_or_default();
+        let judged = found.into_iter().map(|(_, one)| ProjectBackup {
+            may_read: may_read(&permit.who(), project, one.environment, open),
+            ..one
+        });
+        Ok(ProjectBackups { items: judged.collect(), taken, check, may_change, next })
     }
 }
 
@@ -161,7 +170,7 @@ fn told(detail: &Value) -> Option<String> {
     ])
 }
 
-fn busy(state: BackupState) -> Error {
+pub(super) fn busy(state: BackupState) -> Error {
     Error::Conflict(format!("A job is on this backup: it is {state}. Try again when that is done."))
 }
 
