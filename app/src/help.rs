@@ -36,6 +36,7 @@ impl Route {
             Self::GuestSnapshots(_) => ("snapshots", "take-one"),
             Self::GuestBackups(_) => ("backups", "take-one"),
             Self::ProjectBackups(_) => ("backups", "have-it-as-another-guest"),
+            Self::BackupFiles(..) => ("backups", "fetch-a-file"),
             Self::EnvironmentMail(..) => ("mail", "switch-it-on"),
             Self::EmptyNode(_) => ("moving", "empty-a-node"),
             Self::MoveGuest(_) => ("moving", "move-a-guest"),
@@ -85,7 +86,7 @@ pub(crate) mod tests {
     use super::*;
 
     /// A path of every page.
-    pub const ROUTES: [&str; 68] = [
+    pub const ROUTES: [&str; 69] = [
         "/",
         "/not-created",
         "/login",
@@ -111,6 +112,7 @@ pub(crate) mod tests {
         "/projects/new",
         "/projects/atlas",
         "/projects/atlas/backups",
+        "/projects/atlas/backups/0199d3c0-0000-7000-8000-000000000001/files",
         "/projects/atlas/remove",
         "/projects/atlas/robots",
         "/projects/atlas/robots/ci",

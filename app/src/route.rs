@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use corpus_api::words::Number;
 use corpus_domain::{
-    DeploymentId, DnsNameId, Environment, GuestId, HookHost, HookName, HookStage, JobId, KeyClaimId, NameClaimId,
+    BackupId, DeploymentId, DnsNameId, Environment, GuestId, HookHost, HookName, HookStage, JobId, KeyClaimId, NameClaimId,
     NodeId, ProjectName, RequestId, RobotName, WebhookId, ZoneId,
 };
 
@@ -41,6 +41,7 @@ pub enum Route {
     RemoveProject(ProjectName),
     Webhooks(ProjectName),
     ProjectBackups(ProjectName),
+    BackupFiles(ProjectName, BackupId),
     Webhook(ProjectName, WebhookId),
     ProjectEnvironment(ProjectName, Environment),
     RemoveEnvironment(ProjectName, Environment),
@@ -196,6 +197,7 @@ impl Route {
             ["backups"] | ["backups", "check"] | ["backups", "key", "reveal"] | ["backups", _, "delete"] => {
                 Self::ProjectBackups(name)
             }
+            ["backups", id, "files" | "fetch"] => Self::BackupFiles(name, id.parse().ok()?),
             ["webhooks", id] | ["webhooks", id, "test" | "resume"] | ["webhooks", id, "deliveries", _, "resend"] => {
                 Self::Webhook(name, id.parse().ok()?)
             }
@@ -261,6 +263,7 @@ impl Route {
             Self::RemoveProject(name) => format!("/projects/{name}/remove"),
             Self::Webhooks(name) => format!("/projects/{name}/webhooks"),
             Self::ProjectBackups(name) => format!("/projects/{name}/backups"),
+            Self::BackupFiles(name, id) => format!("/projects/{name}/backups/{id}/files"),
             Self::Webhook(name, id) => format!("/projects/{name}/webhooks/{id}"),
             Self::ProjectEnvironment(name, environment) => format!("/projects/{name}/{environment}"),
             Self::RemoveEnvironment(name, environment) => format!("/projects/{name}/{environment}/remove"),
@@ -336,6 +339,7 @@ impl Route {
             | Self::RemoveProject(_)
             | Self::Webhooks(_)
             | Self::ProjectBackups(_)
+            | Self::BackupFiles(..)
             | Self::Webhook(..)
             | Self::ProjectEnvironment(..)
             | Self::RemoveEnvironment(..)

@@ -73,6 +73,8 @@ const NAMED: &[(&str, &[&str])] = &[
     ("block_everywhere", &["firewall", "block-everywhere"]),
     ("remove_firewall_rule", &["firewall", "remove"]),
     ("get_traffic", &["traffic"]),
+    ("list_backup_files", &["backup", "files"]),
+    ("fetch_backup_file", &["backup", "fetch"]),
     ("list_controller_backups", &["controller-backup", "list"]),
     ("take_controller_backup", &["controller-backup", "take"]),
     ("set_backings", &["backing", "set"]),

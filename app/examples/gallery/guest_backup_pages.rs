@@ -1,14 +1,16 @@
-//! The page of a guest's backups, with sample values.
+//! The pages of backups of guests, with sample values.
 
 use corpus_api::Version;
+use corpus_api::Cursor;
+use corpus_api::backup_files::{BackupFile, BackupFiles};
 use corpus_api::backups::{
     Backup, BackupSchedule, Backups, BackupsChecked, MOST_BACKUPS, ProjectBackup, ProjectBackups,
 };
 use corpus_app::FormState;
 use corpus_app::layout::Page;
-use corpus_app::pages::{guest_backups, project_backups};
+use corpus_app::pages::{backup_files, guest_backups, project_backups};
 use corpus_app::route::Route;
-use corpus_domain::{BackupEvery, BackupId, BackupState, Bytes, Environment, GuestId};
+use corpus_domain::{BackupEvery, BackupId, BackupState, Bytes, Environment, FileKind, GuestId};
 
 use crate::project_samples::{before, id, word};
 
@@ -26,6 +28,11 @@ pub fn page(route: &Route, variant: &str) -> Option<Page> {
         });
         return Some(Page::new("project-backups", "Backups", view).under("Projects", "/projects"));
     }
+    if let Route::BackupFiles(project, id) = route {
+        let files = files(variant == "empty");
+        let view = backup_files::files_view(backup_files::Backup { project, id: *id }, &files, &FormState::default());
+        return Some(Page::new("backup-files", "Files", view).under("Projects", "/projects"));
+    }
     let Route::GuestBackups(_) = route else { return None };
     let view =
         guest_backups::backups_view(&all(variant == "empty"), &schedule(variant == "empty"), &FormState::default());
@@ -39,6 +46,7 @@ pub fn of_project(is_empty: bool) -> ProjectBackups {
         name: word("web.carto.example.net"),
         environment: Environment::Prod,
         gone: number == 1,
+        may_read: true,
         backup,
     };
     let items = all(is_empty).items.into_iter().enumerate().map(one).collect();
@@ -92,5 +100,39 @@ pub fn all(is_empty: bool) -> Backups {
         at_once: is_empty,
         may_take: true,
         may_change: true,
+        may_read: true,
+    }
+}
+
+/// What is in a folder of one, with names as a guest may choose them.
+pub fn files(is_empty: bool) -> BackupFiles {
+    let path = if is_empty { "/srv/<data>/empty" } else { "/srv/<data>" };
+    let one = |name: &str, kind, is_named: bool, target: Option<&str>| BackupFile {
+        name: name.to_owned(),
+        kind,
+        path: is_named.then(|| word(&format!("{path}/{name}"))),
+        bytes: (kind == FileKind::File).then_some(Bytes(34_000_000)),
+        mode: "0644".to_owned(),
+        uid: 33,
+        gid: 7,
+        modified_at: before(90_000),
+        target: target.map(str::to_owned),
+    };
+    let items = vec![
+        one("a & b", FileKind::Folder, true, None),
+        one("odd\u{fffd}", FileKind::Folder, false, None),
+        one("<b>shop</b>.sql", FileKind::File, true, None),
+        one("two\u{fffd}lines", FileKind::File, false, None),
+        one("current", FileKind::Link, false, Some("../../<etc>")),
+        one("pipe", FileKind::Other, false, None),
+    ];
+    BackupFiles {
+        guest: GuestId(id(11)),
+        name: word("web.carto.example.net"),
+        environment: Environment::Prod,
+        taken_at: Some(before(90_000)),
+        path: word(path),
+        items: if is_empty { Vec::new() } else { items },
+        next: (!is_empty).then(|| Cursor::after("files", &6)),
     }
 }

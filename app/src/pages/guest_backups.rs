@@ -132,6 +132,10 @@ fn row(all: &Backups, one: &Backup) -> AnyView {
             {confirm_at("Delete", &which, "It can't be brought back.".to_owned(), remove, stays_at(&path(all), "backups"))}
         }
     });
+    let look = (all.may_read && one.state == BackupState::Ready).then(|| {
+        let backup = super::backup_files::Backup { project: &all.project, id: one.id };
+        view! { <a class="btn" href=backup.path() aria-label=format!("Files of {which}")>"Files"</a> }
+    });
     let files = one.files.map(|files| view! { <div class="quiet small">{format!("{files} files")}</div> });
     view! {
         <tr>
@@ -141,7 +145,7 @@ fn row(all: &Backups, one: &Backup) -> AnyView {
             <td data-label="New" class="num">{one.added_bytes.map(|size| bytes(size.0))}</td>
             <td data-label="Took" class="num">{one.took_ms.map(took)}</td>
             <td data-label="State">{state(one.state)}</td>
-            <td class="actions">{change}</td>
+            <td class="actions">{look}{change}</td>
         </tr>
     }
     .into_any()

@@ -5,6 +5,7 @@ mod again;
 pub mod api;
 pub mod audit;
 pub mod backings;
+pub mod backup_files;
 pub mod certificates;
 pub mod controller_backups;
 pub mod delivery;
@@ -158,6 +159,7 @@ pub async fn load(route: Route, caller: &Caller, asked: Asked) -> Result<Page> {
         Route::RemoveProject(name) => project_destroy::load(caller, &name, &asked.form).await,
         Route::Webhooks(name) => webhooks::load(caller, &name, &asked).await,
         Route::ProjectBackups(name) => project_backups::load(caller, &name, &asked).await,
+        Route::BackupFiles(name, id) => backup_files::load(caller, (&name, id), &asked).await,
         Route::Webhook(name, id) => webhook::load(caller, (&name, id), &asked).await,
         Route::ProjectEnvironment(name, which) => environment::load(caller, (&name, which), &asked.form).await,
         Route::RemoveEnvironment(name, which) => {

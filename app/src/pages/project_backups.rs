@@ -135,6 +135,10 @@ fn row(project: &ProjectName, may_change: bool, one: &ProjectBackup) -> AnyView 
     let called = backup.comment.as_ref().map_or_else(|| nameless.to_owned(), ToString::to_string);
     let taken = backup.taken_at.unwrap_or(backup.asked_at);
     let which = format!("that of {name} of {}", taken.format("%F %R UTC"));
+    let look = (one.may_read && backup.state == BackupState::Ready).then(|| {
+        let within = super::backup_files::Backup { project, id: backup.id };
+        view! { <a class="btn" href=within.path() aria-label=format!("Files of {which}")>"Files"</a> }
+    });
     let change = (may_change && backup.state == BackupState::Ready).then(|| {
         let request = format!("/guests/new?project={project}&environment={}&backup={}", one.environment, backup.id);
         let remove = to::<RemoveProjectBackup>(&[project, &backup.id]);
@@ -152,7 +156,7 @@ fn row(project: &ProjectName, may_change: bool, one: &ProjectBackup) -> AnyView 
             <td data-label="Of" class="quiet">{age(taken)}</td>
             <td data-label="In it" class="num">{backup.bytes.map(|size| bytes(size.0))}</td>
             <td data-label="State">{state(backup.state)}</td>
-            <td class="actions">{change}</td>
+            <td class="actions">{look}{change}</td>
         </tr>
     }
     .into_any()

@@ -1,7 +1,8 @@
-//! What the page of a guest's backups says, and offers to whom.
+//! What the pages of backups of guests say, and offer to whom.
 
 use corpus_api::backups::{BackupKeyRevealed, Backups, BackupsChecked, ProjectBackups};
 use corpus_app::FormState;
+use corpus_app::pages::backup_files::{Backup, files_view};
 use corpus_app::pages::guest_backups::backups_view;
 use corpus_app::pages::project_backups::{Shown, backups_view as backups_of};
 
@@ -35,9 +36,9 @@ fn only_one_that_is_ready_can_be_brought_back_or_deleted() {
 
 #[test]
 fn who_may_not_is_offered_nothing() {
-    let all = Backups { may_take: false, may_change: false, ..guest_backup_pages::all(false) };
+    let all = Backups { may_take: false, may_change: false, may_read: false, ..guest_backup_pages::all(false) };
     let shown = page(&all);
-    assert_eq!(shown.matches("<form").count(), 0);
+    assert_eq!((shown.matches("<form").count(), shown.matches("/files\"").count()), (0, 0), "{shown}");
     assert!(shown.contains("Each day, the last 14 are kept."), "{shown}");
     let developer = Backups { may_change: false, ..guest_backup_pages::all(true) };
     let shown = page(&developer);
@@ -97,4 +98,68 @@ fn a_repository_says_whether_it_is_whole_and_hides_its_password() {
     assert!(shown.contains("restic -r PLACE/00000000-0000-0000-0000-000000000000"), "{shown}");
     let none = of_project(&guest_backup_pages::of_project(true), None);
     assert!(!none.contains("/backups/key/reveal\""), "there is none yet: {none}");
+}
+
+#[test]
+fn what_is_in_one_that_is_ready_is_a_link_for_who_may_read_it() {
+    let project = "carto".parse().unwrap();
+    let of_guest = page(&guest_backup_pages::all(false));
+    let all = guest_backup_pages::of_project(false);
+    let of_project = of_project(&all, None);
+    for shown in [of_guest, of_project] {
+        assert_eq!(shown.matches("/files\"").count(), 1, "{shown}");
+        assert!(shown.contains("/projects/carto/backups/") && shown.contains("aria-label=\"Files of that of"), "{shown}");
+    }
+    let mut closed = all;
+    closed.items.iter_mut().for_each(|one| one.may_read = false);
+    let shown = of_project(&closed, None);
+    assert_eq!(shown.matches("/files\"").count(), 0, "{shown}");
+}
+
+fn files(is_empty: bool) -> String {
+    let (project, id) = ("carto".parse().unwrap(), "0199d3c0-0000-7000-8000-000000000001".parse().unwrap());
+    let files = guest_backup_pages::files(is_empty);
+    html(|| files_view(Backup { project: &project, id }, &files, &FormState::default()))
+}
+
+#[test]
+fn a_folder_is_shown_with_the_way_to_it_and_names_are_text() {
+    const AT: &str = "/projects/carto/backups/0199d3c0-0000-7000-8000-000000000001/files";
+    let shown = files(false);
+    for text in [
+        "&lt;b&gt;shop&lt;/b&gt;.sql",
+        "to ",
+        "../../&lt;etc&gt;",
+        "34.0 MB",
+        "0644",
+        "33:7",
+        "Link",
+        "aria-current=\"page\"",
+    ] {
+        assert!(shown.contains(text), "{text}\n{shown}");
+    }
+    assert!(!shown.contains("<b>") && !shown.contains("<etc>") && !shown.contains("<data>"), "{shown}");
+    // The way up, a folder below, and the next page.
+    for link in ["?path=%2F\"", "?path=%2Fsrv\"", "?path=%2Fsrv%2F%3Cdata%3E%2Fa+%26+b\"", "?path=%2Fsrv%2F%3Cdata%3E&amp;cursor="] {
+        assert!(shown.contains(&format!("href=\"{AT}{link}")), "{link}\n{shown}");
+    }
+    assert_eq!(shown.matches("<a ").count(), 4, "{shown}");
+}
+
+/// Each by a form of its own, which works without scripts and tells a screen reader what comes; what can't be asked for
+/// is said to come with its folder.
+#[test]
+fn files_and_folders_are_fetched_and_links_are_not() {
+    let shown = files(false);
+    let action = "action=\"/projects/carto/backups/0199d3c0-0000-7000-8000-000000000001/fetch\"";
+    // This folder, the one below, and the file.
+    assert_eq!(shown.matches(action).count(), 3, "{shown}");
+    assert_eq!(shown.matches("<form").count(), shown.matches("target=\"_self\"").count(), "{shown}");
+    for label in ["Fetch as .tar: a &amp; b", "Fetch &lt;b&gt;shop&lt;/b&gt;.sql", "Fetch as .tar: /srv/&lt;data&gt;"] {
+        assert!(shown.contains(&format!("aria-label=\"{label}\"")), "{label}\n{shown}");
+    }
+    assert!(shown.contains("name=\"path\" value=\"/srv/&lt;data&gt;/&lt;b&gt;shop&lt;/b&gt;.sql\""), "{shown}");
+    assert_eq!(shown.matches("it comes with its folder").count(), 2, "{shown}");
+    let empty = files(true);
+    assert!(empty.contains("Nothing is here") && !empty.contains("Next page"), "{empty}");
 }

@@ -18,6 +18,7 @@ use crate::acme::SignedIn;
 use crate::certificates::CertificateSettings;
 use crate::dns::world::World;
 use crate::dns::{Provider, Providers};
+use crate::guest_backups::Readers;
 use crate::images::{self, ImageNames};
 use crate::intrusion::IntrusionSettings;
 use crate::jobs::StepError;

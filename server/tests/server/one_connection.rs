@@ -341,6 +341,8 @@ async fn paths(world: &World, (node, guest, other): (&str, &str, &str), made: Ma
     let name = world.one("select id::text from dns_names order by name limit 1").await;
     let name_claim = world.one("select id::text from name_claims").await;
     let claim = world.one("select id::text from key_claims").await;
+    world.run("update guest_backups set state = 'ready'").await;
+    let backup = world.one("select id::text from guest_backups").await;
     vec![
         "/".to_owned(),
         "/nodes".into(),
@@ -367,6 +369,8 @@ async fn paths(world: &World, (node, guest, other): (&str, &str, &str), made: Ma
         "/projects/atlas/remove".into(),
         "/projects/atlas/robots".into(),
         "/projects/atlas/backups".into(),
+        format!("/projects/atlas/backups/{backup}/files"),
+        format!("/projects/atlas/backups/{backup}/files?path=%2Fetc"),
         "/projects/atlas/robots/ci".into(),
         "/projects/atlas/webhooks".into(),
         format!("/projects/atlas/webhooks/{webhook}"),
@@ -559,7 +563,13 @@ async fn backups(world: &World, browser: &mut Browser, guest: &str) {
         world.run(&format!("update guests set state = 'running' where id = '{guest}'")).await;
         browser.form(form, &format!("{all}/{id}/{what}"), &[]).await;
     }
-    world.run("update guest_backups set state = 'ready'").await;
+    let snapshot = world.snapshot().await;
+    world.run(&format!("update guest_backups set state = 'ready', snapshot = '{snapshot}'")).await;
+    let fetch = format!("/projects/atlas/backups/{id}/fetch");
+    browser.answers("/projects/{project}/backups/{backup}/fetch", &fetch, &[("path", "/etc")]).await;
+    for (path, status) in [("/etc/nothing", 404), ("etc", 422)] {
+        browser.status(&fetch, &[("path", path), ("_page", &format!("/projects/atlas/backups/{id}/files"))], status).await;
+    }
     browser
         .form("/projects/{project}/backups/{backup}/delete", &format!("/projects/atlas/backups/{id}/delete"), &[])
         .await;

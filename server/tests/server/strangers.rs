@@ -21,7 +21,7 @@ use crate::support::Running;
 use tenant::{NODE, Tenant};
 
 /// What no page of the router's list is: pages that take no form.
-const PAGES: [&str; 43] = [
+const PAGES: [&str; 44] = [
     "/",
     "/nodes",
     "/nodes/link",
@@ -45,6 +45,7 @@ const PAGES: [&str; 43] = [
     "/projects/{project}",
     "/projects/{project}/robots",
     "/projects/{project}/backups",
+    "/projects/{project}/backups/{backup}/files",
     "/projects/{project}/robots/{robot}",
     "/projects/{project}/{environment}",
     "/projects/{project}/{environment}/firewall",
@@ -145,6 +146,7 @@ fn form(of: &Tenant) -> Vec<(&'static str, String)> {
         ("domain", "preview.example.net".to_owned()),
         ("chain", "no chain".to_owned()),
         ("private_key", "no key".to_owned()),
+        ("path", "/etc".to_owned()),
     ]
 }
 

@@ -7,6 +7,7 @@ mod approvals;
 mod archives;
 mod audit;
 mod backings;
+mod backup_files;
 mod backups;
 mod badges;
 mod balance;

@@ -55,7 +55,15 @@ async fn opened_in(
     (surroundings, rules): (crate::Surroundings, Rules),
     world: DnsWorld,
 ) -> Controller {
-    opened_with(db, (dns, groups), (surroundings, rules), world, crate::CertificateSettings::default(), None).await
+    let certificates = crate::CertificateSettings::default();
+    opened_with(db, (dns, groups), (surroundings, rules), world, certificates, Folders::default()).await
+}
+
+/// What lies on the controller's machine.
+#[derive(Default)]
+struct Folders {
+    images: Option<(PathBuf, ImageNames)>,
+    backups: Option<PathBuf>,
 }
 
 async fn opened_with(
@@ -64,11 +72,11 @@ async fn opened_with(
     (surroundings, rules): (crate::Surroundings, Rules),
     world: DnsWorld,
     certificates: crate::CertificateSettings,
-    images: Option<(PathBuf, ImageNames)>,
+    folders: Folders,
 ) -> Controller {
     let files = tempfile::tempdir().unwrap();
     std::fs::write(files.path().join("agent"), "no agent").unwrap();
-    let (image_folder, images) = images.unwrap_or_else(|| (files.path().to_owned(), ImageNames::default()));
+    let (image_folder, images) = folders.images.unwrap_or_else(|| (files.path().to_owned(), ImageNames::default()));
     let settings = Settings {
         name: "test".to_owned(),
         network: "10.5.0.1/16".parse().unwrap(),
@@ -86,7 +94,7 @@ async fn opened_with(
         certificates,
         access_addresses: crate::AddressDetail::default(),
         intrusion: crate::IntrusionSettings::default(),
-        guest_backups: Some(std::path::PathBuf::from("/nonexistent/backups").into()),
+        guest_backups: Some(folders.backups.unwrap_or_else(|| "/nonexistent/backups".into()).into()),
         own_backups: Some(crate::OwnBackups { place: "/mnt/backup".to_owned(), every_hours: Some(24) }),
     };
     let seal = SealKeys::load_or_create(&files.path().join("seal.key")).unwrap();
@@ -131,7 +139,8 @@ impl World {
     /// Where certificates are had like this.
     pub async fn certified(db: PgPool, certificates: crate::CertificateSettings) -> Self {
         let around = (crate::Surroundings::default(), Self::rules());
-        let controller = opened_with(&db, (None, None), around, DnsWorld::default(), certificates, None).await;
+        let folders = Folders::default();
+        let controller = opened_with(&db, (None, None), around, DnsWorld::default(), certificates, folders).await;
         Self::of(db, controller).await
     }
 
@@ -139,8 +148,17 @@ impl World {
     pub async fn with_images(db: PgPool, folder: PathBuf, names: ImageNames) -> Self {
         let around = (crate::Surroundings::default(), Self::rules());
         let certificates = crate::CertificateSettings::default();
-        let images = Some((folder, names));
-        let controller = opened_with(&db, (None, None), around, DnsWorld::default(), certificates, images).await;
+        let folders = Folders { images: Some((folder, names)), ..Folders::default() };
+        let controller = opened_with(&db, (None, None), around, DnsWorld::default(), certificates, folders).await;
+        Self::of(db, controller).await
+    }
+
+    /// With backups of guests in a folder.
+    pub async fn with_backups(db: PgPool, folder: PathBuf) -> Self {
+        let around = (crate::Surroundings::default(), Self::rules());
+        let certificates = crate::CertificateSettings::default();
+        let folders = Folders { backups: Some(folder), ..Folders::default() };
+        let controller = opened_with(&db, (None, None), around, DnsWorld::default(), certificates, folders).await;
         Self::of(db, controller).await
     }
 

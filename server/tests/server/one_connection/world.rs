@@ -11,7 +11,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use axum::Router;
-use corpus_controller::seal::SealKeys;
+use corpus_backup::Repository;
+use corpus_controller::seal::{Purpose, SealKeys};
 use corpus_controller::ssh_keys::NAMESPACE;
 use corpus_controller::{Controller, ImageNames, Parts, Rules, Settings, SignIn};
 use corpus_database::Db;
@@ -19,7 +20,7 @@ use corpus_dns::{Challenge, DnsError, DnsProvider, Owner, Providers, Record, Rem
 use corpus_domain::DnsName;
 use corpus_server::login::Accounts;
 use corpus_server::web::{self, Web};
-use secrecy::ExposeSecret;
+use secrecy::{ExposeSecret, SecretString};
 use sqlx::PgPool;
 use sqlx::postgres::PgPoolOptions;
 use tempfile::TempDir;
@@ -109,7 +110,7 @@ impl World {
             certificates: corpus_controller::CertificateSettings::default(),
             access_addresses: corpus_controller::AddressDetail::default(),
             intrusion: corpus_controller::IntrusionSettings::default(),
-            guest_backups: Some(std::path::PathBuf::from("/nonexistent/backups").into()),
+            guest_backups: Some(folder.path().join("backups").into()),
             own_backups: Some(corpus_controller::OwnBackups { place: "/nonexistent".to_owned(), every_hours: None }),
             surroundings: corpus_controller::Surroundings {
                 webhooks: vec!["192.0.2.0/24".parse().unwrap()],
@@ -157,6 +158,25 @@ impl World {
         ))
         .await;
         id
+    }
+
+    /// A backup in the repository of the one project: its name there.
+    pub async fn snapshot(&self) -> String {
+        let project: Uuid = self.one("select id::text from projects").await.parse().unwrap();
+        let seal = SealKeys::load_or_create(&self.folder.path().join("seal.key")).unwrap();
+        let password = SecretString::from("correct horse");
+        let sealed = seal.seal(&password, &Purpose::of("backup-repository", project)).unwrap();
+        sqlx::query("insert into backup_repositories (project_id, password_sealed) values ($1, $2)")
+            .bind(project)
+            .bind(sealed.to_bytes())
+            .execute(&self.beside)
+            .await
+            .unwrap();
+        let from = self.folder.path().join("guest");
+        fs::create_dir_all(from.join("etc")).unwrap();
+        fs::write(from.join("etc/hosts"), "127.0.0.1 localhost\n").unwrap();
+        let repository = Repository::at(self.folder.path().join("backups").join(project.to_string()), password);
+        repository.save(&from, "guest", "node").unwrap().snapshot.id
     }
 
     /// Somebody who has signed in.

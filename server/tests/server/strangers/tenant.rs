@@ -59,6 +59,7 @@ impl Tenant {
         path.replace("{archive}", &self.deployment.to_string())
             .replace("{preview}", "login")
             .replace("{rule}", &self.key.to_string())
+            .replace("{backup}", &self.key.to_string())
             .replace("{network}", &self.key.to_string())
             .replace("{block}", &self.key.to_string())
     }
