@@ -4,8 +4,8 @@ use std::str::FromStr;
 
 use corpus_api::words::Number;
 use corpus_domain::{
-    BackupId, DeploymentId, DnsNameId, Environment, GuestId, HookHost, HookName, HookStage, JobId, KeyClaimId, NameClaimId,
-    NodeId, ProjectName, RequestId, RobotName, WebhookId, ZoneId,
+    BackupId, DeploymentId, DnsNameId, Environment, GuestId, HookHost, HookName, HookStage, JobId, KeyClaimId,
+    NameClaimId, NodeId, ProjectName, RequestId, RobotName, WebhookId, ZoneId,
 };
 
 /// A page.

@@ -1,7 +1,7 @@
 //! The pages of backups of guests, with sample values.
 
-use corpus_api::Version;
 use corpus_api::Cursor;
+use corpus_api::Version;
 use corpus_api::backup_files::{BackupFile, BackupFiles};
 use corpus_api::backups::{
     Backup, BackupSchedule, Backups, BackupsChecked, MOST_BACKUPS, ProjectBackup, ProjectBackups,

@@ -120,7 +120,8 @@ fn row(backup: Backup<'_>, folder: &FilePath, one: &BackupFile) -> AnyView {
         }
         (Some(path), _) => backup.fetch(folder, path, "Fetch", format!("Fetch {}", one.name)),
         (None, FileKind::Folder | FileKind::File) => {
-            view! { <span class="quiet small">"Its name can't be asked for: it comes with its folder"</span> }.into_any()
+            view! { <span class="quiet small">"Its name can't be asked for: it comes with its folder"</span> }
+                .into_any()
         }
         (None, FileKind::Link | FileKind::Other) => ().into_any(),
     };

@@ -108,7 +108,10 @@ fn what_is_in_one_that_is_ready_is_a_link_for_who_may_read_it() {
     let of_project = of_project(&all, None);
     for shown in [of_guest, of_project] {
         assert_eq!(shown.matches("/files\"").count(), 1, "{shown}");
-        assert!(shown.contains("/projects/carto/backups/") && shown.contains("aria-label=\"Files of that of"), "{shown}");
+        assert!(
+            shown.contains("/projects/carto/backups/") && shown.contains("aria-label=\"Files of that of"),
+            "{shown}"
+        );
     }
     let mut closed = all;
     closed.items.iter_mut().for_each(|one| one.may_read = false);
@@ -140,7 +143,12 @@ fn a_folder_is_shown_with_the_way_to_it_and_names_are_text() {
     }
     assert!(!shown.contains("<b>") && !shown.contains("<etc>") && !shown.contains("<data>"), "{shown}");
     // The way up, a folder below, and the next page.
-    for link in ["?path=%2F\"", "?path=%2Fsrv\"", "?path=%2Fsrv%2F%3Cdata%3E%2Fa+%26+b\"", "?path=%2Fsrv%2F%3Cdata%3E&amp;cursor="] {
+    for link in [
+        "?path=%2F\"",
+        "?path=%2Fsrv\"",
+        "?path=%2Fsrv%2F%3Cdata%3E%2Fa+%26+b\"",
+        "?path=%2Fsrv%2F%3Cdata%3E&amp;cursor=",
+    ] {
         assert!(shown.contains(&format!("href=\"{AT}{link}")), "{link}\n{shown}");
     }
     assert_eq!(shown.matches("<a ").count(), 4, "{shown}");

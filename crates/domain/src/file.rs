@@ -80,8 +80,24 @@ mod tests {
             assert_eq!(path(given).map(String::from).as_deref(), Some(read), "{given:?}");
         }
         for wrong in [
-            "", "etc", "etc/", "//", "/etc//x", "/.", "/..", "/../etc", "/etc/..", "/etc/../x", "/etc/./x", "/a\nb", "/a\0b",
-            "/a\tb", "/a\u{1b}[31m", "/a\u{9b}b", "\\etc", " /etc",
+            "",
+            "etc",
+            "etc/",
+            "//",
+            "/etc//x",
+            "/.",
+            "/..",
+            "/../etc",
+            "/etc/..",
+            "/etc/../x",
+            "/etc/./x",
+            "/a\nb",
+            "/a\0b",
+            "/a\tb",
+            "/a\u{1b}[31m",
+            "/a\u{9b}b",
+            "\\etc",
+            " /etc",
         ] {
             assert_eq!(path(wrong), None, "{wrong:?}");
         }

@@ -568,7 +568,9 @@ async fn backups(world: &World, browser: &mut Browser, guest: &str) {
     let fetch = format!("/projects/atlas/backups/{id}/fetch");
     browser.answers("/projects/{project}/backups/{backup}/fetch", &fetch, &[("path", "/etc")]).await;
     for (path, status) in [("/etc/nothing", 404), ("etc", 422)] {
-        browser.status(&fetch, &[("path", path), ("_page", &format!("/projects/atlas/backups/{id}/files"))], status).await;
+        browser
+            .status(&fetch, &[("path", path), ("_page", &format!("/projects/atlas/backups/{id}/files"))], status)
+            .await;
     }
     browser
         .form("/projects/{project}/backups/{backup}/delete", &format!("/projects/atlas/backups/{id}/delete"), &[])

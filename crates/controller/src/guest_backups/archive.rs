@@ -177,7 +177,10 @@ mod tests {
             let mut content = Vec::new();
             one.read_to_end(&mut content).unwrap();
             let header = one.header();
-            assert_eq!((header.mode().unwrap(), header.uid().unwrap(), header.gid().unwrap()), (0o4750, 3_000_000_000, 7));
+            assert_eq!(
+                (header.mode().unwrap(), header.uid().unwrap(), header.gid().unwrap()),
+                (0o4750, 3_000_000_000, 7)
+            );
             let link = one.link_name_bytes().map(|name| name.into_owned());
             found.push((one.path_bytes().into_owned(), header.mtime().unwrap(), link, content));
         }

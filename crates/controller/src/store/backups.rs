@@ -130,7 +130,14 @@ pub async fn of_project(
             by: row.login,
         };
         let (guest, name) = (GuestId(row.guest_id), word(&row.guest_name)?);
-        let one = ProjectBackup { guest, name, environment: word(&row.environment)?, gone: row.gone, may_read: false, backup };
+        let one = ProjectBackup {
+            guest,
+            name,
+            environment: word(&row.environment)?,
+            gone: row.gone,
+            may_read: false,
+            backup,
+        };
         Ok(((row.created_at, row.id), one))
     });
     rows.collect()

@@ -212,9 +212,10 @@ async fn a_file_comes_as_it_is_and_a_folder_as_an_archive(db: PgPool) {
     let (fetch, bytes) = shop.fetched(&shop.mia, shop.fetch(shop.backup, "/")).await.unwrap();
     assert_eq!(fetch.name, "guest0.example.org.tar");
     let mut archive = tar::Archive::new(bytes.as_slice());
-    let names: Vec<Vec<u8>> =
-        archive.entries().unwrap().map(|one| one.unwrap().path_bytes().into_owned()).collect();
-    for name in [b"guest0.example.org/".as_slice(), b"guest0.example.org/odd/two\nlines", b"guest0.example.org/odd/\xff\xfe"] {
+    let names: Vec<Vec<u8>> = archive.entries().unwrap().map(|one| one.unwrap().path_bytes().into_owned()).collect();
+    for name in
+        [b"guest0.example.org/".as_slice(), b"guest0.example.org/odd/two\nlines", b"guest0.example.org/odd/\xff\xfe"]
+    {
         assert!(names.iter().any(|one| one == name), "{}", String::from_utf8_lossy(name));
     }
     let row: (String, serde_json::Value) =
@@ -261,7 +262,10 @@ async fn a_folder_is_listed_a_page_at_a_time_and_odd_names_are_shown_and_not_fet
     let of = |files: &BackupFiles| files.items.iter().map(|one| one.name.clone()).collect::<Vec<_>>();
     assert_eq!(of(&root), ["empty", "etc", "many", "odd", "etc-link"], "folders first");
     let link = &root.items[4];
-    assert_eq!((link.kind, link.target.as_deref(), &link.path, link.bytes), (FileKind::Link, Some("/etc"), &None, None));
+    assert_eq!(
+        (link.kind, link.target.as_deref(), &link.path, link.bytes),
+        (FileKind::Link, Some("/etc"), &None, None)
+    );
     let etc = shop.seen("/etc/").await;
     let hosts = etc.items.iter().find(|one| one.name == "hosts").unwrap();
     assert_eq!((hosts.kind, hosts.bytes.map(|size| size.0), hosts.mode.as_str()), (FileKind::File, Some(20), "4640"));
@@ -296,5 +300,9 @@ async fn a_folder_is_listed_a_page_at_a_time_and_odd_names_are_shown_and_not_fet
     let asked = ListBackupFiles { limit: Some(Limit::try_from(8).unwrap()), cursor: None, ..asked };
     assert_eq!(shop.world.ask(&shop.mia, asked.clone()).await.unwrap().next, None);
     let foreign = corpus_api::Cursor::after("guests by name", &1);
-    at_field(shop.world.ask(&shop.mia, ListBackupFiles { cursor: Some(foreign), ..asked }).await, "cursor", "another list");
+    at_field(
+        shop.world.ask(&shop.mia, ListBackupFiles { cursor: Some(foreign), ..asked }).await,
+        "cursor",
+        "another list",
+    );
 }

@@ -9,7 +9,9 @@ use corpus_api::backup_files::{BackupFetch, BackupFile, BackupFiles, FetchBackup
 use corpus_api::principal::to_enter;
 use corpus_api::{Cursor, Denied, Principal, Scope};
 use corpus_database::Conn;
-use corpus_domain::{BackupId, BackupState, Bytes, Environment, FileKind, FilePath, ProjectId, ProjectName, plain_line};
+use corpus_domain::{
+    BackupId, BackupState, Bytes, Environment, FileKind, FilePath, ProjectId, ProjectName, plain_line,
+};
 use corpus_gate::audit::Entry;
 use corpus_gate::{Change, Committed, Error, Handle, Permit, Result};
 use corpus_protocol::{TreeEntry, TreeKind};
@@ -36,8 +38,10 @@ impl Handle<ListBackupFiles> for Controller {
         let repository = self.services.backup_repository(project).await?;
         let path = asked.path.clone().unwrap_or_else(FilePath::root);
         let names = names(&path);
-        let mut found = self.services.backup_readers.look(move || repository.list_folder(&snapshot, &refs(&names))).await?;
-        found.sort_unstable_by(|a, b| (a.kind != TreeKind::Folder, &a.name).cmp(&(b.kind != TreeKind::Folder, &b.name)));
+        let mut found =
+            self.services.backup_readers.look(move || repository.list_folder(&snapshot, &refs(&names))).await?;
+        found
+            .sort_unstable_by(|a, b| (a.kind != TreeKind::Folder, &a.name).cmp(&(b.kind != TreeKind::Folder, &b.name)));
         let shown = usize::try_from(before).unwrap_or(usize::MAX);
         let end = shown.saturating_add(limit);
         let next = u32::try_from(end).ok().filter(|_| found.len() > end).map(|end| Cursor::after(LIST, &end));
@@ -62,7 +66,8 @@ impl Handle<FetchBackupFile> for Controller {
             FileKind::Folder => (format!("{called}{ARCHIVE}"), None),
             FileKind::File => (called.to_owned(), Some(Bytes(entry.size))),
             FileKind::Link | FileKind::Other => {
-                let message = format!("{} is no folder and no regular file: there is nothing in it to fetch.", asked.path);
+                let message =
+                    format!("{} is no folder and no regular file: there is nothing in it to fetch.", asked.path);
                 return Err(Error::field("path", message));
             }
         };

@@ -108,10 +108,9 @@ impl Handle<ListProjectBackups> for Controller {
         let (found, next) = page(found, limit, |(position, _)| Cursor::after(LIST, position));
         let may_change = permit.who().can::<RemoveProjectBackup>(Some(project));
         let open = projects::is_entered_by_developers(&mut conn, project).await?.unwrap_or_default();
-        let judged = found.into_iter().map(|(_, one)| ProjectBackup {
-            may_read: may_read(&permit.who(), project, one.environment, open),
-            ..one
-        });
+        let judged = found
+            .into_iter()
+            .map(|(_, one)| ProjectBackup { may_read: may_read(&permit.who(), project, one.environment, open), ..one });
         Ok(ProjectBackups { items: judged.collect(), taken, check, may_change, next })
     }
 }
