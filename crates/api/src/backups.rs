@@ -182,6 +182,7 @@ impl Reply for BackupSchedule {
 }
 
 /// The backups of a guest.
+#[expect(clippy::struct_excessive_bools, reason = "what the caller may is told one by one")]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Backups {
     /// Of this guest.
