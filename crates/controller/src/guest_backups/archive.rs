@@ -55,7 +55,9 @@ impl<W: Write> Archive<W> {
         let mut header = Header::new_gnu();
         put(&mut header.as_old_mut().name, b"././@LongLink");
         header.set_mode(0o644);
-        (header.set_uid(0), header.set_gid(0), header.set_mtime(0));
+        header.set_uid(0);
+        header.set_gid(0);
+        header.set_mtime(0);
         header.set_entry_type(kind);
         self.header(header, length)?;
         self.out.write_all(name)?;
@@ -181,7 +183,7 @@ mod tests {
                 (header.mode().unwrap(), header.uid().unwrap(), header.gid().unwrap()),
                 (0o4750, 3_000_000_000, 7)
             );
-            let link = one.link_name_bytes().map(|name| name.into_owned());
+            let link = one.link_name_bytes().map(std::borrow::Cow::into_owned);
             found.push((one.path_bytes().into_owned(), header.mtime().unwrap(), link, content));
         }
         let of = |name: &[u8]| [b"etc/".as_slice(), name].concat();
