@@ -175,7 +175,8 @@ impl World {
         let from = self.folder.path().join("guest");
         fs::create_dir_all(from.join("etc")).unwrap();
         fs::write(from.join("etc/hosts"), "127.0.0.1 localhost\n").unwrap();
-        let repository = Repository::at(self.folder.path().join("backups").join(project.to_string()), password);
+        let place = self.folder.path().join("backups").join(project.to_string());
+        let repository = Repository::at(place.into(), password);
         repository.save(&from, "guest", "node").unwrap().snapshot.id
     }
 
