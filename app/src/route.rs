@@ -111,7 +111,7 @@ impl Route {
             | ["guests", id, "snapshots", _, "restore" | "delete"] => with(id, Self::GuestSnapshots),
             ["guests", id, "backups"]
             | ["guests", id, "backups", "schedule"]
-            | ["guests", id, "backups", _, "restore" | "delete"] => with(id, Self::GuestBackups),
+            | ["guests", id, "backups", _, "restore" | "delete" | "prove"] => with(id, Self::GuestBackups),
             ["firewall-rules" | "published-ports", _, "delete"] => Self::Guests,
             // What is only posted to shows its page when it is visited.
             [

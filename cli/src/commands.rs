@@ -29,6 +29,7 @@ const NAMED: &[(&str, &[&str])] = &[
     ("set_name_https", &["name", "https"]),
     ("list_certificates", &["certificates"]),
     ("get_certificate_authority", &["certificate-authority"]),
+    ("prove_backup", &["backup", "prove"]),
     ("check_backups", &["project", "check-backups"]),
     ("reveal_backup_key", &["project", "reveal-backup-key"]),
     ("keep_guests", &["node", "keep"]),

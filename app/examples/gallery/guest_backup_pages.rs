@@ -4,7 +4,8 @@ use corpus_api::Cursor;
 use corpus_api::Version;
 use corpus_api::backup_files::{BackupFile, BackupFiles};
 use corpus_api::backups::{
-    Backup, BackupSchedule, Backups, BackupsChecked, MOST_BACKUPS, ProjectBackup, ProjectBackups,
+    Backup, BackupProof, BackupSchedule, Backups, BackupsChecked, MOST_BACKUPS, ProjectBackup, ProjectBackups,
+    ProvenRestore,
 };
 use corpus_app::FormState;
 use corpus_app::layout::Page;
@@ -62,6 +63,9 @@ pub fn schedule(is_never: bool) -> BackupSchedule {
         keep: word("14"),
         next_at: (!is_never).then(|| before(-3_600)),
         problem: None,
+        prove: !is_never,
+        prove_at: (!is_never).then(|| before(-86_400)),
+        prove_problem: None,
         version: Version::of(&every),
     }
 }
@@ -80,6 +84,12 @@ pub fn all(is_empty: bool) -> Backups {
             files: is_there.then_some(31_000),
             added_bytes: is_there.then_some(Bytes(34_000_000)),
             took_ms: is_there.then_some(4_200),
+            proof: (number == 0xd6).then(|| BackupProof {
+                began_at: before(80_041),
+                ended_at: Some(before(80_000)),
+                passed: Some(true),
+                told: Some("31000 files, 1.2 GB, brought in 12 s, are as they were saved\n<it> boots".to_owned()),
+            }),
             asked_at: before(ago),
             by: (number != 0xd6).then(|| "mia".to_owned()),
         }
@@ -95,6 +105,8 @@ pub fn all(is_empty: bool) -> Backups {
         project: word("carto"),
         environment: Environment::Prod,
         problem: None,
+        proven: (!is_empty).then(|| ProvenRestore { at: before(80_000), taken_at: before(90_000), took_ms: 41_000 }),
+        unproven: None,
         items: if is_empty { Vec::new() } else { items },
         most: MOST_BACKUPS,
         at_once: is_empty,

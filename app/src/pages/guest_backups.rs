@@ -1,15 +1,15 @@
 //! The backups of a guest: what it can be had again from, when its node is gone too, and what that costs.
 
 use corpus_api::backups::{
-    Backup, BackupSchedule, Backups, GetBackupSchedule, ListBackups, RemoveBackup, RestoreBackup, SetBackupSchedule,
-    TakeBackup,
+    Backup, BackupProof, BackupSchedule, Backups, GetBackupSchedule, ListBackups, ProveBackup, RemoveBackup,
+    RestoreBackup, SetBackupSchedule, TakeBackup,
 };
 use corpus_domain::{BackupEvery, BackupState, GuestId};
 use leptos::prelude::*;
 
 use crate::caller::Caller;
 use crate::components::{
-    Field, Tone, age, at, bytes, card, confirm_at, empty, error_summary, head, notice, status, stays_at, took,
+    Field, Tone, age, at, bytes, card, check, confirm_at, empty, error_summary, head, notice, status, stays_at, took,
 };
 use crate::form::{FormState, Result};
 use crate::layout::Page;
@@ -33,12 +33,13 @@ pub fn backups_view(all: &Backups, schedule: &BackupSchedule, form: &FormState) 
     let title = view! { "Backups of "<a href=format!("/guests/{}", all.guest)>{all.name.to_string()}</a> };
     let below = view! { <span class="quiet">"Each is all files of the guest of one moment, encrypted, and kept elsewhere than on its node."</span> };
     let count = view! { <span class="quiet">{format!("{} of {}", all.items.len(), all.most)}</span> };
-    let list = view! { <div id="live-backups" data-live="">{table(all)}</div> };
+    let list = view! { <div id="live-backups" data-live="">{proven(all)}{table(all)}</div> };
     let takes = all.may_take && all.problem.is_none();
     view! {
         {head(title.into_any(), below.into_any(), ().into_any())}
         {error_summary(form)}
         {all.problem.clone().map(|problem| notice(Tone::Warn, "None is taken", view! { <span>{problem}</span> }.into_any()))}
+        {all.unproven.clone().map(|why| notice(Tone::Fail, "Don't rely on them", view! { <span>{why}</span> }.into_any()))}
         <div class="cols">
             <div class="stack">{card("backups", "Backups", count.into_any(), list.into_any())}</div>
             <div class="stack">
@@ -48,6 +49,18 @@ pub fn backups_view(all: &Backups, schedule: &BackupSchedule, form: &FormState) 
         </div>
     }
     .into_any()
+}
+
+/// When it was last shown that they are good for something.
+fn proven(all: &Backups) -> AnyView {
+    match all.proven {
+        Some(last) => {
+            let took = took(last.took_ms);
+            view! { <p class="body">{status(Tone::Ok, "Proven")}" Last had back "{age(last.at)}", as it was "{age(last.taken_at)}"; that took "{took}"."</p> }.into_any()
+        }
+        None if all.items.is_empty() => ().into_any(),
+        None => view! { <p class="body">{status(Tone::Warn, "Not proven")}" It was not tried yet whether the guest can be had back from one."</p> }.into_any(),
+    }
 }
 
 fn take(all: &Backups, form: &FormState) -> AnyView {
@@ -73,6 +86,11 @@ fn scheduled(all: &Backups, schedule: &BackupSchedule, form: &FormState) -> AnyV
         (None, Some(next)) => view! { <p class="quiet">"The next one: "{at(next)}</p> }.into_any(),
         (None, None) => ().into_any(),
     };
+    let tries = match (&schedule.prove_problem, schedule.prove_at) {
+        (Some(problem), _) => view! { <p>{status(Tone::Warn, "Not tried")}" "{problem.clone()}</p> }.into_any(),
+        (None, Some(next)) => view! { <p class="quiet">"It is tried next: "{at(next)}</p> }.into_any(),
+        (None, None) => ().into_any(),
+    };
     let word = |every: BackupEvery| match every {
         BackupEvery::Never => "Never",
         BackupEvery::Day => "Each day",
@@ -80,8 +98,9 @@ fn scheduled(all: &Backups, schedule: &BackupSchedule, form: &FormState) -> AnyV
     };
     if !all.may_change || all.problem.is_some() {
         let kept = (schedule.every != BackupEvery::Never).then(|| format!(", the last {} are kept", schedule.keep));
-        let told = format!("{}{}.", word(schedule.every), kept.unwrap_or_default());
-        return view! { <div class="body"><p>{told}</p>{next}</div> }.into_any();
+        let proves = if schedule.prove { " The latest one is tried each week." } else { "" };
+        let told = format!("{}{}.{proves}", word(schedule.every), kept.unwrap_or_default());
+        return view! { <div class="body"><p>{told}</p>{next}{tries}</div> }.into_any();
     }
     let choices = BackupEvery::ALL.iter().map(|every| (every.to_string(), word(*every).to_owned())).collect();
     view! {
@@ -91,6 +110,8 @@ fn scheduled(all: &Backups, schedule: &BackupSchedule, form: &FormState) -> AnyV
             {Field::new(form, "every", "One is taken").suggest(schedule.every.as_str()).select(choices)}
             {Field::new(form, "keep", "So many are kept").suggest(schedule.keep.to_string()).hint("1 to 90; those that somebody took stay beside them").input()}
             {next}
+            {check(form, "prove", "Try the latest one each week", "A guest is made of it where there is room, cut off from everything, and looked at; then it is removed", schedule.prove)}
+            {tries}
             <div class="submit"><button class="btn">"Save"</button></div>
         </form>
     }
@@ -128,6 +149,7 @@ fn row(all: &Backups, one: &Backup) -> AnyView {
         let another = (all.problem.is_none() && all.may_change).then(|| view! { <a class="btn" href=request aria-label=format!("A new guest of {which}")>"New guest"</a> });
         view! {
             {another}
+            {all.problem.is_none().then(|| prove(all, one, &which))}
             {all.problem.is_none().then(|| confirm_at("Restore", &which, question, restore, stays_at(&path(all), "backups")))}
             {confirm_at("Delete", &which, "It can't be brought back.".to_owned(), remove, stays_at(&path(all), "backups"))}
         }
@@ -144,11 +166,40 @@ fn row(all: &Backups, one: &Backup) -> AnyView {
             <td data-label="In it" class="num">{one.bytes.map(|size| bytes(size.0))}{files}</td>
             <td data-label="New" class="num">{one.added_bytes.map(|size| bytes(size.0))}</td>
             <td data-label="Took" class="num">{one.took_ms.map(took)}</td>
-            <td data-label="State">{state(one.state)}</td>
+            <td data-label="State">{state(one.state)}{one.proof.as_ref().map(tried)}</td>
             <td class="actions">{look}{change}</td>
         </tr>
     }
     .into_any()
+}
+
+/// Has it tried; that changes nothing, so nobody is asked twice.
+fn prove(all: &Backups, one: &Backup, which: &str) -> AnyView {
+    if one.proof.as_ref().is_some_and(|proof| proof.ended_at.is_none()) {
+        return ().into_any();
+    }
+    view! {
+        <form method="post" action={to::<ProveBackup>(&[&all.guest, &one.id])}>
+            {stays_at(&path(all), "backups")}
+            <button class="btn" aria-label=format!("Try {which}")>"Try"</button>
+        </form>
+    }
+    .into_any()
+}
+
+/// What came of trying it.
+fn tried(proof: &BackupProof) -> AnyView {
+    let (tone, word) = match proof.passed {
+        None => (Tone::Busy, "Being tried"),
+        Some(true) => (Tone::Ok, "Proven"),
+        Some(false) => (Tone::Fail, "Failed when tried"),
+    };
+    let told = proof.told.clone().map(|told| {
+        let lines = told.lines().map(|line| view! { <li>{line.to_owned()}</li> }).collect_view();
+        view! { <details class="small"><summary>"What was seen"</summary><ul class="plain">{lines}</ul></details> }
+    });
+    view! { <div>{status(tone, word)}" "<span class="quiet small">{age(proof.ended_at.unwrap_or(proof.began_at))}</span>{told}</div> }
+        .into_any()
 }
 
 /// What it is good for.

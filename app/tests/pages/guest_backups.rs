@@ -105,8 +105,7 @@ fn what_is_in_one_that_is_ready_is_a_link_for_who_may_read_it() {
     let project = "carto".parse().unwrap();
     let of_guest = page(&guest_backup_pages::all(false));
     let all = guest_backup_pages::of_project(false);
-    let of_project = of_project(&all, None);
-    for shown in [of_guest, of_project] {
+    for shown in [of_guest, of_project(&all, None)] {
         assert_eq!(shown.matches("/files\"").count(), 1, "{shown}");
         assert!(
             shown.contains("/projects/carto/backups/") && shown.contains("aria-label=\"Files of that of"),
@@ -117,6 +116,30 @@ fn what_is_in_one_that_is_ready_is_a_link_for_who_may_read_it() {
     closed.items.iter_mut().for_each(|one| one.may_read = false);
     let shown = of_project(&closed, None);
     assert_eq!(shown.matches("/files\"").count(), 0, "{shown}");
+}
+
+#[test]
+fn what_came_of_trying_one_is_told_and_what_to_rely_on() {
+    let all = guest_backup_pages::all(false);
+    let shown = page(&all);
+    for text in ["Proven", "as it was", "31000 files", "&lt;it&gt; boots", "/prove\"", "aria-label=\"Try that of"] {
+        assert!(shown.contains(text), "{text}\n{shown}");
+    }
+    assert!(!shown.contains("<it>") && !shown.contains("rely on them"), "{shown}");
+    // Only what is there can be tried.
+    assert_eq!(shown.matches("/prove\"").count(), 1, "{shown}");
+    let never = Backups { proven: None, unproven: Some("a check fails: <x>.".to_owned()), ..all.clone() };
+    let shown = page(&never);
+    assert!(shown.contains("Not proven") && shown.contains("rely on them") && shown.contains("&lt;x&gt;"), "{shown}");
+    let mut tried = all.clone();
+    let proof = tried.items[1].proof.as_mut().unwrap();
+    (proof.ended_at, proof.passed, proof.told) = (None, None, None);
+    let shown = page(&tried);
+    assert!(shown.contains("Being tried") && !shown.contains("/prove\""), "{shown}");
+    let shown = page(&Backups { may_change: false, ..all });
+    assert!(!shown.contains("/prove\"") && shown.contains("What was seen"), "{shown}");
+    let none = page(&guest_backup_pages::all(true));
+    assert!(!none.contains("Not proven"), "{none}");
 }
 
 fn files(is_empty: bool) -> String {

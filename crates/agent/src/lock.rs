@@ -54,6 +54,7 @@ pub fn wanted(request: &Request) -> Vec<Wanted> {
         | Request::OutOfBalance { .. }
         | Request::Note { .. }
         | Request::RunHook { .. }
+        | Request::ProveProject { .. }
         | Request::ReadProject { .. } => vec![],
         Request::EnsureProject { plan } => vec![self::project(&plan.project)],
         Request::EnsureProjectAbsent { project, .. } => vec![self::project(project)],

@@ -1,5 +1,5 @@
 //! `corpus-agent serve` answers requests on standard input and output, and all files of a guest go there by
-//! `corpus-agent read-tree …` and `write-tree …`; `corpus-agent project …` is for people, git and systemd on a guest;
+//! `corpus-agent read-tree …`, `write-tree …` and `sum-tree …`; `corpus-agent project …` is for people, git and systemd on a guest;
 //! `corpus-agent version` tells which agent this is.
 //! LXC and the agent itself have words of their own ([`itself`]).
 

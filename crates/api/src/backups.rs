@@ -66,6 +66,25 @@ impl Operation for RestoreBackup {
     }
 }
 
+/// Tries whether a guest could be had back from a backup: one is made of it on a node that has room for it, which reaches
+/// nothing and is reached by nobody. Its files are compared with what was saved, it is started and entered, and the checks of
+/// what its project had live are made in it. Then it is removed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ProveBackup {
+    /// Which guest.
+    pub guest: GuestId,
+    /// Which of its backups.
+    pub backup: BackupId,
+}
+impl Operation for ProveBackup {
+    type Kind = Write;
+    type Output = JobAccepted;
+    const META: Meta<Write> = post("prove_backup", "/guests/{guest}/backups/{backup}/prove").needs(Role::Maintainer);
+    fn scope(&self) -> Scope {
+        Scope::Guest(self.guest)
+    }
+}
+
 /// Deletes a backup.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct RemoveBackup {
@@ -147,6 +166,9 @@ pub struct SetBackupSchedule {
     pub every: BackupEvery,
     /// How many are kept.
     pub keep: BackupsKept,
+    /// Whether it is tried each week that the guest could be had back from the latest.
+    #[serde(default)]
+    pub prove: bool,
     /// What was set when that was decided.
     pub version: Version,
 }
@@ -171,6 +193,12 @@ pub struct BackupSchedule {
     pub next_at: Option<DateTime<Utc>>,
     /// Why none was taken when it was time, for a person.
     pub problem: Option<String>,
+    /// Whether it is tried each week that the guest could be had back from the latest.
+    pub prove: bool,
+    /// When that is tried next.
+    pub prove_at: Option<DateTime<Utc>>,
+    /// Why it was not tried when it was time, for a person.
+    pub prove_problem: Option<String>,
     /// What is set.
     pub version: Version,
 }
@@ -195,6 +223,10 @@ pub struct Backups {
     pub environment: Environment,
     /// Why none is taken or brought back, for a person: the operators have not said where backups are kept, say.
     pub problem: Option<String>,
+    /// When it was last shown that the guest can be had back from a backup.
+    pub proven: Option<ProvenRestore>,
+    /// Why nobody should rely on that, for a person: it is too long ago, or failed since.
+    pub unproven: Option<String>,
     /// The newest first.
     pub items: Vec<Backup>,
     /// So many it may have.
@@ -209,6 +241,17 @@ pub struct Backups {
     pub may_read: bool,
 }
 impl Reply for Backups {}
+
+/// A guest that was had back from a backup, to try it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ProvenRestore {
+    /// When.
+    pub at: DateTime<Utc>,
+    /// The moment that the backup was of.
+    pub taken_at: DateTime<Utc>,
+    /// How long it took until all was proven and cleared away, in milliseconds.
+    pub took_ms: u64,
+}
 
 /// Backups of a project.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -274,10 +317,25 @@ pub struct Backup {
     pub added_bytes: Option<Bytes>,
     /// How long it took, in milliseconds.
     pub took_ms: Option<u64>,
+    /// What became of trying it last.
+    pub proof: Option<BackupProof>,
     /// When it was asked for.
     pub asked_at: DateTime<Utc>,
     /// By whom: their login; by nobody where the schedule did.
     pub by: Option<String>,
+}
+
+/// What became of trying whether a guest could be had back from a backup.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct BackupProof {
+    /// When that began.
+    pub began_at: DateTime<Utc>,
+    /// When it was over; while it is tried, none.
+    pub ended_at: Option<DateTime<Utc>>,
+    /// Whether all was as it should be.
+    pub passed: Option<bool>,
+    /// What was seen, a line each; none where it failed before anything was: the job says why.
+    pub told: Option<String>,
 }
 
 /// A backup is being taken.

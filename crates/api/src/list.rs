@@ -156,6 +156,7 @@ macro_rules! each_operation {
             $crate::backups::ListBackups,
             $crate::backups::TakeBackup,
             $crate::backups::RestoreBackup,
+            $crate::backups::ProveBackup,
             $crate::backups::RemoveBackup,
             $crate::backups::ListProjectBackups,
             $crate::backups::RemoveProjectBackup,

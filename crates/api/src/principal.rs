@@ -194,6 +194,7 @@ pub const fn to_start(kind: JobKind, environment: Option<Environment>) -> Role {
         | JobKind::BackupRestore
         | JobKind::BackupRemove
         | JobKind::BackupCheck
+        | JobKind::BackupProve
         | JobKind::GuestMove
         | JobKind::GuestDestroy
         | JobKind::NameAttach

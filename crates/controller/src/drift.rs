@@ -8,6 +8,7 @@ use corpus_protocol::{Answer, AuthorizedKeys, Difference, GuestCheck, NodePlan, 
 
 use crate::nodes::{NodeEndpoint, NodeError};
 use crate::services::Services;
+use crate::store::backup_proofs;
 use crate::store::drift::{self, Finding, Wanted};
 
 /// What a node should be, with all that is on it.
@@ -28,7 +29,12 @@ impl Expected {
         let mut images: Vec<ImageName> = wanted.iter().filter_map(|guest| guest.stands_on.clone()).collect();
         images.sort();
         images.dedup();
-        let guests = wanted.iter().map(|guest| guest_check(guest, &services.control_public_line)).collect();
+        let mut guests: Vec<_> = wanted.iter().map(|guest| guest_check(guest, &services.control_public_line)).collect();
+        for tried in backup_proofs::on_node(&mut conn, node).await? {
+            let name = backup_proofs::name(tried.id).map_err(|error| sqlx::Error::Decode(Box::new(error)))?;
+            // It is as its job has it.
+            guests.push(GuestCheck { name, id: Some(tried.id), there: false, running: None, keys: None });
+        }
         Ok(Some(Self { plan, guests, images }))
     }
 
@@ -55,7 +61,7 @@ fn guest_check(guest: &Wanted, control: &str) -> GuestCheck {
 }
 
 /// The keys of a guest: root is the controller's, the members enter as sysadmin.
-fn authorized_keys(control: &str, members: &[String]) -> AuthorizedKeys {
+pub(crate) fn authorized_keys(control: &str, members: &[String]) -> AuthorizedKeys {
     let of = |account: &str, lines: Vec<String>| account.parse().ok().map(|account| (account, lines));
     [of("root", vec![control.to_owned()]), of("sysadmin", members.to_vec())].into_iter().flatten().collect()
 }

@@ -43,6 +43,8 @@ word_enum!(
         BackupRemove = "backup_remove",
         /// Look whether the backups of a project are what was written.
         BackupCheck = "backup_check",
+        /// Try whether a guest can be had back from a backup.
+        BackupProve = "backup_prove",
         /// Move a guest to another node.
         GuestMove = "guest_move",
         /// Bring a guest of a lost node to another one, from its latest backup.

@@ -28,6 +28,13 @@ pub enum TreeWords {
         /// Which of its files.
         which: TreeWhich,
     },
+    /// What files come to is told.
+    Sum {
+        /// Of which guest.
+        guest: GuestName,
+        /// Which of its files.
+        which: TreeWhich,
+    },
     /// Files are taken that are to be the guest's.
     Write {
         /// Of which guest.
@@ -68,6 +75,7 @@ impl fmt::Display for TreeWords {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Read { guest, which } => write!(f, "read-tree {guest} {which}"),
+            Self::Sum { guest, which } => write!(f, "sum-tree {guest} {which}"),
             Self::Write { guest, job, generation, bytes, onto } => {
                 let onto = if *onto { " onto" } else { "" };
                 write!(f, "write-tree {guest} {job} {generation} {bytes}{onto}")

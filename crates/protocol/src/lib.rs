@@ -20,6 +20,7 @@ mod project;
 mod request;
 mod signs;
 mod sites;
+mod sums;
 mod traffic;
 mod tree;
 
@@ -49,6 +50,7 @@ pub use project::{
 pub use request::{Answer, ErrorKind, Event, FromAgent, JobRef, Reply, Request, RequestError, Stream, ToAgent};
 pub use signs::{GuestDrops, MAX_BLOCKED, MAX_SSH_SIGNS, SignsReading, SshSign};
 pub use sites::{AskedSite, Site};
+pub use sums::{FolderSum, TreeDigest, TreeSums, differing};
 pub use traffic::{
     ACCESS_CAUSE, ACCESS_METHOD, ACCESS_PATH, AccessLine, AddressDetail, FOLLOW_LIMIT_S, FOLLOWED_NAMES,
     LATENCY_BOUNDS_MS, LINES_A_SECOND, LINES_AT_ONCE, Latency, RoutedName, TRAFFIC_AT_ONCE, TRAFFIC_ERRORS,

@@ -39,6 +39,9 @@ pub struct NodePlan {
     /// Who may send what on which port of the bridge.
     #[serde(default)]
     pub ports: Vec<GuestPort>,
+    /// The guests that are tried: entered by SSH, and otherwise reaching nothing and reached by nobody.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub isolated: Vec<Ipv4Addr>,
     /// Where guests may go.
     #[serde(default)]
     pub egress: Egress,

@@ -14,7 +14,9 @@ use crate::guest::{AuthorizedKeys, GuestPlan, GuestSetup};
 use crate::hook::HookOrder;
 use crate::mail::MailCount;
 use crate::node::{FirewallReading, ImageSource, NodePlan};
-use crate::project::{ArchiveEntry, ConfigurationEntry, DeployOrder, Entry, Live, Millis, ProjectPlan, Report, Turn};
+use crate::project::{
+    ArchiveEntry, ConfigurationEntry, DeployOrder, Entry, Live, Millis, ProjectPlan, Proof, Report, Turn,
+};
 use crate::signs::SignsReading;
 use crate::sites::{AskedSite, Site};
 use crate::traffic::{AccessLine, AddressDetail, RoutedName, TrafficReading};
@@ -434,6 +436,12 @@ pub enum Request {
         /// The project.
         project: ProjectName,
     },
+    /// The checks of what is live are made, as after a deployment, but of this guest itself: pages are asked for here, and not
+    /// by way of the node. Answer: [`Answer::Proofs`].
+    ProveProject {
+        /// The project.
+        project: ProjectName,
+    },
     /// Nothing of the project is left on this guest but, unless `data` is set too, its data folder.
     EnsureProjectAbsent {
         /// The project.
@@ -503,6 +511,11 @@ pub enum Answer {
         archives: Vec<ArchiveEntry>,
         /// The merged configuration.
         configuration: Vec<ConfigurationEntry>,
+    },
+    /// What was checked of what is live; nothing where nothing is, or no checks are configured.
+    Proofs {
+        /// In the order of the checks.
+        proofs: Vec<Proof>,
     },
     /// The certificates that have no file with their digest on the node. A node that was taken over may name others than it
     /// was asked about: no key is for it but those of what it serves.

@@ -15,6 +15,9 @@
 //! - `written JOB`: what was written for the job and did not take the place of the guest's files yet. It is refused where
 //!   that is not there, and until the program ends nobody else writes or takes it.
 //!
+//! **Summing up** (`corpus-agent sum-tree GUEST FILES`): the program reads all of the same files itself, and writes one
+//! [`TreeLine::Sums`].
+//!
 //! **Writing** (`corpus-agent write-tree GUEST JOB GENERATION BYTES [onto]`): the program reads a [`TreeLine`] for each file
 //! in the same order, and behind each regular file its content in pieces; at [`TreeLine::End`] it makes sure that all of it
 //! is on disk and writes [`TreeLine::End`] itself. What was not ended so is not there. `BYTES` is about how much all files
@@ -33,6 +36,8 @@
 //! What is in a tree was made by whoever is root in a guest: names are bytes, and lead nowhere by themselves.
 
 use serde::{Deserialize, Serialize};
+
+use crate::sums::TreeSums;
 
 /// The longest piece of a content, in bytes.
 pub const MAX_PIECE: u32 = 256 << 10;
@@ -61,6 +66,8 @@ pub enum TreeLine {
         /// How many.
         entries: u64,
     },
+    /// What all of it comes to.
+    Sums(TreeSums),
     /// There is no more, because of this.
     Failed(String),
 }

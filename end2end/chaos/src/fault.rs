@@ -177,13 +177,13 @@ pub fn touches(kind: &str, step: &str) -> Option<Touches> {
         | ("environment_set_up", "firewall")
         | ("firewall_apply" | "node_repair" | "node_reboot", "apply") => Agent("apply_node"),
         ("name_switch", "proven") => Agent("probe_sites"),
-        ("guest_create", "spawn") => Agent("ensure_guest"),
+        ("guest_create" | "backup_prove", "spawn") => Agent("ensure_guest"),
         ("guest_create", "hostsfile" | "initial_setup") => Agent("set_up_guest"),
-        ("guest_create" | "guest_start" | "guest_restart" | "snapshot_restore" | "backup_restore", "sshkeys")
+        ("guest_create" | "guest_start" | "guest_restart" | "snapshot_restore" | "backup_restore" | "backup_prove", "sshkeys")
         | ("keys_sync", "sync")
         | ("node_repair", "keys") => Agent("ensure_keys"),
-        ("guest_create" | "guest_start" | "guest_restart" | "snapshot_restore" | "backup_restore" | "node_reboot", "start") => Agent("ensure_running"),
-        ("guest_create" | "guest_start" | "guest_restart" | "snapshot_restore" | "backup_restore" | "node_reboot", "ping")
+        ("guest_create" | "guest_start" | "guest_restart" | "snapshot_restore" | "backup_restore" | "backup_prove" | "node_reboot", "start") => Agent("ensure_running"),
+        ("guest_create" | "guest_start" | "guest_restart" | "snapshot_restore" | "backup_restore" | "backup_prove" | "node_reboot", "ping")
         // Their agent is the guest's, behind a port of the node.
         | ("environment_set_up", "salt" | "project" | "ready")
         | ("environment_configure", "plan")
@@ -193,11 +193,12 @@ pub fn touches(kind: &str, step: &str) -> Option<Touches> {
         ("snapshot_take" | "backup_take", "snapshot") => Agent("ensure_snapshot"),
         ("snapshot_restore", "restore") => Agent("ensure_restored"),
         ("snapshot_restore" | "backup_restore", "settle") => Agent("ensure_settled"),
-        ("backup_restore", "restore") => Agent("ensure_replaced"),
+        ("backup_restore", "restore") | ("backup_prove", "put") => Agent("ensure_replaced"),
+        ("backup_prove", "isolate") => Agent("apply_node"),
         ("snapshot_remove", "remove") | ("backup_take", "clear") => Agent("ensure_no_snapshot"),
         ("guest_limit", "limit") => Agent("ensure_limits"),
         ("guest_enlarge", "enlarge") => Agent("ensure_size"),
-        ("guest_destroy", "absent") | ("project_destroy", "guests") => Agent("ensure_absent"),
+        ("guest_destroy", "absent") | ("project_destroy", "guests") | ("backup_prove", "clear") => Agent("ensure_absent"),
         ("guest_destroy" | "project_destroy", "names") | ("name_attach", "record" | "answered") | ("name_detach", "record") => Dns,
         ("certificate_issue", "ordered" | "validated" | "issued") => Directory,
         ("node_link", "ids" | "linked")
@@ -216,6 +217,8 @@ pub fn touches(kind: &str, step: &str) -> Option<Touches> {
         | ("backup_take", "note" | "save" | "done")
         | ("backup_remove", "remove")
         | ("backup_check", "check")
+        // Of a guest that no environment is on.
+        | ("backup_prove", "place" | "image" | "files" | "compare" | "checks" | "done")
         | ("name_attach", "wanted" | "attached")
         | ("firewall_apply", "rules" | "in_force")
         // To a guest on the same node.

@@ -1,7 +1,7 @@
 //! The kinds of jobs: where each begins, and how it is asked for.
 
 use anyhow::{Context, Result};
-use corpus_api::backups::{CheckBackups, ListBackups, RemoveBackup, RestoreBackup, TakeBackup};
+use corpus_api::backups::{CheckBackups, ListBackups, ProveBackup, RemoveBackup, RestoreBackup, TakeBackup};
 use corpus_api::certificates::{GetCertificate, RenewCertificate, SetNameHttps};
 use corpus_api::deployments::{Deploy, Phases};
 use corpus_api::environments::{GetEnvironmentSettings, RemoveEnvironment, SetEnvironmentSettings, SetUpEnvironment};
@@ -26,7 +26,7 @@ use crate::lane::{ENVIRONMENT, Lane};
 const MEMORY: &str = "1.5 GiB";
 
 /// In the order in which a lane tries them, so that little has to be rebuilt in between.
-pub const KINDS: [JobKind; 33] = [
+pub const KINDS: [JobKind; 34] = [
     JobKind::GuestCreate,
     JobKind::GuestStart,
     JobKind::GuestStop,
@@ -38,6 +38,7 @@ pub const KINDS: [JobKind; 33] = [
     JobKind::BackupTake,
     JobKind::BackupRestore,
     JobKind::BackupCheck,
+    JobKind::BackupProve,
     JobKind::BackupRemove,
     JobKind::KeysSync,
     JobKind::NodeRepair,
@@ -144,6 +145,10 @@ pub async fn ask(lane: &Lane, kind: JobKind) -> Result<JobId> {
             backup(lane).await?;
             let project = lane.project().await?;
             controller.call(member, CheckBackups { project }, None).await?.job
+        }
+        JobKind::BackupProve => {
+            let (guest, backup) = backup(lane).await?;
+            controller.call(member, ProveBackup { guest, backup }, None).await?.job
         }
         JobKind::NameAttach => {
             let attach = AttachName { guest: guest(lane).await?, name: lane.dns_name().parse()?, wildcard: false };

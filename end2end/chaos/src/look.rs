@@ -110,6 +110,10 @@ async fn expected(lane: &Lane) -> Result<(BTreeSet<String>, Vec<String>)> {
         }
     }
     wrong.extend(certificates(lane, &mut wanted).await?);
+    let tried = sqlx::query_scalar::<_, i64>("select count(*) from backup_proofs where node_id is not null");
+    if tried.fetch_one(&lane.db).await? > 0 {
+        wrong.push("a backup is being tried still".to_owned());
+    }
     let backups = sqlx::query_scalar::<_, i64>("select count(*) from guest_backups where state <> 'ready'");
     if backups.fetch_one(&lane.db).await? > 0 {
         wrong.push("a backup is left in the middle".to_owned());

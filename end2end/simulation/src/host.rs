@@ -221,6 +221,7 @@ impl Host {
             | Request::OutOfBalance { .. }
             | Request::Note { .. }
             | Request::ReadProject { .. }
+            | Request::ProveProject { .. }
             | Request::EnsureProjectAbsent { .. } => {
                 Err(refused(ErrorKind::Invalid, "simulated guests hold no projects".to_owned()))
             }

@@ -65,7 +65,7 @@ replayed!(
 
 /// Kinds whose agent is a guest's own, or that change or copy a guest's storage, or change its limits: simulated hosts have neither, so
 /// they are not recorded.
-const ON_GUESTS: [JobKind; 15] = [
+const ON_GUESTS: [JobKind; 16] = [
     JobKind::EnvironmentSetUp,
     JobKind::EnvironmentConfigure,
     JobKind::EnvironmentRemove,
@@ -79,6 +79,7 @@ const ON_GUESTS: [JobKind; 15] = [
     JobKind::BackupRestore,
     JobKind::BackupRemove,
     JobKind::BackupCheck,
+    JobKind::BackupProve,
     JobKind::GuestMove,
     JobKind::GuestEvacuate,
 ];

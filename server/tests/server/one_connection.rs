@@ -563,6 +563,8 @@ async fn backups(world: &World, browser: &mut Browser, guest: &str) {
         world.run(&format!("update guests set state = 'running' where id = '{guest}'")).await;
         browser.form(form, &format!("{all}/{id}/{what}"), &[]).await;
     }
+    world.run("update guest_backups set state = 'ready'").await;
+    browser.form("/guests/{guest}/backups/{backup}/prove", &format!("{all}/{id}/prove"), &[]).await;
     let snapshot = world.snapshot().await;
     world.run(&format!("update guest_backups set state = 'ready', snapshot = '{snapshot}'")).await;
     let fetch = format!("/projects/atlas/backups/{id}/fetch");

@@ -8,6 +8,8 @@
 //!
 //! One guest can't use up what all share: its connections are counted before they are tracked.
 
+use std::net::Ipv4Addr;
+
 use corpus_domain::{EgressRule, Transport};
 use corpus_protocol::Egress;
 
@@ -46,9 +48,23 @@ pub fn leaving(egress: &Egress) -> String {
     rules.iter().fold(String::new(), |text, rule| text + "\t\t" + rule + "\n")
 }
 
+/// What keeps guests that are only tried from going anywhere through the node: what came from outside of itself was answered
+/// before.
+pub fn isolated(guests: &[Ipv4Addr]) -> String {
+    listed(guests).map(|from| format!("\t\tip saddr {from} drop\n")).unwrap_or_default()
+}
+
+/// The same for the node itself: they answer it, and ask nothing of it, not even for names.
+pub fn isolated_here(guests: &[Ipv4Addr]) -> String {
+    let rule = |from| {
+        format!("\t\tip saddr {from} ct state established ct direction reply accept\n\t\tip saddr {from} drop\n")
+    };
+    listed(guests).map(rule).unwrap_or_default()
+}
+
 const REFUSE: &str = "reject with icmp type admin-prohibited";
 
-fn listed(addresses: &[std::net::Ipv4Addr]) -> Option<String> {
+fn listed(addresses: &[Ipv4Addr]) -> Option<String> {
     let mut sorted = addresses.to_vec();
     sorted.sort_unstable();
     sorted.dedup();

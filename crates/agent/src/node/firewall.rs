@@ -8,6 +8,8 @@
 //! each other, neither on the bridge (see `identity`) nor by way of the node, but where a rule says so; those of other nodes
 //! they reach by way of the proxy (see `far`).
 //!
+//! A guest that is only tried reaches nothing (see `egress`).
+//!
 //! Who is kept out for a while is dropped before all of this (see `blocked`).
 //!
 //! Only our tables are touched: the host's own rules stay as they are.
@@ -69,7 +71,7 @@ table inet corpus {{
 		ip saddr != {network} drop
 		meta nfproto ipv6 drop
 		ct state established,related ct direction reply accept
-{leaving}	}}
+{isolated}{leaving}	}}
 	chain to_guests {{
 		ct state established,related ct direction reply accept
 		ct state related accept
@@ -92,7 +94,7 @@ table inet corpus {{
 		ip daddr {gateway} meta l4proto {{ tcp, udp }} th dport 53 drop
 {to_node}	}}
 	chain from_guests {{
-		ip daddr {gateway} udp dport 53 update @questions {{ ip saddr limit rate {rate}/second burst {burst} packets }} accept
+{isolated_here}		ip daddr {gateway} udp dport 53 update @questions {{ ip saddr limit rate {rate}/second burst {burst} packets }} accept
 {far_of_guests}		ct state established,related accept
 		icmp type echo-request accept
 		ip daddr {gateway} tcp dport 53 add @resolving {{ ip saddr ct count {RESOLVING} }} accept
@@ -108,6 +110,8 @@ table inet corpus {{
 include \"{folder}/blocked.nft\"
 ",
         counters = rules::routed_counters(plan, &outside),
+        isolated = egress::isolated(&plan.isolated),
+        isolated_here = egress::isolated_here(&plan.isolated),
         sets = [mail.set, rules::sets(), blocked::chain(bridge), egress::bounds(bridge)].concat(),
         near = to_near(bridge, &near),
         leaving = far.leaving + &egress::leaving(&plan.egress),

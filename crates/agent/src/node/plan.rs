@@ -40,6 +40,9 @@ pub fn require_sound(plan: &NodePlan) -> Result<(), Failure> {
         }
     }
     let (mut ips, mut macs) = (BTreeSet::new(), BTreeSet::new());
+    for ip in &plan.isolated {
+        require_guest_address(plan, *ip)?;
+    }
     for port in &plan.ports {
         require_guest_address(plan, port.ip)?;
         if !ips.insert(port.ip) || !macs.insert(port.mac.to_string()) {
@@ -288,6 +291,7 @@ pub(super) mod tests {
             blocks: vec![block(7, "203.0.113.0/24", None), block(8, "192.0.2.9", Some((Transport::Tcp, "22")))],
             blocked: ["203.0.113.7", "2001:db8:1:2::7"].map(|one| one.parse().unwrap()).into(),
             ports: vec![port("a.example.org", a), port("b.example.org", b)],
+            isolated: vec![],
             egress: Egress {
                 denied: vec![Ipv4Addr::new(198, 51, 100, 7), Ipv4Addr::new(192, 0, 2, 9)],
                 sites: vec![Ipv4Addr::new(198, 51, 100, 7)],

@@ -1,12 +1,19 @@
 //! The requests about projects, each from its parameters to its answer.
 
-use corpus_domain::DeploymentId;
-use corpus_protocol::{Answer, DeployOrder, Event, Live};
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Instant;
+
+use corpus_domain::{DeploymentId, Phase};
+use corpus_protocol::{Answer, DeployOrder, Event, Live, Moment, ProjectPlan};
 
 use crate::failure::Failure;
+use crate::project::checks::Prover;
 use crate::project::configuration::Configuration;
 use crate::project::layout::Layout;
+use crate::project::leftovers::MARK;
 use crate::project::order::{self, Ordered};
+use crate::project::process::Program;
 use crate::project::{archive, git, run, saved};
 use crate::task::Task;
 
@@ -57,6 +64,46 @@ pub fn read(layout: &Layout) -> Result<Answer, Failure> {
         archives: archive::list(layout)?,
         configuration: configuration.entries(),
     })
+}
+
+/// Makes the checks of what is live, of this guest itself.
+pub fn prove(layout: &Layout, task: &Task<'_>) -> Result<Answer, Failure> {
+    let live = saved::read::<Live>(&layout.live())?;
+    let configuration = Configuration::live(layout)?;
+    let (Some(live), Some(configuration)) = (live, configuration) else {
+        return Ok(Answer::Proofs { proofs: Vec::new() });
+    };
+    // Another guest may serve its names now.
+    let plan = ProjectPlan { proxy: None, ..saved::plan(layout)? };
+    let id = live.deployment.to_string();
+    let prover = Prover {
+        plan: &plan,
+        command: surroundings(layout, &plan, &configuration, &id),
+        mark: id,
+        cancel: task.cancel,
+    };
+    let deadline = Instant::now() + configuration.limit(Phase::Prove);
+    let proofs =
+        configuration.checks()?.iter().map(|check| prover.prove(check, Moment::After, true, deadline)).collect();
+    Ok(Answer::Proofs { proofs })
+}
+
+/// What a program that checks finds: no deployment is under way.
+fn surroundings(layout: &Layout, plan: &ProjectPlan, configuration: &Configuration, live: &str) -> Program {
+    let mut env: Vec<(String, OsString)> =
+        configuration.environment().into_iter().map(|(name, value)| (name, value.into())).collect();
+    let mut set = |name: &str, value: OsString| env.push((name.to_owned(), value));
+    set("CORPUS_CONFIGURATION", layout.configuration().into());
+    set("CORPUS_PROJECT", plan.project.as_str().into());
+    set("CORPUS_ENVIRONMENT", plan.environment.as_str().into());
+    set("CORPUS_PROJECT_ROOT", layout.tree().into());
+    set("CORPUS_PILLAR_ROOT", layout.pillar().into());
+    set("CORPUS_DATA", layout.data().into());
+    set("CORPUS_USER", configuration.user().unwrap_or_default().into());
+    set("CORPUS_PHASE", Phase::Prove.as_str().into());
+    set("CORPUS_DEPLOYMENT", live.into());
+    set(MARK, live.into());
+    Program { path: PathBuf::new(), args: Vec::new(), env, folder: layout.tree(), stdin: None }
 }
 
 /// The deployments, newest first.

@@ -14,6 +14,7 @@ mod places;
 mod reader;
 mod writer;
 
+use std::fs::File;
 use std::io::{BufRead, BufReader, BufWriter, Read, Write, stdout};
 
 use corpus_domain::{Bytes, GuestName, JobId};
@@ -23,6 +24,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use self::reader::{Reader, Told};
 use self::writer::Writer;
 use crate::failure::Failure;
+use crate::guest_root::GuestRoot;
 use crate::host::Host;
 use crate::line::SlowLine;
 use crate::snapshots::Files;
@@ -41,6 +43,10 @@ pub fn serve(host: &Host, words: &[&str]) -> Option<Result<(), String>> {
             let mut output = BufWriter::with_capacity(BUFFER, stdout().lock());
             Some(read(host, guest, files, &mut BufReader::new(SlowLine), &mut output))
         }
+        ["sum-tree", guest, files @ ..] => {
+            let mut output = BufWriter::with_capacity(BUFFER, stdout().lock());
+            Some(sum(host, guest, files, &mut output))
+        }
         ["write-tree", words @ ..] => {
             let mut input = BufReader::with_capacity(BUFFER, SlowLine);
             Some(write(host, words, &mut input, &mut stdout().lock()))
@@ -58,13 +64,7 @@ fn read(
     output: &mut impl Write,
 ) -> Result<(), String> {
     let listed = on_host(host, |task| {
-        let (guest, files) = (guest.parse::<GuestName>()?, files_of(files)?);
-        let lock = match files {
-            Files::Snapshot(_) => vec![],
-            Files::Own => lock::take(&[lock::stopped(&guest)], task)?,
-            Files::Written(_) => lock::take(&[lock::written_tree(&guest)], task)?,
-        };
-        let root = snapshots::open(task, &guest, files)?;
+        let (lock, root) = open(task, guest, files)?;
         let mut reader = Reader::new(&root)?;
         let entries = reader.list(&mut |line| pieces::say(output, line))?;
         Ok((lock, root, reader, entries))
@@ -75,6 +75,31 @@ fn read(
     pieces::say(output, &TreeLine::End { entries })
         .and_then(|()| contents(&mut reader, input, output))
         .map_err(|failure| reason(&failure))
+}
+
+/// Tells what the files that the words are for come to.
+fn sum(host: &Host, guest: &str, files: &[&str], output: &mut impl Write) -> Result<(), String> {
+    let summed = on_host(host, |task| {
+        let (_lock, root) = open(task, guest, files)?;
+        Reader::new(&root)?.sums()
+    });
+    let said = match &summed {
+        Ok(sums) => TreeLine::Sums(sums.clone()),
+        Err(reason) => TreeLine::Failed(reason.clone()),
+    };
+    let told = pieces::say(output, &said).and_then(|()| pieces::flush(output));
+    summed.and_then(|_| told.map_err(|failure| reason(&failure)))
+}
+
+/// Opens what the words are for, of which nothing changes meanwhile.
+fn open(task: &Task<'_>, guest: &str, files: &[&str]) -> Result<(Vec<File>, GuestRoot), Failure> {
+    let (guest, files) = (guest.parse::<GuestName>()?, files_of(files)?);
+    let lock = match files {
+        Files::Snapshot(_) => vec![],
+        Files::Own => lock::take(&[lock::stopped(&guest)], task)?,
+        Files::Written(_) => lock::take(&[lock::written_tree(&guest)], task)?,
+    };
+    Ok((lock, snapshots::open(task, &guest, files)?))
 }
 
 fn files_of(words: &[&str]) -> Result<Files, Failure> {

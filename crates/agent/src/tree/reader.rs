@@ -4,10 +4,11 @@ use std::ffi::CString;
 use std::fs::{File, Metadata};
 use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 
 use corpus_domain::IdRange;
-use corpus_protocol::{MAX_DEPTH, MAX_ENTRIES, MAX_PIECE, TreeEntry, TreeKind, TreeLine};
+use corpus_protocol::{MAX_DEPTH, MAX_ENTRIES, MAX_PIECE, TreeDigest, TreeEntry, TreeKind, TreeLine, TreeSums};
 use rustix::fs::{Mode, OFlags, openat, readlinkat};
 use rustix::io::Errno;
 
@@ -109,8 +110,43 @@ impl Reader {
         }))
     }
 
+    /// Tells what all of it comes to.
+    pub fn sums(&mut self) -> Result<TreeSums, Failure> {
+        let mut digest = TreeDigest::default();
+        // A file is found again by its number: paths are not kept.
+        let (mut files, mut number) = (Vec::new(), 0_u32);
+        self.list(&mut |line| {
+            if let TreeLine::Entry(entry) = line {
+                digest.entry(entry);
+                if entry.kind == TreeKind::File {
+                    files.push(number);
+                }
+                number = number.saturating_add(1);
+            }
+            Ok(())
+        })?;
+        for number in files {
+            let path = self.places.get(number).map(|(folder, name)| self.places.path(folder, name)).unwrap_or_default();
+            digest.content_begins(path.as_os_str().as_bytes().strip_prefix(b"/").unwrap_or_default());
+            let told = self.pieces(number, &mut |piece| {
+                digest.content(piece);
+                Ok(())
+            })?;
+            if let Told::Broken(failure) = told {
+                return Err(failure);
+            }
+            digest.content_ends();
+        }
+        Ok(digest.end())
+    }
+
     /// Writes the content of the file that was told as this number.
     pub fn content(&mut self, number: u32, output: &mut impl Write) -> Result<Told, Failure> {
+        self.pieces(number, &mut |piece| pieces::put(output, piece))
+    }
+
+    /// Gives the content of that file piece by piece; an empty one ends it.
+    fn pieces(&mut self, number: u32, give: &mut dyn FnMut(&[u8]) -> Result<(), Failure>) -> Result<Told, Failure> {
         let Some((folder, name)) = self.places.get(number) else {
             return Ok(Told::Broken(Failure::Invalid(format!("there is no file of the number {number}"))));
         };
@@ -130,7 +166,7 @@ impl Reader {
                 other => other.at("read the guest's", path()),
             };
             match read {
-                Ok(length) => pieces::put(output, self.piece.get(..length).unwrap_or_default())?,
+                Ok(length) => give(self.piece.get(..length).unwrap_or_default())?,
                 Err(failure) => return Ok(Told::Broken(failure)),
             }
             if matches!(read, Ok(0)) {

@@ -88,6 +88,7 @@ impl Writer {
                     let message = format!("{entries} files are said to be all, and {} came", self.entries);
                     return Err(Failure::Invalid(message));
                 }
+                TreeLine::Sums(_) => return Err(Failure::Invalid("sums are no files".into())),
                 TreeLine::Failed(reason) => return Err(Failure::Invalid(reason)),
             }
         }

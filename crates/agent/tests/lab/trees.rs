@@ -192,7 +192,7 @@ fn read(world: &World, plan: &GuestPlan, files: &str, is_asked: impl Fn(usize) -
         match tree_line(&mut output) {
             TreeLine::Entry(entry) => entries.push(*entry),
             TreeLine::End { entries: told } => break assert_eq!(told, entries.len() as u64),
-            TreeLine::Failed(reason) => panic!("{reason}"),
+            other => panic!("{other:?}"),
         }
     }
     let numbers = entries.iter().enumerate().filter(|(at, entry)| entry.kind == TreeKind::File && is_asked(*at));
@@ -256,7 +256,7 @@ fn write_with(world: &World, plan: &GuestPlan, words: &str, stream: &[u8]) -> Re
             assert!(!ended);
             Err(reason)
         }
-        TreeLine::Entry(_) => panic!("{said:?}"),
+        TreeLine::Entry(_) | TreeLine::Sums(_) => panic!("{said:?}"),
     }
 }
 

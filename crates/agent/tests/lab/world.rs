@@ -211,6 +211,7 @@ pub fn node(guests: &[&GuestPlan]) -> NodePlan {
     let name = |guest: &GuestPlan| -> GuestName { guest.name.clone() };
     NodePlan {
         revision: REVISION.fetch_add(1, std::sync::atomic::Ordering::Relaxed),
+        isolated: vec![],
         bridge: "lxcbr1".into(),
         network: GuestNetwork::DEFAULT,
         ssh_routes: guests

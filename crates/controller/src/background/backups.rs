@@ -1,4 +1,4 @@
-//! Backups that are due by the schedules of guests, and those that are more than these keep. One server at a time looks
+//! Backups that are due by the schedules of guests or are to be tried, and those that are more than these keep. One server at a time looks
 //! for them; each guest is held before anything is done, so two that think it is their turn take one.
 
 use std::time::Duration;
@@ -46,6 +46,10 @@ impl Controller {
         if let Err(error) = self.check_due_backups().await {
             let error = &error as &dyn std::error::Error;
             tracing::warn!(error, "backups that are due could not be checked");
+        }
+        if let Err(error) = self.prove_due_backup().await {
+            let error = &error as &dyn std::error::Error;
+            tracing::warn!(error, "a backup that is due could not be tried");
         }
         // What fails for one is no reason to forget the others.
         for (project, ids) in beyond {

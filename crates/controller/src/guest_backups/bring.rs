@@ -5,7 +5,7 @@ use std::pin::pin;
 
 use bytes::{BufMut, Bytes, BytesMut};
 use corpus_backup::{BackupError, Repository, TreeSink};
-use corpus_protocol::{MAX_TREE_LINE, TreeEntry, TreeLine};
+use corpus_protocol::{MAX_TREE_LINE, TreeDigest, TreeEntry, TreeKind, TreeLine, TreeSums};
 use tokio::sync::mpsc;
 
 use super::{CarryError, ENDS, Program};
@@ -16,18 +16,19 @@ const AT_ONCE: usize = 256 << 10;
 /// So many of these wait for the node.
 const WAITING: usize = 8;
 
-/// Brings all files of a backup to a node. `progress` is told how much has gone.
+/// Brings all files of a backup to a node. `progress` is told how much has gone. With a digest, tells what all of them come
+/// to.
 pub(crate) async fn bring(
     program: &Program<'_>,
-    repository: Repository,
-    snapshot: String,
+    (repository, snapshot): (Repository, String),
+    digest: Option<TreeDigest>,
     progress: impl Fn(u64) + Send + Sync,
     cancelled: impl Future<Output = ()>,
-) -> Result<(), CarryError> {
+) -> Result<TreeSums, CarryError> {
     let (input, output) = program.start().await?;
     let (to, pieces) = mpsc::channel(WAITING);
     let work = tokio::task::spawn_blocking(move || {
-        let mut out = Outgoing { to, kept: BytesMut::new(), entries: 0 };
+        let mut out = Outgoing { to, kept: BytesMut::new(), entries: 0, digest };
         repository.read_tree(&snapshot, &mut out)?;
         Ok::<_, CarryError>(out.end()?)
     });
@@ -54,8 +55,8 @@ pub(crate) async fn bring(
         // What is wrong with the repository says more than that the rest did not come; that the node took no more does not.
         (Err(CarryError::Repository(error)), _) if !matches!(error, BackupError::Taking(_)) => Err(error.into()),
         (_, Err(error)) | (Err(error), Ok(_)) => Err(error),
-        (Ok(sent), Ok(written)) if sent == written => Ok(()),
-        (Ok(sent), Ok(written)) => {
+        (Ok((sent, sums)), Ok(written)) if sent == written => Ok(sums),
+        (Ok((sent, _)), Ok(written)) => {
             Err(CarryError::Unclear(format!("{sent} files were sent, and {written} were written")))
         }
     }
@@ -73,8 +74,30 @@ async fn send(input: &TreeInput, mut pieces: mpsc::Receiver<Bytes>, progress: &(
     input.end().await;
 }
 
+/// What files on a node come to, as the node says.
+pub(crate) async fn sums(program: &Program<'_>, cancelled: impl Future<Output = ()>) -> Result<TreeSums, CarryError> {
+    // An input that is dropped ends the program.
+    let (_input, output) = program.start().await?;
+    let said = tokio::select! {
+        said = last(output) => said?,
+        () = cancelled => return Err(CarryError::Cancelled),
+    };
+    match said {
+        TreeLine::Sums(sums) => Ok(sums),
+        _ => Err(CarryError::Unclear("no word of what the files come to".to_owned())),
+    }
+}
+
 /// How many files the agent has written.
-pub(super) async fn answer(mut output: TreeOutput) -> Result<u64, CarryError> {
+pub(super) async fn answer(output: TreeOutput) -> Result<u64, CarryError> {
+    match last(output).await? {
+        TreeLine::End { entries } => Ok(entries),
+        _ => Err(CarryError::Unclear("no word of how it ended".to_owned())),
+    }
+}
+
+/// The one line that the agent says when it has ended.
+async fn last(mut output: TreeOutput) -> Result<TreeLine, CarryError> {
     let mut said = BytesMut::new();
     let ended = loop {
         match output.next().await {
@@ -86,8 +109,8 @@ pub(super) async fn answer(mut output: TreeOutput) -> Result<u64, CarryError> {
     };
     match serde_json::from_slice(&said) {
         Ok(TreeLine::Failed(why)) => Err(CarryError::Told(why.chars().filter(|c| !c.is_control()).take(500).collect())),
-        Ok(TreeLine::End { entries }) => ended.map(|()| entries).map_err(CarryError::from),
-        _ => {
+        Ok(line) => ended.map(|()| line).map_err(CarryError::from),
+        Err(_) => {
             ended?;
             Err(CarryError::Unclear("no word of how it ended".to_owned()))
         }
@@ -99,6 +122,7 @@ struct Outgoing {
     to: mpsc::Sender<Bytes>,
     kept: BytesMut,
     entries: u64,
+    digest: Option<TreeDigest>,
 }
 
 impl Outgoing {
@@ -122,21 +146,30 @@ impl Outgoing {
         Ok(())
     }
 
-    fn end(mut self) -> io::Result<u64> {
+    fn end(mut self) -> io::Result<(u64, TreeSums)> {
         let entries = self.entries;
         self.line(&TreeLine::End { entries })?;
         self.flush()?;
-        Ok(entries)
+        Ok((entries, self.digest.map(TreeDigest::end).unwrap_or_default()))
     }
 }
 
 impl TreeSink for Outgoing {
     fn entry(&mut self, entry: &TreeEntry) -> io::Result<()> {
         self.entries += 1;
+        if let Some(digest) = &mut self.digest {
+            let path = digest.entry(entry);
+            if entry.kind == TreeKind::File {
+                digest.content_begins(&path);
+            }
+        }
         self.line(&TreeLine::Entry(Box::new(entry.clone())))
     }
 
     fn content(&mut self, piece: &[u8]) -> io::Result<()> {
+        if let Some(digest) = &mut self.digest {
+            digest.content(piece);
+        }
         self.room(piece.len() + 4)?;
         let length = u32::try_from(piece.len()).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
         self.kept.put_u32(length);
@@ -145,6 +178,9 @@ impl TreeSink for Outgoing {
     }
 
     fn content_ends(&mut self) -> io::Result<()> {
+        if let Some(digest) = &mut self.digest {
+            digest.content_ends();
+        }
         self.room(4)?;
         self.kept.put_u32(0);
         Ok(())

@@ -48,6 +48,7 @@ impl Listed {
                 Ok(TreeLine::End { entries }) => {
                     return Err(CarryError::Unclear(format!("{entries} files were listed, and {count} came")));
                 }
+                Ok(TreeLine::Sums(_)) => return Err(CarryError::Unclear("sums came in place of files".to_owned())),
                 Ok(TreeLine::Failed(why)) => return Err(CarryError::Told(short(&why))),
                 Err(error) => return Err(CarryError::Unclear(error.to_string())),
             }

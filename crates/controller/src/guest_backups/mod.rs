@@ -28,7 +28,7 @@ use sqlx::PgConnection;
 use thiserror::Error;
 
 pub(crate) use across::Across;
-pub(crate) use bring::bring;
+pub(crate) use bring::{bring, sums};
 pub(crate) use incoming::Limits;
 pub use look::Content;
 pub(crate) use look::{Fetched, Readers};

@@ -1,6 +1,7 @@
 //! Guests as members see them. What is done to them is in the files below.
 
 mod backup_files;
+mod backup_proofs;
 mod backups;
 mod limits;
 mod moves;

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use chrono::{DateTime, Utc};
 use corpus_backup::{About, BackupError, Repository, Saved, Snapshot};
 use corpus_domain::{BackupId, Bytes, GuestId, GuestName, JobKind, NodeId, ProjectId, SnapshotId};
-use corpus_protocol::{JobRef, Request};
+use corpus_protocol::{JobRef, Request, TreeDigest, TreeSums};
 use serde::{Deserialize, Serialize};
 
 use super::node_calls::{ask, awaited, endpoint, failed_at};
@@ -282,9 +282,19 @@ pub(super) async fn in_thread<T: Send + 'static>(
 /// Brings the files of a backup to a guest's node, where they are to become the guest's.
 pub(super) async fn bring<P: Send + Sync>(
     ctx: &StepContext<Services, P>,
+    backup: (BackupId, ProjectId),
+    to: (&GuestName, NodeId),
+) -> Result<(), StepError> {
+    bring_with(ctx, backup, to, None).await.map(drop)
+}
+
+/// The same; with a digest, tells what they come to.
+pub(super) async fn bring_with<P: Send + Sync>(
+    ctx: &StepContext<Services, P>,
     (id, project): (BackupId, ProjectId),
     (guest, node): (&GuestName, NodeId),
-) -> Result<(), StepError> {
+    digest: Option<TreeDigest>,
+) -> Result<TreeSums, StepError> {
     let mut conn = ctx.services().db.acquire().await?;
     let found = backups::snapshot(&mut conn, id).await?;
     drop(conn);
@@ -295,7 +305,7 @@ pub(super) async fn bring<P: Send + Sync>(
     let words = TreeWords::Write { guest: guest.clone(), job, generation, bytes: bytes.0, onto: false };
     let program = Program { nodes: &ctx.services().nodes, node: &node, words };
     let progress = |gone| ctx.progress(gone, bytes.0);
-    let brought = guest_backups::bring(&program, repository, snapshot, progress, ctx.cancelled()).await;
+    let brought = guest_backups::bring(&program, (repository, snapshot), digest, progress, ctx.cancelled()).await;
     brought.map_err(|error| failed(awaited(&node), error))
 }
 

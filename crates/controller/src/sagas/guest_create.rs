@@ -227,10 +227,20 @@ pub(super) async fn log_in<P: JobParams>(
     guest: GuestId,
     port: SshPort,
 ) -> Result<(), StepError> {
-    let endpoint = node_calls::endpoint(ctx, node).await?;
     let mut conn = ctx.services().db.acquire().await?;
     let host_key = guests::host_key(&mut conn, guest).await?.unwrap_or_default();
     drop(conn);
+    log_in_as(ctx, node, &host_key, port).await
+}
+
+/// The same against this host key.
+pub(super) async fn log_in_as<P: JobParams>(
+    ctx: &StepContext<Services, P>,
+    node: NodeId,
+    host_key: &str,
+    port: SshPort,
+) -> Result<(), StepError> {
+    let endpoint = node_calls::endpoint(ctx, node).await?;
     let host_key = host_key
         .parse()
         .map_err(|error| StepError::permanent("the guest's host key can't be read").caused_by(error))?;

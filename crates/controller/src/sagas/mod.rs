@@ -10,6 +10,7 @@ mod other_place;
 
 pub mod backup;
 pub mod backup_check;
+pub mod backup_prove;
 pub mod backup_restore;
 pub mod certificate_issue;
 pub mod deploy;
@@ -65,6 +66,7 @@ pub fn registry() -> Registry<Services> {
         .with(backup_restore::steps())
         .with(backup::remove_steps())
         .with(backup_check::steps())
+        .with(backup_prove::steps())
         .with(guest_move::steps())
         .with(guest_evacuate::steps())
         .with(guest_destroy::steps())

@@ -140,7 +140,11 @@ pub async fn call_hearing<P: Send + Sync, Id: HostId>(
     // What only reads leaves no record on the host.
     let changes = !matches!(
         request,
-        Request::Facts | Request::Read | Request::ReadProject { .. } | Request::MissingCertificates { .. }
+        Request::Facts
+            | Request::Read
+            | Request::ReadProject { .. }
+            | Request::ProveProject { .. }
+            | Request::MissingCertificates { .. }
     );
     let cancel = CancellationToken::new();
     let mut call = Call::new(request, ctx.paced(limit)).cancelled_by(cancel.clone());

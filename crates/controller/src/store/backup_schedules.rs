@@ -15,13 +15,19 @@ const USUAL: i32 = 14;
 
 /// That of a guest; one that has none takes none.
 pub async fn of_guest(conn: &mut PgConnection, guest: GuestId) -> sqlx::Result<BackupSchedule> {
-    let row = sqlx::query!("select every, keep, next_at, problem from backup_schedules where guest_id = $1", guest.0);
+    let row = sqlx::query!(
+        "select every, keep, next_at, problem, prove, prove_at, prove_problem from backup_schedules where guest_id = $1",
+        guest.0
+    );
     let row = row.fetch_optional(conn).await?;
     let every = row.as_ref().map_or(Ok(BackupEvery::Never), |row| word(&row.every))?;
     let keep = kept(row.as_ref().map_or(USUAL, |row| row.keep))?;
-    let version = Version::of(&(every, keep));
-    let (next_at, problem) = row.map(|row| (row.next_at, row.problem)).unzip();
-    Ok(BackupSchedule { every, keep, next_at, problem: problem.flatten(), version })
+    let prove = row.as_ref().is_some_and(|row| row.prove);
+    let version = Version::of(&(every, keep, prove));
+    let (next_at, prove_at) = (row.as_ref().map(|row| row.next_at), row.as_ref().map(|row| row.prove_at));
+    let (problem, prove_problem) = row.map(|row| (row.problem, row.prove_problem)).unwrap_or_default();
+    let prove_at = prove_at.filter(|_| prove);
+    Ok(BackupSchedule { every, keep, next_at, problem, prove, prove_at, prove_problem, version })
 }
 
 fn kept(number_of: i32) -> sqlx::Result<BackupsKept> {
@@ -29,18 +35,25 @@ fn kept(number_of: i32) -> sqlx::Result<BackupsKept> {
 }
 
 /// Sets that of a guest: the first is taken at the next look.
-pub async fn set(conn: &mut PgConnection, guest: GuestId, every: BackupEvery, keep: BackupsKept) -> sqlx::Result<()> {
+pub async fn set(
+    conn: &mut PgConnection,
+    guest: GuestId,
+    (every, keep): (BackupEvery, BackupsKept),
+    prove: bool,
+) -> sqlx::Result<()> {
     if every == BackupEvery::Never {
         let gone = sqlx::query!("delete from backup_schedules where guest_id = $1", guest.0);
         return gone.execute(conn).await.map(drop);
     }
     let set = sqlx::query!(
-        "insert into backup_schedules as s (guest_id, every, keep) values ($1, $2, $3)
-         on conflict (guest_id) do update set every = $2, keep = $3, problem = null,
-            next_at = case s.every when $2 then s.next_at else now() end",
+        "insert into backup_schedules as s (guest_id, every, keep, prove) values ($1, $2, $3, $4)
+         on conflict (guest_id) do update set every = $2, keep = $3, problem = null, prove = $4, prove_problem = null,
+            next_at = case s.every when $2 then s.next_at else now() end,
+            prove_at = case s.prove when $4 then s.prove_at else now() end",
         guest.0,
         every.as_str(),
         i32::try_from(keep.get()).unwrap_or(USUAL),
+        prove,
     );
     set.execute(conn).await.map(drop)
 }
@@ -113,4 +126,49 @@ pub async fn beyond(conn: &mut PgConnection, limit: i64) -> sqlx::Result<BTreeMa
         all.entry(ProjectId(row.project_id)).or_default().push(BackupId(row.id));
     }
     Ok(all)
+}
+
+/// How many are tried at a time by schedule: each takes room for a guest.
+const PROVEN_AT_ONCE: i64 = 1;
+
+/// The guest whose latest backup is to be tried now, the longest due first; one that has none waits for it.
+pub async fn to_prove(conn: &mut PgConnection) -> sqlx::Result<Option<GuestId>> {
+    let found = sqlx::query_scalar!(
+        "select c.guest_id from backup_schedules c join guests g on g.id = c.guest_id join projects p on p.id = g.project_id
+         where c.prove and c.prove_at <= now() and p.leaving_job is null
+             and exists (select from guest_backups b where b.guest_id = c.guest_id and b.state = 'ready')
+             and (select count(*) from backup_proofs where node_id is not null) < $1
+         order by c.prove_at limit 1",
+        PROVEN_AT_ONCE
+    );
+    Ok(found.fetch_optional(conn).await?.map(GuestId))
+}
+
+/// Holds that of a guest alone, if one of its backups is to be tried still.
+pub async fn hold_to_prove(conn: &mut PgConnection, guest: GuestId) -> sqlx::Result<bool> {
+    let found = sqlx::query_scalar!(
+        "select guest_id from backup_schedules where guest_id = $1 and prove and prove_at <= now() for update",
+        guest.0
+    );
+    Ok(found.fetch_optional(conn).await?.is_some())
+}
+
+/// One is tried: the next in a week.
+pub async fn proves(conn: &mut PgConnection, guest: GuestId) -> sqlx::Result<()> {
+    let next = sqlx::query!(
+        "update backup_schedules set prove_problem = null, prove_at = now() + interval '7 days' where guest_id = $1",
+        guest.0
+    );
+    next.execute(conn).await.map(drop)
+}
+
+/// None could be tried: again in a while.
+pub async fn not_proven(conn: &mut PgConnection, guest: GuestId, why: &str) -> sqlx::Result<()> {
+    let again = sqlx::query!(
+        "update backup_schedules set prove_problem = left($2, 1000), prove_at = now() + interval '1 hour'
+         where guest_id = $1",
+        guest.0,
+        why
+    );
+    again.execute(conn).await.map(drop)
 }

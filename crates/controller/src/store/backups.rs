@@ -4,7 +4,7 @@ use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
-use corpus_api::backups::{Backup, ProjectBackup};
+use corpus_api::backups::{Backup, BackupProof, ProjectBackup};
 use corpus_domain::{BackupId, BackupState, Bytes, Environment, GuestId, GuestName, ProjectId, UserId};
 use sqlx::PgConnection;
 use uuid::Uuid;
@@ -65,8 +65,8 @@ pub async fn count(conn: &mut PgConnection, guest: GuestId) -> sqlx::Result<i64>
 pub async fn of_guest(conn: &mut PgConnection, guest: GuestId) -> sqlx::Result<Vec<Backup>> {
     let rows = sqlx::query!(
         r#"select b.id, b.comment, b.state, b.taken_at, b.snapshot, b.bytes, b.files, b.added_bytes, b.took_ms,
-            b.created_at, u.login as "login?"
-         from guest_backups b left join users u on u.id = b.created_by
+            b.created_at, u.login as "login?", p.began_at as "began_at?", p.ended_at, p.passed, p.told
+         from guest_backups b left join users u on u.id = b.created_by left join backup_proofs p on p.backup_id = b.id
          where b.guest_id = $1 order by b.created_at desc, b.id"#,
         guest.0,
     );
@@ -81,11 +81,21 @@ pub async fn of_guest(conn: &mut PgConnection, guest: GuestId) -> sqlx::Result<V
             files: row.files.map(number).transpose()?,
             added_bytes: row.added_bytes.map(number).transpose()?.map(Bytes),
             took_ms: row.took_ms.map(number).transpose()?,
+            proof: proof(row.began_at, row.ended_at, row.passed, row.told),
             asked_at: row.created_at,
             by: row.login,
         })
     });
     rows.collect()
+}
+
+fn proof(
+    began_at: Option<DateTime<Utc>>,
+    ended_at: Option<DateTime<Utc>>,
+    passed: Option<bool>,
+    told: Option<String>,
+) -> Option<BackupProof> {
+    began_at.map(|began_at| BackupProof { began_at, ended_at, passed, told })
 }
 
 /// Where a page goes on: after this one.
@@ -105,8 +115,10 @@ pub async fn of_project(
     let at = at.min(Utc::now() + TimeDelta::days(1));
     let rows = sqlx::query!(
         r#"select b.id, b.guest_id, b.guest_name, b.environment, b.comment, b.state, b.taken_at, b.snapshot, b.bytes,
-            b.files, b.added_bytes, b.took_ms, b.created_at, u.login as "login?", g.id is null as "gone!"
+            b.files, b.added_bytes, b.took_ms, b.created_at, u.login as "login?", g.id is null as "gone!",
+            p.began_at as "began_at?", p.ended_at, p.passed, p.told
          from guest_backups b left join users u on u.id = b.created_by left join guests g on g.id = b.guest_id
+            left join backup_proofs p on p.backup_id = b.id
          where b.project_id = $1 and ($2::bool is null or (g.id is null) = $2) and (b.created_at, b.id) < ($3, $4::uuid)
          order by b.created_at desc, b.id desc limit $5"#,
         project.0,
@@ -126,6 +138,7 @@ pub async fn of_project(
             files: row.files.map(number).transpose()?,
             added_bytes: row.added_bytes.map(number).transpose()?.map(Bytes),
             took_ms: row.took_ms.map(number).transpose()?,
+            proof: proof(row.began_at, row.ended_at, row.passed, row.told),
             asked_at: row.created_at,
             by: row.login,
         };

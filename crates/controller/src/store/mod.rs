@@ -8,6 +8,7 @@ pub mod acme_accounts;
 pub mod archives_shown;
 pub mod audit;
 pub mod backings;
+pub mod backup_proofs;
 pub mod backup_repositories;
 pub mod backup_schedules;
 pub mod backups;

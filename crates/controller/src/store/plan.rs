@@ -1,10 +1,12 @@
 //! What a node should look like, from the rows: the one source of its bridge, firewall and routes.
 
+use std::net::Ipv4Addr;
+
 use corpus_domain::{Environment, GuestId, GuestName, NodeId, PoolId, ProjectId};
 use corpus_protocol::{GuestPort, HttpRoute, Https, NodePlan, SshRoute};
 use sqlx::PgConnection;
 
-use super::{balance, certificates, firewall, guest_mail, links, number, surroundings, word, word_opt};
+use super::{backup_proofs, balance, certificates, firewall, guest_mail, links, number, surroundings, word, word_opt};
 use crate::surroundings::Around;
 
 /// Raises the node's revision and reads its plan, both in the caller's transaction: the row
@@ -103,6 +105,7 @@ async fn read(
         ports.push(GuestPort { guest: name.clone(), ip, mac: word(&guest.mac)? });
         ssh_routes.push(SshRoute { guest: name, port, ip });
     }
+    let isolated = tried(conn, node, (&mut ssh_routes, &mut ports)).await?;
     let mut http_routes = Vec::with_capacity(names.len());
     for name in names {
         let [now, former] = [&name.environment, &name.former].map(|of| word_opt::<Environment>(of.as_deref()));
@@ -127,6 +130,7 @@ async fn read(
         blocks: rules.blocks,
         blocked,
         ports,
+        isolated,
         egress,
         zones,
         certificates: served,
@@ -135,4 +139,22 @@ async fn read(
         links,
         mail,
     })
+}
+
+/// The guests that backups are tried with are entered as others are, and reach nothing: tells their addresses.
+async fn tried(
+    conn: &mut PgConnection,
+    node: NodeId,
+    (routes, ports): (&mut Vec<SshRoute>, &mut Vec<GuestPort>),
+) -> sqlx::Result<Vec<Ipv4Addr>> {
+    let mut isolated = Vec::new();
+    for tried in backup_proofs::on_node(conn, node).await? {
+        let Some((ip, mac, port)) = tried.routed else { continue };
+        let guest = backup_proofs::name(tried.id).map_err(|error| sqlx::Error::Decode(Box::new(error)))?;
+        let port = number::<u16>(port)?.try_into().map_err(|error| sqlx::Error::Decode(Box::new(error)))?;
+        ports.push(GuestPort { guest: guest.clone(), ip, mac });
+        routes.push(SshRoute { guest, port, ip });
+        isolated.push(ip);
+    }
+    Ok(isolated)
 }

@@ -85,7 +85,7 @@ async fn a_schedule_is_kept_to(db: PgPool) {
     let read = async |guest| world.ask(&dan, GetBackupSchedule { guest }).await.unwrap();
     let set = async |guest, every, keep: u64| {
         let version = read(guest).await.version;
-        SetBackupSchedule { guest, every, keep: keep.try_into().unwrap(), version }
+        SetBackupSchedule { guest, every, keep: keep.try_into().unwrap(), prove: false, version }
     };
     let look = async || world.controller.take_due_backups().await.unwrap();
 

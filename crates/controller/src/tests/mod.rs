@@ -8,6 +8,7 @@ mod archives;
 mod audit;
 mod backings;
 mod backup_files;
+mod backup_proofs;
 mod backups;
 mod badges;
 mod balance;

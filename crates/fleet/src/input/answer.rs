@@ -3,7 +3,7 @@
 use corpus_domain::{Bytes, plain_line};
 use corpus_protocol::{
     Answer, ConfigurationEntry, Difference, Event, Facts, FromAgent, GuestDrops, GuestReading, MAX_CERTIFICATES,
-    MAX_MAIL_COUNTS, MAX_SSH_SIGNS, MemberReading, Reading, RequestError, SignsReading, Site, SshSign, Storage,
+    MAX_MAIL_COUNTS, MAX_SSH_SIGNS, MemberReading, Proof, Reading, RequestError, SignsReading, Site, SshSign, Storage,
 };
 
 use super::{report, traffic};
@@ -44,6 +44,9 @@ const MOST_ENTRIES: usize = 2_000;
 const CONFIGURATION: usize = 256 << 10;
 /// The agent tells no more ([`Answer::Project`]).
 const MOST_DEPLOYMENTS: usize = 100;
+
+/// Checks of a project that are told of.
+const MOST_PROOFS: usize = 100;
 
 /// Cuts what is beyond all measure.
 pub(super) fn bound(message: &mut FromAgent) {
@@ -96,6 +99,13 @@ fn of_answer(answer: &mut Answer) {
             deployments.truncate(MOST_DEPLOYMENTS);
             archives.truncate(report::MOST_ARCHIVES);
             of_configuration(configuration);
+        }
+        Answer::Proofs { proofs } => {
+            proofs.truncate(MOST_PROOFS);
+            for Proof { check, seen, .. } in proofs {
+                *check = plain_line(check, SENTENCE);
+                *seen = plain_line(seen, SENTENCE);
+            }
         }
         Answer::Boot { id, .. } => cut(id, NAME),
         Answer::Images { images } => {

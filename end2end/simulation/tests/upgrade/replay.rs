@@ -175,6 +175,7 @@ impl World {
                 host.put_plan(NodePlan {
                     revision,
                     bridge: "lxcbr1".to_owned(),
+                    isolated: Vec::new(),
                     network: GuestNetwork::DEFAULT,
                     ssh_routes: ssh.collect(),
                     http_routes: http.collect(),

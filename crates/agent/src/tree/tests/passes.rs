@@ -65,7 +65,7 @@ impl Node {
             match pieces::tree_line(&mut lines, &mut Vec::new()).unwrap() {
                 TreeLine::Entry(entry) => entries.push(*entry),
                 TreeLine::End { entries: told } => break assert_eq!(told, entries.len() as u64),
-                TreeLine::Failed(reason) => panic!("{reason}"),
+                other => panic!("{other:?}"),
             }
         }
         let is_asked = |at: &usize| entries[*at].kind == TreeKind::File && is_asked(*at, &entries[*at]);
@@ -385,4 +385,36 @@ fn what_a_guest_has_that_is_begun_is_not_read() {
     });
     node.read("own", &mut BufReader::new(&b""[..])).unwrap();
     gone.join().unwrap();
+}
+
+/// What a node says of files is what whoever brought them says, and what changes in them is seen.
+#[test]
+fn files_come_to_what_was_brought() {
+    let node = Node::new(Kind::Dir);
+    let summed = |files: &str| {
+        let words: Vec<&str> = files.split(' ').collect();
+        let mut output = Vec::new();
+        sum(&node.host, node.plan.name.as_str(), &words, &mut output).unwrap();
+        let TreeLine::Sums(sums) = serde_json::from_slice(&output).unwrap() else { panic!("no sums") };
+        sums
+    };
+    let told = summed("own");
+    let (entries, _) = node.tells("own", &|_, _| false);
+    let (mut digest, root) = (corpus_protocol::TreeDigest::default(), node.root());
+    for entry in &entries {
+        let path = digest.entry(entry);
+        if entry.kind == TreeKind::File {
+            digest.content_begins(&path);
+            let content = fs::read(root.path().join(String::from_utf8(path).unwrap())).unwrap();
+            content.chunks(1000).for_each(|piece| digest.content(piece));
+            digest.content_ends();
+        }
+    }
+    assert_eq!(told, digest.end());
+    assert!(told["/etc"].files >= 1 && told["/etc"].bytes >= 300_000, "{told:?}");
+
+    fs::write(root.path().join("etc/image"), [7; 299_999]).unwrap();
+    assert_eq!(corpus_protocol::differing(&told, &summed("own")), ["/etc"]);
+    let refused = sum(&node.host, node.plan.name.as_str(), &["none"], &mut Vec::new()).unwrap_err();
+    assert!(refused.contains("not a snapshot"), "{refused}");
 }

@@ -13,7 +13,7 @@ fn large(at: &std::path::Path) -> (Repository, String) {
     // Nothing makes it smaller, and it is longer than all that may wait.
     let content: Vec<u8> = (0..400_000_u64).flat_map(|n| n.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes()).collect();
     std::fs::write(from.join("large"), &content).unwrap();
-    let repository = Repository::at(at.join("repository"), SecretString::from("correct horse"));
+    let repository = Repository::at(at.join("repository").into(), SecretString::from("correct horse"));
     let id = repository.save(&from, "guest", "here").unwrap().snapshot.id;
     (repository, id)
 }
@@ -85,7 +85,7 @@ async fn what_can_not_be_read_is_told_before_anything_is_sent() {
     };
     assert_eq!(status(&repository, fetched(&id, &["nothing"], None)).await, 404);
     assert_eq!(status(&repository, fetched(&"0".repeat(64), &["large"], None)).await, 503);
-    let none = Repository::at(at.path().join("none"), SecretString::from("x"));
+    let none = Repository::at(at.path().join("none").into(), SecretString::from("x"));
     assert_eq!(status(&none, fetched(&id, &["large"], None)).await, 503);
     // Half of it is gone: what comes ends in a failure.
     for pack in std::fs::read_dir(at.path().join("repository/data")).unwrap() {

@@ -16,13 +16,14 @@ use uuid::Uuid;
 
 use super::super::{after, lines, page};
 use super::backup_files::may_read;
+use super::backup_proofs::unproven;
 use super::{is_settled, row};
 use crate::guest_backups::not_kept;
 use crate::job_errors::jobs_error;
 use crate::sagas::{backup, backup_restore};
 use crate::store::audit::{self, Author};
 use crate::store::guests::{self, GuestRow};
-use crate::store::{backup_repositories, backup_schedules, backups, projects};
+use crate::store::{backup_proofs, backup_repositories, backup_schedules, backups, projects};
 use crate::{Controller, changed};
 
 /// What its cursors are for.
@@ -35,12 +36,17 @@ impl Handle<ListBackups> for Controller {
         let mut conn = permit.connection().await?;
         let guest = guests::get(&mut conn, id).await?.ok_or(Denied::NotFound)?;
         let open = projects::is_entered_by_developers(&mut conn, in_project).await?.unwrap_or_default();
+        let items = backups::of_guest(&mut conn, id).await?;
+        let proven = backup_proofs::proven(&mut conn, id).await?;
+        let schedule = backup_schedules::of_guest(&mut conn, id).await?;
         Ok(Backups {
             guest: id,
             project: guest.project,
             environment: guest.environment,
             problem: self.services.settings.guest_backups.is_none().then(|| not_kept().to_string()),
-            items: backups::of_guest(&mut conn, id).await?,
+            unproven: unproven(&schedule, proven, &items),
+            proven,
+            items,
             most: MOST_BACKUPS,
             at_once: guest.state == GuestState::Stopped || guest.backing.copies_at_once(),
             may_take: who.can::<TakeBackup>(project),
@@ -147,12 +153,12 @@ impl Handle<SetBackupSchedule> for Controller {
         if asked.every != BackupEvery::Never && self.services.settings.guest_backups.is_none() {
             return Err(not_kept());
         }
-        backup_schedules::set(tx, guest.id, asked.every, asked.keep).await?;
+        backup_schedules::set(tx, guest.id, (asked.every, asked.keep), asked.prove).await?;
         let now = backup_schedules::of_guest(tx, guest.id).await?;
         if now.version == was.version {
             return change.unchanged(now).await;
         }
-        let what = |one: &BackupSchedule| json!({ "every": one.every, "keep": one.keep });
+        let what = |one: &BackupSchedule| json!({ "every": one.every, "keep": one.keep, "prove": one.prove });
         let entry = Entry::new("backup.schedule", guest.name.as_str()).id(guest.id.0);
         change.commit(entry.detail(json!({ "from": what(&was), "to": what(&now) })), now).await
     }
@@ -163,9 +169,11 @@ fn told(detail: &Value) -> Option<String> {
     let (from, to) = (changed::read::<Value>(detail, "from")?, changed::read::<Value>(detail, "to")?);
     let every = |one| changed::read::<BackupEvery>(one, "every");
     let keep = |one| changed::read::<u64>(one, "keep");
+    let proved = |one| changed::read::<bool>(one, "prove").unwrap_or_default();
     changed::parts([
         ("every", every(&from)?.to_string(), every(&to)?.to_string()),
         ("keep", keep(&from)?.to_string(), keep(&to)?.to_string()),
+        ("prove", proved(&from).to_string(), proved(&to).to_string()),
     ])
 }
 
@@ -233,7 +241,7 @@ impl Controller {
 }
 
 /// The guest, which stays as it is read until the change is over.
-async fn held<O: Operation<Kind = Write>>(change: &mut Change<O>, id: GuestId) -> Result<GuestRow> {
+pub(super) async fn held<O: Operation<Kind = Write>>(change: &mut Change<O>, id: GuestId) -> Result<GuestRow> {
     guests::hold(change.transaction().await?, id).await?;
     row(change, id).await
 }

@@ -141,19 +141,29 @@ async fn place(conn: &mut PgConnection, guest: &GuestRow, only: Option<NodeId>) 
         let message = format!("Files of {} were left behind there; have them removed first.", guest.name);
         return Err(Error::field("node", message));
     }
+    room_for(conn, guest, only, Some(guest.node_id)).await
+}
+
+/// A node with room for another one like this guest, held until the change is over; none where others took that in between.
+pub(super) async fn room_for(
+    conn: &mut PgConnection,
+    guest: &GuestRow,
+    only: Option<NodeId>,
+    besides: Option<NodeId>,
+) -> Result<Option<Node>> {
     let needed = Room { storage: guest.storage, ..Room::of_guest(guest.limits, guest.backing, guest.size) };
     let wanted = room::Wanted {
         environment: guest.environment,
         only,
-        besides: Some(guest.node_id),
-        moved: Some(guest.id),
+        besides,
+        moved: besides.and(Some(guest.id)),
         needed,
         driver: guest.driver,
         backing: guest.backing,
     };
     let Some(id) = room::pick(&mut *conn, wanted).await? else {
         let mut others = nodes::list(&mut *conn, only).await?;
-        others.retain(|node| node.id != guest.node_id);
+        others.retain(|node| Some(node.id) != besides);
         return Err(no_node(&others, wanted));
     };
     nodes::lock(&mut *conn, id).await?;
@@ -165,7 +175,7 @@ async fn place(conn: &mut PgConnection, guest: &GuestRow, only: Option<NodeId>) 
 }
 
 /// What it is a clone of there: the same if the node has it, or the newest version, since all its files are brought.
-async fn image(conn: &mut PgConnection, guest: &GuestRow, to: NodeId) -> Result<ImageName> {
+pub(super) async fn image(conn: &mut PgConnection, guest: &GuestRow, to: NodeId) -> Result<ImageName> {
     if images::is_on(&mut *conn, to, &guest.image).await? {
         return Ok(guest.image.clone());
     }

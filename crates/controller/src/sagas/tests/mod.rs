@@ -17,6 +17,7 @@ mod moves;
 mod names;
 mod nodes;
 mod projects;
+mod proofs;
 mod pushes;
 mod switches;
 mod two_phase;

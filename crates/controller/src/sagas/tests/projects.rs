@@ -54,6 +54,10 @@ impl Place {
         Self { world, node, guest }
     }
 
+    pub fn guest(&self) -> GuestId {
+        self.guest
+    }
+
     pub async fn leave(self) {
         let job =
             self.world.controller.call(&self.world.member, DestroyGuest { guest: self.guest }, None).await.unwrap().job;

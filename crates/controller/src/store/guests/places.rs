@@ -24,7 +24,7 @@ pub struct Place {
     pub ids: Option<IdRange>,
 }
 
-/// What guests of a node have, and those that come to it or have left it.
+/// What guests of a node have, those that come to it or have left it, and those that are tried there.
 #[derive(Debug, Default)]
 pub struct Taken {
     ips: HashSet<String>,
@@ -66,7 +66,9 @@ pub async fn taken(conn: &mut PgConnection, node: NodeId) -> sqlx::Result<Taken>
     let rows = sqlx::query!(
         "select ip, mac, ssh_port, id_range from guests where node_id = $1
          union all
-         select ip, mac, ssh_port, id_range from guest_moves where node_id = $1",
+         select ip, mac, ssh_port, id_range from guest_moves where node_id = $1
+         union all
+         select ip, mac, ssh_port, id_range from backup_proofs where node_id = $1",
         node.0
     );
     let mut taken = Taken::default();
