@@ -2,6 +2,7 @@
 -- is tried (ended_at is null) a guest of it is on a node, as large as the one that it is of, and this is its place there.
 create table backup_proofs (
     backup_id  uuid primary key references guest_backups on delete cascade,
+    project_id uuid not null references projects on delete cascade,
     -- What the guest is called by on its node.
     id         uuid not null unique,
     began_at   timestamptz not null default now(),
@@ -28,6 +29,9 @@ create table backup_proofs (
     unique (node_id, ssh_port),
     unique (node_id, id_range)
 );
+
+-- It is beyond what a project may have, so a project has one at a time.
+create unique index backup_proofs_open on backup_proofs (project_id) where node_id is not null;
 
 -- It counts on its node as any guest does.
 create function backup_proof_is_tallied() returns trigger language plpgsql as $$

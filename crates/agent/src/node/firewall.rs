@@ -215,4 +215,20 @@ mod tests {
             ]
         );
     }
+
+    /// Before anything else that lets guests out: no rule of a project opens it again.
+    #[test]
+    fn a_guest_that_is_tried_reaches_nothing() {
+        let folder = Path::new("/etc/corpus");
+        let isolated = NodePlan { isolated: vec![[10, 5, 0, 11].into(), [10, 5, 0, 10].into()], ..mailing() };
+        let (without, with) = (rules(folder, &mailing()), rules(folder, &isolated));
+        let all = "ip saddr { 10.5.0.10, 10.5.0.11 }";
+        let added: Vec<&str> = with.lines().filter(|line| !without.contains(line)).map(str::trim).collect();
+        let reply = format!("{all} ct state established ct direction reply accept");
+        assert_eq!(added, [format!("{all} drop"), reply, format!("{all} drop")]);
+        for (chain, first) in [("chain leaving {", "ip daddr"), ("chain from_guests {", "dport 53 update")] {
+            let chain = with.split_once(chain).unwrap().1;
+            assert!(chain.find(&format!("{all} drop")) < chain.find(first), "{chain}");
+        }
+    }
 }

@@ -11,7 +11,7 @@ use super::guests::{GuestRow, Place, place_of, taken};
 use super::{number, word, word_opt};
 
 /// Notes that a backup of the guest is tried on the node, where the guest of it counts from now on, and what that is a
-/// clone of. False where it is tried already.
+/// clone of. False where one of the project is tried already.
 pub async fn begin(
     conn: &mut PgConnection,
     (backup, id): (BackupId, GuestId),
@@ -19,8 +19,10 @@ pub async fn begin(
     (node, image): (NodeId, &ImageName),
 ) -> sqlx::Result<bool> {
     let noted = sqlx::query!(
-        "insert into backup_proofs as p (backup_id, id, node_id, image, memory, cpu_millis, storage)
-         select $1, $2, $4, $5, memory, cpu_millis, storage from guests where id = $3
+        "insert into backup_proofs as p (backup_id, project_id, id, node_id, image, memory, cpu_millis, storage)
+         select $1, project_id, $2, $4, $5, memory, cpu_millis, storage from guests
+         where id = $3 and not exists (select from backup_proofs o
+                                       where o.project_id = guests.project_id and o.node_id is not null)
          on conflict (backup_id) do update set id = $2, began_at = now(), ended_at = null, passed = null, told = null,
              node_id = $4, image = $5, memory = excluded.memory, cpu_millis = excluded.cpu_millis,
              storage = excluded.storage
@@ -31,7 +33,12 @@ pub async fn begin(
         node.0,
         image.as_str(),
     );
-    Ok(noted.execute(conn).await?.rows_affected() == 1)
+    match noted.execute(conn).await {
+        Ok(noted) => Ok(noted.rows_affected() == 1),
+        // At the same time.
+        Err(sqlx::Error::Database(error)) if error.is_unique_violation() => Ok(false),
+        Err(error) => Err(error),
+    }
 }
 
 /// Gives the guest of it a place on its node; none when something is used up there, or it is not tried any more.

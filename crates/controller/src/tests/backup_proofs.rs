@@ -30,7 +30,7 @@ async fn end(world: &World, passed: bool) {
 #[sqlx::test(migrations = "../../migrations")]
 async fn it_takes_a_place_of_its_own_until_it_is_over(db: PgPool) {
     let world = World::new(db).await;
-    world.run("update nodes set reachability = 'reachable', slots = 3").await;
+    world.run("update nodes set reachability = 'reachable', slots = 4").await;
     let mut mia = world.member("mia", &[]).await;
     let atlas = world.project(&mut mia, "atlas").await;
     let dan = world.member("dan", &[("atlas", ProjectRole::Developer)]).await;
@@ -51,6 +51,19 @@ async fn it_takes_a_place_of_its_own_until_it_is_over(db: PgPool) {
     world.ask(&mia, prove.clone()).await.unwrap();
     assert_eq!((world.count(PROMISED).await, world.count(TRIED).await, world.count(ASKED).await), (before + 1, 1, 1));
     conflict(world.ask(&mia, prove.clone()).await, "tried already");
+    // Nor another one of the project: it is beyond its quota.
+    let other = world.guest(atlas, Environment::Dev).await;
+    world
+        .run(
+            "insert into guest_backups (id, project_id, guest_id, guest_name, environment)
+               select gen_random_uuid(), project_id, id, name, environment from guests order by id desc limit 1",
+        )
+        .await;
+    world.run(READY).await;
+    let another = world.ask(&mia, ListBackups { guest: other }).await.unwrap().items[0].id;
+    conflict(world.ask(&mia, ProveBackup { guest: other, backup: another }).await, "tried already");
+    world.run("delete from guest_backups where id not in (select backup_id from backup_proofs)").await;
+    world.run("delete from guests where name = 'guest2.example.org'").await;
     let shown = world.ask(&dan, ListBackups { guest }).await.unwrap();
     assert_eq!(shown.items[0].proof.as_ref().unwrap().passed, None);
 

@@ -413,7 +413,7 @@ fn files_come_to_what_was_brought() {
     assert_eq!(told, digest.end());
     assert!(told["/etc"].files >= 1 && told["/etc"].bytes >= 300_000, "{told:?}");
 
-    fs::write(root.path().join("etc/image"), [7; 299_999]).unwrap();
+    fs::write(root.path().join("etc/image"), vec![7; 299_999]).unwrap();
     assert_eq!(corpus_protocol::differing(&told, &summed("own")), ["/etc"]);
     let refused = sum(&node.host, node.plan.name.as_str(), &["none"], &mut Vec::new()).unwrap_err();
     assert!(refused.contains("not a snapshot"), "{refused}");

@@ -63,7 +63,9 @@ impl Controller {
         let image = image(tx, guest, node.id).await?;
         let id = GuestId(Uuid::now_v7());
         if !backup_proofs::begin(tx, (backup, id), guest, (node.id, &image)).await? {
-            return Err(Error::Conflict("This backup is being tried already.".to_owned()));
+            return Err(Error::Conflict(
+                "A backup of this project is being tried already. Wait until that is over.".to_owned(),
+            ));
         }
         let has_image = images::is_on(tx, node.id, &image).await?;
         let taken_at = backup_proofs::taken_at(tx, backup).await?;
