@@ -102,7 +102,6 @@ fn a_repository_says_whether_it_is_whole_and_hides_its_password() {
 
 #[test]
 fn what_is_in_one_that_is_ready_is_a_link_for_who_may_read_it() {
-    let project = "carto".parse().unwrap();
     let of_guest = page(&guest_backup_pages::all(false));
     let all = guest_backup_pages::of_project(false);
     for shown in [of_guest, of_project(&all, None)] {

@@ -175,6 +175,7 @@ pub fn touches(kind: &str, step: &str) -> Option<Touches> {
         | ("name_switch", "switch")
         | ("certificate_issue", "challenge" | "served")
         | ("environment_set_up", "firewall")
+        | ("backup_prove", "isolate")
         | ("firewall_apply" | "node_repair" | "node_reboot", "apply") => Agent("apply_node"),
         ("name_switch", "proven") => Agent("probe_sites"),
         ("guest_create" | "backup_prove", "spawn") => Agent("ensure_guest"),
@@ -194,7 +195,6 @@ pub fn touches(kind: &str, step: &str) -> Option<Touches> {
         ("snapshot_restore", "restore") => Agent("ensure_restored"),
         ("snapshot_restore" | "backup_restore", "settle") => Agent("ensure_settled"),
         ("backup_restore", "restore") | ("backup_prove", "put") => Agent("ensure_replaced"),
-        ("backup_prove", "isolate") => Agent("apply_node"),
         ("snapshot_remove", "remove") | ("backup_take", "clear") => Agent("ensure_no_snapshot"),
         ("guest_limit", "limit") => Agent("ensure_limits"),
         ("guest_enlarge", "enlarge") => Agent("ensure_size"),
