@@ -171,6 +171,8 @@ fn told(path: &[u8], entry: &TreeEntry) -> Vec<u8> {
 mod tests {
     use super::*;
 
+    type Change = fn(&mut Vec<(TreeEntry, &'static str)>);
+
     fn entry(depth: u32, name: &str, kind: TreeKind) -> TreeEntry {
         TreeEntry {
             depth,
@@ -239,33 +241,31 @@ mod tests {
     #[test]
     fn what_differs_is_told_by_its_folder() {
         let whole = sums(&tree());
-        let mut changes: Vec<(Box<dyn Fn(&mut Vec<(TreeEntry, &'static str)>)>, &[&str])> = Vec::new();
-        changes.push((Box::new(|tree| tree[4].1 = "twp"), &["/etc"]));
-        changes.push((Box::new(|tree| tree[4].0.mode = 0o4644), &["/etc"]));
-        changes.push((Box::new(|tree| tree[4].0.uid = 1), &["/etc"]));
-        changes.push((Box::new(|tree| tree[4].0.gid = 1), &["/etc"]));
-        changes.push((Box::new(|tree| tree[4].0.modified.1 = 8), &["/etc"]));
-        changes.push((Box::new(|tree| tree[4].0.attributes[0].1 = b"3".to_vec()), &["/etc"]));
-        changes.push((Box::new(|tree| tree[5].0.kind = TreeKind::Link(b"b".to_vec())), &["/etc"]));
-        changes.push((Box::new(|tree| tree[6].1 = "siX"), &["/"]));
-        changes.push((Box::new(|tree| drop(tree.remove(8))), &["/var"]));
-        changes.push((Box::new(|tree| tree[8].0.kind = TreeKind::File), &["/var"]));
-        // Two that change places.
-        changes.push((
-            Box::new(|tree| {
-                (tree[2].1, tree[4].1) = ("two", "one");
-            }),
-            &["/etc"],
-        ));
-        changes.push((Box::new(|tree| tree[0].0.mode = 0o755), &["/"]));
-        for (number, (change, folders)) in changes.iter().enumerate() {
-            let mut changed = tree();
-            change(&mut changed);
-            assert_eq!(differing(&whole, &sums(&changed)), *folders, "change {number}");
+        let changes: [(Change, &[&str]); 12] = [
+            (|tree| tree[4].1 = "twp", &["/etc"]),
+            (|tree| tree[4].0.mode = 0o4644, &["/etc"]),
+            (|tree| tree[4].0.uid = 1, &["/etc"]),
+            (|tree| tree[4].0.gid = 1, &["/etc"]),
+            (|tree| tree[4].0.modified.1 = 8, &["/etc"]),
+            (|tree| tree[4].0.attributes[0].1 = b"3".to_vec(), &["/etc"]),
+            (|tree| tree[5].0.kind = TreeKind::Link(b"b".to_vec()), &["/etc"]),
+            (|tree| tree[6].1 = "siX", &["/"]),
+            (|tree| drop(tree.remove(8)), &["/var"]),
+            (|tree| tree[8].0.kind = TreeKind::File, &["/var"]),
+            // Two that change places.
+            (|tree| (tree[2].1, tree[4].1) = ("two", "one"), &["/etc"]),
+            (|tree| tree[0].0.mode = 0o755, &["/"]),
+        ];
+        for (number, (alter, folders)) in changes.iter().enumerate() {
+            let mut other = tree();
+            alter(&mut other);
+            assert_eq!(differing(&whole, &sums(&other)), *folders, "change {number}");
         }
         // What no restore gives back.
         let mut same = tree();
-        same.iter_mut().for_each(|(entry, _)| (entry.inode, entry.links, entry.changed) = (9, 2, (5, 5)));
+        for (entry, _) in &mut same {
+            (entry.inode, entry.links, entry.changed) = (9, 2, (5, 5));
+        }
         same[2].0.attributes.reverse();
         same[5].0.modified = (1, 1);
         assert_eq!(sums(&same), whole);
