@@ -99,7 +99,7 @@ fn table(backup: Backup<'_>, files: &BackupFiles) -> AnyView {
     let rows = files.items.iter().map(|one| row(backup, &files.path, one)).collect_view();
     view! {
         <table class="rows" aria-label="Files">
-            <thead><tr><th>"Name"</th><th>"Kind"</th><th class="num">"Size"</th><th>"Mode"</th><th>"Owner"</th><th>"Changed"</th><th></th></tr></thead>
+            <thead><tr><th>"Name"</th><th>"Kind"</th><th class="num">"Size"</th><th>"Mode"</th><th>"Owner"</th><th>"Changed"</th><th><span class="unseen">"Actions"</span></th></tr></thead>
             <tbody>{rows}</tbody>
         </table>
     }
