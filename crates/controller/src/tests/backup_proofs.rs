@@ -30,7 +30,7 @@ async fn end(world: &World, passed: bool) {
 #[sqlx::test(migrations = "../../migrations")]
 async fn it_takes_a_place_of_its_own_until_it_is_over(db: PgPool) {
     let world = World::new(db).await;
-    world.run("update nodes set reachability = 'reachable', slots = 4").await;
+    world.run("update nodes set reachability = 'reachable', slots = 9").await;
     let mut mia = world.member("mia", &[]).await;
     let atlas = world.project(&mut mia, "atlas").await;
     let dan = world.member("dan", &[("atlas", ProjectRole::Developer)]).await;

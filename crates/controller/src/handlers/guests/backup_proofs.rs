@@ -59,7 +59,12 @@ impl Controller {
         if state != BackupState::Ready {
             return Err(busy(state));
         }
-        let Some(node) = room_for(tx, guest, None, None).await? else { return Ok(None) };
+        let room = room_for(tx, guest, None, None).await.map_err(|error| match error {
+            // Nobody was asked for a node.
+            Error::Field { .. } | Error::Fields(_) => Error::Conflict(error.to_string()),
+            error => error,
+        });
+        let Some(node) = room? else { return Ok(None) };
         let image = image(tx, guest, node.id).await?;
         let id = GuestId(Uuid::now_v7());
         if !backup_proofs::begin(tx, (backup, id), guest, (node.id, &image)).await? {
@@ -94,7 +99,7 @@ impl Controller {
             }
             // The next look finds where there is room.
             Ok(None) => return Ok(()),
-            Err(why @ (Error::Conflict(_) | Error::Field { .. } | Error::Fields(_))) => {
+            Err(why @ Error::Conflict(_)) => {
                 drop(tx);
                 let mut tx = self.services.begin().await?;
                 backup_schedules::not_proven(&mut tx, guest, &why.to_string()).await?;

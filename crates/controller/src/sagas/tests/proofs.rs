@@ -43,15 +43,15 @@ async fn a_backup_is_tried_where_nothing_is_reached(db: PgPool) {
     // Passes in the guest itself; in a copy of it only where it reaches nothing.
     let check = format!(
         "[ \"$(hostname -I)\" = \"{ip} \" ] && exit 0\nfor to in 10.5.0.1/53 10.5.0.1/80 10.5.0.1/25 {ip}/22; do\n\
-         timeout 2 bash -c \"exec 3<>/dev/tcp/$to\" && {{ echo \"reached $to\"; exit 1; }}\ndone\n\
-         timeout 2 getent hosts {NAME}. nothing.trial.corpus.test. && exit 1\n[ -e /srv/fine ]\n"
+         timeout 1 bash -c \"exec 3<>/dev/tcp/$to\" && {{ echo \"reached $to\"; exit 1; }}\ndone\n\
+         timeout 1 getent hosts {NAME}. nothing.trial.corpus.test. && exit 1\n[ -e /srv/fine ]\n"
     );
     inside(&format!("cat >/root/check <<\"END\"\n{check}END\nchmod 755 /root/check; touch /srv/fine")).await;
     // It can fail: the guest reaches some of that.
     assert_eq!(inside("timeout 2 bash -c \"exec 3<>/dev/tcp/10.5.0.1/53\" && echo yes").await, "yes");
     let (name, environment) = (project(), DEV);
     let now = place.ask(GetEnvironmentSettings { project: name.clone(), environment }).await.unwrap();
-    let settings = Some("checks: [{command: [/root/check], within: 5}]".parse().unwrap());
+    let settings = Some("checks: [{command: [/root/check], within: 20}]".parse().unwrap());
     let set = SetEnvironmentSettings { project: name, environment, settings, version: now.version };
     place.ask(set).await.unwrap();
     world.run_open_jobs().await;
