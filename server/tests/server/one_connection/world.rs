@@ -166,12 +166,15 @@ impl World {
         let seal = SealKeys::load_or_create(&self.folder.path().join("seal.key")).unwrap();
         let password = SecretString::from("correct horse");
         let sealed = seal.seal(&password, &Purpose::of("backup-repository", project)).unwrap();
-        sqlx::query("insert into backup_repositories (project_id, password_sealed) values ($1, $2)")
-            .bind(project)
-            .bind(sealed.to_bytes())
-            .execute(&self.beside)
-            .await
-            .unwrap();
+        sqlx::query(
+            "insert into backup_repositories (project_id, password_sealed) values ($1, $2)
+             on conflict (project_id) do update set password_sealed = $2",
+        )
+        .bind(project)
+        .bind(sealed.to_bytes())
+        .execute(&self.beside)
+        .await
+        .unwrap();
         let from = self.folder.path().join("guest");
         fs::create_dir_all(from.join("etc")).unwrap();
         fs::write(from.join("etc/hosts"), "127.0.0.1 localhost\n").unwrap();
