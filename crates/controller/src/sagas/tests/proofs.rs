@@ -95,5 +95,7 @@ async fn a_backup_is_tried_where_nothing_is_reached(db: PgPool) {
     let all = place.ask(ListBackups { guest }).await.unwrap();
     assert!(all.unproven.unwrap().contains("a check fails"));
     assert_eq!(world.on_node(LEFT).await, before);
+    let job = place.ask_remove().await;
+    world.done(job).await;
     place.leave().await;
 }
