@@ -63,6 +63,7 @@ pub async fn load(caller: &Caller, (project, id): (&ProjectName, BackupId), give
 pub fn files_view(backup: Backup<'_>, files: &BackupFiles, form: &FormState) -> AnyView {
     let below = view! {
         {environment(files.environment)}
+        " "
         <span class="quiet">"A backup of "{files.name.to_string()}{files.taken_at.map(|taken| view! { ", of "{age(taken)} })}</span>
     };
     let all = backup.fetch(&files.path, &files.path, "Fetch as .tar", format!("Fetch as .tar: {}", files.path));

@@ -40,12 +40,10 @@ pub fn backups_view(all: &Backups, schedule: &BackupSchedule, form: &FormState) 
         {error_summary(form)}
         {all.problem.clone().map(|problem| notice(Tone::Warn, "None is taken", view! { <span>{problem}</span> }.into_any()))}
         {all.unproven.clone().map(|why| notice(Tone::Fail, "Don't rely on them", view! { <span>{why}</span> }.into_any()))}
-        <div class="cols">
-            <div class="stack">{card("backups", "Backups", count.into_any(), list.into_any())}</div>
-            <div class="stack">
-                {takes.then(|| card("take", "Take one", ().into_any(), take(all, &form.of("take"))))}
-                {card("schedule", "By schedule", ().into_any(), scheduled(all, schedule, &form.of("schedule")))}
-            </div>
+        {card("backups", "Backups", count.into_any(), list.into_any())}
+        <div class="envs">
+            {takes.then(|| card("take", "Take one", ().into_any(), take(all, &form.of("take"))))}
+            {card("schedule", "By schedule", ().into_any(), scheduled(all, schedule, &form.of("schedule")))}
         </div>
     }
     .into_any()
@@ -56,10 +54,10 @@ fn proven(all: &Backups) -> AnyView {
     match all.proven {
         Some(last) => {
             let took = took(last.took_ms);
-            view! { <p class="body">{status(Tone::Ok, "Proven")}" Last had back "{age(last.at)}", as it was "{age(last.taken_at)}"; that took "{took}"."</p> }.into_any()
+            view! { <p class="body">{status(Tone::Ok, "Proven")}" "<span class="quiet">"It was last had back "{age(last.at)}", as it was "{age(last.taken_at)}". That took "{took}"."</span></p> }.into_any()
         }
         None if all.items.is_empty() => ().into_any(),
-        None => view! { <p class="body">{status(Tone::Warn, "Not proven")}" It was not tried yet whether the guest can be had back from one."</p> }.into_any(),
+        None => view! { <p class="body">{status(Tone::Warn, "Not proven")}" "<span class="quiet">"It was not tried yet whether the guest can be had back from one."</span></p> }.into_any(),
     }
 }
 

@@ -416,5 +416,5 @@ fn files_come_to_what_was_brought() {
     fs::write(root.path().join("etc/image"), vec![7; 299_999]).unwrap();
     assert_eq!(corpus_protocol::differing(&told, &summed("own")), ["/etc"]);
     let refused = sum(&node.host, node.plan.name.as_str(), &["none"], &mut Vec::new()).unwrap_err();
-    assert!(refused.contains("not a snapshot"), "{refused}");
+    assert!(refused.contains("\"none\" is not valid"), "{refused}");
 }
