@@ -1,7 +1,7 @@
 //! Pages that stay as fresh as what they show.
 //!
 //! The page's own URL is fetched again, every second while a job is on what it shows, else
-//! every five, and the parts marked `data-live` are swapped when they changed. A part that one
+//! every five, or twenty where what it shows never changes and is dear to read (`data-calm`), and the parts marked `data-live` are swapped when they changed. A part that one
 //! is in (focus, an opened question, a pressed button, a chosen guest) is left alone; a reason that is opened stays so.
 //! When the session has ended, the login page takes the page's place, unless something was typed: that goes there with
 //! its form.
@@ -45,7 +45,7 @@ mod browser {
 
     /// Milliseconds between two looks when nothing is being done.
     const CALM: i64 = 4_500;
-    /// The same while the page can't be seen.
+    /// The same while the page can't be seen, or nothing on it but counts and the bell ever changes.
     const UNSEEN: i64 = 19_500;
 
     thread_local! {
@@ -71,6 +71,7 @@ mod browser {
         // A clock that was put back is begun with anew.
         let waited = Some(instant::now() - LOOKED.get()).filter(|waited| *waited >= 0).unwrap_or(i64::MAX);
         let seen = document().is_some_and(|page| page.visibility_state() == VisibilityState::Visible);
+        let seen = seen && all("main [data-calm]").is_empty();
         let due = if seen { waited >= CALM || !all("main [data-busy]").is_empty() } else { waited >= UNSEEN };
         if due {
             now();

@@ -90,7 +90,7 @@ fn trail(backup: Backup<'_>, folder: &FilePath) -> AnyView {
         };
         view! { {(depth > 1).then_some(" / ")}{(depth == 1).then_some(" ")}{step} }
     });
-    view! { <nav aria-label="Folders" class="wrap">{steps.collect_view()}</nav> }.into_any()
+    view! { <nav aria-label="Folders" class="wrap" data-calm="">{steps.collect_view()}</nav> }.into_any()
 }
 
 fn table(backup: Backup<'_>, files: &BackupFiles) -> AnyView {
