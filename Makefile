@@ -1,6 +1,6 @@
 # Corpus. Each goal is a script of scripts/; this file only names them.
 .DEFAULT_GOAL := help
-.PHONY: help up down purge test check dev chaos scale crowd hostile release release-test
+.PHONY: help up down purge test slow check dev chaos scale crowd hostile release release-test
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 21
@@ -21,6 +21,9 @@ purge: ## stop both and remove their data
 
 test: ## all tests, on labs of their own; some with PARTS="story look" (scripts/test list)
 	@scripts/test $(PARTS)
+
+slow: ## what takes too long for every change: each fault at each step, nodes under load; 20 minutes
+	@scripts/test slow
 
 check: ## formatting, lints, licences
 	@scripts/check

@@ -142,7 +142,7 @@ ldap_up() {
   fi
   service_start ldap "$folder/slapd" -f "$folder/slapd.conf" -d 0 \
     -h "$(ldap_url) ldaps://127.0.0.1:$(ldaps_port)"
-  wait_for 10 slapd ldap_answers
+  wait_for 30 slapd ldap_answers
   [ -z "$fresh" ] || { ldap_fill >"$folder/fill.log" && touch "$folder/filled"; }
 }
 
@@ -193,7 +193,7 @@ dns_up() {
   fi
   dns_config "$folder" >"$folder/pdns.conf"
   service_start dns pdns_server "--config-dir=$folder/"
-  wait_for 10 PowerDNS dns_answers
+  wait_for 30 PowerDNS dns_answers
 }
 
 # --- mail --------------------------------------------------------------------
@@ -207,5 +207,5 @@ mail_up() {
   # The script is copied, since nobody may not be able to reach the checkout.
   cp "$LAB/smtp_sink.py" "$folder/smtp_sink.py"
   service_start mail /usr/bin/python3 -W ignore "$folder/smtp_sink.py" "$(smtp_port)" "$folder/mail.jsonl"
-  wait_for 10 "the mail sink" mail_answers
+  wait_for 30 "the mail sink" mail_answers
 }

@@ -375,6 +375,8 @@ test('a push deploys, proves it, or puts everything back', async t => {
     const [fetched] = await Promise.all([carol.page.waitForEvent('download'), carol.page.getByRole('button', { name: 'Fetch sshd_config', exact: true }).click()])
     assert.equal(fetched.suggestedFilename(), 'sshd_config')
     assert.match(readFileSync(await fetched.path(), 'utf8'), /^Subsystem/m)
+    // Nobody looks at what is deleted below.
+    await carol.page.goto(guest)
     write('site/index.html', page('The eighth'))
     await repository.commit('After the backup')
     const pushed = await repository.push(url)

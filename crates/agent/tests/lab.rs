@@ -77,20 +77,32 @@ fn guests_are_themselves_and_go_where_they_may() {
     two.sends_mail(&mut line, &other, suite::drift);
     names::comes_back(&world);
     two.serves_certificates(&mut line, &other);
-    two.rotates_many(&mut line, &other);
-    let mut line = world.line();
     two.counts_visitors(&mut line);
     two.share_a_name(&mut line, &other);
-    line.close();
-    two.one_guest_fills_nothing(&other);
-    // The crowd may have cost the line from outside; Corpus opens another one, too.
-    let mut line = world.line();
     two.drift_is_told(&mut line, suite::drift);
     two.is_brought_to_a_proxy_that_starts(&mut line);
     let certificate = two.serves_one(&mut line);
     line.close();
     two.outlives_a_reboot();
     two.still_serves(&certificate);
+    let mut line = world.line();
+    two.end(&mut line);
+    suite::node_is_given_back(&world, &mut line);
+}
+
+/// What a node bears, which takes long to try.
+#[test]
+#[ignore = "needs the lab"]
+fn a_crowded_node() {
+    let world = World::from_environment().expect("scripts/test starts a lab and sets CORPUS_LAB_NODE1 and the others");
+    let other = std::env::var("CORPUS_LAB_NODE2").expect("the lab has two nodes");
+    let mut line = world.line();
+    suite::node_is_set_up(&world, &mut line);
+    let two = network::Two::new(&world, &mut line);
+    two.rotates_many(&mut line, &other);
+    line.close();
+    two.one_guest_fills_nothing(&other);
+    // The crowd may have cost the line from outside; Corpus opens another one, too.
     let mut line = world.line();
     two.end(&mut line);
     suite::node_is_given_back(&world, &mut line);

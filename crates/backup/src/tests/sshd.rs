@@ -139,6 +139,10 @@ impl Sshd {
 
     /// The machine of the server dies.
     pub fn stop(&self) {
+        // Who comes again while the others are ended would stay.
+        if let Some(id) = self.child.lock().unwrap().as_ref().map(Child::id) {
+            Command::new("kill").args(["-STOP", &id.to_string()]).status().unwrap();
+        }
         self.cut();
         if let Some(mut child) = self.child.lock().unwrap().take() {
             child.kill().unwrap();

@@ -5,7 +5,8 @@ use corpus_api::guests::{DestroyGuest, GetGuest, RequestGuest, StopGuest};
 use corpus_domain::{BackupState, GuestState, JobState};
 use sqlx::PgPool;
 
-use super::world::{World, faults};
+use super::share::{faults, some};
+use super::world::World;
 use crate::jobs::testing::Fault;
 
 const NAME: &str = "www.trial.corpus.test";
@@ -42,12 +43,13 @@ async fn backups_bring_a_guest_back(db: PgPool) {
     let was = manifest().await;
     assert!(was.contains("many/a b"), "{was}");
 
-    for fault in faults(&["note", "snapshot", "save", "clear", "done"]) {
+    let tried = faults(&["note", "snapshot", "save", "clear", "done"]);
+    for fault in [Fault::None].into_iter().chain(tried) {
         let take = TakeBackup { guest, comment: Some("before".parse().unwrap()) };
         let before = all().await.len();
         let job = world.controller.call(&world.member, take, None).await.unwrap().job;
         let ended = world.run(job, fault.clone()).await;
-        let is_done = matches!(fault, Fault::Repeat(_));
+        let is_done = matches!(fault, Fault::None | Fault::Repeat(_));
         assert_eq!(ended.state() == JobState::Done, is_done, "{fault:?}: {}", ended.story());
         let items = all().await;
         assert_eq!(items.len(), before + usize::from(is_done), "{fault:?}");
@@ -67,7 +69,7 @@ async fn backups_bring_a_guest_back(db: PgPool) {
         job.unwrap().job
     };
     let mut tried = faults(&["bring", "restore"]);
-    tried.extend([Fault::Repeat("settle".into()), Fault::KillAt(2), Fault::KillAt(6)]);
+    tried.extend(some([Fault::Repeat("settle".into()), Fault::KillAt(2), Fault::KillAt(6)]));
     for fault in tried {
         inside("echo two > /root/it; rm -f /root/can /root/pipe; echo new > /root/new").await;
         let ended = world.run(restore().await, fault.clone()).await;

@@ -4,6 +4,7 @@ use corpus_api::guests::{DestroyGuest, GetGuest, StopGuest};
 use corpus_domain::{Backing, DriftKind, GuestId, GuestState, JobState, NodeId};
 use sqlx::PgPool;
 
+use super::share::some;
 use super::world::World;
 use crate::background::Checked;
 use crate::jobs::testing::Fault;
@@ -164,7 +165,7 @@ async fn a_repair_repeats_every_step_and_ends_what_a_dead_server_began(db: PgPoo
     world.done(job).await;
     let stop = format!("lxc-stop -k -n {}; nft flush chain inet corpus from_guests", NAMES[0]);
     let repeats = ["look", "image", "apply", "guests", "keys", "verify"].map(|step| Fault::Repeat(step.to_owned()));
-    for fault in repeats.into_iter().chain([Fault::KillAt(8)]) {
+    for fault in some(repeats.into_iter().chain([Fault::KillAt(8)])) {
         world.on_node(&stop).await;
         let job = world.ask_repair(node).await;
         let ended = world.run(job, fault.clone()).await;

@@ -5,7 +5,8 @@ use corpus_api::guests::DestroyGuest;
 use corpus_domain::{FirewallRuleId, GuestId, JobState, RuleState, Transport};
 use sqlx::PgPool;
 
-use super::world::{World, faults};
+use super::share::faults;
+use super::world::World;
 use crate::jobs::testing::Fault;
 
 const APPLY: [&str; 3] = ["rules", "apply", "in_force"];

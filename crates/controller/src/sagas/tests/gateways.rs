@@ -11,7 +11,8 @@ use corpus_domain::{Environment, JobId, JobState, NodeId, NodeState, Reachabilit
 use sqlx::PgPool;
 use tokio_util::sync::CancellationToken;
 
-use super::world::{World, fact, faults};
+use super::share::faults;
+use super::world::{World, fact};
 use crate::jobs::testing::Fault;
 
 /// An account of the gateway that may do nothing but log in.

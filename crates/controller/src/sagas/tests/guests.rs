@@ -11,7 +11,8 @@ use corpus_api::snapshots::{ListSnapshots, RemoveSnapshot, RestoreSnapshot, Take
 use corpus_domain::{Backing, GuestState, JobState, SizeProfile, SnapshotState};
 use sqlx::PgPool;
 
-use super::world::{World, faults};
+use super::share::{faults, some};
+use super::world::World;
 use crate::jobs::testing::Fault;
 
 const CREATE: [&str; 12] = [
@@ -61,7 +62,7 @@ async fn create_survives_the_death_of_the_server(db: PgPool) {
     let events = world.run(job, Fault::None).await.events;
     let job = world.controller.call(&world.member, DestroyGuest { guest }, None).await.unwrap().job;
     world.done(job).await;
-    for at in (0..events).step_by(3) {
+    for at in some((0..events).step_by(3)) {
         let (guest, job) = world.ask_guest(NAME).await;
         let ended = world.run(job, Fault::KillAt(at)).await;
         assert_eq!(ended.state(), JobState::Done, "killed at event {at}: {}", ended.story());
@@ -296,7 +297,7 @@ async fn snapshots_bring_a_guest_back(db: PgPool) {
         job.unwrap().job
     };
     let mut tried = faults(&["stop", "restore", "start", "ping", "ready"]);
-    tried.extend([Fault::Repeat("settle".into()), Fault::KillAt(2), Fault::KillAt(4), Fault::KillAt(8)]);
+    tried.extend(some([Fault::Repeat("settle".into()), Fault::KillAt(2), Fault::KillAt(4), Fault::KillAt(8)]));
     for fault in tried {
         writes("two").await;
         let ended = world.run(restore().await, fault.clone()).await;

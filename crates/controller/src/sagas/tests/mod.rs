@@ -19,6 +19,7 @@ mod nodes;
 mod projects;
 mod proofs;
 mod pushes;
+mod share;
 mod switches;
 mod two_phase;
 mod world;

@@ -9,6 +9,7 @@ use corpus_api::zones::{ListZones, RemoveZone};
 use corpus_domain::{DnsName, DnsNameId, GuestId, GuestState, JobId, JobState, NodeId};
 use sqlx::PgPool;
 
+use super::share::some;
 use super::world::{World, fact};
 use crate::dns::authority::addresses;
 use crate::jobs::testing::Fault;
@@ -176,7 +177,7 @@ async fn a_guest_moves_and_fails_and_repeats_on_its_way(db: PgPool) {
 
     // Failing, it is where it was; done twice, it is where it should be.
     let mut at = 1;
-    for step in ["snapshot", "changes", "put", "switch", "start", "names"] {
+    for step in some(["snapshot", "changes", "put", "switch", "start", "names"]) {
         let after = format!("{step} failed");
         let job = it.ask(1 - at).await;
         let ended = it.world.run(job, Fault::FailAfter(step.to_owned())).await;
@@ -186,7 +187,7 @@ async fn a_guest_moves_and_fails_and_repeats_on_its_way(db: PgPool) {
     }
     let twice = ["place", "spawn", "files", "stop", "changes", "put", "settle", "switch", "start", "names", "leave"];
     let twice = twice.map(|step| Fault::Repeat(step.to_owned()));
-    for fault in twice.into_iter().chain([Fault::KillAt(12), Fault::KillAt(24), Fault::KillAt(33)]) {
+    for fault in some(twice.into_iter().chain([Fault::KillAt(12), Fault::KillAt(24), Fault::KillAt(33)])) {
         let after = format!("{fault:?}");
         let job = it.ask(1 - at).await;
         let ended = it.world.run(job, fault).await;

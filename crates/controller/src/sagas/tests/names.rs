@@ -6,7 +6,8 @@ use corpus_api::zones::{CreateZone, ListZones, RemoveZone, ZoneAccess, ZoneProje
 use corpus_domain::{DnsName, GuestId, JobId, JobState, NameState};
 use sqlx::PgPool;
 
-use super::world::{REVERSE_ZONE, World, fact, faults};
+use super::share::faults;
+use super::world::{REVERSE_ZONE, World, fact};
 use crate::dns::authority::{addresses, aliases, pointers};
 use crate::dns::reverse;
 use crate::jobs::testing::Fault;

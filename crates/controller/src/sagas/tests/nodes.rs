@@ -5,7 +5,8 @@ use corpus_api::node_service::{DrainNode, RebootNode};
 use corpus_domain::{GuestId, GuestState, JobId, JobState, NodeId, NodeState};
 use sqlx::PgPool;
 
-use super::world::{World, faults};
+use super::share::{faults, some};
+use super::world::World;
 use crate::jobs::testing::Fault;
 
 const LINK: [&str; 6] = ["ids", "connect", "privilege", "agent", "facts", "linked"];
@@ -53,7 +54,7 @@ async fn initialize_fails_at_every_step(db: PgPool) {
 async fn initialize_repeats_every_step_and_the_whole(db: PgPool) {
     let world = World::new(db).await;
     let node = world.ready_node().await;
-    for step in INITIALIZE {
+    for step in some(INITIALIZE) {
         let job = world.ask_initialize(node).await;
         let ended = world.run(job, Fault::Repeat(step.to_owned())).await;
         assert_eq!(ended.state(), JobState::Done, "{step}: {}", ended.story());

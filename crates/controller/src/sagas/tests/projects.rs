@@ -12,7 +12,8 @@ use corpus_domain::{
 };
 use sqlx::PgPool;
 
-use super::world::{World, faults};
+use super::share::{faults, some};
+use super::world::World;
 use crate::jobs::testing::Fault;
 use crate::store::beside;
 use crate::{Ask, Controller, Handle};
@@ -229,7 +230,8 @@ async fn a_server_that_dies_in_the_middle_loses_and_repeats_no_line(db: PgPool) 
     let job = place.ask_set_up().await;
     world.done(job).await;
     let during = |ms| Fault::KillDuring("follow".to_owned(), Duration::from_millis(ms));
-    for fault in [during(300), during(900), during(1500), Fault::KillAt(1), Fault::KillAt(4), Fault::KillAt(6)] {
+    let faults = [during(300), during(900), during(1500), Fault::KillAt(1), Fault::KillAt(4), Fault::KillAt(6)];
+    for fault in some(faults) {
         place.commit(RECIPE).await;
         let (id, job) = place.ask_deploy().await;
         let ended = world.run(job, fault.clone()).await;

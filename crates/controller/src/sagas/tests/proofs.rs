@@ -7,6 +7,7 @@ use corpus_domain::{BackupId, GuestId, JobState};
 use sqlx::PgPool;
 
 use super::projects::{DEV, NAME, Place, project};
+use super::share::some;
 use crate::jobs::testing::Fault;
 
 /// What is left of a guest that was tried, on its node.
@@ -71,7 +72,7 @@ async fn a_backup_is_tried_where_nothing_is_reached(db: PgPool) {
     assert!(all.proven.is_some() && all.unproven.is_none(), "{all:?}");
     assert_eq!(world.on_node(LEFT).await, before);
 
-    for (fault, is_done) in [
+    let tried = [
         (Fault::FailAfter("place".to_owned()), false),
         (Fault::FailAfter("put".to_owned()), false),
         (Fault::FailAfter("ping".to_owned()), false),
@@ -79,7 +80,8 @@ async fn a_backup_is_tried_where_nothing_is_reached(db: PgPool) {
         (Fault::Repeat("clear".to_owned()), true),
         (Fault::KillAt(8), true),
         (Fault::KillAt(18), true),
-    ] {
+    ];
+    for (fault, is_done) in some(tried) {
         let (state, proof) = place.prove(guest, backup, fault.clone()).await;
         assert_eq!(state == JobState::Done, is_done, "{fault:?}: {proof:?}");
         assert_eq!(proof.passed, Some(is_done), "{fault:?}: {proof:?}");

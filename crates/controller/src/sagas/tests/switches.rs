@@ -8,7 +8,8 @@ use corpus_api::zones::{ListZones, RemoveZone};
 use corpus_domain::{DnsName, DnsNameId, Environment, GuestId, JobId, JobState, NodeId};
 use sqlx::PgPool;
 
-use super::world::{Ended, World, fact, faults};
+use super::share::faults;
+use super::world::{Ended, World, fact};
 use crate::dns::authority::addresses;
 use crate::jobs::testing::Fault;
 

@@ -11,7 +11,7 @@ use sqlx::PgPool;
 
 use super::projects::{DEV, NAME, Place, head, project};
 use super::pushes::{Desk, newest};
-use super::world::faults;
+use super::share::{faults, some};
 use crate::jobs::testing::Fault;
 use crate::store::beside;
 
@@ -235,8 +235,8 @@ async fn on_both_or_none_whatever_breaks(db: PgPool) {
     two.share().await;
     let during = |step: &str, ms| Fault::KillDuring(step.to_owned(), Duration::from_millis(ms));
     let mut all = faults(&DEPLOY);
-    all.extend([during("others", 100), during("others", 500), during("live", 30), during("follow", 100)]);
-    all.extend((1..20).step_by(3).map(Fault::KillAt));
+    all.extend(some([during("others", 100), during("others", 500), during("live", 30), during("follow", 100)]));
+    all.extend(some((1..20).step_by(3).map(Fault::KillAt)));
     for (number, fault) in all.into_iter().enumerate() {
         let before = two.both().await;
         let recipe = format!("echo try {number}");

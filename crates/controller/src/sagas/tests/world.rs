@@ -368,12 +368,3 @@ async fn sign_in(controller: &Controller, login: &str, ops: bool, roles: &[(Proj
     let id = controller.sign_in(who, "127.0.0.1").await.unwrap();
     controller.principal(id).await.unwrap().unwrap()
 }
-
-/// Each step with each of the faults that a step can have.
-pub fn faults(steps: &[&str]) -> Vec<Fault> {
-    let of = |step: &&str| {
-        let step = (*step).to_owned();
-        [Fault::FailBefore(step.clone()), Fault::FailAfter(step.clone()), Fault::Repeat(step)]
-    };
-    steps.iter().flat_map(of).collect()
-}
