@@ -2,7 +2,8 @@
 //!
 //! Per job the latest generation and request seen: a controller that lost its lease carries a
 //! lower generation and is refused ([`admit`]), so two controllers never act for one job; and so
-//! is a request that was overtaken by a later one, so nothing is done after it was undone. And a journal, a
+//! is a request that was overtaken by a later one, so nothing is done after it was undone. Who has a line of its own ends
+//! when it is overtaken ([`leave_when_overtaken`]). And a journal, a
 //! JSON line for each request that ended, to be read by a person after an accident. Both are
 //! forgotten a week after the job's last request.
 
@@ -21,6 +22,8 @@ use crate::failure::{At, Failure};
 use crate::host::Host;
 
 const RETENTION: Duration = Duration::from_hours(7 * 24);
+/// How often it is looked whether a job was overtaken: much less than a request waits for another one.
+const LOOK_INTERVAL: Duration = Duration::from_millis(500);
 /// A journal that reaches this many bytes begins anew.
 const MAX_JOURNAL: u64 = 256 << 10;
 
@@ -55,6 +58,18 @@ fn admit_as(host: &Host, job: JobId, given: &dyn Fn((i64, u64)) -> (i64, u64)) -
         return Err(Failure::Fenced { job, given, seen });
     }
     if given > seen { remember(&mut file, given).at("write", &path) } else { Ok(()) }
+}
+
+/// Ends this process soon after a later generation of the job was here, and frees what it holds.
+pub fn leave_when_overtaken(host: Host, job: JobId, generation: i64) {
+    std::thread::spawn(move || {
+        let path = folder(&host).join(job.to_string());
+        while fs::read_to_string(&path).map_or(true, |text| latest(&text).0 <= generation) {
+            std::thread::sleep(LOOK_INTERVAL);
+        }
+        eprintln!("corpus-agent: a later generation of job {job} was here");
+        std::process::exit(1);
+    });
 }
 
 /// Generation and request of the latest one. An older agent wrote the generation only.

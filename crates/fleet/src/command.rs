@@ -205,7 +205,7 @@ fn append(to: &mut Vec<u8>, bytes: &[u8]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tree::TreeWhich;
+    use crate::tree::{TreeWhat, TreeWhich};
 
     #[test]
     fn no_command_line_holds_what_a_shell_would_read() {
@@ -228,10 +228,10 @@ mod tests {
         };
         let guest: corpus_domain::GuestName = "www.example.org".parse().unwrap();
         let job = corpus_domain::JobId(uuid::Uuid::nil());
-        let which = [TreeWhich::Snapshot(corpus_domain::SnapshotId(job.0)), TreeWhich::Own, TreeWhich::Written(job)];
-        let reads = which.map(|which| TreeWords::Read { guest: guest.clone(), which });
-        let write = |onto| TreeWords::Write { guest: guest.clone(), job, generation: 3, bytes: 1 << 30, onto };
-        let writes = [write(false), write(true)];
+        let words = |what| TreeWords { guest: guest.clone(), job, generation: 3, what };
+        let which = [TreeWhich::Snapshot(corpus_domain::SnapshotId(job.0)), TreeWhich::Own, TreeWhich::Written];
+        let [reads, sums] = [TreeWhat::Read, TreeWhat::Sum].map(|what| which.map(|which| words(what(which))));
+        let writes = [false, true].map(|onto| words(TreeWhat::Write { bytes: 1 << 30, onto }));
         for line in [
             Command::True.to_string(),
             Command::UserId.to_string(),
@@ -247,6 +247,7 @@ mod tests {
             Command::Tree(by, sum, &reads[0]).to_string(),
             Command::Tree(by, sum, &reads[1]).to_string(),
             Command::Tree(by, sum, &reads[2]).to_string(),
+            Command::Tree(by, sum, &sums[1]).to_string(),
             Command::Tree(by, sum, &writes[0]).to_string(),
             Command::Tree(by, sum, &writes[1]).to_string(),
             Command::ServeGit(&service).to_string(),

@@ -68,5 +68,5 @@ pub use pool::{Line, Pool, StillLinked};
 pub use privilege::{Privilege, privilege};
 pub use sha256::Sha256;
 pub use supervisor::{Health, Observation, Supervisor};
-pub use tree::{TreeInput, TreeOutput, TreeWhich, TreeWords};
+pub use tree::{TreeInput, TreeOutput, TreeWhat, TreeWhich, TreeWords};
 pub use upload::{UploadName, Uploaded};

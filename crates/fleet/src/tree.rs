@@ -20,29 +20,26 @@ const TOLD: usize = 2 << 10;
 
 /// What is asked of a node's agent: validated words and numbers only.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum TreeWords {
-    /// Files are told.
-    Read {
-        /// Of which guest.
-        guest: GuestName,
-        /// Which of its files.
-        which: TreeWhich,
-    },
-    /// What files come to is told.
-    Sum {
-        /// Of which guest.
-        guest: GuestName,
-        /// Which of its files.
-        which: TreeWhich,
-    },
+pub struct TreeWords {
+    /// Of which guest.
+    pub guest: GuestName,
+    /// For which job.
+    pub job: JobId,
+    /// The generation of its lease: what a later one overtakes ends.
+    pub generation: i64,
+    /// What is done.
+    pub what: TreeWhat,
+}
+
+/// What is done with the files of a guest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TreeWhat {
+    /// They are told.
+    Read(TreeWhich),
+    /// What they come to is told.
+    Sum(TreeWhich),
     /// Files are taken that are to be the guest's.
     Write {
-        /// Of which guest.
-        guest: GuestName,
-        /// The job that brings them.
-        job: JobId,
-        /// The generation of its lease.
-        generation: i64,
         /// How much that is about, in bytes.
         bytes: u64,
         /// Whether they come onto what was written for the job before, instead of the image.
@@ -57,8 +54,8 @@ pub enum TreeWhich {
     Snapshot(SnapshotId),
     /// Its own, as they are while it is stopped.
     Own,
-    /// Those that were written for this job and are not the guest's yet.
-    Written(JobId),
+    /// Those that were written for the job and are not the guest's yet.
+    Written,
 }
 
 impl fmt::Display for TreeWhich {
@@ -66,20 +63,23 @@ impl fmt::Display for TreeWhich {
         match self {
             Self::Snapshot(id) => write!(f, "{id}"),
             Self::Own => f.write_str("own"),
-            Self::Written(job) => write!(f, "written {job}"),
+            Self::Written => f.write_str("written"),
         }
     }
 }
 
 impl fmt::Display for TreeWords {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Read { guest, which } => write!(f, "read-tree {guest} {which}"),
-            Self::Sum { guest, which } => write!(f, "sum-tree {guest} {which}"),
-            Self::Write { guest, job, generation, bytes, onto } => {
-                let onto = if *onto { " onto" } else { "" };
-                write!(f, "write-tree {guest} {job} {generation} {bytes}{onto}")
-            }
+        let Self { guest, job, generation, what } = self;
+        let word = match what {
+            TreeWhat::Read(_) => "read-tree",
+            TreeWhat::Sum(_) => "sum-tree",
+            TreeWhat::Write { .. } => "write-tree",
+        };
+        write!(f, "{word} {guest} {job} {generation} ")?;
+        match what {
+            TreeWhat::Read(which) | TreeWhat::Sum(which) => write!(f, "{which}"),
+            TreeWhat::Write { bytes, onto } => write!(f, "{bytes}{}", if *onto { " onto" } else { "" }),
         }
     }
 }

@@ -4,7 +4,10 @@
 //! whatever else is said on a node's line, and bytes, which are no text. So each has a channel of its own, with a program of
 //! the agent at its end.
 //!
-//! **Reading** (`corpus-agent read-tree GUEST FILES`): first the program writes a [`TreeLine`] for each file, a folder
+//! Each program is for a job in a generation of its lease, and ends when a later one of that job was on the host: whoever
+//! lost the lease may stand still with the line open.
+//!
+//! **Reading** (`corpus-agent read-tree GUEST JOB GENERATION FILES`): first the program writes a [`TreeLine`] for each file, a folder
 //! before what is in it and names of a folder in the order of their bytes, and [`TreeLine::End`]. Then it reads lines, each
 //! the number of an entry (the first is 0), and answers each in turn with the content of that file, in
 //! [pieces](MAX_PIECE). It ends when its input does. Nothing about the files changes by it, their times neither. `FILES` is
@@ -12,10 +15,10 @@
 //! - `SNAPSHOT`, the id of a snapshot: the files in it;
 //! - `own`: what the guest has now. It is refused while the guest runs, and until the program ends Corpus neither starts
 //!   the guest nor does anything else with it: such requests are [busy](crate::ErrorKind::Busy);
-//! - `written JOB`: what was written for the job and did not take the place of the guest's files yet. It is refused where
+//! - `written`: what was written for the job and did not take the place of the guest's files yet. It is refused where
 //!   that is not there, and until the program ends nobody else writes or takes it.
 //!
-//! **Summing up** (`corpus-agent sum-tree GUEST FILES`): the program reads all of the same files itself, and writes one
+//! **Summing up** (`corpus-agent sum-tree GUEST JOB GENERATION FILES`): the program reads all of the same files itself, and writes one
 //! [`TreeLine::Sums`].
 //!
 //! **Writing** (`corpus-agent write-tree GUEST JOB GENERATION BYTES [onto]`): the program reads a [`TreeLine`] for each file

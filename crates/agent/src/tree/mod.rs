@@ -36,35 +36,61 @@ const BUFFER: usize = MAX_PIECE as usize;
 /// The longest reason that is told, in characters.
 const MAX_REASON: usize = 2_000;
 
-/// Does what the words ask for on standard input and output, if they are any of a tree.
-pub fn serve(host: &Host, words: &[&str]) -> Option<Result<(), String>> {
-    match words {
-        ["read-tree", guest, files @ ..] => {
-            let mut output = BufWriter::with_capacity(BUFFER, stdout().lock());
-            Some(read(host, guest, files, &mut BufReader::new(SlowLine), &mut output))
-        }
-        ["sum-tree", guest, files @ ..] => {
-            let mut output = BufWriter::with_capacity(BUFFER, stdout().lock());
-            Some(sum(host, guest, files, &mut output))
-        }
-        ["write-tree", words @ ..] => {
-            let mut input = BufReader::with_capacity(BUFFER, SlowLine);
-            Some(write(host, words, &mut input, &mut stdout().lock()))
-        }
-        _ => None,
+/// Whose files they are, and for which job, in which generation of its lease.
+struct For {
+    guest: GuestName,
+    job: JobId,
+    generation: i64,
+}
+
+impl For {
+    fn parse(guest: &str, job: &str, generation: &str) -> Result<Self, Failure> {
+        let number = |_| Failure::Invalid(format!("{generation:?} is to be the number of a generation"));
+        Ok(Self { guest: guest.parse()?, job: job.parse()?, generation: generation.parse().map_err(number)? })
     }
+
+    fn admit(&self, host: &Host) -> Result<(), Failure> {
+        record::admit_line(host, self.job, self.generation)
+    }
+}
+
+/// Does what the words ask for on standard input and output, if they are any of a tree.
+///
+/// A controller that lost its lease may stand still with the line open, and what is held for it is another's to have: so it
+/// all ends with the process, as if that were killed, once a later generation of the job was here.
+pub fn serve(host: &Host, words: &[&str]) -> Option<Result<(), String>> {
+    let &[word @ ("read-tree" | "sum-tree" | "write-tree"), guest, job, generation, ref what @ ..] = words else {
+        return None;
+    };
+    let of = match For::parse(guest, job, generation) {
+        Ok(of) => of,
+        Err(failure) => return Some(refuse(&failure)),
+    };
+    record::leave_when_overtaken(host.clone(), of.job, of.generation);
+    let mut output = BufWriter::with_capacity(BUFFER, stdout().lock());
+    Some(match word {
+        "read-tree" => read(host, &of, what, &mut BufReader::new(SlowLine), &mut output),
+        "sum-tree" => sum(host, &of, what, &mut output),
+        _ => write(host, &of, what, &mut BufReader::with_capacity(BUFFER, SlowLine), &mut output),
+    })
+}
+
+fn refuse(failure: &Failure) -> Result<(), String> {
+    let reason = reason(failure);
+    let _ = pieces::say(&mut stdout().lock(), &TreeLine::Failed(reason.clone()));
+    Err(reason)
 }
 
 /// Tells the files that the words are for, and their contents as they are asked for.
 fn read(
     host: &Host,
-    guest: &str,
+    of: &For,
     files: &[&str],
     input: &mut BufReader<impl Read>,
     output: &mut impl Write,
 ) -> Result<(), String> {
     let listed = on_host(host, |task| {
-        let (lock, root) = open(task, guest, files)?;
+        let (lock, root) = open(task, of, files)?;
         let mut reader = Reader::new(&root)?;
         let entries = reader.list(&mut |line| pieces::say(output, line))?;
         Ok((lock, root, reader, entries))
@@ -78,9 +104,9 @@ fn read(
 }
 
 /// Tells what the files that the words are for come to.
-fn sum(host: &Host, guest: &str, files: &[&str], output: &mut impl Write) -> Result<(), String> {
+fn sum(host: &Host, of: &For, files: &[&str], output: &mut impl Write) -> Result<(), String> {
     let summed = on_host(host, |task| {
-        let (_lock, root) = open(task, guest, files)?;
+        let (_lock, root) = open(task, of, files)?;
         Reader::new(&root)?.sums()
     });
     let said = match &summed {
@@ -92,53 +118,53 @@ fn sum(host: &Host, guest: &str, files: &[&str], output: &mut impl Write) -> Res
 }
 
 /// Opens what the words are for, of which nothing changes meanwhile.
-fn open(task: &Task<'_>, guest: &str, files: &[&str]) -> Result<(Vec<File>, GuestRoot), Failure> {
-    let (guest, files) = (guest.parse::<GuestName>()?, files_of(files)?);
+fn open(task: &Task<'_>, of: &For, files: &[&str]) -> Result<(Vec<File>, GuestRoot), Failure> {
+    let files = match files {
+        ["own"] => Files::Own,
+        ["written"] => Files::Written(of.job),
+        [snapshot] => Files::Snapshot(snapshot.parse()?),
+        _ => return Err(Failure::Invalid(format!("{files:?} is not a snapshot's id, `own` or `written`"))),
+    };
+    of.admit(task.host)?;
     let lock = match files {
         Files::Snapshot(_) => vec![],
-        Files::Own => lock::take(&[lock::stopped(&guest)], task)?,
-        Files::Written(_) => lock::take(&[lock::written_tree(&guest)], task)?,
+        Files::Own => lock::take(&[lock::stopped(&of.guest)], task)?,
+        Files::Written(_) => lock::take(&[lock::written_tree(&of.guest)], task)?,
     };
-    Ok((lock, snapshots::open(task, &guest, files)?))
+    Ok((lock, snapshots::open(task, &of.guest, files)?))
 }
 
-fn files_of(words: &[&str]) -> Result<Files, Failure> {
-    match words {
-        ["own"] => Ok(Files::Own),
-        ["written", job] => Ok(Files::Written(job.parse()?)),
-        [snapshot] => Ok(Files::Snapshot(snapshot.parse()?)),
-        _ => Err(Failure::Invalid(format!("{words:?} is not a snapshot's id, `own`, or `written` and a job's id"))),
-    }
-}
-
-/// Takes files that are to be the guest's; the words are guest, job, generation, bytes, and perhaps `onto`.
-fn write(host: &Host, words: &[&str], input: &mut impl BufRead, output: &mut impl Write) -> Result<(), String> {
+/// Takes files that are to be the guest's; the words are how many bytes these are about, and perhaps `onto`.
+fn write(
+    host: &Host,
+    of: &For,
+    words: &[&str],
+    input: &mut impl BufRead,
+    output: &mut impl Write,
+) -> Result<(), String> {
     let written = on_host(host, |task| {
-        let (&[guest, job, generation, bytes], is_onto) = (match words {
-            [words @ .., "onto"] => (words, true),
-            words => (words, false),
-        }) else {
-            return Err(Failure::Invalid("a guest, a job, two numbers, and `onto` or nothing are to be said".into()));
+        let (bytes, is_onto) = match words {
+            [bytes] => (*bytes, false),
+            [bytes, "onto"] => (*bytes, true),
+            _ => return Err(Failure::Invalid("a number of bytes, and `onto` or nothing, are to be said".into())),
         };
-        let (guest, job): (GuestName, JobId) = (guest.parse()?, job.parse()?);
-        let number = |_| Failure::Invalid(format!("{generation:?} and {bytes:?} are to be numbers"));
-        let (generation, bytes) = (generation.parse().map_err(number)?, bytes.parse().map_err(number)?);
-        record::admit_line(host, job, generation)?;
-        let _lock = lock::take(&[lock::tree(&guest)], task)?;
+        let bytes = bytes.parse().map_err(|_| Failure::Invalid(format!("{bytes:?} is to be a number of bytes")))?;
+        of.admit(host)?;
+        let _lock = lock::take(&[lock::tree(&of.guest)], task)?;
         // A later generation may have come while this one waited.
-        record::admit_line(host, job, generation)?;
-        let what = (job, Bytes(bytes));
+        of.admit(host)?;
+        let what = (of.job, Bytes(bytes));
         if is_onto {
-            snapshots::write_onto(task, &guest, what, |root| Writer::new(root)?.keeping().run(input))
+            snapshots::write_onto(task, &of.guest, what, |root| Writer::new(root)?.keeping().run(input))
         } else {
-            snapshots::write(task, &guest, what, |root| Writer::new(root)?.run(input))
+            snapshots::write(task, &of.guest, what, |root| Writer::new(root)?.run(input))
         }
     });
     let said = match &written {
         Ok(entries) => TreeLine::End { entries: *entries },
         Err(reason) => TreeLine::Failed(reason.clone()),
     };
-    let told = pieces::say(output, &said);
+    let told = pieces::say(output, &said).and_then(|()| pieces::flush(output));
     written.and_then(|_| told.map_err(|failure| reason(&failure)))
 }
 

@@ -5,10 +5,10 @@ use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::process::Child;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use corpus_domain::{JobId, SnapshotId};
-use corpus_protocol::{BROKEN, ErrorKind, GuestPlan, KEPT, Request, TreeEntry, TreeKind, TreeLine};
+use corpus_protocol::{BROKEN, ErrorKind, GuestPlan, JobRef, KEPT, Request, TreeEntry, TreeKind, TreeLine};
 use uuid::Uuid;
 
 use crate::crowd::{measured, ms};
@@ -59,7 +59,7 @@ pub fn are_brought_back(world: &World, line: &mut Line, plan: &GuestPlan, key: &
     let folder = format!("/var/lib/lxc/{name}");
     let within = world.must(&format!("cd {folder}/snapshots/{id} && find . -maxdepth 1 | sort"));
 
-    let mut none = world.agent(&format!("read-tree {name} {}", Uuid::now_v7()));
+    let mut none = world.agent(&reads(plan, &Uuid::now_v7().to_string()));
     let said = tree_line(&mut BufReader::new(none.stdout.take().unwrap()));
     assert!(matches!(&said, TreeLine::Failed(reason) if reason.contains("there is no snapshot")), "{said:?}");
     assert!(!none.wait().unwrap().success());
@@ -124,7 +124,7 @@ fn comes_in_two_passes(
     write(world, plan, job, 2, stream).unwrap();
     let written = format!("written {job}");
     says("cd /root/tree; echo three > state; chown 5:6 plain; mkdir -p deep; echo new > deep/new; sync");
-    let mut early = world.agent(&format!("read-tree {name} own"));
+    let mut early = world.agent(&reads(plan, "own"));
     let TreeLine::Failed(why) = tree_line(&mut BufReader::new(early.stdout.take().unwrap())) else { panic!("it runs") };
     assert!(why.contains("only while it is stopped") && !early.wait().unwrap().success(), "{why}");
 
@@ -159,16 +159,50 @@ fn comes_in_two_passes(
     assert!(alike(&again) == alike(&own), "what was written is not what the guest has");
 
     // As long as it is read, nobody starts it.
-    let mut reads = world.agent(&format!("read-tree {name} own"));
-    let mut output = BufReader::new(reads.stdout.take().unwrap());
+    let mut held = world.agent(&reads(plan, "own"));
+    let mut output = BufReader::new(held.stdout.take().unwrap());
     while matches!(tree_line(&mut output), TreeLine::Entry(_)) {}
     assert_eq!(line.ask(start.clone()).unwrap_err().kind, ErrorKind::Busy);
-    drop(reads.stdin.take());
-    assert!(reads.wait().unwrap().success());
+    drop(held.stdin.take());
+    assert!(held.wait().unwrap().success());
 
     line.twice(&Request::EnsureReplaced { name: name.clone(), job });
+    is_overtaken(world, line, plan);
     line.change(&start);
     assert_eq!(says("cd /root/tree; cat state deep/new; stat -c %u:%g plain"), "three\nnew\n5:6\n");
+}
+
+/// What a controller holds that stands still with its line open is let go of for the one that has its job by now.
+fn is_overtaken(world: &World, line: &mut Line, plan: &GuestPlan) {
+    let job = line.job;
+    let others = JobId(Uuid::now_v7());
+    line.job = JobRef { id: others, generation: 1, request: 0 };
+    for words in
+        [format!("read-tree {} {others} 1 own", plan.name), format!("write-tree {} {others} 1 1000", plan.name)]
+    {
+        let mut held = world.agent(&words);
+        let lock = if words.starts_with("read") { "guest" } else { "tree" };
+        let is_free = format!("flock --nonblock /var/lib/corpus/locks/{lock}-{} true", plan.name);
+        let until = Instant::now() + Duration::from_secs(10);
+        while world.on_node(&is_free).success {
+            assert!(Instant::now() < until, "{words}: it holds nothing");
+        }
+        line.job.generation += 1;
+        let started = Instant::now();
+        line.ask(Request::EnsureSettled { name: plan.name.clone() }).unwrap();
+        assert!(started.elapsed().as_secs() < 5, "{words}: {:?}", started.elapsed());
+        assert!(!held.wait().unwrap().success(), "{words}");
+        let late = world.agent(&words).wait_with_output().unwrap();
+        assert!(String::from_utf8_lossy(&late.stdout).contains("comes too late"), "{words}");
+    }
+    line.job = job;
+}
+
+/// The words that have files read, for a job of its own; what was written, for that which wrote it.
+fn reads(plan: &GuestPlan, files: &str) -> String {
+    let (files, job) = files.split_once(' ').map_or((files, None), |(files, job)| (files, Some(job.to_owned())));
+    let job = job.unwrap_or_else(|| Uuid::now_v7().to_string());
+    format!("read-tree {} {job} 2 {files}", plan.name)
 }
 
 /// The names that lead to each entry.
@@ -184,7 +218,7 @@ fn paths(entries: &[TreeEntry]) -> Vec<Vec<Vec<u8>>> {
 
 /// All of these files, and the stream that writes them, with the contents of those that are asked for.
 fn read(world: &World, plan: &GuestPlan, files: &str, is_asked: impl Fn(usize) -> bool) -> (Vec<TreeEntry>, Vec<u8>) {
-    let mut program = world.agent(&format!("read-tree {} {files}", plan.name));
+    let mut program = world.agent(&reads(plan, files));
     let mut input = program.stdin.take().unwrap();
     let mut output = BufReader::new(program.stdout.take().unwrap());
     let mut entries = Vec::new();

@@ -18,7 +18,7 @@ use super::node_calls::{ask, awaited, endpoint, failed_at};
 pub(super) use super::snapshot::LONG;
 use crate::guest_backups::{self, CarryError, Limits, Program};
 use crate::jobs::{Job, JobParams, Lock, NewJob, Retry, Step, StepContext, StepError};
-use crate::nodes::{TreeWhich, TreeWords};
+use crate::nodes::{TreeWhat, TreeWhich, TreeWords};
 use crate::services::Services;
 use crate::store::backups::{self, Taken};
 use crate::store::guests::GuestRow;
@@ -180,7 +180,7 @@ async fn save(ctx: Ctx) -> Result<Said, StepError> {
     } else {
         let node = endpoint(&ctx, node).await?;
         let about = About { label: guest.0.to_string(), host: name.to_string(), tag: id.0.to_string() };
-        let words = TreeWords::Read { guest: name, which: TreeWhich::Snapshot(read_from(id)) };
+        let words = words(&ctx, &name, TreeWhat::Read(TreeWhich::Snapshot(read_from(id))));
         let limits = most(storage);
         let program = Program { nodes: &ctx.services().nodes, node: &node, words };
         let progress = |come, of| ctx.progress(come, of);
@@ -301,12 +301,17 @@ pub(super) async fn bring_with<P: Send + Sync>(
     let (snapshot, bytes) = found.ok_or_else(|| StepError::permanent("the backup is gone"))?;
     let repository = repository(ctx, project).await?;
     let node = endpoint(ctx, node).await?;
-    let JobRef { id: job, generation, .. } = ctx.next_request();
-    let words = TreeWords::Write { guest: guest.clone(), job, generation, bytes: bytes.0, onto: false };
+    let words = words(ctx, guest, TreeWhat::Write { bytes: bytes.0, onto: false });
     let program = Program { nodes: &ctx.services().nodes, node: &node, words };
     let progress = |gone| ctx.progress(gone, bytes.0);
     let brought = guest_backups::bring(&program, (repository, snapshot), digest, progress, ctx.cancelled()).await;
     brought.map_err(|error| failed(awaited(&node), error))
+}
+
+/// What is asked of an agent for this job's run.
+pub(super) fn words<P: Send + Sync>(ctx: &StepContext<Services, P>, guest: &GuestName, what: TreeWhat) -> TreeWords {
+    let JobRef { id: job, generation, .. } = ctx.next_request();
+    TreeWords { guest: guest.clone(), job, generation, what }
 }
 
 /// What it means for a step that files could not be carried.

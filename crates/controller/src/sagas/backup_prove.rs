@@ -25,7 +25,7 @@ use super::{node_images, node_initialize};
 use crate::drift::authorized_keys;
 use crate::guest_backups::{self, Program};
 use crate::jobs::{Job, JobParams, Lock, NewJob, Retry, Step, StepContext, StepError};
-use crate::nodes::{GuestEndpoint, TreeWhich, TreeWords};
+use crate::nodes::{GuestEndpoint, TreeWhat, TreeWhich};
 use crate::services::Services;
 use crate::store::backup_proofs;
 use crate::store::environments;
@@ -166,7 +166,7 @@ async fn put(ctx: Ctx) -> Result<(), StepError> {
 async fn compare(ctx: Ctx) -> Result<String, StepError> {
     let (brought, took): (TreeSums, u64) = ctx.output("files")?;
     let at = endpoint(&ctx, ctx.params().node).await?;
-    let words = TreeWords::Sum { guest: name(&ctx)?, which: TreeWhich::Own };
+    let words = backup::words(&ctx, &name(&ctx)?, TreeWhat::Sum(TreeWhich::Own));
     let program = Program { nodes: &ctx.services().nodes, node: &at, words };
     let there = guest_backups::sums(&program, ctx.cancelled()).await;
     let there = there.map_err(|error| backup::failed(awaited(&at), error))?;

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use corpus_domain::{Bytes, GuestState, JobKind, SnapshotId};
-use corpus_protocol::{Answer, JobRef, Request};
+use corpus_protocol::{Answer, Request};
 use serde::{Deserialize, Serialize};
 
 use super::backup::WHOLE;
@@ -23,7 +23,7 @@ use super::snapshot::LONG;
 use super::{backup, balance, files_back, node_initialize};
 use crate::guest_backups::{Across, Program};
 use crate::jobs::{Job, JobParams, Lock, NewJob, Retry, Step, StepContext, StepError, StepErrorKind};
-use crate::nodes::{TreeWhich, TreeWords};
+use crate::nodes::{TreeWhat, TreeWhich};
 use crate::services::Services;
 use crate::store::guests::{self, GuestRow};
 use crate::store::moves;
@@ -137,11 +137,10 @@ async fn changes(ctx: Ctx) -> Result<(), StepError> {
 async fn bring(ctx: &Ctx, which: TreeWhich, onto: Option<i64>) -> Result<(), StepError> {
     let Params { moved: Moved { name: guest, from, to, .. }, storage } = ctx.params().clone();
     let (from, to) = (endpoint(ctx, from).await?, endpoint(ctx, to).await?);
-    let JobRef { id: job, generation, .. } = ctx.next_request();
     let nodes = &ctx.services().nodes;
-    let read = |node, which| Program { nodes, node, words: TreeWords::Read { guest: guest.clone(), which } };
-    let written = onto.map(|since| (read(&to, TreeWhich::Written(ctx.job())), since));
-    let words = TreeWords::Write { guest: guest.clone(), job, generation, bytes: storage.0, onto: onto.is_some() };
+    let read = |node, which| Program { nodes, node, words: backup::words(ctx, &guest, TreeWhat::Read(which)) };
+    let written = onto.map(|since| (read(&to, TreeWhich::Written), since));
+    let words = backup::words(ctx, &guest, TreeWhat::Write { bytes: storage.0, onto: onto.is_some() });
     let across = Across {
         from: read(&from, which),
         before: written,

@@ -45,10 +45,16 @@ impl Node {
         with_task(&self.host, |task| backing.open(task, &store)).unwrap()
     }
 
+    fn of(&self, job: JobId, generation: i64) -> For {
+        For { guest: self.plan.name.clone(), job, generation }
+    }
+
     fn read(&self, files: &str, input: &mut BufReader<impl Read>) -> Result<Vec<u8>, String> {
-        let words: Vec<&str> = files.split(' ').collect();
+        let (files, job) =
+            files.split_once(' ').map_or((files, None), |(files, job)| (files, Some(job.parse().unwrap())));
+        let of = self.of(job.unwrap_or_else(|| JobId(Uuid::now_v7())), 1);
         let mut output = Vec::new();
-        let done = read(&self.host, self.plan.name.as_str(), &words, input, &mut output);
+        let done = read(&self.host, &of, &[files], input, &mut output);
         if let Err(reason) = &done {
             let said = serde_json::from_slice::<TreeLine>(&output).unwrap();
             assert_eq!(said, TreeLine::Failed(reason.clone()));
@@ -94,9 +100,11 @@ impl Node {
     }
 
     fn write(&self, words: &str, mut stream: &[u8]) -> Result<(), String> {
-        let words: Vec<&str> = [self.plan.name.as_str()].into_iter().chain(words.split(' ')).collect();
+        let words: Vec<&str> = words.split(' ').collect();
+        let [job, generation, what @ ..] = words.as_slice() else { panic!("{words:?}") };
+        let of = self.of(job.parse().unwrap(), generation.parse().unwrap());
         let mut output = Vec::new();
-        let done = write(&self.host, &words, &mut stream, &mut output);
+        let done = write(&self.host, &of, what, &mut stream, &mut output);
         match (serde_json::from_slice(&output).unwrap(), &done) {
             (TreeLine::End { .. }, Ok(())) => {}
             (TreeLine::Failed(said), Err(reason)) => assert_eq!(said, *reason),
@@ -391,10 +399,10 @@ fn what_a_guest_has_that_is_begun_is_not_read() {
 #[test]
 fn files_come_to_what_was_brought() {
     let node = Node::new(Kind::Dir);
+    let of = node.of(JobId(Uuid::now_v7()), 1);
     let summed = |files: &str| {
-        let words: Vec<&str> = files.split(' ').collect();
         let mut output = Vec::new();
-        sum(&node.host, node.plan.name.as_str(), &words, &mut output).unwrap();
+        sum(&node.host, &of, &[files], &mut output).unwrap();
         let TreeLine::Sums(sums) = serde_json::from_slice(&output).unwrap() else { panic!("no sums") };
         sums
     };
@@ -415,6 +423,6 @@ fn files_come_to_what_was_brought() {
 
     fs::write(root.path().join("etc/image"), vec![7; 299_999]).unwrap();
     assert_eq!(corpus_protocol::differing(&told, &summed("own")), ["/etc"]);
-    let refused = sum(&node.host, node.plan.name.as_str(), &["none"], &mut Vec::new()).unwrap_err();
+    let refused = sum(&node.host, &of, &["none"], &mut Vec::new()).unwrap_err();
     assert!(refused.contains("\"none\" is not valid"), "{refused}");
 }
