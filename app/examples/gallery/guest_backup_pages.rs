@@ -4,8 +4,8 @@ use corpus_api::Cursor;
 use corpus_api::Version;
 use corpus_api::backup_files::{BackupFile, BackupFiles};
 use corpus_api::backups::{
-    Backup, BackupProof, BackupSchedule, Backups, BackupsChecked, MOST_BACKUPS, ProjectBackup, ProjectBackups,
-    ProvenRestore,
+    Backup, BackupDump, BackupProof, BackupSchedule, Backups, BackupsChecked, MOST_BACKUPS, ProjectBackup,
+    ProjectBackups, ProvenRestore,
 };
 use corpus_app::FormState;
 use corpus_app::layout::Page;
@@ -84,6 +84,7 @@ pub fn all(is_empty: bool) -> Backups {
             files: is_there.then_some(31_000),
             added_bytes: is_there.then_some(Bytes(34_000_000)),
             took_ms: is_there.then_some(4_200),
+            dump: (number == 0xd6).then_some(BackupDump { bytes: Bytes(12_000_000), problem: None }),
             proof: (number == 0xd6).then(|| BackupProof {
                 began_at: before(80_041),
                 ended_at: Some(before(80_000)),

@@ -1,8 +1,8 @@
 //! The backups of a guest: what it can be had again from, when its node is gone too, and what that costs.
 
 use corpus_api::backups::{
-    Backup, BackupProof, BackupSchedule, Backups, GetBackupSchedule, ListBackups, ProveBackup, RemoveBackup,
-    RestoreBackup, SetBackupSchedule, TakeBackup,
+    Backup, BackupDump, BackupProof, BackupSchedule, Backups, GetBackupSchedule, ListBackups, ProveBackup,
+    RemoveBackup, RestoreBackup, SetBackupSchedule, TakeBackup,
 };
 use corpus_domain::{BackupEvery, BackupState, GuestId};
 use leptos::prelude::*;
@@ -39,6 +39,7 @@ pub fn backups_view(all: &Backups, schedule: &BackupSchedule, form: &FormState) 
         {head(title.into_any(), below.into_any(), ().into_any())}
         {error_summary(form)}
         {all.problem.clone().map(|problem| notice(Tone::Warn, "None is taken", view! { <span>{problem}</span> }.into_any()))}
+        {undumped(all)}
         {all.unproven.clone().map(|why| notice(Tone::Fail, "Don't rely on them", view! { <span>{why}</span> }.into_any()))}
         {card("backups", "Backups", count.into_any(), list.into_any())}
         <div class="envs">
@@ -164,7 +165,7 @@ fn row(all: &Backups, one: &Backup) -> AnyView {
             <td data-label="In it" class="num">{one.bytes.map(|size| bytes(size.0))}{files}</td>
             <td data-label="New" class="num">{one.added_bytes.map(|size| bytes(size.0))}</td>
             <td data-label="Took" class="num">{one.took_ms.map(took)}</td>
-            <td data-label="State">{state(one.state)}{one.proof.as_ref().map(tried)}</td>
+            <td data-label="State">{state(one.state)}{one.dump.as_ref().map(dumped)}{one.proof.as_ref().map(tried)}</td>
             <td class="actions">{look}{change}</td>
         </tr>
     }
@@ -185,8 +186,24 @@ fn prove(all: &Backups, one: &Backup, which: &str) -> AnyView {
     .into_any()
 }
 
+/// Whether the latest one has what its project was to dump for it.
+fn undumped(all: &Backups) -> Option<AnyView> {
+    let last = all.items.iter().find(|one| one.state == BackupState::Ready)?;
+    let problem = last.dump.as_ref()?.problem.clone()?;
+    let told = view! { <span>"The latest one has the guest's files only: "{problem}"."</span> };
+    Some(notice(Tone::Warn, "Nothing was dumped", told.into_any()).into_any())
+}
+
+/// What its project dumped for it.
+pub(super) fn dumped(dump: &BackupDump) -> AnyView {
+    match &dump.problem {
+        None => view! { <div class="quiet small">{format!("With dumps of {}", bytes(dump.bytes.0))}</div> }.into_any(),
+        Some(problem) => view! { <div>{status(Tone::Warn, "Nothing dumped")}<details class="small"><summary>"Why"</summary>{problem.clone()}</details></div> }.into_any(),
+    }
+}
+
 /// What came of trying it.
-fn tried(proof: &BackupProof) -> AnyView {
+pub(super) fn tried(proof: &BackupProof) -> AnyView {
     let (tone, word) = match proof.passed {
         None => (Tone::Busy, "Being tried"),
         Some(true) => (Tone::Ok, "Proven"),

@@ -8,7 +8,7 @@ use corpus_domain::{BackupState, ProjectName};
 use leptos::prelude::*;
 
 use super::Asked;
-use super::guest_backups::state;
+use super::guest_backups::{dumped, state, tried};
 use super::projects::project_path;
 use crate::caller::Caller;
 use crate::components::{
@@ -155,7 +155,7 @@ fn row(project: &ProjectName, may_change: bool, one: &ProjectBackup) -> AnyView 
             <td data-label="What for" class="wrap">{called}<div class="quiet small">{backup.by.clone()}</div></td>
             <td data-label="Of" class="quiet">{age(taken)}</td>
             <td data-label="In it" class="num">{backup.bytes.map(|size| bytes(size.0))}</td>
-            <td data-label="State">{state(backup.state)}</td>
+            <td data-label="State">{state(backup.state)}{backup.dump.as_ref().map(dumped)}{backup.proof.as_ref().map(tried)}</td>
             <td class="actions">{look}{change}</td>
         </tr>
     }

@@ -1,6 +1,6 @@
 //! What the pages of backups of guests say, and offer to whom.
 
-use corpus_api::backups::{BackupKeyRevealed, Backups, BackupsChecked, ProjectBackups};
+use corpus_api::backups::{BackupDump, BackupKeyRevealed, Backups, BackupsChecked, ProjectBackups};
 use corpus_app::FormState;
 use corpus_app::pages::backup_files::{Backup, files_view};
 use corpus_app::pages::guest_backups::backups_view;
@@ -56,6 +56,21 @@ fn where_none_are_kept_that_is_said_and_none_is_taken() {
     // What is there can be deleted still.
     assert_eq!((shown.matches("/restore\"").count(), shown.matches("/delete\"").count()), (0, 1), "{shown}");
     assert!(!shown.contains("Take a backup"), "{shown}");
+}
+
+#[test]
+fn what_was_not_dumped_for_the_latest_is_said() {
+    let mut all = guest_backup_pages::all(false);
+    assert!(page(&all).contains("With dumps of 12.0 MB"));
+    let problem = Some("backup: exit status 1: <no> server".to_owned());
+    all.items[1].dump = Some(BackupDump { bytes: corpus_domain::Bytes(0), problem });
+    let shown = page(&all);
+    for text in ["Nothing was dumped", "the guest's files only: ", "exit status 1: &lt;no&gt; server."] {
+        assert!(shown.contains(text), "{text}\n{shown}");
+    }
+    // That of one that is being deleted is nobody's concern.
+    all.items[1].state = corpus_domain::BackupState::Removing;
+    assert!(!page(&all).contains("the guest's files only"));
 }
 
 fn of_project(page: &ProjectBackups, key: Option<&BackupKeyRevealed>) -> String {

@@ -90,6 +90,7 @@ fn serve(request: &Request, of_job: bool, task: &Task<'_>) -> Result<Answer, Fai
             project::followers::note(&Layout::of(task.host, project), *id, lines).map(done)
         }
         Request::ReadProject { project } => project::requests::read(&Layout::of(task.host, project)),
+        Request::DumpProject { project } => project::dumps::dump(&Layout::of(task.host, project), task),
         Request::ProveProject { project } => project::requests::prove(&Layout::of(task.host, project), task),
         Request::EnsureProjectAbsent { project, data } => {
             project::absent::ensure(&Layout::of(task.host, project), *data, task).map(done)

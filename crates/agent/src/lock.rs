@@ -57,7 +57,7 @@ pub fn wanted(request: &Request) -> Vec<Wanted> {
         | Request::ProveProject { .. }
         | Request::ReadProject { .. } => vec![],
         Request::EnsureProject { plan } => vec![self::project(&plan.project)],
-        Request::EnsureProjectAbsent { project, .. } => vec![self::project(project)],
+        Request::EnsureProjectAbsent { project, .. } | Request::DumpProject { project } => vec![self::project(project)],
         Request::EnsureDriver { .. }
         | Request::Reboot { .. }
         | Request::ApplyNode { .. }

@@ -83,7 +83,7 @@ pub fn serve(mut input: impl BufRead, output: impl Write + Send, host: &Host) ->
 
 /// Whether nobody has use for what it does once nobody listens.
 fn ends_with_line(request: &Request) -> bool {
-    matches!(request, Request::RunHook { .. } | Request::FollowAccess { .. })
+    matches!(request, Request::RunHook { .. } | Request::DumpProject { .. } | Request::FollowAccess { .. })
 }
 
 /// Ends what ends with a line when it is dropped, however the line ended.

@@ -32,6 +32,7 @@ fn on_a_guest_the_pipeline() {
     story::init(&guest);
     story::first_failure(&guest);
     story::deploys(&guest);
+    story::dumps(&guest);
     story::one_phase(&guest);
     failures::in_each_phase(&guest);
     failures::each_kind(&guest);

@@ -317,12 +317,23 @@ pub struct Backup {
     pub added_bytes: Option<Bytes>,
     /// How long it took, in milliseconds.
     pub took_ms: Option<u64>,
+    /// What its project dumped before it was taken; nothing where it has no recipes for that.
+    pub dump: Option<BackupDump>,
     /// What became of trying it last.
     pub proof: Option<BackupProof>,
     /// When it was asked for.
     pub asked_at: DateTime<Utc>,
     /// By whom: their login; by nobody where the schedule did.
     pub by: Option<String>,
+}
+
+/// What a project dumped for a backup, of databases say.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct BackupDump {
+    /// How much that takes in the guest.
+    pub bytes: Bytes,
+    /// Why it failed, for a person. The backup has the guest's files all the same, and what was dumped before them.
+    pub problem: Option<String>,
 }
 
 /// What became of trying whether a guest could be had back from a backup.

@@ -47,7 +47,7 @@ pub use project::{
     ArchiveEntry, Commit, ConfigurationEntry, DeployOrder, DeploymentEvent, Entry, Fault, Live, Mapping, Millis,
     Moment, PhaseReport, ProjectPlan, Proof, RecipeReport, Report, Role, SaltBundle, SaltState, Source, Turn,
 };
-pub use request::{Answer, ErrorKind, Event, FromAgent, JobRef, Reply, Request, RequestError, Stream, ToAgent};
+pub use request::{Answer, Dumped, ErrorKind, Event, FromAgent, JobRef, Reply, Request, RequestError, Stream, ToAgent};
 pub use signs::{GuestDrops, MAX_BLOCKED, MAX_SSH_SIGNS, SignsReading, SshSign};
 pub use sites::{AskedSite, Site};
 pub use sums::{FolderSum, TreeDigest, TreeSums, differing};

@@ -442,6 +442,12 @@ pub enum Request {
         /// The project.
         project: ProjectName,
     },
+    /// What is live has dumped its data for a backup, by its own recipes, and what it dumped before is gone. It is ended when
+    /// the line is. Answer: [`Answer::Dumps`].
+    DumpProject {
+        /// The project.
+        project: ProjectName,
+    },
     /// Nothing of the project is left on this guest but, unless `data` is set too, its data folder.
     EnsureProjectAbsent {
         /// The project.
@@ -517,6 +523,11 @@ pub enum Answer {
         /// In the order of the checks.
         proofs: Vec<Proof>,
     },
+    /// What was dumped; nothing where nothing is live, or its project has no recipes for that.
+    Dumps {
+        /// What came of it.
+        dumped: Option<Dumped>,
+    },
     /// The certificates that have no file with their digest on the node. A node that was taken over may name others than it
     /// was asked about: no key is for it but those of what it serves.
     MissingCertificates(#[serde(with = "crate::certificates::ids")] Vec<CertificateId>),
@@ -577,4 +588,13 @@ pub enum ErrorKind {
     Missing,
     /// Reading or writing a file failed.
     Io,
+}
+
+/// What a project's recipes dumped for a backup.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Dumped {
+    /// How much that takes on the disk.
+    pub bytes: Bytes,
+    /// Which of them failed and why, for a person. What was dumped before is there still.
+    pub failed: Option<String>,
 }

@@ -214,7 +214,7 @@ pub fn touches(kind: &str, step: &str) -> Option<Touches> {
         // Of a guest that no environment is on.
         | ("snapshot_restore" | "backup_restore", "project" | "ready")
         // Their line is a program's of its own.
-        | ("backup_take", "note" | "save" | "done")
+        | ("backup_take", "note" | "dump" | "save" | "done")
         | ("backup_remove", "remove")
         | ("backup_check", "check")
         // Of a guest that no environment is on.

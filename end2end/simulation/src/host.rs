@@ -222,6 +222,7 @@ impl Host {
             | Request::Note { .. }
             | Request::ReadProject { .. }
             | Request::ProveProject { .. }
+            | Request::DumpProject { .. }
             | Request::EnsureProjectAbsent { .. } => {
                 Err(refused(ErrorKind::Invalid, "simulated guests hold no projects".to_owned()))
             }

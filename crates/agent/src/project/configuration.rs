@@ -21,6 +21,8 @@ use crate::project::{account, saved, yaml};
 
 /// The shape of the configuration and of what recipes can rely on.
 pub const API_VERSION: u64 = 2;
+/// The word of `limits` for what is dumped before a backup, which is no phase.
+const DUMPS: &str = "backup";
 const INSTALL_LIMIT: u64 = 1800;
 const PHASE_LIMIT: u64 = 300;
 /// Several guests may deploy one after the other.
@@ -182,9 +184,18 @@ impl Configuration {
         Duration::from_secs(set.unwrap_or(built_in))
     }
 
+    /// How long all that is dumped for a backup may take.
+    pub fn dump_limit(&self) -> Duration {
+        let limits = self.typed::<BTreeMap<String, u64>>("limits").unwrap_or_default();
+        Duration::from_secs(limits.get(DUMPS).copied().unwrap_or(INSTALL_LIMIT))
+    }
+
     fn limits(&self) -> Result<BTreeMap<Phase, u64>, Failure> {
         let mut limits = BTreeMap::new();
         for (word, seconds) in self.typed::<BTreeMap<String, u64>>("limits")? {
+            if word == DUMPS {
+                continue;
+            }
             let phase: Phase =
                 word.parse().map_err(|error| Failure::Invalid(format!("the configuration's \"limits\": {error}")))?;
             // A phase's word of now counts more than one of before.

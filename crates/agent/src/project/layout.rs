@@ -82,6 +82,16 @@ impl Layout {
         self.home().join("archives")
     }
 
+    /// What was dumped for the last backup.
+    pub fn dumps(&self) -> PathBuf {
+        self.home().join("dumps")
+    }
+
+    /// What is being dumped.
+    pub fn dumps_next(&self) -> PathBuf {
+        self.home().join("dumps.next")
+    }
+
     /// What was kept before a deployment.
     pub fn archive(&self, id: DeploymentId) -> PathBuf {
         self.archives().join(id.to_string())

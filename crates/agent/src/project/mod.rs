@@ -13,6 +13,7 @@ pub mod back;
 pub mod checks;
 pub mod cli;
 pub mod configuration;
+pub mod dumps;
 pub mod ending;
 pub mod ensure;
 pub mod follow;

@@ -6,7 +6,7 @@
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use corpus_domain::DeploymentId;
 use rustix::fs::{FlockOperation, flock};
@@ -17,8 +17,11 @@ use crate::project::archive::ids;
 use crate::project::layout::Layout;
 use crate::project::order::{Ordered, is_over, runs};
 use crate::project::saved;
+use crate::task::Task;
 
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
+/// How long who does something else waits for a deployment.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// How waiting ended.
 pub enum Turn {
@@ -58,6 +61,21 @@ pub fn wait(
         }
         std::thread::sleep(POLL_INTERVAL);
     }
+}
+
+/// Has the turn for something else than a deployment, for as long as the file is held; does not wait long for one that runs.
+pub fn hold(layout: &Layout, task: &Task<'_>) -> Result<File, Failure> {
+    let path = layout.turn();
+    let file = OpenOptions::new().create(true).append(true).mode(0o600).open(&path).at("open", &path)?;
+    let end = Instant::now() + PATIENCE;
+    while flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
+        if Instant::now() > end {
+            return Err(Failure::Busy(format!("a deployment of {}", layout.project())));
+        }
+        task.go_on()?;
+        std::thread::sleep(POLL_INTERVAL);
+    }
+    Ok(file)
 }
 
 /// The turn is free again; nobody is told to wait for who is done.

@@ -2,7 +2,8 @@
 //!
 //! What runs in the install phase runs in the order of its names, of both folders together.
 //! `archive`, `rollback`, `fixperms` and `notify`, before any extension, belong to the phases of
-//! these names. A recipe is a file of the tree: a link that leads out of it is not followed.
+//! these names, and executables called `backup` to no deployment at all: they dump what a backup of
+//! the guest is to hold ([`dumps`](crate::project::dumps)). A recipe is a file of the tree: a link that leads out of it is not followed.
 //!
 //! A recipe runs as root in the project's tree. Its environment holds `CORPUS_CONFIGURATION` (a
 //! JSON file with the whole configuration), `CORPUS_CFG_<KEY>_<KEY>` for each value of it,
@@ -80,7 +81,12 @@ impl Recipes {
 
     /// The recipes that a phase runs, in order.
     pub fn of(&self, phase: Phase) -> impl Iterator<Item = &Recipe> {
-        self.recipes.iter().filter(move |recipe| belongs_to(&recipe.name) == phase)
+        self.recipes.iter().filter(move |recipe| belongs_to(recipe) == Some(phase))
+    }
+
+    /// Those that dump what a backup is to hold, in order.
+    pub fn of_backups(&self) -> impl Iterator<Item = &Recipe> {
+        self.recipes.iter().filter(|recipe| belongs_to(recipe).is_none())
     }
 }
 
@@ -89,13 +95,15 @@ fn is_recipe(path: &Path, about: &fs::Metadata, salt: bool) -> bool {
     about.is_file() && if salt { path.extension().is_some_and(|ext| ext == "sls") } else { executable }
 }
 
-fn belongs_to(name: &str) -> Phase {
-    match name.split('.').next() {
-        Some("archive") => Phase::Archive,
-        Some("rollback") => Phase::Rollback,
-        Some("fixperms") => Phase::Fixperms,
-        Some("notify") => Phase::Notify,
-        _ => Phase::Install,
+/// The phase that runs it, if it is of a deployment.
+fn belongs_to(recipe: &Recipe) -> Option<Phase> {
+    match recipe.name.split('.').next() {
+        Some("archive") => Some(Phase::Archive),
+        Some("rollback") => Some(Phase::Rollback),
+        Some("fixperms") => Some(Phase::Fixperms),
+        Some("notify") => Some(Phase::Notify),
+        Some("backup") if !recipe.salt => None,
+        _ => Some(Phase::Install),
     }
 }
 
@@ -112,10 +120,17 @@ mod tests {
             fs::write(&path, "").unwrap();
             fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
         };
-        for path in [".salt/20_b.sls", ".salt/notify.sls", ".salt/PILLAR.sample", ".salt/files/x", ".salt/README"] {
+        for path in [
+            ".salt/20_b.sls",
+            ".salt/backup.sls",
+            ".salt/notify.sls",
+            ".salt/PILLAR.sample",
+            ".salt/files/x",
+            ".salt/README",
+        ] {
             put(path, 0o644);
         }
-        for path in [".corpus/10_a", ".corpus/30_c.py", ".corpus/rollback.sh"] {
+        for path in [".corpus/10_a", ".corpus/30_c.py", ".corpus/backup.sh", ".corpus/rollback.sh"] {
             put(path, 0o755);
         }
         put(".corpus/notes.txt", 0o644);
@@ -123,7 +138,8 @@ mod tests {
         std::os::unix::fs::symlink("/bin/true", folder.path().join(".corpus/15_out")).unwrap();
         let found = Recipes::find(folder.path()).unwrap();
         let names = |phase| found.of(phase).map(|recipe| recipe.name.as_str()).collect::<Vec<_>>();
-        assert_eq!(names(Phase::Install), ["10_a", "20_b.sls", "30_c.py"]);
+        assert_eq!(names(Phase::Install), ["10_a", "20_b.sls", "30_c.py", "backup.sls"]);
+        assert_eq!(found.of_backups().map(|recipe| recipe.name.as_str()).collect::<Vec<_>>(), ["backup.sh"]);
         assert_eq!((names(Phase::Rollback), names(Phase::Notify)), (vec!["rollback.sh"], vec!["notify.sls"]));
         let ignored = ["15_out leads out of the project's tree", "README is no .sls", "notes.txt is not executable"];
         assert_eq!(found.ignored, ignored);

@@ -76,10 +76,11 @@ pub fn prove(layout: &Layout, task: &Task<'_>) -> Result<Answer, Failure> {
     // Another guest may serve its names now.
     let plan = ProjectPlan { proxy: None, ..saved::plan(layout)? };
     let id = live.deployment.to_string();
+    let about = Surroundings { phase: Phase::Prove.as_str(), deployment: &id, mark: &id };
     let prover = Prover {
         plan: &plan,
-        command: surroundings(layout, &plan, &configuration, &id),
-        mark: id,
+        command: surroundings(layout, &plan, &configuration, &about),
+        mark: id.clone(),
         cancel: task.cancel,
     };
     let deadline = Instant::now() + configuration.limit(Phase::Prove);
@@ -88,8 +89,23 @@ pub fn prove(layout: &Layout, task: &Task<'_>) -> Result<Answer, Failure> {
     Ok(Answer::Proofs { proofs })
 }
 
-/// What a program that checks finds: no deployment is under way.
-fn surroundings(layout: &Layout, plan: &ProjectPlan, configuration: &Configuration, live: &str) -> Program {
+/// What a program is told of, which runs while no deployment is under way.
+pub(super) struct Surroundings<'a> {
+    /// What it is for.
+    pub phase: &'a str,
+    /// The deployment that is live.
+    pub deployment: &'a str,
+    /// By what it is known, and whatever it starts.
+    pub mark: &'a str,
+}
+
+/// A program of what is live, without its file.
+pub(super) fn surroundings(
+    layout: &Layout,
+    plan: &ProjectPlan,
+    configuration: &Configuration,
+    about: &Surroundings<'_>,
+) -> Program {
     let mut env: Vec<(String, OsString)> =
         configuration.environment().into_iter().map(|(name, value)| (name, value.into())).collect();
     let mut set = |name: &str, value: OsString| env.push((name.to_owned(), value));
@@ -100,9 +116,9 @@ fn surroundings(layout: &Layout, plan: &ProjectPlan, configuration: &Configurati
     set("CORPUS_PILLAR_ROOT", layout.pillar().into());
     set("CORPUS_DATA", layout.data().into());
     set("CORPUS_USER", configuration.user().unwrap_or_default().into());
-    set("CORPUS_PHASE", Phase::Prove.as_str().into());
-    set("CORPUS_DEPLOYMENT", live.into());
-    set(MARK, live.into());
+    set("CORPUS_PHASE", about.phase.into());
+    set("CORPUS_DEPLOYMENT", about.deployment.into());
+    set(MARK, about.mark.into());
     Program { path: PathBuf::new(), args: Vec::new(), env, folder: layout.tree(), stdin: None }
 }
 

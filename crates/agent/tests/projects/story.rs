@@ -10,6 +10,8 @@ const INSTALL: &str = "#!/bin/sh -e\necho \"$CORPUS_CFG_GREETING from $CORPUS_CO
 const DUMP: &str = "#!/bin/sh -e\ncp \"$CORPUS_DATA/rows\" \"$CORPUS_ARCHIVE/rows\"\n";
 const RELOAD: &str = "#!/bin/sh -e\ncp \"$CORPUS_ARCHIVE/rows\" \"$CORPUS_DATA/rows\"\n";
 
+const BACKUP: &str = "#!/bin/sh -e\ncp \"$CORPUS_DATA/rows\" \"$CORPUS_DUMPS/\"; echo \"$CORPUS_CFG_GREETING, $CORPUS_PHASE\" > \"$CORPUS_DUMPS/said\"\n";
+
 /// The project's files, with others besides.
 pub fn with<'a>(more: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str)> {
     let mut files = vec![
@@ -102,6 +104,48 @@ pub fn deploys(guest: &Guest) {
     let greeting =
         project["configuration"].as_array().unwrap().iter().find(|entry| entry["key"] == "greeting").unwrap();
     assert_eq!((&greeting["value"], &greeting["origin"]), (&"hello pillar".into(), &"pillar".into()));
+}
+
+/// What a backup is to hold is dumped by the project itself, whole or not at all.
+pub fn dumps(guest: &Guest) {
+    println!("--- dumps");
+    let dump = || guest.ask(r#"{"type":"dump_project","project":"shop"}"#)["result"]["Ok"]["dumped"].clone();
+    let there = || guest.must(&format!("cd {HOME}; ls -d dumps*; stat -c '%a %U' dumps; grep -r . dumps | sort"));
+    let deploys = |files: &[(&str, &str)]| {
+        guest.commit(&with(files));
+        let (said, _) = guest.deploy("");
+        assert!(said.success, "{}", said.text);
+    };
+    assert!(dump().is_null());
+    deploys(&[(".corpus/backup.rows", BACKUP)]);
+    let dumped = dump();
+    assert!(dumped["failed"].is_null() && dumped["bytes"].as_u64().unwrap() > 0, "{dumped}");
+    let whole = there();
+    assert_eq!(whole, "dumps\n700 root\ndumps/rows:1\ndumps/said:hello pillar, backup\n");
+
+    // What fails leaves what was dumped before, and nothing else.
+    let fails = "#!/bin/sh\necho half > \"$CORPUS_DUMPS/rows\"; setsid sleep 791 & echo \"no server at hello pillar\" >&2; exit 3\n";
+    deploys(&[(".corpus/backup", fails), (".corpus/backup.rows", BACKUP)]);
+    assert_eq!(dump()["failed"], "backup: exit status 3: no server at hello pillar");
+    assert_eq!(there(), whole);
+    guest.must("! pgrep -f 'sleep 791'");
+    let hangs = "#!/bin/sh\necho half > \"$CORPUS_DUMPS/rows\"; sleep 792\n";
+    let limits = &format!("{DEFAULTS}limits: {{backup: 1}}\n");
+    deploys(&[(".corpus/backup", hangs), (".corpus/defaults.yaml", limits)]);
+    assert_eq!(dump()["failed"], "backup: not done within 1 s");
+    assert_eq!(there(), whole);
+
+    // Not while it is deployed.
+    guest.must(&format!("setsid flock {HOME}/turn.lock sleep 12 >/dev/null 2>&1 </dev/null &"));
+    guest.soon(&format!("! flock --nonblock {HOME}/turn.lock true"));
+    let busy = guest.ask(r#"{"type":"dump_project","project":"shop"}"#)["result"]["Err"].clone();
+    assert_eq!(
+        (busy["kind"].as_str(), busy["message"].as_str().unwrap().contains("a deployment of shop")),
+        (Some("busy"), true)
+    );
+    deploys(&[]);
+    assert!(dump().is_null());
+    guest.must(&format!("! ls -d {HOME}/dumps*"));
 }
 
 pub fn one_phase(guest: &Guest) {

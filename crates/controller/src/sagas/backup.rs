@@ -1,6 +1,8 @@
 //! Taking and deleting backups of guests.
 //!
-//! A backup is of one moment, so the guest's node takes a snapshot first, which is read and then removed. The row is there
+//! A backup is of one moment, so the guest's node takes a snapshot first, which is read and then removed. Before that, what
+//! is live in the guest dumps what of its data is no good as files of one moment; where that fails the backup says so, and is
+//! taken all the same. The row is there
 //! before the files and goes after them. Each backup has its id as a tag in the repository: a job that was cut between
 //! saving and noting finds what it saved.
 //!
@@ -9,20 +11,28 @@
 use std::time::{Duration, Instant};
 
 use chrono::{DateTime, Utc};
+use corpus_api::backups::BackupDump;
 use corpus_backup::{About, BackupError, Repository, Saved, Snapshot};
-use corpus_domain::{BackupId, Bytes, GuestId, GuestName, JobKind, NodeId, ProjectId, SnapshotId};
-use corpus_protocol::{JobRef, Request, TreeDigest, TreeSums};
+use corpus_domain::{
+    BackupId, Bytes, GuestId, GuestName, GuestState, JobKind, NodeId, ProjectId, SnapshotId, plain_line,
+};
+use corpus_protocol::{Answer, JobRef, Request, TreeDigest, TreeSums};
 use serde::{Deserialize, Serialize};
 
-use super::node_calls::{ask, awaited, endpoint, failed_at};
+use super::node_calls::{Asked, ask, awaited, call, endpoint, failed_at, is_away, patiently};
 pub(super) use super::snapshot::LONG;
 use crate::guest_backups::{self, CarryError, Limits, Program};
-use crate::jobs::{Job, JobParams, Lock, NewJob, Retry, Step, StepContext, StepError};
+use crate::jobs::{Job, JobParams, Lock, NewJob, Retry, Step, StepContext, StepError, StepErrorKind};
 use crate::nodes::{TreeWhat, TreeWhich, TreeWords};
 use crate::services::Services;
 use crate::store::backups::{self, Taken};
+use crate::store::environments;
 use crate::store::guests::GuestRow;
 
+/// How long what a project dumps may take; its guest ends it a little before.
+const DUMPS: Duration = Duration::from_mins(121);
+/// What is kept of why that failed, in characters.
+const LONGEST_PROBLEM: usize = 1_000;
 /// How long all files of a guest may take from or to its node.
 pub(super) const WHOLE: Duration = Duration::from_hours(12);
 /// A guest may have so many times what it is promised in its files: sparse ones are longer than they take.
@@ -100,6 +110,7 @@ pub fn remove(project: ProjectId, guest: Option<&GuestRow>, ids: Vec<BackupId>) 
 pub fn take_steps() -> Job<Services, Take> {
     Job::new()
         .step(Step::new("note", "Note that it is taken", noted).undo(forget_it))
+        .step(Step::new("dump", "Have its project dump its data", dump).retry(Retry::times(2)).limit(DUMPS * 2))
         .step(
             Step::new("snapshot", "Keep its files as they are", snapshot)
                 .undo(drop_snapshot)
@@ -135,6 +146,34 @@ async fn forget_it(ctx: Ctx) -> Result<(), StepError> {
     let mut tx = ctx.begin().await?;
     backups::delete(&mut tx, &[ctx.params().id]).await?;
     Ok(tx.commit().await?)
+}
+
+/// Nothing where no project is live in it, that project dumps nothing, or the guest rests: then all is at rest.
+async fn dump(ctx: Ctx) -> Result<Option<BackupDump>, StepError> {
+    let mut conn = ctx.services().db.acquire().await?;
+    let placement = environments::on_guest(&mut conn, ctx.params().guest).await?;
+    drop(conn);
+    let live = placement.filter(|on| on.live.is_some() && on.guest_state == GuestState::Running);
+    let Some((project, guest)) = live.and_then(|on| Some((on.name.clone(), on.endpoint()?))) else { return Ok(None) };
+    let asked = patiently(&ctx, is_away, async || {
+        let request = Request::DumpProject { project: project.clone() };
+        let answer = call(&ctx, &ctx.services().guests, &guest, request, DUMPS).await;
+        Ok(Asked { awaited: "the guest to answer".to_owned(), answer })
+    });
+    let Asked { awaited, answer } = asked.await?;
+    let (size, problem) = match answer.map_err(|error| failed_at(awaited, error)) {
+        Ok(Answer::Dumps { dumped: None }) => return Ok(None),
+        Ok(Answer::Dumps { dumped: Some(dumped) }) => (dumped.bytes, dumped.failed),
+        Ok(_) => (Bytes(0), Some("the guest told something else than what it dumped".to_owned())),
+        Err(error) if error.kind == StepErrorKind::Cancelled => return Err(error),
+        Err(error) => (Bytes(0), Some(error.message)),
+    };
+    let problem = problem.map(|problem| plain_line(&problem, LONGEST_PROBLEM));
+    ctx.log(match &problem {
+        None => format!("{} were dumped", size.gb()),
+        Some(problem) => format!("nothing was dumped, and the backup is taken without: {problem}"),
+    });
+    Ok(Some(BackupDump { bytes: size, problem }))
 }
 
 /// The snapshot that is read has the backup's id.
@@ -223,7 +262,8 @@ async fn done(ctx: Ctx) -> Result<(), StepError> {
     let Said { snapshot, bytes, files, added_bytes, took_ms } = ctx.output("save")?;
     // A job that an earlier release began says none.
     let at = ctx.output("snapshot").unwrap_or_else(|_| Utc::now());
-    let taken = Taken { at, snapshot, bytes, files, added_bytes, took: Duration::from_millis(took_ms) };
+    let dump = ctx.output_if_done("dump")?.flatten();
+    let taken = Taken { at, snapshot, bytes, files, added_bytes, took: Duration::from_millis(took_ms), dump };
     let mut tx = ctx.begin().await?;
     backups::taken(&mut tx, ctx.params().id, &taken).await?;
     Ok(tx.commit().await?)

@@ -4,7 +4,7 @@ use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
-use corpus_api::backups::{Backup, BackupProof, ProjectBackup};
+use corpus_api::backups::{Backup, BackupDump, BackupProof, ProjectBackup};
 use corpus_domain::{BackupId, BackupState, Bytes, Environment, GuestId, GuestName, ProjectId, UserId};
 use sqlx::PgConnection;
 use uuid::Uuid;
@@ -27,6 +27,8 @@ pub struct Taken {
     pub added_bytes: u64,
     /// How long it took.
     pub took: Duration,
+    /// What was dumped before.
+    pub dump: Option<BackupDump>,
 }
 
 /// Notes one that is about to be taken.
@@ -65,7 +67,8 @@ pub async fn count(conn: &mut PgConnection, guest: GuestId) -> sqlx::Result<i64>
 pub async fn of_guest(conn: &mut PgConnection, guest: GuestId) -> sqlx::Result<Vec<Backup>> {
     let rows = sqlx::query!(
         r#"select b.id, b.comment, b.state, b.taken_at, b.snapshot, b.bytes, b.files, b.added_bytes, b.took_ms,
-            b.created_at, u.login as "login?", p.began_at as "began_at?", p.ended_at, p.passed, p.told
+            b.dumped_bytes, b.dump_problem, b.created_at, u.login as "login?", p.began_at as "began_at?", p.ended_at,
+            p.passed, p.told
          from guest_backups b left join users u on u.id = b.created_by left join backup_proofs p on p.backup_id = b.id
          where b.guest_id = $1 order by b.created_at desc, b.id"#,
         guest.0,
@@ -81,12 +84,17 @@ pub async fn of_guest(conn: &mut PgConnection, guest: GuestId) -> sqlx::Result<V
             files: row.files.map(number).transpose()?,
             added_bytes: row.added_bytes.map(number).transpose()?.map(Bytes),
             took_ms: row.took_ms.map(number).transpose()?,
+            dump: dump(row.dumped_bytes, row.dump_problem)?,
             proof: proof(row.began_at, row.ended_at, row.passed, row.told),
             asked_at: row.created_at,
             by: row.login,
         })
     });
     rows.collect()
+}
+
+fn dump(size: Option<i64>, problem: Option<String>) -> sqlx::Result<Option<BackupDump>> {
+    size.map(|size| Ok(BackupDump { bytes: Bytes(number(size)?), problem })).transpose()
 }
 
 fn proof(
@@ -115,8 +123,8 @@ pub async fn of_project(
     let at = at.min(Utc::now() + TimeDelta::days(1));
     let rows = sqlx::query!(
         r#"select b.id, b.guest_id, b.guest_name, b.environment, b.comment, b.state, b.taken_at, b.snapshot, b.bytes,
-            b.files, b.added_bytes, b.took_ms, b.created_at, u.login as "login?", g.id is null as "gone!",
-            p.began_at as "began_at?", p.ended_at, p.passed, p.told
+            b.files, b.added_bytes, b.took_ms, b.dumped_bytes, b.dump_problem, b.created_at, u.login as "login?",
+            g.id is null as "gone!", p.began_at as "began_at?", p.ended_at, p.passed, p.told
          from guest_backups b left join users u on u.id = b.created_by left join guests g on g.id = b.guest_id
             left join backup_proofs p on p.backup_id = b.id
          where b.project_id = $1 and ($2::bool is null or (g.id is null) = $2) and (b.created_at, b.id) < ($3, $4::uuid)
@@ -138,6 +146,7 @@ pub async fn of_project(
             files: row.files.map(number).transpose()?,
             added_bytes: row.added_bytes.map(number).transpose()?.map(Bytes),
             took_ms: row.took_ms.map(number).transpose()?,
+            dump: dump(row.dumped_bytes, row.dump_problem)?,
             proof: proof(row.began_at, row.ended_at, row.passed, row.told),
             asked_at: row.created_at,
             by: row.login,
@@ -246,10 +255,10 @@ pub async fn removing_all(conn: &mut PgConnection, ids: &[BackupId]) -> sqlx::Re
 
 /// It is in its repository, and this is what it is.
 pub async fn taken(conn: &mut PgConnection, id: BackupId, taken: &Taken) -> sqlx::Result<()> {
-    let Taken { at, snapshot, bytes: size, files, added_bytes, took } = taken;
+    let Taken { at, snapshot, bytes: size, files, added_bytes, took, dump } = taken;
     sqlx::query!(
         "update guest_backups set state = 'ready', taken_at = coalesce(taken_at, $7), snapshot = $2, bytes = $3,
-            files = $4, added_bytes = $5, took_ms = $6 where id = $1",
+            files = $4, added_bytes = $5, took_ms = $6, dumped_bytes = $8, dump_problem = $9 where id = $1",
         id.0,
         snapshot,
         bytes(Bytes(*size)),
@@ -257,6 +266,8 @@ pub async fn taken(conn: &mut PgConnection, id: BackupId, taken: &Taken) -> sqlx
         bytes(Bytes(*added_bytes)),
         i64::try_from(took.as_millis()).unwrap_or(i64::MAX),
         at,
+        dump.as_ref().map(|dump| bytes(dump.bytes)),
+        dump.as_ref().and_then(|dump| dump.problem.as_deref()),
     )
     .execute(conn)
     .await

@@ -2,8 +2,9 @@
 
 use corpus_domain::{Bytes, plain_line};
 use corpus_protocol::{
-    Answer, ConfigurationEntry, Difference, Event, Facts, FromAgent, GuestDrops, GuestReading, MAX_CERTIFICATES,
-    MAX_MAIL_COUNTS, MAX_SSH_SIGNS, MemberReading, Proof, Reading, RequestError, SignsReading, Site, SshSign, Storage,
+    Answer, ConfigurationEntry, Difference, Dumped, Event, Facts, FromAgent, GuestDrops, GuestReading,
+    MAX_CERTIFICATES, MAX_MAIL_COUNTS, MAX_SSH_SIGNS, MemberReading, Proof, Reading, RequestError, SignsReading, Site,
+    SshSign, Storage,
 };
 
 use super::{report, traffic};
@@ -105,6 +106,12 @@ fn of_answer(answer: &mut Answer) {
             for Proof { check, seen, .. } in proofs {
                 *check = plain_line(check, SENTENCE);
                 *seen = plain_line(seen, SENTENCE);
+            }
+        }
+        Answer::Dumps { dumped } => {
+            if let Some(Dumped { bytes, failed }) = dumped {
+                *bytes = at_most(*bytes, HUGE);
+                *failed = failed.take().map(|text| plain_line(&text, SENTENCE));
             }
         }
         Answer::Boot { id, .. } => cut(id, NAME),

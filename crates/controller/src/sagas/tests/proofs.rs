@@ -60,7 +60,15 @@ async fn a_backup_is_tried_where_nothing_is_reached(db: PgPool) {
     let (_, job) = place.ask_deploy().await;
     world.done(job).await;
 
+    let dumps = async |does: &str| {
+        let recipe = "/srv/projects/atlas/project/.corpus/backup";
+        inside(&format!("printf \"#!/bin/sh\\n{does}\\n\" >{recipe}; chmod 755 {recipe}")).await;
+    };
+    let dumped = async || place.ask(ListBackups { guest }).await.unwrap().items[0].dump.clone().unwrap();
+    dumps("echo rows >\\$CORPUS_DUMPS/rows").await;
     let backup = place.backup(guest).await;
+    assert!(dumped().await.bytes.0 > 0 && dumped().await.problem.is_none(), "{:?}", dumped().await);
+    assert_eq!(inside("cat /srv/projects/atlas/dumps/rows").await, "rows");
     let before = world.on_node(LEFT).await;
     let (state, proof) = place.prove(guest, backup, Fault::None).await;
     assert_eq!((state, proof.passed), (JobState::Done, Some(true)), "{proof:?}");
@@ -90,7 +98,9 @@ async fn a_backup_is_tried_where_nothing_is_reached(db: PgPool) {
 
     // What is not as it should be is told. Nobody would have known.
     inside("rm /srv/fine").await;
+    dumps("echo no server >&2; exit 4").await;
     let broken = place.backup(guest).await;
+    assert_eq!(dumped().await.problem.unwrap(), "backup: exit status 4: no server", "it was taken all the same");
     let (state, proof) = place.prove(guest, broken, Fault::None).await;
     assert_eq!((state, proof.passed), (JobState::Undone, Some(false)), "{proof:?}");
     assert!(proof.told.unwrap().lines().last().unwrap().starts_with("a check fails: /root/check succeeds"));
