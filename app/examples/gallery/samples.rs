@@ -117,6 +117,7 @@ pub fn quota() -> ProjectQuota {
         QuotaOf::Storage => QuotaUse::of(12_000_000_000, None, true),
         QuotaOf::Names => QuotaUse::of(1, Some(10), false),
         QuotaOf::Ports => QuotaUse::of(0, Some(5), false),
+        QuotaOf::Backups => QuotaUse::of(31_000_000_000, Some(200_000_000_000), true),
     })
 }
 
@@ -196,7 +197,7 @@ pub fn quota_policy() -> QuotaPolicy {
         QuotaOf::Guests | QuotaOf::Ports => Some(5),
         QuotaOf::Memory => Some(4 << 30),
         QuotaOf::Cpu => Some(2000),
-        QuotaOf::Storage => None,
+        QuotaOf::Storage | QuotaOf::Backups => None,
         QuotaOf::Names => Some(10),
     })
 }

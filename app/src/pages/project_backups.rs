@@ -60,7 +60,7 @@ pub fn backups_view(shown: &Shown<'_>) -> AnyView {
     } else {
         (path.clone(), format!("{path}?gone=true"), "Those of guests that are gone")
     };
-    let below = view! { <span class="quiet">{format!("They added {} to the project's repository. ", bytes(page.taken.0))}<a class="link" href=other>{word}</a></span> };
+    let below = view! { <span class="quiet">{format!("The project's repository takes {}. ", bytes(page.taken.0))}<a class="link" href=other>{word}</a></span> };
     view! {
         {head(format!("Backups of {project}").into_any(), below.into_any(), ().into_any())}
         {error_summary(form)}

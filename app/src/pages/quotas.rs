@@ -93,6 +93,7 @@ pub fn field(form: &FormState, of: QuotaOf) -> Field {
         QuotaOf::Storage => field.hint("Such as 100 GB or 2 TB; a guest counts as its node counts it"),
         QuotaOf::Names => field.number().hint("How many may lead to its guests"),
         QuotaOf::Ports => field.number().hint("How many ports of nodes may lead to its guests"),
+        QuotaOf::Backups => field.hint("Such as 100 GB or 2 TB: what its repository may take; then no more are taken"),
     }
 }
 
@@ -102,7 +103,7 @@ pub fn said(of: QuotaOf, amount: u64) -> String {
         QuotaOf::Guests | QuotaOf::Names | QuotaOf::Ports => None,
         QuotaOf::Memory => MemoryQuota::try_from(amount).ok().map(|one| one.to_string()),
         QuotaOf::Cpu => CpuQuota::try_from(amount).ok().map(|one| one.to_string()),
-        QuotaOf::Storage => StorageQuota::try_from(amount).ok().map(|one| one.to_string()),
+        QuotaOf::Storage | QuotaOf::Backups => StorageQuota::try_from(amount).ok().map(|one| one.to_string()),
     };
     exact.unwrap_or_else(|| of.amount(amount))
 }
@@ -116,6 +117,7 @@ pub const fn title(of: QuotaOf) -> &'static str {
         QuotaOf::Storage => "Storage",
         QuotaOf::Names => "DNS names",
         QuotaOf::Ports => "Published ports",
+        QuotaOf::Backups => "Backups",
     }
 }
 

@@ -81,7 +81,7 @@ fn of_project(page: &ProjectBackups, key: Option<&BackupKeyRevealed>) -> String 
 #[test]
 fn what_is_left_of_a_guest_that_is_gone_can_be_another() {
     let shown = of_project(&guest_backup_pages::of_project(false), None);
-    assert!(shown.contains("is gone") && shown.contains("They added 1.2 GB"), "{shown}");
+    assert!(shown.contains("is gone") && shown.contains("repository takes 1.2 GB"), "{shown}");
     assert_eq!(shown.matches("/guests/new?project=carto").count(), 1, "{shown}");
     assert_eq!(shown.matches("/delete\"").count(), 1, "{shown}");
     let seen = ProjectBackups { may_change: false, ..guest_backup_pages::of_project(false) };

@@ -258,8 +258,7 @@ pub struct ProvenRestore {
 pub struct ProjectBackups {
     /// The newest first.
     pub items: Vec<ProjectBackup>,
-    /// How much the project's repository took for all of them, in bytes as it lies there; what was deleted since counts
-    /// for what it added.
+    /// How much the project's repository takes where it lies, in bytes.
     pub taken: Bytes,
     /// When it was last looked whether they are what was written, and what was found.
     pub check: Option<BackupsChecked>,

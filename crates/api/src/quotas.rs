@@ -66,6 +66,8 @@ pub struct SetQuota {
     pub names: Option<NameQuota>,
     /// The most published ports; as the policy says unless said.
     pub ports: Option<PortQuota>,
+    /// The most that backups may take; as the policy says unless said.
+    pub backups: Option<StorageQuota>,
     /// What has no limit in this project, whatever the policy says.
     #[serde(default)]
     pub unlimited: Unlimited,
@@ -83,13 +85,13 @@ impl Operation for SetQuota {
 impl SetQuota {
     /// The amount that is given of a thing.
     pub fn amount(&self, of: QuotaOf) -> Option<u64> {
-        amount(of, self.guests, self.memory, self.cpu, self.storage, (self.names, self.ports))
+        amount(of, (self.guests, self.memory, self.cpu), (self.storage, self.backups), (self.names, self.ports))
     }
 }
 
 crate::several!(
     /// What has no limit.
-    Unlimited, QuotaOf, 6
+    Unlimited, QuotaOf, 7
 );
 
 /// Shows how much every project may take that has no quota of its own.
@@ -120,6 +122,8 @@ pub struct SetQuotaPolicy {
     pub names: Option<NameQuota>,
     /// The most published ports; no limit unless said.
     pub ports: Option<PortQuota>,
+    /// The most that backups may take; no limit unless said.
+    pub backups: Option<StorageQuota>,
     /// What was so when that was decided.
     pub version: Version,
 }
@@ -134,16 +138,14 @@ impl Operation for SetQuotaPolicy {
 impl SetQuotaPolicy {
     /// The amount that is given of a thing.
     pub fn amount(&self, of: QuotaOf) -> Option<u64> {
-        amount(of, self.guests, self.memory, self.cpu, self.storage, (self.names, self.ports))
+        amount(of, (self.guests, self.memory, self.cpu), (self.storage, self.backups), (self.names, self.ports))
     }
 }
 
 fn amount(
     of: QuotaOf,
-    guests: Option<GuestQuota>,
-    memory: Option<MemoryQuota>,
-    cpu: Option<CpuQuota>,
-    storage: Option<StorageQuota>,
+    (guests, memory, cpu): (Option<GuestQuota>, Option<MemoryQuota>, Option<CpuQuota>),
+    (storage, backups): (Option<StorageQuota>, Option<StorageQuota>),
     (names, ports): (Option<NameQuota>, Option<PortQuota>),
 ) -> Option<u64> {
     match of {
@@ -153,6 +155,7 @@ fn amount(
         QuotaOf::Storage => storage.map(Into::into),
         QuotaOf::Names => names.map(Into::into),
         QuotaOf::Ports => ports.map(Into::into),
+        QuotaOf::Backups => backups.map(Into::into),
     }
 }
 
@@ -171,6 +174,8 @@ pub struct QuotaPolicy {
     pub names: Option<u64>,
     /// The most published ports; none: no limit.
     pub ports: Option<u64>,
+    /// The most that backups may take, in bytes; none: no limit.
+    pub backups: Option<u64>,
     /// What this is a version of, to change it.
     pub version: Version,
 }
@@ -185,6 +190,7 @@ impl QuotaPolicy {
             storage: limit(QuotaOf::Storage),
             names: limit(QuotaOf::Names),
             ports: limit(QuotaOf::Ports),
+            backups: limit(QuotaOf::Backups),
             version: Version::of(&all),
         }
     }
@@ -198,6 +204,7 @@ impl QuotaPolicy {
             QuotaOf::Storage => self.storage,
             QuotaOf::Names => self.names,
             QuotaOf::Ports => self.ports,
+            QuotaOf::Backups => self.backups,
         }
     }
 }
@@ -211,7 +218,7 @@ impl Reply for QuotaPolicy {
 /// How much of something a project has taken, and how much it may.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct QuotaUse {
-    /// How much is taken: bytes of memory and storage, thousandths of a processor.
+    /// How much is taken: bytes of memory, storage and backups, thousandths of a processor.
     pub used: u64,
     /// How much may be; none: there is no limit.
     pub limit: Option<u64>,
@@ -244,6 +251,8 @@ pub struct ProjectQuota {
     pub names: QuotaUse,
     /// Published ports.
     pub ports: QuotaUse,
+    /// What its repository of backups takes, in bytes.
+    pub backups: QuotaUse,
     /// Which quota of its own this is, to change it.
     pub version: Version,
 }
@@ -267,6 +276,7 @@ impl ProjectQuota {
             storage: of(QuotaOf::Storage),
             names: of(QuotaOf::Names),
             ports: of(QuotaOf::Ports),
+            backups: of(QuotaOf::Backups),
             version: Version::of(&told),
         }
     }
@@ -280,6 +290,7 @@ impl ProjectQuota {
             QuotaOf::Storage => self.storage,
             QuotaOf::Names => self.names,
             QuotaOf::Ports => self.ports,
+            QuotaOf::Backups => self.backups,
         }
     }
 

@@ -20,6 +20,8 @@ use crate::storage::{Backend, CONFIG, Storage, StorageError};
 pub(crate) type Result<T> = std::result::Result<T, BackupError>;
 
 const OPENING: &str = "opening the repository";
+/// Where the contents lie: all but what tells where each is.
+const CONTENTS: &str = "data";
 
 /// Held by who makes a repository: of this process only one does at a time.
 static ALONE: Mutex<()> = Mutex::new(());
@@ -149,6 +151,13 @@ impl Repository {
         let plan = repository.prepare_restore(&options, contents.clone(), &to, false).map_err(failed())?;
         repository.restore(plan, &options, contents, &to).map_err(failed())?;
         Ok(Snapshot::of(&file))
+    }
+
+    /// How much all contents take where they lie, in bytes; nothing where there is no repository yet.
+    pub fn size(&self) -> Result<u64> {
+        let files = self.storage.files().map_err(BackupError::at(OPENING))?;
+        let all = files.list(CONTENTS).map_err(BackupError::at("counting what the repository takes"))?;
+        Ok(all.iter().map(|(_, size)| size).sum())
     }
 
     /// Fails when something in it is not what was written.

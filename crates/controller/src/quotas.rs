@@ -36,6 +36,8 @@ impl More {
             QuotaOf::Storage => self.room.storage.0,
             QuotaOf::Names => self.names,
             QuotaOf::Ports => self.ports,
+            // How much one will take is known when it was taken.
+            QuotaOf::Backups => 0,
         }
     }
 }
@@ -58,6 +60,7 @@ impl Excess {
             QuotaOf::Storage => "Choose a smaller size or delete snapshots",
             QuotaOf::Names => "Detach a name that is not needed any more",
             QuotaOf::Ports => "Unpublish a port that is not needed any more",
+            QuotaOf::Backups => "Delete backups that are not needed any more",
         };
         let raise = if by_ops { "raise its quota on its page" } else { "ask an operator to raise its quota" };
         format!("{less}, or {raise}.")

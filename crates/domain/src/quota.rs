@@ -35,6 +35,8 @@ word_enum!(
         Names = "names",
         /// Ports of nodes that lead to them.
         Ports = "ports",
+        /// What the repository takes in which their backups are.
+        Backups = "backups",
     }
 );
 
@@ -51,7 +53,7 @@ limit_type!(
     CpuQuota(u32), "CPU", 0..=1_000_000_000, "processors from 0 to 1000000, such as 0.5 or 8"
 );
 limit_type!(
-    /// The most storage that the guests of a project may be promised, in bytes.
+    /// The most storage that the guests of a project may be promised, or its backups may take, in bytes.
     StorageQuota(u64), "storage", 0..=1_000_000 * GB, "an amount from 0 to 1000000 GB, such as 100 GB or 2 TB"
 );
 limit_type!(
@@ -183,7 +185,7 @@ impl QuotaOf {
             Self::Guests | Self::Names | Self::Ports => amount.to_string(),
             Self::Memory => Bytes(amount).gib(),
             Self::Cpu => processors(amount),
-            Self::Storage => Bytes(amount).gb(),
+            Self::Storage | Self::Backups => Bytes(amount).gb(),
         }
     }
 
@@ -197,6 +199,7 @@ impl QuotaOf {
             Self::Memory => format!("{number} of memory"),
             Self::Cpu => format!("{number} CPU"),
             Self::Storage => format!("{number} of storage"),
+            Self::Backups => format!("{number} of backups"),
             Self::Names if one => format!("{number} DNS name"),
             Self::Names => format!("{number} DNS names"),
             Self::Ports if one => format!("{number} published port"),
@@ -255,5 +258,6 @@ mod tests {
         assert_eq!(QuotaOf::Storage.taken(0, None), "0 GB of storage");
         assert_eq!(QuotaOf::Names.taken(1, None), "1 DNS name");
         assert_eq!(QuotaOf::Ports.taken(1, Some(2)), "1 of 2 published ports");
+        assert_eq!(QuotaOf::Backups.taken(GB, Some(20 * GB)), "1 GB of 20 GB of backups");
     }
 }

@@ -26,8 +26,8 @@ use crate::jobs::{Job, JobParams, Lock, NewJob, Retry, Step, StepContext, StepEr
 use crate::nodes::{TreeWhat, TreeWhich, TreeWords};
 use crate::services::Services;
 use crate::store::backups::{self, Taken};
-use crate::store::environments;
 use crate::store::guests::GuestRow;
+use crate::store::{backup_repositories, environments};
 
 /// How long what a project dumps may take; its guest ends it a little before.
 const DUMPS: Duration = Duration::from_mins(121);
@@ -264,8 +264,11 @@ async fn done(ctx: Ctx) -> Result<(), StepError> {
     let at = ctx.output("snapshot").unwrap_or_else(|_| Utc::now());
     let dump = ctx.output_if_done("dump")?.flatten();
     let taken = Taken { at, snapshot, bytes, files, added_bytes, took: Duration::from_millis(took_ms), dump };
+    let project = ctx.params().project;
+    let size = counted(&ctx, project).await?;
     let mut tx = ctx.begin().await?;
     backups::taken(&mut tx, ctx.params().id, &taken).await?;
+    backup_repositories::counted(&mut tx, project, size).await?;
     Ok(tx.commit().await?)
 }
 
@@ -281,9 +284,20 @@ async fn delete(ctx: StepContext<Services, Remove>) -> Result<(), StepError> {
         done => done,
     })
     .await?;
+    let size = counted(&ctx, project).await?;
     let mut tx = ctx.begin().await?;
     backups::delete(&mut tx, &ids).await?;
+    backup_repositories::counted(&mut tx, project, size).await?;
     Ok(tx.commit().await?)
+}
+
+/// What the repository of a project takes now.
+pub(super) async fn counted<P: Send + Sync>(
+    ctx: &StepContext<Services, P>,
+    project: ProjectId,
+) -> Result<Bytes, StepError> {
+    let repository = repository(ctx, project).await?;
+    in_thread(move || repository.size()).await.map(Bytes)
 }
 
 async fn leave(ctx: StepContext<Services, Remove>) -> Result<(), StepError> {

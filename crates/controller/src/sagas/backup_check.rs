@@ -8,7 +8,7 @@ use corpus_backup::{BackupError, Reading};
 use corpus_domain::{JobKind, ProjectId, ProjectName};
 use serde::{Deserialize, Serialize};
 
-use super::backup::{self, WHOLE, in_thread, repository};
+use super::backup::{self, WHOLE, counted, in_thread, repository};
 use crate::jobs::{Job, JobParams, Lock, NewJob, Retry, Step, StepContext, StepError};
 use crate::services::Services;
 use crate::store::backup_repositories;
@@ -50,7 +50,9 @@ async fn check(ctx: Ctx) -> Result<(), StepError> {
         checked => checked.map(|()| None),
     })
     .await?;
+    let size = counted(&ctx, project).await?;
     let mut tx = ctx.begin().await?;
+    backup_repositories::counted(&mut tx, project, size).await?;
     backup_repositories::found(&mut tx, project, damage.as_deref()).await?;
     tx.commit().await?;
     match damage {

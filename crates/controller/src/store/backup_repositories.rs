@@ -1,8 +1,11 @@
 //! Repositories of backups: when each is looked at next, and what was found.
 
 use corpus_api::backups::BackupsChecked;
-use corpus_domain::ProjectId;
+use corpus_domain::{Bytes, ProjectId};
 use sqlx::PgConnection;
+
+use super::guests::bytes;
+use super::number;
 
 /// When that of a project was last looked at, and what was found.
 pub async fn checked(conn: &mut PgConnection, project: ProjectId) -> sqlx::Result<Option<BackupsChecked>> {
@@ -11,6 +14,20 @@ pub async fn checked(conn: &mut PgConnection, project: ProjectId) -> sqlx::Resul
         project.0
     );
     Ok(row.fetch_optional(conn).await?.map(|row| BackupsChecked { at: row.at, damage: row.damage }))
+}
+
+/// What that of a project takes, as it was counted last.
+pub async fn size(conn: &mut PgConnection, project: ProjectId) -> sqlx::Result<Bytes> {
+    let found = sqlx::query_scalar!("select bytes from backup_repositories where project_id = $1", project.0);
+    found.fetch_optional(conn).await?.map_or(Ok(Bytes(0)), |size| number(size).map(Bytes))
+}
+
+/// Keeps what it takes.
+pub async fn counted(conn: &mut PgConnection, project: ProjectId, size: Bytes) -> sqlx::Result<()> {
+    sqlx::query!("update backup_repositories set bytes = $2 where project_id = $1", project.0, bytes(size))
+        .execute(conn)
+        .await
+        .map(drop)
 }
 
 /// Keeps what was found.

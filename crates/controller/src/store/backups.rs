@@ -165,15 +165,6 @@ pub async fn of_project(
     rows.collect()
 }
 
-/// How much those of a project added to its repository.
-pub async fn taken_by(conn: &mut PgConnection, project: ProjectId) -> sqlx::Result<Bytes> {
-    let sum = sqlx::query_scalar!(
-        r#"select coalesce(sum(added_bytes), 0)::bigint as "sum!" from guest_backups where project_id = $1"#,
-        project.0
-    );
-    sum.fetch_one(conn).await.and_then(number).map(Bytes)
-}
-
 /// Whose one of this project is, and what is being done with it.
 pub async fn in_project(
     conn: &mut PgConnection,

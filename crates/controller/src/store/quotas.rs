@@ -37,12 +37,13 @@ pub async fn of(conn: &mut PgConnection, projects: &[Uuid]) -> sqlx::Result<Vec<
         r#"
         select p.name, coalesce(q.unlimited, '{}') as "unlimited!",
             t.guests as "guests!", t.memory as "memory!", t.cpu_millis as "cpu!", t.storage as "storage!",
-            t.names as "names!", t.ports as "ports!",
+            t.names as "names!", t.ports as "ports!", b.bytes as "backups!",
             q.guests as "own_guests?", q.memory as "own_memory?", q.cpu_millis as "own_cpu?",
             q.storage as "own_storage?", q.names as "own_names?",
-            q.ports as "own_ports?",
+            q.ports as "own_ports?", q.backups as "own_backups?",
             d.guests as policy_guests, d.memory as policy_memory, d.cpu_millis as policy_cpu,
-            d.storage as policy_storage, d.names as policy_names, d.ports as policy_ports
+            d.storage as policy_storage, d.names as policy_names, d.ports as policy_ports,
+            d.backups as policy_backups
         from projects p cross join quota_policy d left join project_quotas q on q.project_id = p.id
         cross join lateral (
             select coalesce(sum(guests), 0) as guests, coalesce(sum(memory), 0)::bigint as memory,
@@ -50,6 +51,9 @@ pub async fn of(conn: &mut PgConnection, projects: &[Uuid]) -> sqlx::Result<Vec<
                 coalesce(sum(names), 0) as names, coalesce(sum(ports), 0) as ports
             from project_tallies
             where project_id in (select p.id union all select c.id from projects c where c.parent_id = p.id)) t
+        cross join lateral (
+            select coalesce(sum(r.bytes), 0)::bigint as bytes from backup_repositories r
+            where r.project_id in (select p.id union all select c.id from projects c where c.parent_id = p.id)) b
         where p.id = any($1) order by p.name
         "#,
         projects,
@@ -62,6 +66,7 @@ pub async fn of(conn: &mut PgConnection, projects: &[Uuid]) -> sqlx::Result<Vec<
             (QuotaOf::Storage, row.storage, row.own_storage, row.policy_storage),
             (QuotaOf::Names, row.names, row.own_names, row.policy_names),
             (QuotaOf::Ports, row.ports, row.own_ports, row.policy_ports),
+            (QuotaOf::Backups, row.backups, row.own_backups, row.policy_backups),
         ];
         let uses = uses.map(|(of, used, own, policy)| {
             let unlimited = row.unlimited.iter().any(|word| word == of.as_str());
@@ -124,10 +129,10 @@ pub async fn set(
         return gone.execute(conn).await.map(drop);
     }
     sqlx::query!(
-        "insert into project_quotas (project_id, guests, memory, cpu_millis, storage, names, ports, unlimited)
-         values ($1, $2, $3, $4, $5, $6, $7, $8)
+        "insert into project_quotas (project_id, guests, memory, cpu_millis, storage, names, ports, backups, unlimited)
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9)
          on conflict (project_id) do update set guests = $2, memory = $3, cpu_millis = $4, storage = $5, names = $6,
-             ports = $7, unlimited = $8",
+             ports = $7, backups = $8, unlimited = $9",
         project.0,
         amount(QuotaOf::Guests),
         amount(QuotaOf::Memory),
@@ -135,6 +140,7 @@ pub async fn set(
         amount(QuotaOf::Storage),
         amount(QuotaOf::Names),
         amount(QuotaOf::Ports),
+        amount(QuotaOf::Backups),
         &words,
     )
     .execute(conn)
@@ -144,7 +150,7 @@ pub async fn set(
 
 /// What every project may take that has no quota of its own.
 pub async fn policy(conn: &mut PgConnection) -> sqlx::Result<QuotaPolicy> {
-    let row = sqlx::query!("select guests, memory, cpu_millis, storage, names, ports from quota_policy");
+    let row = sqlx::query!("select guests, memory, cpu_millis, storage, names, ports, backups from quota_policy");
     let row = row.fetch_one(conn).await?;
     let limits = [
         (QuotaOf::Guests, row.guests),
@@ -153,6 +159,7 @@ pub async fn policy(conn: &mut PgConnection) -> sqlx::Result<QuotaPolicy> {
         (QuotaOf::Storage, row.storage),
         (QuotaOf::Names, row.names),
         (QuotaOf::Ports, row.ports),
+        (QuotaOf::Backups, row.backups),
     ];
     let limits = limits.map(|(of, limit)| Ok((of, limit.map(number).transpose()?)));
     let limits: Vec<(QuotaOf, Option<u64>)> = limits.into_iter().collect::<sqlx::Result<_>>()?;
@@ -168,13 +175,15 @@ pub async fn hold_policy(conn: &mut PgConnection) -> sqlx::Result<()> {
 pub async fn set_policy(conn: &mut PgConnection, amount: impl Fn(QuotaOf) -> Option<u64>) -> sqlx::Result<()> {
     let amount = |of| amount(of).map(stored);
     sqlx::query!(
-        "update quota_policy set guests = $1, memory = $2, cpu_millis = $3, storage = $4, names = $5, ports = $6",
+        "update quota_policy set guests = $1, memory = $2, cpu_millis = $3, storage = $4, names = $5, ports = $6,
+            backups = $7",
         amount(QuotaOf::Guests),
         amount(QuotaOf::Memory),
         amount(QuotaOf::Cpu),
         amount(QuotaOf::Storage),
         amount(QuotaOf::Names),
         amount(QuotaOf::Ports),
+        amount(QuotaOf::Backups),
     )
     .execute(conn)
     .await

@@ -6,6 +6,7 @@ use corpus_api::backups::{
 };
 use corpus_api::guests::{GetGuest, RequestGuest};
 use corpus_api::jobs::CancelJob;
+use corpus_api::quotas::GetQuota;
 use corpus_domain::{BackupEvery, BackupState, Environment, GuestState, ProjectRole, SizeProfile};
 use sqlx::PgPool;
 
@@ -57,6 +58,17 @@ async fn a_backup_is_its_guests_and_is_there_before_it_is_used(db: PgPool) {
     let job = world.ask(&dan, take.clone()).await.unwrap().job;
     world.ask(&dan, CancelJob { job }).await.unwrap();
     assert_eq!(world.ask(&mia, ListBackups { guest }).await.unwrap().items.len(), 1);
+
+    // What its repository takes is held to what the project may, whoever asks.
+    world.run("insert into backup_repositories (project_id, password_sealed, bytes) select id, 'x', 5 from projects").await;
+    world.run("update quota_policy set backups = 6").await;
+    world.ask(&dan, take.clone()).await.unwrap();
+    world.run("update quota_policy set backups = 5").await;
+    conflict(world.ask(&dan, take.clone()).await, "has taken 0 GB of 0 GB of backups: delete some");
+    let quota = world.ask(&mia, GetQuota { project: "atlas".parse().unwrap() }).await.unwrap().backups;
+    assert_eq!((quota.used, quota.left), (5, Some(0)));
+    world.run("update quota_policy set backups = null").await;
+    world.run("delete from guest_backups where state = 'taking'").await;
 
     for _ in 1..MOST_BACKUPS {
         world.ask(&dan, take.clone()).await.unwrap();

@@ -79,6 +79,7 @@ fn policy(of: QuotaOf, limit: u64, version: corpus_api::Version) -> SetQuotaPoli
         storage: only(QuotaOf::Storage).map(|limit| limit.try_into().unwrap()),
         names: only(QuotaOf::Names).map(|limit| limit.try_into().unwrap()),
         ports: only(QuotaOf::Ports).map(|limit| limit.try_into().unwrap()),
+        backups: only(QuotaOf::Backups).map(|limit| limit.try_into().unwrap()),
         version,
     }
 }
@@ -93,6 +94,7 @@ fn own(version: corpus_api::Version) -> SetQuota {
         storage: None,
         names: None,
         ports: None,
+        backups: None,
         unlimited: Unlimited::default(),
         version,
     }

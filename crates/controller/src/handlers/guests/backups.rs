@@ -7,7 +7,7 @@ use corpus_api::backups::{
 use corpus_api::jobs::JobAccepted;
 use corpus_api::words::Label;
 use corpus_api::{Cursor, Denied, Operation, Write};
-use corpus_domain::{BackupEvery, BackupId, BackupState, Door, GuestId, GuestState, ProjectId, UserId};
+use corpus_domain::{BackupEvery, BackupId, BackupState, Door, GuestId, GuestState, ProjectId, QuotaOf, UserId};
 use corpus_gate::audit::Entry;
 use corpus_gate::{Change, Committed, Error, Handle, Permit, Result};
 use serde_json::{Value, json};
@@ -23,7 +23,7 @@ use crate::job_errors::jobs_error;
 use crate::sagas::{backup, backup_restore};
 use crate::store::audit::{self, Author};
 use crate::store::guests::{self, GuestRow};
-use crate::store::{backup_proofs, backup_repositories, backup_schedules, backups, projects};
+use crate::store::{backup_proofs, backup_repositories, backup_schedules, backups, projects, quotas};
 use crate::{Controller, changed};
 
 /// What its cursors are for.
@@ -108,7 +108,7 @@ impl Handle<ListProjectBackups> for Controller {
         let (limit, rows) = lines(permit.limit);
         let (project, beyond) = (permit.project()?, after(permit.cursor.as_ref(), LIST)?);
         let mut conn = permit.connection().await?;
-        let taken = backups::taken_by(&mut conn, project).await?;
+        let taken = backup_repositories::size(&mut conn, project).await?;
         let check = backup_repositories::checked(&mut conn, project).await?;
         let found = backups::of_project(&mut conn, project, permit.gone, beyond, rows).await?;
         let (found, next) = page(found, limit, |(position, _)| Cursor::after(LIST, position));
@@ -232,6 +232,14 @@ impl Controller {
         is_settled(guest)?;
         if backups::count(tx, guest.id).await? >= i64::from(MOST_BACKUPS) {
             let message = format!("{} has {MOST_BACKUPS} backups already: delete one first.", guest.name);
+            return Err(Error::Conflict(message));
+        }
+        if let Some(quota) = quotas::get(tx, guest.project_id).await?.filter(|quota| quota.backups.left == Some(0)) {
+            let taken = QuotaOf::Backups.taken(quota.backups.used, quota.backups.limit);
+            let message = format!(
+                "Project {} has taken {taken}: delete some that are not needed any more, or ask an operator to raise its quota.",
+                quota.project
+            );
             return Err(Error::Conflict(message));
         }
         let id = BackupId(Uuid::now_v7());

@@ -269,6 +269,7 @@ pub(super) const fn quota_field(of: QuotaOf) -> &'static str {
         QuotaOf::Storage => "size",
         QuotaOf::Names => "names",
         QuotaOf::Ports => "ports",
+        QuotaOf::Backups => "backup",
     }
 }
 
