@@ -1,9 +1,9 @@
 # Corpus. Each goal is a script of scripts/; this file only names them.
 .DEFAULT_GOAL := help
-.PHONY: help up down purge test slow check dev chaos scale crowd hostile release release-test
+.PHONY: help up down purge test slow check dev chaos scale crowd backup-figures hostile release release-test
 
 help: ## this list
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 21
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 24
 	@echo
 	@echo "  CORPUS_LAB=0 make up     without the lab"
 	@echo "  CORPUS_SAMPLE=0 make up  without the sample project on it"
@@ -39,6 +39,9 @@ scale: ## a controller over 1,000 simulated nodes, pages at size, fan-out compar
 
 crowd: ## 200 browsers on every page: errors, answers a second
 	@scripts/crowd
+
+backup-figures: ## what backups cost, beside restic on the same files; ten minutes, 25 GB of disk
+	@scripts/backup-figures
 
 release: ## what is shipped, in target/corpus/release: package, archive, command line
 	@scripts/release
