@@ -68,7 +68,16 @@ impl World {
     async fn allow_guests(&self, ops: &Principal, most: u64) {
         let version = self.ask(ops, GetQuotaPolicy {}).await.unwrap().version;
         let guests = Some(most.try_into().unwrap());
-        let none = SetQuotaPolicy { guests, memory: None, cpu: None, storage: None, names: None, ports: None, version };
+        let none = SetQuotaPolicy {
+            guests,
+            memory: None,
+            cpu: None,
+            storage: None,
+            names: None,
+            ports: None,
+            backups: None,
+            version,
+        };
         self.ask(ops, none).await.unwrap();
     }
 }

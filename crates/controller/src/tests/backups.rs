@@ -60,7 +60,9 @@ async fn a_backup_is_its_guests_and_is_there_before_it_is_used(db: PgPool) {
     assert_eq!(world.ask(&mia, ListBackups { guest }).await.unwrap().items.len(), 1);
 
     // What its repository takes is held to what the project may, whoever asks.
-    world.run("insert into backup_repositories (project_id, password_sealed, bytes) select id, 'x', 5 from projects").await;
+    world
+        .run("insert into backup_repositories (project_id, password_sealed, bytes) select id, 'x', 5 from projects")
+        .await;
     world.run("update quota_policy set backups = 6").await;
     world.ask(&dan, take.clone()).await.unwrap();
     world.run("update quota_policy set backups = 5").await;

@@ -207,7 +207,16 @@ async fn published_ports_are_taken_of_a_quota(pool: PgPool) {
     let two = two(pool).await;
     let version = two.world.ask(&two.ops, GetQuotaPolicy {}).await.unwrap().version;
     let ports = Some(1_u64.try_into().unwrap());
-    let policy = SetQuotaPolicy { guests: None, memory: None, cpu: None, storage: None, names: None, ports, version };
+    let policy = SetQuotaPolicy {
+        guests: None,
+        memory: None,
+        cpu: None,
+        storage: None,
+        names: None,
+        ports,
+        backups: None,
+        version,
+    };
     two.world.ask(&two.ops, policy).await.unwrap();
     let first = two.publish(&two.mia, two.web, None).await.unwrap();
     at_field(two.publish(&two.mia, two.db, None).await, "node_port", "1 of 1 published port");
