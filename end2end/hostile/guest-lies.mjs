@@ -141,6 +141,39 @@ printf '#!/bin/sh\\ncase "$*" in *serve-git*) exec perl /usr/local/lib/liar.pl g
     assert.equal(control, null, JSON.stringify(pushed.text))
   })
 
+  await attack('dumps rubbish for a backup, and then for ever: its own waits, and nobody else\'s', async () => {
+    const recipe = path.join(repository.folder, '.corpus/backup')
+    const dumps = async script => {
+      writeFileSync(recipe, `#!/bin/sh\n${script}\n`)
+      chmodSync(recipe, 0o755)
+      writeFileSync(path.join(repository.folder, '.corpus/10-flood'), '#!/bin/sh\nexit 0\n')
+      await repository.commit('Dumps')
+      const pushed = await repository.push(url)
+      assert.equal(pushed.code, 0, pushed.text)
+      await mallory.sends(`${attacker.place}/backups`, {})
+    }
+    const last = async guest => (await world.database.rows(`select state, dumping, dump_problem from guest_backups where guest_id = '${guest.id}' order by created_at desc limit 1`))[0] ?? []
+    const size = await stored(world)
+    await dumps('yes hostile | head -c 80000000; printf "\\033]0;hostile\\007 %2000d\\302\\205" 1 >&2; exit 1')
+    const [, , problem] = await until('a backup without dumps', async () => (await last(attacker))[0] === 'ready' && await last(attacker), { limit: 120_000, pause: 200 })
+    assert.match(problem, /^backup: exit status 1/)
+    assert.ok(problem.length <= 1000 && !/[\x00-\x1f\x7f-\x9f]/.test(problem), JSON.stringify(problem))
+    const grown = await stored(world) - size
+    assert.ok(grown < 30 * MB, `the database grew by ${Math.round(grown / MB)} MB`)
+
+    await dumps('trap "" TERM; setsid sleep 7919 & sleep 7919')
+    await until('it to dump', async () => (await last(attacker))[1] === 't', { limit: 60_000, pause: 200 })
+    await bob.sends(`${victim.place}/backups`, {})
+    await until('the victim\'s backup', async () => (await last(victim))[0] === 'ready', { limit: 60_000, pause: 200 })
+    assert.equal((await last(attacker))[1], 't')
+    const [[job]] = await world.database.rows(`select id from jobs where guest_id = '${attacker.id}' and state = 'running'`)
+    await mallory.post(`/jobs/${job}/cancel`)
+    await until('nothing of it', async () => (await last(attacker))[1] === 'f', { limit: 60_000, pause: 200 })
+    assert.equal((await attacker.root('pgrep -cf "sleep 791[9]" || true')).trim(), '0')
+    const [[id]] = await world.database.rows(`select id from guest_backups where guest_id = '${victim.id}'`)
+    await bob.sends(`${victim.place}/backups/${id}/delete`, {})
+  })
+
   // It takes no connections while it reads its configuration.
   const mode = name => until('its sshd', () => attacker.root('sh -s', { input: `${name ? `echo ${name} > /run/hostile-mode` : 'rm -f /run/hostile-mode'}\n${CUT}` }).then(() => true), { pause: 50, limit: 15_000 })
   await attacker.root('sh -s', { input: `cat > /usr/local/bin/hostile-force <<'FORCE'\n${force(victim, '/usr/local/lib/liar.pl')}\nFORCE\nchmod 755 /usr/local/bin/hostile-force; echo 'ForceCommand /usr/local/bin/hostile-force' > /etc/ssh/sshd_config.d/hostile.conf; systemctl reload ssh` })

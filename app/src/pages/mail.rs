@@ -83,7 +83,9 @@ const fn title(kind: MailKind) -> &'static str {
         MailKind::JobFailed => "Jobs that failed",
         MailKind::JobStuck => "Jobs that are stuck",
         MailKind::Request => "Requests to the operators",
-        MailKind::Expiry => "Tokens and certificates that end soon, claims of names that lapse",
+        MailKind::Expiry => {
+            "Tokens and certificates that end soon, claims of names that lapse, guests without a good backup"
+        }
         MailKind::NodeReady => "Nodes that are ready",
         MailKind::NodeUnreachable => "Nodes that do not answer, or do again",
     }

@@ -19,7 +19,7 @@ use std::io::{BufRead, BufReader, BufWriter, Read, Write, stdout};
 
 use corpus_domain::{Bytes, GuestName, JobId};
 use corpus_protocol::{BROKEN, MAX_PIECE, TreeLine};
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::process::{Resource, Rlimit, getrlimit, setpriority_process, setrlimit};
 
 use self::reader::{Reader, Told};
 use self::writer::Writer;
@@ -33,6 +33,8 @@ use crate::{lock, record, snapshots};
 
 /// How much is read from the line, and written to it, at once.
 const BUFFER: usize = MAX_PIECE as usize;
+/// How nice is who reads a snapshot to those who serve: as `nice` makes a program.
+const NICE: i32 = 10;
 /// The longest reason that is told, in characters.
 const MAX_REASON: usize = 2_000;
 
@@ -67,6 +69,10 @@ pub fn serve(host: &Host, words: &[&str]) -> Option<Result<(), String>> {
         Err(failure) => return Some(refuse(&failure)),
     };
     record::leave_when_overtaken(host.clone(), of.job, of.generation);
+    if !matches!((word, what), ("write-tree", _) | (_, ["own" | "written"])) {
+        // A guest goes on while a snapshot of it is read, and nobody waits for that.
+        let _ = setpriority_process(None, NICE);
+    }
     let mut output = BufWriter::with_capacity(BUFFER, stdout().lock());
     Some(match word {
         "read-tree" => read(host, &of, what, &mut BufReader::new(SlowLine), &mut output),

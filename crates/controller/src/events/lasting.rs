@@ -1,13 +1,13 @@
 //! What nobody does and yet must be told: that a node is away for a while, that nothing is heard of a job, that a token
-//! ends soon, that a certificate does or can't be had.
+//! ends soon, that a certificate does or can't be had, that nobody should rely on the backups of a guest.
 
 use corpus_domain::NodeId;
 use sqlx::PgConnection;
 
 use super::{operators_and, seen_by};
-use crate::mail::{AwayLetter, CertificateLetter, Letter};
+use crate::mail::{AwayLetter, BackupNeed, CertificateLetter, Letter};
 use crate::store::mail;
-use crate::store::mail_lasting::{self as lasting, NeedyCertificate};
+use crate::store::mail_lasting::{self as lasting, NeedyBackups, NeedyCertificate};
 use crate::store::notices::{self, SeenBy};
 
 /// Tells what was not told yet. It is marked as told in this transaction.
@@ -32,6 +32,16 @@ pub async fn tell(tx: &mut PgConnection) -> sqlx::Result<()> {
     }
     for found in lasting::failing_certificates(tx).await? {
         tell_of_certificate(tx, found, Letter::CertificateFails).await?;
+    }
+    for NeedyBackups { project, event, letter } in lasting::needy_backups(tx).await? {
+        let mut to = lasting::maintainers(tx, project).await?;
+        // What a project dumps is its own.
+        if letter.need != BackupNeed::Undumped {
+            to.extend(notices::operators(tx).await?);
+        }
+        to.sort_unstable();
+        to.dedup();
+        mail::enqueue(tx, &event, &to, &Letter::BackupsNeedy(letter), seen_by(Some(project))).await?;
     }
     Ok(())
 }

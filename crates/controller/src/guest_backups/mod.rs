@@ -10,6 +10,7 @@
 
 mod across;
 mod archive;
+mod aside;
 mod bring;
 mod incoming;
 mod look;
@@ -28,6 +29,7 @@ use sqlx::PgConnection;
 use thiserror::Error;
 
 pub(crate) use across::Across;
+pub(crate) use aside::aside;
 pub(crate) use bring::{bring, sums};
 pub(crate) use incoming::Limits;
 pub use look::Content;

@@ -12,6 +12,7 @@ use bytes::{Buf, Bytes};
 use corpus_backup::{About, Contents, Repository, Saved};
 use tokio::sync::mpsc;
 
+use super::aside::aside;
 use super::incoming::{Incoming, Listed, Output};
 use super::{CarryError, ENDS, Limits, Program};
 use crate::nodes::TreeInput;
@@ -37,9 +38,8 @@ pub(crate) async fn save(
     };
     let bytes = listed.bytes;
     let (ask, asked) = mpsc::unbounded_channel();
-    let work = tokio::task::spawn_blocking(move || {
-        repository.save_tree(&about, listed.entries(), Arc::new(Asking(ask))).map_err(CarryError::from)
-    });
+    let work =
+        aside(move || repository.save_tree(&about, listed.entries(), Arc::new(Asking(ask))).map_err(CarryError::from));
     // Dropped with what is asked for, so that who reads a file in the thread sees that nothing comes any more.
     let served = tokio::select! {
         served = serve(input, incoming, asked, bytes, &progress) => served,

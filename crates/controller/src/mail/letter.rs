@@ -40,6 +40,8 @@ pub enum Letter {
     CertificateEnds(CertificateLetter),
     /// A certificate can't be had, for a day now.
     CertificateFails(CertificateLetter),
+    /// Nobody should rely on the backups of a guest.
+    BackupsNeedy(BackupLetter),
     /// A claim of a name from elsewhere has lapsed.
     ClaimLapsed(ClaimLetter),
     /// Somebody asks the operators for something.
@@ -60,9 +62,11 @@ impl Letter {
             Self::NodeAway(_) | Self::NodeBack(_) => MailKind::NodeUnreachable,
             Self::JobFailed(_) => MailKind::JobFailed,
             Self::JobStuck(_) => MailKind::JobStuck,
-            Self::TokenEnds(_) | Self::CertificateEnds(_) | Self::CertificateFails(_) | Self::ClaimLapsed(_) => {
-                MailKind::Expiry
-            }
+            Self::TokenEnds(_)
+            | Self::CertificateEnds(_)
+            | Self::CertificateFails(_)
+            | Self::BackupsNeedy(_)
+            | Self::ClaimLapsed(_) => MailKind::Expiry,
             Self::RequestMade(_) | Self::RequestDecided(_) => MailKind::Request,
         })
     }
@@ -246,6 +250,33 @@ pub struct CertificateLetter {
     pub is_brought: bool,
     /// Why there is no other.
     pub problem: Option<String>,
+}
+
+/// Backups of a guest on which nobody should rely.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BackupLetter {
+    /// The guest.
+    pub guest: GuestId,
+    /// Its name.
+    pub name: GuestName,
+    /// What is wrong.
+    pub need: BackupNeed,
+    /// The moment that the latest one is of; none: there is none.
+    pub last_at: Option<DateTime<Utc>>,
+    /// Why, as far as that is known.
+    pub problem: Option<String>,
+}
+
+/// What is wrong with backups that are taken by schedule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BackupNeed {
+    /// There should be a newer one.
+    Late,
+    /// What the project dumps is not in the latest.
+    Undumped,
+    /// None was tried for long, or the tries failed.
+    Unproven,
 }
 
 /// A claim of a name from elsewhere that has lapsed: what it takes was not all seen in time.

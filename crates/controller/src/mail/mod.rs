@@ -27,8 +27,8 @@ mod tests;
 pub use bundle::{Group, LISTED};
 pub use errors::MailError;
 pub use letter::{
-    AwayLetter, CertificateLetter, ClaimLetter, DeploymentLetter, GuestLetter, JobLetter, KeyLetter, Letter,
-    NodeLetter, PlatformLetter, RequestLetter, TokenLetter,
+    AwayLetter, BackupLetter, BackupNeed, CertificateLetter, ClaimLetter, DeploymentLetter, GuestLetter, JobLetter,
+    KeyLetter, Letter, NodeLetter, PlatformLetter, RequestLetter, TokenLetter,
 };
 pub use mailer::{Mailer, is_address};
 pub use relay::Relay;

@@ -155,12 +155,15 @@ async fn dump(ctx: Ctx) -> Result<Option<BackupDump>, StepError> {
     drop(conn);
     let live = placement.filter(|on| on.live.is_some() && on.guest_state == GuestState::Running);
     let Some((project, guest)) = live.and_then(|on| Some((on.name.clone(), on.endpoint()?))) else { return Ok(None) };
+    note_dumping(&ctx, true).await?;
     let asked = patiently(&ctx, is_away, async || {
         let request = Request::DumpProject { project: project.clone() };
         let answer = call(&ctx, &ctx.services().guests, &guest, request, DUMPS).await;
         Ok(Asked { awaited: "the guest to answer".to_owned(), answer })
     });
-    let Asked { awaited, answer } = asked.await?;
+    let asked = asked.await;
+    note_dumping(&ctx, false).await?;
+    let Asked { awaited, answer } = asked?;
     let (size, problem) = match answer.map_err(|error| failed_at(awaited, error)) {
         Ok(Answer::Dumps { dumped: None }) => return Ok(None),
         Ok(Answer::Dumps { dumped: Some(dumped) }) => (dumped.bytes, dumped.failed),
@@ -174,6 +177,12 @@ async fn dump(ctx: Ctx) -> Result<Option<BackupDump>, StepError> {
         Some(problem) => format!("nothing was dumped, and the backup is taken without: {problem}"),
     });
     Ok(Some(BackupDump { bytes: size, problem }))
+}
+
+async fn note_dumping(ctx: &Ctx, dumping: bool) -> Result<(), StepError> {
+    let mut tx = ctx.begin().await?;
+    backups::set_dumping(&mut tx, ctx.params().id, dumping).await?;
+    Ok(tx.commit().await?)
 }
 
 /// The snapshot that is read has the backup's id.
@@ -325,10 +334,11 @@ async fn tagged(repository: &Repository, id: BackupId) -> Result<Option<Snapshot
     .await
 }
 
+/// Works on a repository, as one that nobody waits for.
 pub(super) async fn in_thread<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, BackupError> + Send + 'static,
 ) -> Result<T, StepError> {
-    let ended = tokio::task::spawn_blocking(work).await;
+    let ended = guest_backups::aside(work).await;
     let ended = ended.map_err(|error| StepError::transient("the work on the repository was ended").caused_by(error))?;
     ended.map_err(|error| StepError::transient(whole(&error)).caused_by(error))
 }

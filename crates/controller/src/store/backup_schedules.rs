@@ -49,7 +49,8 @@ pub async fn set(
         "insert into backup_schedules as s (guest_id, every, keep, prove) values ($1, $2, $3, $4)
          on conflict (guest_id) do update set every = $2, keep = $3, problem = null, prove = $4, prove_problem = null,
             next_at = case s.every when $2 then s.next_at else now() end,
-            prove_at = case s.prove when $4 then s.prove_at else now() end",
+            prove_at = case s.prove when $4 then s.prove_at else now() end,
+            set_at = case when s.every = $2 and s.prove = $4 then s.set_at else now() end, need_look_at = now()",
         guest.0,
         every.as_str(),
         i32::try_from(keep.get()).unwrap_or(USUAL),
@@ -62,18 +63,20 @@ pub async fn set(
 const AT_A_NODE: i64 = 1;
 const AT_ONCE: i64 = 4;
 
-/// The guests of which one is due and whose node has time for it, the longest first. What ends with its project has none.
+/// The guests of which one is due and whose node has time for it, the longest first. What ends with its project has none. What
+/// dumps keeps none but those of its own project waiting.
 pub async fn due(conn: &mut PgConnection) -> sqlx::Result<Vec<GuestId>> {
     let due = sqlx::query_scalar!(
         "select d.guest_id from (
             select c.guest_id, c.next_at, row_number() over (partition by g.node_id order by c.next_at)
                 + (select count(*) from guest_backups b join guests t on t.id = b.guest_id
-                   where t.node_id = g.node_id and b.state = 'taking') as at_once
+                   where t.node_id = g.node_id and b.state = 'taking'
+                       and (not b.dumping or b.project_id = g.project_id)) as at_once
             from backup_schedules c join guests g on g.id = c.guest_id join projects p on p.id = g.project_id
                 join nodes n on n.id = g.node_id
             where c.next_at <= now() and p.leaving_job is null and n.reachability = 'reachable') d
          where d.at_once <= $2 order by d.next_at
-         limit greatest(0, $1 - (select count(*) from guest_backups where state = 'taking'))",
+         limit greatest(0, $1 - (select count(*) from guest_backups where state = 'taking' and not dumping))",
         AT_ONCE,
         AT_A_NODE
     );

@@ -265,6 +265,11 @@ pub async fn taken(conn: &mut PgConnection, id: BackupId, taken: &Taken) -> sqlx
     .map(drop)
 }
 
+/// Its project begins to dump for it, or has ended.
+pub async fn set_dumping(conn: &mut PgConnection, id: BackupId, dumping: bool) -> sqlx::Result<()> {
+    sqlx::query!("update guest_backups set dumping = $2 where id = $1", id.0, dumping).execute(conn).await.map(drop)
+}
+
 /// Whatever was to be done with those that were taken is over.
 pub async fn back(conn: &mut PgConnection, ids: &[BackupId]) -> sqlx::Result<()> {
     let ids: Vec<_> = ids.iter().map(|id| id.0).collect();

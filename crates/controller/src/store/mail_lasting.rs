@@ -1,15 +1,15 @@
 //! What lasts too long, or is near its end, and was not told yet: nodes that are away, jobs of which nothing is heard,
-//! tokens, certificates. To find it is to mark it as told, so that of several servers one tells it, once.
+//! tokens, certificates, backups. To find it is to mark it as told, so that of several servers one tells it, once.
 
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use corpus_domain::{DnsNameId, JobId, NodeId, ProjectId, UserId};
+use corpus_domain::{DnsNameId, GuestId, JobId, NodeId, ProjectId, UserId};
 use sqlx::PgConnection;
 
 use super::jobs::ANOTHER;
 use super::{number, word};
-use crate::mail::{AwayLetter, CertificateLetter, JobLetter, TokenLetter};
+use crate::mail::{AwayLetter, BackupLetter, BackupNeed, CertificateLetter, JobLetter, TokenLetter};
 
 /// How long a node is away, or back, before it is told: one that comes and goes is told once in a while.
 const AWAY: Duration = Duration::from_mins(5);
@@ -225,6 +225,56 @@ pub async fn failing_certificates(conn: &mut PgConnection) -> sqlx::Result<Vec<N
         },
     });
     Ok(rows.collect())
+}
+
+/// Backups of a guest on which nobody should rely.
+#[derive(Debug)]
+pub struct NeedyBackups {
+    /// Whose guest it is.
+    pub project: ProjectId,
+    /// What makes one letter of it.
+    pub event: String,
+    /// What is told.
+    pub letter: BackupLetter,
+}
+
+/// Guests whose backups are taken by schedule and have something wrong that was not told. Each is looked at once an hour.
+pub async fn needy_backups(conn: &mut PgConnection) -> sqlx::Result<Vec<NeedyBackups>> {
+    let rows = sqlx::query!(
+        r#"with due as (
+               select guest_id, need_told from backup_schedules where need_look_at <= now()
+               order by need_look_at limit $1 for no key update skip locked
+           ), found as (
+               select d.need_told, n.* from due d join backup_needs n on n.guest_id = d.guest_id
+           ), looked as (
+               update backup_schedules c set need_look_at = now() + interval '1 hour', need_told = f.need
+               from found f where c.guest_id = f.guest_id
+           )
+           select guest_id as "guest_id!", project_id as "project_id!", name as "name!", taken_at as "taken_at?",
+               need as "need!", dump_problem as "dump_problem?", problem as "problem?", prove_problem as "prove_problem?"
+           from found where need is not null and need is distinct from need_told order by name"#,
+        AT_ONCE,
+    );
+    let now = Utc::now().timestamp();
+    let rows = rows.fetch_all(conn).await?.into_iter().map(|row| {
+        let (need, problem) = match row.need.as_str() {
+            "late" => (BackupNeed::Late, row.problem),
+            "undumped" => (BackupNeed::Undumped, row.dump_problem),
+            _ => (BackupNeed::Unproven, row.prove_problem),
+        };
+        Ok(NeedyBackups {
+            project: ProjectId(row.project_id),
+            event: format!("backups:{}:{}:{now}", row.guest_id, row.need),
+            letter: BackupLetter {
+                guest: GuestId(row.guest_id),
+                name: word(&row.name)?,
+                need,
+                last_at: row.taken_at,
+                problem,
+            },
+        })
+    });
+    rows.collect()
 }
 
 fn written(name: String, wildcard: bool) -> String {

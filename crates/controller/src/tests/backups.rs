@@ -131,6 +131,21 @@ async fn a_schedule_is_kept_to(db: PgPool) {
     world.ask(&mia, set(other, BackupEvery::Week, 1).await).await.unwrap();
     look().await;
     assert_eq!(world.count(ALL).await, 1);
+    // A guest that dumps for as long as it likes keeps those of its own project waiting, and nobody else's.
+    world.run("update guest_backups set dumping = true").await;
+    look().await;
+    assert_eq!(world.count(ALL).await, 1);
+    let mut zoe = world.member("zoe", &[]).await;
+    let zebra = world.project(&mut zoe, "zebra").await;
+    let theirs = world.guest(zebra, Environment::Dev).await;
+    let version = world.ask(&zoe, GetBackupSchedule { guest: theirs }).await.unwrap().version;
+    let (every, keep) = (BackupEvery::Week, 1_u64.try_into().unwrap());
+    world.ask(&zoe, SetBackupSchedule { guest: theirs, every, keep, prove: false, version }).await.unwrap();
+    look().await;
+    assert_eq!(world.count(ALL).await, 2);
+    world.run("delete from guests where project_id = (select id from projects where name = 'zebra')").await;
+    world.run("delete from jobs where guest_id not in (select id from guests)").await;
+    world.run("delete from guest_backups where guest_id not in (select id from guests)").await;
     world.run(READY).await;
     world.run("update nodes set reachability = 'unreachable'").await;
     look().await;

@@ -84,6 +84,12 @@ fn no_list_and_no_text_is_longer_than_there_is_use_for() {
     let told = json!({ "type": "project", "live": null, "deployments": [], "archives": [], "configuration": vec![entry; 300] });
     let Answer::Project { configuration, .. } = result(&told) else { panic!("a project") };
     assert_eq!(configuration.len(), (256 << 10) / 10_003);
+    let dumped = json!({ "bytes": u64::MAX, "failed": "x\u{1b}[2J".repeat(2_000) });
+    let Answer::Dumps { dumped: Some(dumped) } = result(&json!({ "type": "dumps", "dumped": dumped })) else {
+        panic!("dumps")
+    };
+    let failed = dumped.failed.unwrap();
+    assert!(i64::try_from(dumped.bytes.0).is_ok() && failed.chars().count() <= 1_001 && !failed.contains('\u{1b}'));
     let many = format!(r#"{{"type":"result","id":1,"result":[{}0]}}"#, "0,".repeat(MAX_LINE / 2 - 100));
     assert!(read(many.as_bytes()).unwrap_err().contains("values"));
     let deep = format!(r#"{{"type":"result","id":1,"result":{}"#, "[".repeat(50_000));

@@ -248,3 +248,39 @@ async fn who_is_told_of_certificates(pool: PgPool) {
     seen.sort();
     assert_eq!(seen, all, "that none is renewed is the operators' too");
 }
+
+#[sqlx::test(migrations = "../../migrations")]
+async fn backups_on_which_nobody_should_rely_are_told_when_that_begins(pool: PgPool) {
+    world(&pool).await;
+    run(
+        &pool,
+        "insert into backup_schedules (guest_id, every, keep, set_at) select id, 'day', 3, now() - interval '47 hours' from guests limit 1",
+    )
+    .await;
+    let look = async |then: &'static str| {
+        run(&pool, then).await;
+        run(&pool, "delete from mail_queue; update backup_schedules set need_look_at = now()").await;
+        told(&pool).await
+    };
+    let to_all = |who: &[&'static str]| who.iter().map(|who| to(who, "backups_needy")).collect::<Vec<_>>();
+    let (maintainers, all) = (to_all(&["mia", "tom"]), to_all(&["mia", "ops", "tom"]));
+    assert_eq!(told(&pool).await, [], "it has begun only");
+    assert_eq!(look("update backup_schedules set set_at = now() - interval '49 hours'").await, all);
+    assert_eq!(look("").await, [], "once");
+    let taken = "insert into guest_backups (id, project_id, guest_id, guest_name, environment, state, taken_at, dumped_bytes, dump_problem)
+        select gen_random_uuid(), g.project_id, g.id, g.name, g.environment, 'ready', now(), 0, 'no server'
+        from backup_schedules c join guests g on g.id = c.guest_id";
+    assert_eq!(look(taken).await, maintainers, "what it dumps is its project's own");
+    assert_eq!(look("update guest_backups set dumped_bytes = 5, dump_problem = null").await, []);
+    assert_eq!(
+        look("update guest_backups set dump_problem = 'no server'").await,
+        maintainers,
+        "it went, and is there again"
+    );
+    let tried = "update guest_backups set dump_problem = null;
+        update backup_schedules set prove = true, set_at = now() - interval '13 days'";
+    assert_eq!(look(tried).await, [], "two weeks are not over");
+    assert_eq!(look("update backup_schedules set set_at = now() - interval '15 days'").await, all);
+    run(&pool, "delete from mail_queue; update guest_backups set taken_at = now() - interval '3 days'").await;
+    assert_eq!(told(&pool).await, [], "not before the next look");
+}

@@ -7,8 +7,8 @@ use url::Url;
 use uuid::Uuid;
 
 use crate::mail::{
-    AwayLetter, CertificateLetter, ClaimLetter, DeploymentLetter, Group, GuestLetter, JobLetter, KeyLetter, Letter,
-    Mailer, NodeLetter, PlatformLetter, Relay, RequestLetter, TokenLetter, bundle,
+    AwayLetter, BackupLetter, BackupNeed, CertificateLetter, ClaimLetter, DeploymentLetter, Group, GuestLetter,
+    JobLetter, KeyLetter, Letter, Mailer, NodeLetter, PlatformLetter, Relay, RequestLetter, TokenLetter, bundle,
 };
 
 fn pages() -> Url {
@@ -204,6 +204,12 @@ fn certificate(is_brought: bool) -> CertificateLetter {
     }
 }
 
+fn backups(need: BackupNeed) -> BackupLetter {
+    let problem = (need != BackupNeed::Unproven).then(|| "backup: exit status 1:\nno server".to_owned());
+    let last_at = (need != BackupNeed::Late).then_some(DateTime::UNIX_EPOCH);
+    BackupLetter { guest: GuestId(Uuid::nil()), name: "www.shop.example.org".parse().unwrap(), need, last_at, problem }
+}
+
 fn claim() -> ClaimLetter {
     ClaimLetter {
         name: "www.elsewhere.example".parse().unwrap(),
@@ -253,6 +259,9 @@ fn one_of_each() -> Vec<Letter> {
         Letter::RequestDecided(request(RequestState::Refused)),
         Letter::CertificateEnds(certificate(true)),
         Letter::CertificateFails(certificate(false)),
+        Letter::BackupsNeedy(backups(BackupNeed::Late)),
+        Letter::BackupsNeedy(backups(BackupNeed::Undumped)),
+        Letter::BackupsNeedy(backups(BackupNeed::Unproven)),
         Letter::ClaimLapsed(claim()),
     ]
 }

@@ -2,6 +2,7 @@
 //!
 //! All kinds are rendered here and nowhere else. A letter has links to the pages and no secret.
 
+mod backup;
 mod certificate;
 mod claim;
 mod deployment;
@@ -45,6 +46,7 @@ impl Letter {
             Self::TokenEnds(letter) => own::token_ends(letter, pages),
             Self::CertificateEnds(letter) => certificate::ends(letter, pages),
             Self::CertificateFails(letter) => certificate::fails(letter, pages),
+            Self::BackupsNeedy(letter) => backup::needy(letter, pages),
             Self::ClaimLapsed(letter) => claim::lapsed(letter, pages),
             Self::RequestMade(letter) => request::made(letter, pages),
             Self::RequestDecided(letter) => request::decided(letter, pages),
@@ -66,6 +68,7 @@ impl Letter {
             Self::TokenEnds(letter) => own::token_line(letter),
             Self::CertificateEnds(letter) => certificate::ends_line(letter),
             Self::CertificateFails(letter) => certificate::fails_line(letter),
+            Self::BackupsNeedy(letter) => backup::needy_line(letter),
             Self::ClaimLapsed(letter) => claim::lapsed_line(letter),
             Self::RequestMade(letter) => request::made_line(letter),
             Self::RequestDecided(letter) => request::decided_line(letter),
@@ -92,6 +95,7 @@ impl Letter {
             Self::RequestDecided(_) => ("request of yours is decided", "requests of yours are decided", "requests"),
             Self::CertificateEnds(_) => ("certificate ends soon", "certificates end soon", "names"),
             Self::CertificateFails(_) => ("certificate can't be had", "certificates can't be had", "names"),
+            Self::BackupsNeedy(_) => ("guest has no good backup", "guests have no good backup", "guests"),
             Self::ClaimLapsed(_) => ("claim of a name has lapsed", "claims of names have lapsed", "dns"),
             Self::TokenEnds(_) => ("token of yours ends soon", "tokens of yours end soon", "tokens"),
         };
