@@ -3,7 +3,8 @@
 //! What runs in the install phase runs in the order of its names, of both folders together.
 //! `archive`, `rollback`, `fixperms` and `notify`, before any extension, belong to the phases of
 //! these names, and executables called `backup` to no deployment at all: they dump what a backup of
-//! the guest is to hold ([`dumps`](crate::project::dumps)). A recipe is a file of the tree: a link that leads out of it is not followed.
+//! the guest is to hold ([`dumps`](crate::project::dumps)). A recipe is a file of the tree: a link
+//! that leads out of it is not followed.
 //!
 //! A recipe runs as root in the project's tree. Its environment holds `CORPUS_CONFIGURATION` (a
 //! JSON file with the whole configuration), `CORPUS_CFG_<KEY>_<KEY>` for each value of it,
