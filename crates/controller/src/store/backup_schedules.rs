@@ -68,13 +68,16 @@ const AT_ONCE: i64 = 4;
 pub async fn due(conn: &mut PgConnection) -> sqlx::Result<Vec<GuestId>> {
     let due = sqlx::query_scalar!(
         "select d.guest_id from (
-            select c.guest_id, c.next_at, row_number() over (partition by g.node_id order by c.next_at)
-                + (select count(*) from guest_backups b join guests t on t.id = b.guest_id
-                   where t.node_id = g.node_id and b.state = 'taking'
-                       and (not b.dumping or b.project_id = g.project_id)) as at_once
-            from backup_schedules c join guests g on g.id = c.guest_id join projects p on p.id = g.project_id
-                join nodes n on n.id = g.node_id
-            where c.next_at <= now() and p.leaving_job is null and n.reachability = 'reachable') d
+            select f.guest_id, f.next_at, row_number() over (partition by f.node_id order by f.next_at) + f.busy as at_once
+            from (
+                select c.guest_id, c.next_at, g.node_id, (
+                    select count(*) from guest_backups b join guests t on t.id = b.guest_id
+                    where t.node_id = g.node_id and b.state = 'taking'
+                        and (not b.dumping or b.project_id = g.project_id)) as busy
+                from backup_schedules c join guests g on g.id = c.guest_id join projects p on p.id = g.project_id
+                    join nodes n on n.id = g.node_id
+                where c.next_at <= now() and p.leaving_job is null and n.reachability = 'reachable') f
+            where f.busy < $2) d
          where d.at_once <= $2 order by d.next_at
          limit greatest(0, $1 - (select count(*) from guest_backups where state = 'taking' and not dumping))",
         AT_ONCE,

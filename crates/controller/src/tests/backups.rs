@@ -226,6 +226,9 @@ async fn a_guest_is_made_of_a_backup_of_its_project(db: PgPool) {
     world.run("update guest_backups set bytes = 1000").await;
 
     assert_eq!(world.ask(&vic, list("atlas", Some(true))).await.unwrap().items.len(), 0);
+    world
+        .run("insert into backup_repositories (project_id, password_sealed, bytes) select id, 'x', 1 from projects")
+        .await;
     world.run("delete from jobs").await;
     world.run("delete from guests").await;
     hidden(world.ask(&eve, list("atlas", None)).await);

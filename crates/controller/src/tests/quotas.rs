@@ -120,7 +120,7 @@ async fn without_a_quota_nothing_is_limited(db: PgPool) {
     }
     let quota = shop.quota().await;
     let uses: Vec<u64> = QuotaOf::ALL.iter().map(|of| quota.of_thing(*of).used).collect();
-    assert_eq!(uses, [5, 5 * GIB, 5000, 10 * GB, 0, 0]);
+    assert_eq!(uses, [5, 5 * GIB, 5000, 10 * GB, 0, 0, 0]);
     assert!(QuotaOf::ALL.iter().all(|of| quota.of_thing(*of).limit.is_none() && !quota.of_thing(*of).is_own));
 }
 
@@ -290,9 +290,9 @@ async fn what_is_cancelled_before_it_begins_is_free_again(db: PgPool) {
     let names = vec!["a.example.org".parse().unwrap()].try_into().unwrap();
     let looped = RequestGuest { backing: Some(Backing::Loop), names, ..wanted("a.test") };
     let made = shop.request(looped.clone()).await.unwrap();
-    assert_eq!(uses().await, [1, GIB, 1000, 5 * GB, 1, 0]);
+    assert_eq!(uses().await, [1, GIB, 1000, 5 * GB, 1, 0, 0]);
     cancel(made.job).await;
-    assert_eq!(uses().await, [0; 6]);
+    assert_eq!(uses().await, [0; 7]);
     let guest = shop.request(looped).await.unwrap().guest;
     shop.world.run("delete from jobs where kind = 'guest_create'").await;
     shop.world.run("update guests set state = 'running', should_run = true").await;
@@ -306,12 +306,12 @@ async fn what_is_cancelled_before_it_begins_is_free_again(db: PgPool) {
     };
     enlarge(&shop, guest).await.unwrap();
     limit(&shop, guest, "2 GiB").await.unwrap();
-    assert_eq!(uses().await, [1, 2 * GIB, 1000, 10 * GB, 1, 0]);
+    assert_eq!(uses().await, [1, 2 * GIB, 1000, 10 * GB, 1, 0, 0]);
     cancel(JobId(newest().await)).await;
     cancel(JobId(newest().await)).await;
-    assert_eq!(uses().await, [1, GIB, 1000, 5 * GB, 1, 0]);
+    assert_eq!(uses().await, [1, GIB, 1000, 5 * GB, 1, 0, 0]);
     cancel(JobId(newest().await)).await;
-    assert_eq!(uses().await, [1, GIB, 1000, 5 * GB, 0, 0], "the name that it was to get");
+    assert_eq!(uses().await, [1, GIB, 1000, 5 * GB, 0, 0, 0], "the name that it was to get");
     let state = "select count(*) from guests where state = 'running'";
     for _ in 0..2 {
         let job = shop.world.ask(&shop.mia, DestroyGuest { guest }).await.unwrap().job;
@@ -462,7 +462,7 @@ async fn an_upgrade_limits_nobody_and_counts_what_is_there(pool: PgPool) {
         let quotas = crate::store::quotas::of(&mut conn, &all).await.unwrap();
         let uses: Vec<Vec<u64>> =
             quotas.iter().map(|quota| QuotaOf::ALL.iter().map(|of| quota.of_thing(*of).used).collect()).collect();
-        assert_eq!(uses, [vec![3, 6 * GIB, 6000, 6 * GB, 0, 0], vec![0; 6]]);
+        assert_eq!(uses, [vec![3, 6 * GIB, 6000, 6 * GB, 0, 0, 0], vec![0; 7]]);
         assert!(quotas.iter().all(|quota| quota.limited(QuotaOf::ALL).is_none()));
         sqlx::raw_sql("select fold_tallies()").execute(&mut *conn).await.unwrap();
     }

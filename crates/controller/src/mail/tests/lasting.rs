@@ -267,8 +267,9 @@ async fn backups_on_which_nobody_should_rely_are_told_when_that_begins(pool: PgP
     assert_eq!(told(&pool).await, [], "it has begun only");
     assert_eq!(look("update backup_schedules set set_at = now() - interval '49 hours'").await, all);
     assert_eq!(look("").await, [], "once");
-    let taken = "insert into guest_backups (id, project_id, guest_id, guest_name, environment, state, taken_at, dumped_bytes, dump_problem)
-        select gen_random_uuid(), g.project_id, g.id, g.name, g.environment, 'ready', now(), 0, 'no server'
+    let taken = "insert into guest_backups (id, project_id, guest_id, guest_name, environment, state, taken_at, snapshot, bytes,
+            files, added_bytes, took_ms, dumped_bytes, dump_problem)
+        select gen_random_uuid(), g.project_id, g.id, g.name, g.environment, 'ready', now(), repeat('a', 64), 1, 1, 1, 1, 0, 'no server'
         from backup_schedules c join guests g on g.id = c.guest_id";
     assert_eq!(look(taken).await, maintainers, "what it dumps is its project's own");
     assert_eq!(look("update guest_backups set dumped_bytes = 5, dump_problem = null").await, []);
