@@ -340,7 +340,7 @@ mod tests {
         ];
         let read = form::<SetQuotaPolicy>(&typed).unwrap();
         let amounts: Vec<Option<u64>> = QuotaOf::ALL.iter().map(|of| read.amount(*of)).collect();
-        assert_eq!(amounts, [Some(5), Some(8 << 30), Some(500), None, None, Some(7)]);
+        assert_eq!(amounts, [Some(5), Some(8 << 30), Some(500), None, None, Some(7), None]);
         let wrong = [version, ("guests", "-1"), ("memory", "8"), ("cpu", "x"), ("storage", "1 GiB"), ("names", "1.5")];
         assert_eq!(form::<SetQuotaPolicy>(&wrong).unwrap_err().len(), 5);
         let project = ("project", "atlas");

@@ -109,14 +109,20 @@ pub fn deploys(guest: &Guest) {
 /// What a backup is to hold is dumped by the project itself, whole or not at all.
 pub fn dumps(guest: &Guest) {
     println!("--- dumps");
-    let dump = || guest.ask(r#"{"type":"dump_project","project":"shop"}"#)["result"]["Ok"]["dumped"].clone();
+    // It ends with the line, so that stays open.
+    let ask = |within: u32| -> serde_json::Value {
+        let request = r#"{"type":"request","id":1,"request":{"type":"dump_project","project":"shop"}}"#;
+        let said = guest.must(&format!("{{ echo '{request}'; sleep {within}; }} | corpus-agent serve | tail -n 1"));
+        serde_json::from_str(&said).unwrap()
+    };
+    let dump = || ask(4)["result"]["Ok"]["dumped"].clone();
     let there = || guest.must(&format!("cd {HOME}; ls -d dumps*; stat -c '%a %U' dumps; grep -r . dumps | sort"));
     let deploys = |files: &[(&str, &str)]| {
         guest.commit(&with(files));
         let (said, _) = guest.deploy("");
         assert!(said.success, "{}", said.text);
     };
-    assert!(dump().is_null());
+    assert_eq!(ask(1)["result"]["Ok"], serde_json::json!({ "type": "dumps", "dumped": null }));
     deploys(&[(".corpus/backup.rows", BACKUP)]);
     let dumped = dump();
     assert!(dumped["failed"].is_null() && dumped["bytes"].as_u64().unwrap() > 0, "{dumped}");
@@ -128,7 +134,7 @@ pub fn dumps(guest: &Guest) {
     deploys(&[(".corpus/backup", fails), (".corpus/backup.rows", BACKUP)]);
     assert_eq!(dump()["failed"], "backup: exit status 3: no server at hello pillar");
     assert_eq!(there(), whole);
-    guest.must("! pgrep -f 'sleep 791'");
+    guest.must("! pgrep -f 'sleep 79[1]'");
     let hangs = "#!/bin/sh\necho half > \"$CORPUS_DUMPS/rows\"; sleep 792\n";
     let limits = &format!("{DEFAULTS}limits: {{backup: 1}}\n");
     deploys(&[(".corpus/backup", hangs), (".corpus/defaults.yaml", limits)]);
@@ -138,7 +144,7 @@ pub fn dumps(guest: &Guest) {
     // Not while it is deployed.
     guest.must(&format!("setsid flock {HOME}/turn.lock sleep 12 >/dev/null 2>&1 </dev/null &"));
     guest.soon(&format!("! flock --nonblock {HOME}/turn.lock true"));
-    let busy = guest.ask(r#"{"type":"dump_project","project":"shop"}"#)["result"]["Err"].clone();
+    let busy = ask(13)["result"]["Err"].clone();
     assert_eq!(
         (busy["kind"].as_str(), busy["message"].as_str().unwrap().contains("a deployment of shop")),
         (Some("busy"), true)

@@ -1,5 +1,6 @@
 //! A guest whose files are brought elsewhere in two passes, by the words that are said to the agent.
 
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::io::Read;
 use std::path::PathBuf;
@@ -21,6 +22,8 @@ const OTHER: &str = "00000000-0000-0000-0000-000000000008";
 struct Node {
     host: Host,
     plan: GuestPlan,
+    /// The one in which it was written last.
+    generation: Cell<i64>,
     _folder: TempDir,
 }
 
@@ -32,7 +35,7 @@ impl Node {
         fs::create_dir_all(&etc).unwrap();
         fs::write(etc.join("image"), vec![7; 300_000]).unwrap();
         with_task(&host, |task| drivers::ensure(task, &plan)).unwrap();
-        Self { host, plan, _folder: folder }
+        Self { host, plan, generation: Cell::new(1), _folder: folder }
     }
 
     fn folder(&self) -> PathBuf {
@@ -50,11 +53,11 @@ impl Node {
     }
 
     fn read(&self, files: &str, input: &mut BufReader<impl Read>) -> Result<Vec<u8>, String> {
-        let (files, job) =
-            files.split_once(' ').map_or((files, None), |(files, job)| (files, Some(job.parse().unwrap())));
-        let of = self.of(job.unwrap_or_else(|| JobId(Uuid::now_v7())), 1);
+        let job = files.strip_prefix("written ").and_then(|job| job.parse().ok());
+        let words: Vec<&str> = if job.is_some() { vec!["written"] } else { files.split(' ').collect() };
+        let of = self.of(job.unwrap_or_else(|| JobId(Uuid::now_v7())), self.generation.get());
         let mut output = Vec::new();
-        let done = read(&self.host, &of, &[files], input, &mut output);
+        let done = read(&self.host, &of, &words, input, &mut output);
         if let Err(reason) = &done {
             let said = serde_json::from_slice::<TreeLine>(&output).unwrap();
             assert_eq!(said, TreeLine::Failed(reason.clone()));
@@ -103,6 +106,7 @@ impl Node {
         let words: Vec<&str> = words.split(' ').collect();
         let [job, generation, what @ ..] = words.as_slice() else { panic!("{words:?}") };
         let of = self.of(job.parse().unwrap(), generation.parse().unwrap());
+        self.generation.set(self.generation.get().max(of.generation));
         let mut output = Vec::new();
         let done = write(&self.host, &of, what, &mut stream, &mut output);
         match (serde_json::from_slice(&output).unwrap(), &done) {
@@ -236,7 +240,7 @@ fn moves(from: Kind, to: Kind) {
     for words in [format!("written {OTHER}"), "written".into(), "own now".into(), "written own".into()] {
         two.read(&words, &mut BufReader::new(&b""[..])).unwrap_err();
     }
-    for words in [format!("{OTHER} 1 1 onto"), format!("{JOB} 1 1 into"), format!("{JOB} 1"), String::from("onto")] {
+    for words in [format!("{OTHER} 1 1 onto"), format!("{JOB} 1 1 into"), format!("{JOB} 1"), format!("{JOB} 1 onto")] {
         two.write(&words, &first.1).unwrap_err();
     }
 
