@@ -80,7 +80,7 @@ fn what_is_left_stands_where_one_asks() {
     let one = view(&[samples::quota()], &FormState::default());
     assert!(
         one.contains(
-            "3 of 5 guests, 6 GiB of 8 GiB of memory, 4 of 2 CPU, 1 of 10 DNS names, 0 of 5 published ports taken in "
+            "3 of 5 guests, 6 GiB of 8 GiB of memory, 4 of 2 CPU, 1 of 10 DNS names, 0 of 5 published ports, 31 GB of 200 GB of backups taken in "
         ),
         "{one}"
     );

@@ -175,11 +175,11 @@ fn comes_in_two_passes(
 /// What a controller holds that stands still with its line open is let go of for the one that has its job by now.
 fn is_overtaken(world: &World, line: &mut Line, plan: &GuestPlan) {
     let job = line.job;
-    let others = JobId(Uuid::now_v7());
-    line.job = JobRef { id: others, generation: 1, request: 0 };
-    for words in
-        [format!("read-tree {} {others} 1 own", plan.name), format!("write-tree {} {others} 1 1000", plan.name)]
-    {
+    for what in ["read-tree own", "write-tree 1000"] {
+        let others = JobId(Uuid::now_v7());
+        line.job = JobRef { id: others, generation: 1, request: 0 };
+        let (word, rest) = what.split_once(' ').unwrap();
+        let words = format!("{word} {} {others} 1 {rest}", plan.name);
         let mut held = world.agent(&words);
         let lock = if words.starts_with("read") { "guest" } else { "tree" };
         let is_free = format!("flock --nonblock /var/lib/corpus/locks/{lock}-{} true", plan.name);
