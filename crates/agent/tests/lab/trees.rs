@@ -178,8 +178,8 @@ fn is_overtaken(world: &World, line: &mut Line, plan: &GuestPlan) {
     for what in ["read-tree own", "write-tree 1000"] {
         let others = JobId(Uuid::now_v7());
         line.job = JobRef { id: others, generation: 1, request: 0 };
-        let (word, rest) = what.split_once(' ').unwrap();
-        let words = format!("{word} {} {others} 1 {rest}", plan.name);
+        let (verb, rest) = what.split_once(' ').unwrap();
+        let words = format!("{verb} {} {others} 1 {rest}", plan.name);
         let mut held = world.agent(&words);
         let lock = if words.starts_with("read") { "guest" } else { "tree" };
         let is_free = format!("flock --nonblock /var/lib/corpus/locks/{lock}-{} true", plan.name);
