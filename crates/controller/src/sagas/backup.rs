@@ -171,7 +171,11 @@ async fn dump(ctx: Ctx) -> Result<Option<BackupDump>, StepError> {
         Err(error) if error.kind == StepErrorKind::Cancelled => return Err(error),
         Err(error) => (Bytes(0), Some(error.message)),
     };
-    let problem = problem.map(|problem| plain_line(&problem, LONGEST_PROBLEM));
+    // The guest's root may say nothing at all.
+    let problem = problem.map(|problem| match plain_line(&problem, LONGEST_PROBLEM) {
+        said if said.is_empty() => "the guest does not say why".to_owned(),
+        said => said,
+    });
     ctx.log(match &problem {
         None => format!("{} were dumped", size.gb()),
         Some(problem) => format!("nothing was dumped, and the backup is taken without: {problem}"),

@@ -238,7 +238,8 @@ pub struct NeedyBackups {
     pub letter: BackupLetter,
 }
 
-/// Guests whose backups are taken by schedule and have something wrong that was not told. Each is looked at once an hour.
+/// Guests whose backups are taken by schedule and have something wrong that was not told. Each is looked at once an
+/// hour, or as often as that many at a time allow: 12,000 an hour.
 pub async fn needy_backups(conn: &mut PgConnection) -> sqlx::Result<Vec<NeedyBackups>> {
     let rows = sqlx::query!(
         r#"with due as (
