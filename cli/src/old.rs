@@ -94,9 +94,9 @@ const OLD: &[Old] = &[
     Old {
         word: "trim",
         about: "Shrinks the storage of a guest",
-        arguments: &["endpoint", "env_uuid", "guest", "size"],
-        now: &[],
-        as_now: &[],
+        arguments: &["endpoint", "env_uuid?", "guest", "size"],
+        now: &["guest", "shrink"],
+        as_now: &["", "", "guest", "--size"],
     },
 ];
 

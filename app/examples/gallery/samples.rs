@@ -497,6 +497,7 @@ fn guest(number: u128, text: &str, state: GuestState, environment: Environment) 
         state_reason: (state == GuestState::Failed)
             .then(|| "the node restarted and the guest did not come back".into()),
         uptime_s: (state == GuestState::Running).then_some(3_542_400),
+        storage: None,
         processes_used: (state == GuestState::Running).then_some(37),
         not_held: vec!["I/O weight: no disk has a scheduler that looks at it (bfq)".into()],
         created_at: before(3_600_000),

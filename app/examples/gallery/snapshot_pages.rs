@@ -1,12 +1,12 @@
 //! The page of a guest's snapshots, with sample values.
 
 use corpus_api::Version;
-use corpus_api::snapshots::{MOST_SNAPSHOTS, Snapshot, SnapshotSchedule, Snapshots};
+use corpus_api::snapshots::{MOST_SNAPSHOTS, Snapshot, SnapshotBefore, SnapshotSchedule, Snapshots};
 use corpus_app::FormState;
 use corpus_app::layout::Page;
 use corpus_app::pages::guest_snapshots;
 use corpus_app::route::Route;
-use corpus_domain::{Bytes, GuestId, SnapshotEvery, SnapshotId, SnapshotState};
+use corpus_domain::{Bytes, DeploymentId, Environment, GuestId, SnapshotEvery, SnapshotId, SnapshotState};
 
 use crate::project_samples::{before, id, word};
 
@@ -25,6 +25,7 @@ pub fn schedule(is_never: bool) -> SnapshotSchedule {
     SnapshotSchedule {
         every,
         keep: word("7"),
+        deployments: (!is_never).then(|| word("3")),
         next_at: (!is_never).then(|| before(-3_600)),
         problem: (!is_never).then(|| problem.to_owned()),
         version: Version::of(&every),
@@ -41,16 +42,25 @@ pub fn all(is_empty: bool) -> Snapshots {
         taken_at: (state != SnapshotState::Taking).then(|| before(ago)),
         asked_at: before(ago),
         by: (number != 0xd3).then(|| "mia".to_owned()),
+        before: None,
+    };
+    let before_one = |number, of| Snapshot {
+        before: Some(SnapshotBefore { deployment: DeploymentId(id(number)), number: of }),
+        ..one(number, None, SnapshotState::Ready, 7_200)
     };
     let items = vec![
         one(0xd1, Some("before <the> upgrade to 18"), SnapshotState::Taking, 2),
         one(0xd2, None, SnapshotState::Restoring, 3_600),
         one(0xd3, None, SnapshotState::Ready, 90_000),
+        before_one(0xd5, Some(12)),
+        before_one(0xd6, None),
         one(0xd4, Some("old"), SnapshotState::Removing, 900_000),
     ];
     Snapshots {
         guest: GuestId(id(11)),
         name: word("web.carto.example.net"),
+        project: word("carto"),
+        environment: Environment::Prod,
         items: if is_empty { Vec::new() } else { items },
         most: MOST_SNAPSHOTS,
         at_once: is_empty,

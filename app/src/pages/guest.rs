@@ -11,7 +11,7 @@ use corpus_domain::{Environment, GuestId, GuestState};
 use leptos::prelude::*;
 
 use super::guest_limits::limits;
-use super::guest_parts::{about, connect, enlarge, host_key, names, settings};
+use super::guest_parts::{about, connect, host_key, names, settings, storage};
 use super::guests::last_known;
 use super::jobs::{guest_jobs, history, progress};
 use super::{Asked, not_created, undo};
@@ -92,7 +92,7 @@ pub fn guest_view(shown: &Shown<'_>) -> AnyView {
             <div class="stack">
                 {about(guest)}
                 {limits(guest, shown.quota, &shown.form.of("limits"))}
-                {enlarge(guest, shown.quota, &shown.form.of("enlarge"))}
+                {storage(guest, shown.quota, shown.form)}
                 <div id="live-history" data-live="">{card("history", "History", ().into_any(), history(shown.jobs))}</div>
             </div>
         </div>

@@ -1,11 +1,13 @@
 //! The cards of a guest's page.
 
 use corpus_api::claims::ClaimName;
-use corpus_api::guests::{ConfirmGuestHostKey, EnlargeGuest, Guest, GuestEnvironment, RevealGuestPassword};
+use corpus_api::guests::{
+    ConfirmGuestHostKey, EnlargeGuest, Guest, GuestEnvironment, RevealGuestPassword, ShrinkGuest, StorageUse,
+};
 use corpus_api::names::{AttachName, DetachName, NameLine};
 use corpus_api::quotas::ProjectQuota;
 use corpus_api::zones::Zone;
-use corpus_domain::{Environment, EnvironmentState, NameState, QuotaOf};
+use corpus_domain::{Bytes, Environment, EnvironmentState, NameState, QuotaOf, SizeProfile};
 use leptos::prelude::*;
 
 use super::dns::{in_zone, wildcard};
@@ -15,8 +17,8 @@ use super::projects::project_path;
 use super::quotas::left;
 use super::request_ask::{ASK, name_form};
 use crate::components::{
-    Fact, Field, age, card, code, confinement, confirm_at, copied, empty, facts, name_evidence, name_status, reason,
-    shown_at, size_of, sizes, stays_at,
+    Fact, Field, Tone, age, at, card, code, confinement, confirm_at, copied, empty, facts, meter, name_evidence,
+    name_status, reason, shown_at, size_of, sizes, status, stays_at,
 };
 use crate::form::FormState;
 use crate::to::to;
@@ -238,24 +240,75 @@ pub fn host_key(guest: &Guest) -> Option<AnyView> {
     Some(card.into_any())
 }
 
-/// The form for more storage, where storage has a size and there is a larger one.
-pub fn enlarge(guest: &Guest, quota: &ProjectQuota, form: &FormState) -> Option<AnyView> {
-    if !guest.backing.has_size() || !is_settled(guest) || !guest.may_change {
-        return None;
+/// What is in its storage, and the forms for more and for less of it, where it has a size.
+pub fn storage(guest: &Guest, quota: &ProjectQuota, forms: &FormState) -> AnyView {
+    if !guest.backing.has_size() {
+        let told = format!(
+            "On {} it is not held to its size: it fills its node's disk. Guests that lie on loop or btrfs are.",
+            guest.backing
+        );
+        return card("storage", "Storage", ().into_any(), view! { <p class="body quiet">{told}</p> }.into_any());
     }
+    let has = view! { <span class="quiet">{format!("has {}", guest.line.size.storage().gb())}</span> };
+    let changes = (is_settled(guest) && guest.may_change).then(|| {
+        view! { {enlarge(guest, quota, &forms.of("enlarge"))}{shrink(guest, &forms.of("shrink"))} }
+    });
+    let body = view! { <div id="live-storage" data-live="">{guest.storage.as_ref().map(taken)}</div>{changes} };
+    card("storage", "Storage", has.into_any(), body.into_any())
+}
+
+fn taken(storage: &StorageUse) -> AnyView {
+    let percent = storage.used.percent_of(storage.of);
+    let tone = if percent >= 90 { Tone::Warn } else { Tone::Ok };
+    let full = match storage.full_at {
+        Some(at_then) if percent < 100 => {
+            Some(("Full", view! { {at(at_then)}", if it goes on as in the last 30 days" }.into_any()))
+        }
+        _ => None,
+    };
+    let used = view! { {meter(percent, "Storage used")}" "<span class="quiet">{format!("{} of {}", storage.used.gb(), storage.of.gb())}</span>{(percent >= 90).then(|| view! { " "{status(tone, "Nearly full")} })} };
+    let rows =
+        [Some(("In it", used.into_any())), Some(("Of its node's", view! { {storage.taken.gb()} }.into_any())), full];
+    facts(rows.into_iter().flatten().collect()).into_any()
+}
+
+fn enlarge(guest: &Guest, quota: &ProjectQuota, form: &FormState) -> Option<AnyView> {
     let larger = sizes(guest.line.size.larger_than());
     let next = larger.first()?.0.clone();
-    let hint = "It grows at once, also while it runs; it does not shrink again";
-    let body = view! {
+    let form = view! {
         <form method="post" action={to::<EnlargeGuest>(&[&guest.line.id])} class="body row">
             {stays_at(&path(guest), "enlarge")}
-            {Field::new(form, "size", "New size").suggest(next).required().hint(hint).select(larger)}
+            {Field::new(form, "size", "New size").suggest(next).required().hint("It grows at once, also while it runs").select(larger)}
             <button class="btn">"Enlarge"</button>
         </form>
         {left(quota, &[QuotaOf::Storage]).map(|left| view! { <div class="body">{left}</div> })}
     };
-    let has = view! { <span class="quiet">{format!("has {}", guest.line.size.storage().gb())}</span> };
-    Some(card("enlarge", "Storage", has.into_any(), body.into_any()))
+    Some(form.into_any())
+}
+
+/// Only what holds what is in it; what is there is shown before it is asked for.
+fn shrink(guest: &Guest, form: &FormState) -> Option<AnyView> {
+    let used = guest.storage.map(|storage| storage.used)?;
+    let fits = guest.line.size.smaller_than().filter(|size| size.storage() > used);
+    let has = guest.line.size.storage().0;
+    let text = |size: SizeProfile| {
+        let less = Bytes(has.saturating_sub(size.storage().0)).gb();
+        (size.to_string(), format!("{size}, {}: {less} less promised", size.storage().gb()))
+    };
+    let mut smaller: Vec<_> = fits.map(text).collect();
+    smaller.reverse();
+    let next = smaller.first()?.0.clone();
+    let form = view! {
+        <details class="more body" open=form.was_sent()>
+            <summary>"Shrink it"</summary>
+            <form method="post" action={to::<ShrinkGuest>(&[&guest.line.id])} class="row">
+                {stays_at(&path(guest), "shrink")}
+                {Field::new(form, "size", "Smaller size").suggest(next).required().hint("Also while it runs: what lies beyond is moved first").select(smaller)}
+                <button class="btn">"Shrink"</button>
+            </form>
+        </details>
+    };
+    Some(form.into_any())
 }
 
 fn stands(guest: &Guest) -> AnyView {

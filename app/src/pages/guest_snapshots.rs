@@ -1,7 +1,7 @@
 //! The snapshots of a guest: what it can be brought back to, and what that costs.
 
 use corpus_api::snapshots::{
-    GetSnapshotSchedule, ListSnapshots, RemoveSnapshot, RestoreSnapshot, SetSnapshotSchedule, Snapshot,
+    GetSnapshotSchedule, ListSnapshots, RemoveSnapshot, RestoreSnapshot, SetSnapshotSchedule, Snapshot, SnapshotBefore,
     SnapshotSchedule, Snapshots, TakeSnapshot,
 };
 use corpus_domain::{GuestId, SnapshotEvery, SnapshotState};
@@ -39,7 +39,7 @@ pub fn snapshots_view(all: &Snapshots, schedule: &SnapshotSchedule, form: &FormS
             <div class="stack">{card("snapshots", "Snapshots", count.into_any(), list.into_any())}</div>
             <div class="stack">
                 {all.may_take.then(|| card("take", "Take one", ().into_any(), take(all, &form.of("take"))))}
-                {card("schedule", "By schedule", ().into_any(), scheduled(all, schedule, &form.of("schedule")))}
+                {card("schedule", "By itself", ().into_any(), scheduled(all, schedule, &form.of("schedule")))}
             </div>
         </div>
     }
@@ -78,8 +78,11 @@ fn scheduled(all: &Snapshots, schedule: &SnapshotSchedule, form: &FormState) -> 
     if !all.may_change {
         let kept = (schedule.every != SnapshotEvery::Never).then(|| format!(", the last {} are kept", schedule.keep));
         let told = format!("{}{}.", word(schedule.every), kept.unwrap_or_default());
-        return view! { <div class="body"><p>{told}</p>{next}</div> }.into_any();
+        let before = schedule.deployments.map(|kept| format!("Before each deployment, the last {kept} are kept."));
+        return view! { <div class="body"><p>{told}</p>{before.map(|told| view! { <p>{told}</p> })}{next}</div> }
+            .into_any();
     }
+    let before = schedule.deployments.map(|kept| kept.to_string()).unwrap_or_default();
     let choices = SnapshotEvery::ALL.iter().map(|every| (every.to_string(), word(*every).to_owned())).collect();
     view! {
         <form method="post" action={to::<SetSnapshotSchedule>(&[&all.guest])} class="form body">
@@ -87,6 +90,7 @@ fn scheduled(all: &Snapshots, schedule: &SnapshotSchedule, form: &FormState) -> 
             <input type="hidden" name="version" value=form.version(&schedule.version)/>
             {Field::new(form, "every", "One is taken").suggest(schedule.every.as_str()).select(choices)}
             {Field::new(form, "keep", "So many are kept").suggest(schedule.keep.to_string()).hint("1 to 12; those that somebody took stay beside them").input()}
+            {Field::new(form, "deployments", "Before each deployment").suggest(before).hint("How many of these are kept, 1 to 12; empty: none is taken. Where none can be taken, nothing is deployed").input()}
             {next}
             <div class="submit"><button class="btn">"Save"</button></div>
         </form>
@@ -109,11 +113,11 @@ fn table(all: &Snapshots) -> AnyView {
 }
 
 fn row(all: &Snapshots, one: &Snapshot) -> AnyView {
-    let nameless = if one.by.is_some() { "No comment" } else { "By schedule" };
-    let called = one.comment.as_ref().map_or_else(|| nameless.to_owned(), ToString::to_string);
+    let called = called(one);
     let taken = one.taken_at.unwrap_or(one.asked_at);
     let which =
         one.comment.as_ref().map_or_else(|| format!("that of {}", taken.format("%F %R UTC")), ToString::to_string);
+    let request = format!("/guests/new?project={}&environment={}&snapshot={}", all.project, all.environment, one.id);
     let change = (all.may_change && one.state == SnapshotState::Ready).then(|| {
         let question = format!(
             "{} is stopped, and is what it was then. All that it wrote since is gone for good. If it does not come up, it is as it is now.",
@@ -122,6 +126,7 @@ fn row(all: &Snapshots, one: &Snapshot) -> AnyView {
         let restore = to::<RestoreSnapshot>(&[&all.guest, &one.id]);
         let remove = to::<RemoveSnapshot>(&[&all.guest, &one.id]);
         view! {
+            <a class="btn" href=request aria-label=format!("A new guest of {which}")>"New guest"</a>
             {confirm_at("Restore", &which, question, restore, stays_at(&path(all), "snapshots"))}
             {confirm_at("Delete", &which, "It can't be brought back.".to_owned(), remove, stays_at(&path(all), "snapshots"))}
         }
@@ -136,6 +141,20 @@ fn row(all: &Snapshots, one: &Snapshot) -> AnyView {
         </tr>
     }
     .into_any()
+}
+
+/// What it is for.
+fn called(one: &Snapshot) -> AnyView {
+    let nameless = match (one.before, &one.by) {
+        (Some(SnapshotBefore { deployment, number: Some(number) }), _) => {
+            let href = format!("/deployments/{deployment}");
+            return view! { "Before "<a class="link" href=href>{format!("deployment #{number}")}</a> }.into_any();
+        }
+        (Some(_), _) => "Before a deployment that did not begin",
+        (None, Some(_)) => "No comment",
+        (None, None) => "By schedule",
+    };
+    one.comment.as_ref().map_or_else(|| nameless.to_owned(), ToString::to_string).into_any()
 }
 
 fn state(state: SnapshotState) -> AnyView {

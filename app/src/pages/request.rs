@@ -91,7 +91,7 @@ fn begun(asked: &Asked) -> FormState {
     let mut form = asked.form.clone();
     if form.values.is_empty() {
         let given = |name: &&str| asked.query.get(*name).map(|value| ((*name).to_owned(), value.clone()));
-        form.values = ["project", "environment", "node", "backup"].iter().filter_map(given).collect();
+        form.values = ["project", "environment", "node", "backup", "snapshot"].iter().filter_map(given).collect();
         if asked.query.contains_key("ask") {
             form.values.push(("comment".to_owned(), String::new()));
         }
@@ -187,11 +187,15 @@ fn no_room(operators: Option<&str>) -> AnyView {
     empty("No compute node takes guests now", next)
 }
 
-/// Whose files it is to have, for who came from a backup.
-fn backup(form: &FormState) -> Option<AnyView> {
-    form.value("backup").filter(|id| !id.is_empty())?;
-    let hint = "It begins with the files of this backup, and as somebody of its own: name, address, keys and passwords are new";
-    Some(Field::new(form, "backup", "Backup").mono().hint(hint).input())
+/// Whose files it is to have, for who came from a backup or a snapshot.
+fn files(form: &FormState) -> Option<AnyView> {
+    let is_given = |name: &&str| form.value(name).is_some_and(|id| !id.is_empty());
+    let name = ["backup", "snapshot"].into_iter().find(is_given)?;
+    let label = if name == "backup" { "Backup" } else { "Snapshot" };
+    let hint = format!(
+        "It begins with the files of this {name}, and as somebody of its own: name, address, keys and passwords are new"
+    );
+    Some(Field::new(form, name, label).mono().hint(hint).input())
 }
 
 fn fields(principal: &Principal, choices: Choices<'_>, form: &FormState, form_id: &str) -> AnyView {
@@ -213,7 +217,7 @@ fn fields(principal: &Principal, choices: Choices<'_>, form: &FormState, form_id
                 {Field::new(form, "size", "Size").suggest("small").required().hint("How much storage it may fill; whether it is held to it is its backing's").select(profiles())}
                 {Field::new(form, "names", "DNS names (optional)").mono().hint("Under which its site is reached: one a line, attached when it runs").lines(2)}
             </div>
-            {backup(form)}
+            {files(form)}
             {taken(quotas, form)}
             <details class="more">
                 <summary>"Sizes, and which nodes have room for each"</summary>

@@ -3,7 +3,7 @@
 
 use corpus_api::Principal;
 use corpus_api::audit::{AuditEntry, AuditPage};
-use corpus_api::guests::{Guest, GuestPage};
+use corpus_api::guests::{Guest, GuestPage, StorageUse};
 use corpus_api::names::NamePage;
 use corpus_api::nodes::NodeLine;
 use corpus_app::FormState;
@@ -11,10 +11,10 @@ use corpus_app::asked::{Listing, Query};
 use corpus_app::pages::guest::{Shown, guest_view};
 use corpus_app::pages::guest_choice::{Chosen, Deed};
 use corpus_app::pages::guest_limits::limits;
-use corpus_app::pages::guest_parts::enlarge;
+use corpus_app::pages::guest_parts::storage;
 use corpus_app::pages::node_promises::promises;
 use corpus_app::pages::{audit, dns, guest_choice, guests, job, move_guest, node, nodes, overview, request, zone};
-use corpus_domain::{Backing, Door, GuestState, NodeId, ProjectId, ProjectRole, SizeProfile};
+use corpus_domain::{Backing, Bytes, Door, GuestState, NodeId, ProjectId, ProjectRole, SizeProfile};
 use leptos::prelude::*;
 
 use crate::{html, samples};
@@ -93,15 +93,24 @@ fn a_node_says_what_it_has_promised() {
 }
 
 #[test]
-fn storage_with_a_size_can_be_enlarged_by_who_may() {
+fn storage_with_a_size_can_be_resized_by_who_may() {
     let (mut guest, form) = (samples::guests()[0].clone(), FormState::default());
-    let card = |guest: &Guest| html(|| enlarge(guest, &samples::quota(), &form).into_any());
+    let card = |guest: &Guest| html(|| storage(guest, &samples::quota(), &form));
     assert!(!card(&guest).contains("/enlarge"), "{} has no size", guest.backing);
     guest.backing = Backing::Loop;
     guest.line.size = SizeProfile::Xtrem;
     let page = card(&guest);
     assert!(page.contains("/enlarge") && page.contains("xxtrem, 1000 GB") && page.contains("xxxtrem, 2000 GB"));
     assert!(!page.contains(">xtrem, "), "{page}");
+    // What is in it has to fit, and that was read.
+    assert!(!page.contains("/shrink"), "{page}");
+    let used = Bytes(95_000_000_000);
+    let full_at = Some(samples::before(-864_000));
+    guest.storage = Some(StorageUse { used, of: Bytes(500_000_000_000), taken: used, full_at });
+    let page = card(&guest);
+    assert!(page.contains("/shrink") && page.contains("xxxlarge, 100 GB: 400 GB less promised"), "{page}");
+    assert!(!page.contains(">large, 20 GB") && page.contains("95 GB of 500 GB") && page.contains("Full"), "{page}");
+    assert!(!card(&seen_only(&guest)).contains("/shrink"));
     assert!(!card(&seen_only(&guest)).contains("/enlarge"));
     guest.line.size = SizeProfile::Xxxtrem;
     assert!(!card(&guest).contains("/enlarge"));

@@ -12,7 +12,7 @@ fn page(all: &Snapshots) -> String {
 }
 
 #[test]
-fn only_one_that_is_ready_can_be_brought_back_or_deleted() {
+fn only_those_that_are_ready_can_be_brought_back_or_deleted() {
     let shown = page(&snapshot_pages::all(false));
     for text in [
         "before &lt;the&gt; upgrade to 18",
@@ -20,7 +20,10 @@ fn only_one_that_is_ready_can_be_brought_back_or_deleted() {
         "Being restored",
         "Being deleted",
         "1.2 GB",
-        "4 of 16",
+        "6 of 16",
+        "deployment #12",
+        "Before a deployment that did not begin",
+        "snapshot=0199d3c0-0000-7000-8000-0000000000d3",
         "stands still",
         "By schedule",
         "may take 20 GB",
@@ -28,7 +31,7 @@ fn only_one_that_is_ready_can_be_brought_back_or_deleted() {
         assert!(shown.contains(text), "{text}\n{shown}");
     }
     for what in ["/restore\"", "/delete\""] {
-        assert_eq!(shown.matches(what).count(), 1, "{what}\n{shown}");
+        assert_eq!(shown.matches(what).count(), 3, "{what}\n{shown}");
     }
 }
 
@@ -38,6 +41,7 @@ fn who_may_not_is_offered_nothing() {
     let shown = page(&all);
     assert_eq!(shown.matches("<form").count(), 0);
     assert!(shown.contains("Each day, the last 7 are kept."), "{shown}");
+    assert!(shown.contains("Before each deployment, the last 3 are kept."), "{shown}");
     let developer = Snapshots { may_change: false, ..snapshot_pages::all(true) };
     let shown = page(&developer);
     assert_eq!(shown.matches("<form").count(), 1);

@@ -129,7 +129,15 @@ mod tests {
     }
 
     fn seen(text: &str, state: GuestState) -> GuestReading {
-        GuestReading { name: name(text), state, uptime_s: None, memory_used: None, cpu_millis: None, processes: None }
+        GuestReading {
+            name: name(text),
+            state,
+            uptime_s: None,
+            memory_used: None,
+            cpu_millis: None,
+            processes: None,
+            storage: None,
+        }
     }
 
     #[test]

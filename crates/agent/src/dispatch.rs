@@ -111,7 +111,9 @@ fn serve(request: &Request, of_job: bool, task: &Task<'_>) -> Result<Answer, Fai
             drivers::require_meant(task.host, name, *id)?;
             guest(name, &|driver| driver.ensure_keys(task, name, keys))
         }
-        Request::EnsureSize { name, size } => guest(name, &|driver| driver.ensure_size(task, name, *size)),
+        Request::EnsureSize { name, size, shrink } => {
+            guest(name, &|driver| driver.ensure_size(task, name, *size, *shrink))
+        }
         Request::EnsureLimits { name, limits } => guest(name, &|driver| driver.ensure_limits(task, name, *limits)),
         Request::EnsureSnapshot { name, snapshot } => {
             snapshots::take(task, name, *snapshot).map(|bytes| Answer::Snapshot { bytes })

@@ -8,7 +8,7 @@ mod tests;
 
 pub use change::{
     ConfirmGuestHostKey, DestroyGuest, EnlargeGuest, GuestHostKeyConfirmed, GuestMoving, GuestRequested, MoveGuest,
-    RequestGuest, RestartGuest, SetGuestLimits, StartGuest, StopGuest, WantedNames,
+    RequestGuest, RestartGuest, SetGuestLimits, ShrinkGuest, StartGuest, StopGuest, WantedNames,
 };
 pub use preview::{GuestPreview, PreviewGuest, PreviewedNode};
 pub use secret::{GuestPasswordRevealed, RevealGuestPassword};
@@ -177,6 +177,8 @@ pub struct Guest {
     pub backing: Backing,
     /// What it may take of its node.
     pub limits: Limits,
+    /// What is in its storage, by the last reading; none where that has no size, or was not read.
+    pub storage: Option<StorageUse>,
     /// Which limits these are, to change them.
     pub limits_version: Version,
     /// The limits that its node can't hold guests to, and why.
@@ -223,6 +225,19 @@ pub struct Guest {
     pub may_move: bool,
 }
 impl Reply for Guest {}
+
+/// What is in the storage of a guest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct StorageUse {
+    /// How much, in bytes.
+    pub used: Bytes,
+    /// How much it may come to.
+    pub of: Bytes,
+    /// How much of the node's storage it takes.
+    pub taken: Bytes,
+    /// When it will be full if it goes on as in the last 30 days, where that is within a year and four days are known.
+    pub full_at: Option<DateTime<Utc>>,
+}
 
 /// The environment that stands on a guest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]

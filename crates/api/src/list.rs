@@ -112,6 +112,7 @@ macro_rules! each_operation {
             $crate::guests::StopGuest,
             $crate::guests::RestartGuest,
             $crate::guests::EnlargeGuest,
+            $crate::guests::ShrinkGuest,
             $crate::guests::GetGuestLimits,
             $crate::guests::SetGuestLimits,
             $crate::guests::ConfirmGuestHostKey,

@@ -188,6 +188,7 @@ pub const fn to_start(kind: JobKind, environment: Option<Environment>) -> Role {
         | JobKind::BackupTake => Role::Developer,
         JobKind::GuestCreate
         | JobKind::GuestEnlarge
+        | JobKind::GuestShrink
         | JobKind::GuestLimit
         | JobKind::SnapshotRestore
         | JobKind::SnapshotRemove

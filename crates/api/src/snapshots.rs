@@ -1,7 +1,9 @@
 //! Snapshots of guests: what a guest was at some moment, to be brought back.
 
 use chrono::{DateTime, Utc};
-use corpus_domain::{Bytes, GuestId, GuestName, JobId, SnapshotEvery, SnapshotId, SnapshotState};
+use corpus_domain::{
+    Bytes, DeploymentId, Environment, GuestId, GuestName, JobId, ProjectName, SnapshotEvery, SnapshotId, SnapshotState,
+};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -96,16 +98,19 @@ impl Operation for GetSnapshotSchedule {
     }
 }
 
-/// Sets how often a snapshot of a guest is taken by itself, the first one soon, and how many of these are kept: the oldest
-/// goes when there is one more. Those that somebody asked for stay.
+/// Sets how often a snapshot of a guest is taken by itself, the first one soon, and whether one is taken before each
+/// deployment; and how many of these are kept: the oldest goes when there is one more. Those that somebody asked for stay.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct SetSnapshotSchedule {
     /// Of which guest.
     pub guest: GuestId,
     /// How often.
     pub every: SnapshotEvery,
-    /// How many are kept.
+    /// How many of those are kept.
     pub keep: SnapshotsKept,
+    /// How many are kept of those that are taken before deployments; unless said none is taken then.
+    #[serde(default)]
+    pub deployments: Option<SnapshotsKept>,
     /// What was set when that was decided.
     pub version: Version,
 }
@@ -119,13 +124,15 @@ impl Operation for SetSnapshotSchedule {
     }
 }
 
-/// How often a snapshot of a guest is taken by itself.
+/// When a snapshot of a guest is taken by itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct SnapshotSchedule {
     /// How often.
     pub every: SnapshotEvery,
-    /// How many of them are kept.
+    /// How many of those are kept.
     pub keep: SnapshotsKept,
+    /// How many are kept of those that are taken before deployments; none: none is taken then.
+    pub deployments: Option<SnapshotsKept>,
     /// When the next one is taken, unless that is never.
     pub next_at: Option<DateTime<Utc>>,
     /// Why none was taken when it was time, for a person.
@@ -147,6 +154,10 @@ pub struct Snapshots {
     pub guest: GuestId,
     /// Its name.
     pub name: GuestName,
+    /// Its project.
+    pub project: ProjectName,
+    /// Its environment.
+    pub environment: Environment,
     /// The newest first.
     pub items: Vec<Snapshot>,
     /// So many it may have.
@@ -155,7 +166,7 @@ pub struct Snapshots {
     pub at_once: bool,
     /// Whether the caller may take one.
     pub may_take: bool,
-    /// Whether the caller may restore and delete them.
+    /// Whether the caller may restore and delete them, and have guests made of them.
     pub may_change: bool,
 }
 impl Reply for Snapshots {}
@@ -175,8 +186,19 @@ pub struct Snapshot {
     pub taken_at: Option<DateTime<Utc>>,
     /// When it was asked for.
     pub asked_at: DateTime<Utc>,
-    /// By whom: their login; by nobody where the schedule did.
+    /// By whom: their login, or of who deployed; by nobody where the schedule did.
     pub by: Option<String>,
+    /// The deployment before which it was taken by itself.
+    pub before: Option<SnapshotBefore>,
+}
+
+/// The deployment before which a snapshot was taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct SnapshotBefore {
+    /// Its id.
+    pub deployment: DeploymentId,
+    /// Its number in the project; none: it did not begin.
+    pub number: Option<i64>,
 }
 
 /// A snapshot is being taken.

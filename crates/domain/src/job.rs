@@ -27,6 +27,8 @@ word_enum!(
         GuestRestart = "guest_restart",
         /// Enlarge a guest's storage.
         GuestEnlarge = "guest_enlarge",
+        /// Shrink a guest's storage.
+        GuestShrink = "guest_shrink",
         /// Change a guest's limits.
         GuestLimit = "guest_limit",
         /// Take a snapshot of a guest.

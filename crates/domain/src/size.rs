@@ -59,6 +59,11 @@ impl SizeProfile {
     pub fn larger_than(self) -> impl Iterator<Item = Self> {
         Self::ALL.iter().copied().filter(move |size| size.storage() > self.storage())
     }
+
+    /// The profiles that are smaller than this one, from small to large.
+    pub fn smaller_than(self) -> impl Iterator<Item = Self> {
+        Self::ALL.iter().copied().filter(move |size| size.storage() < self.storage())
+    }
 }
 
 #[cfg(test)]
@@ -70,6 +75,8 @@ mod tests {
         assert!(SizeProfile::ALL.windows(2).all(|pair| pair[0].storage() < pair[1].storage()));
         let largest: Vec<_> = SizeProfile::Xtrem.larger_than().collect();
         assert_eq!(largest, [SizeProfile::Xxtrem, SizeProfile::Xxxtrem]);
+        let smallest: Vec<_> = SizeProfile::Xsmall.smaller_than().collect();
+        assert_eq!(smallest, [SizeProfile::Xxxsmall, SizeProfile::Xxsmall]);
     }
 
     #[test]

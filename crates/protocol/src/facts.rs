@@ -168,4 +168,18 @@ pub struct GuestReading {
     /// Processes and threads in it, when running.
     #[serde(default)]
     pub processes: Option<u32>,
+    /// What it has taken of its storage; none where it has no size.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub storage: Option<GuestStorage>,
+}
+
+/// What a guest has taken of its storage.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GuestStorage {
+    /// What is in it.
+    pub used: Bytes,
+    /// What it may come to.
+    pub of: Bytes,
+    /// What it takes of the node's: what was deleted in the guest may be part of that.
+    pub taken: Bytes,
 }

@@ -30,7 +30,8 @@ pub use certificates::{
 };
 pub use drift::{Difference, GuestCheck};
 pub use facts::{
-    BackingFact, Cpu, DriverFact, Facts, GuestReading, Listener, MemberReading, Reading, SafeguardFact, Storage,
+    BackingFact, Cpu, DriverFact, Facts, GuestReading, GuestStorage, Listener, MemberReading, Reading, SafeguardFact,
+    Storage,
 };
 pub use guest::{Account, AuthorizedKeys, GuestFile, GuestNet, GuestPlan, GuestSetup, SshHostKey, UnixPasswordHash};
 pub use hook::HookOrder;

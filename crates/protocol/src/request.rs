@@ -278,12 +278,15 @@ pub enum Request {
         keys: AuthorizedKeys,
     },
     /// The guest's storage has the size of this profile: it grows, whether the guest runs or not.
-    /// A smaller one is refused, and so is a guest whose backing has no size.
+    /// A smaller one is refused unless it is to shrink, and what is in it fits; and so is a guest whose backing has no size.
     EnsureSize {
         /// The guest.
         name: GuestName,
         /// The profile.
         size: SizeProfile,
+        /// Whether it is to have no more than that, instead of no less.
+        #[serde(default)]
+        shrink: bool,
     },
     /// There is a snapshot of the guest's files, of one moment. Where the guest's backing takes none at once, a guest that
     /// runs stands still meanwhile. Answer: [`Answer::Snapshot`].

@@ -7,7 +7,7 @@ use corpus_api::deployments::{Deploy, Phases};
 use corpus_api::environments::{GetEnvironmentSettings, RemoveEnvironment, SetEnvironmentSettings, SetUpEnvironment};
 use corpus_api::firewall::{AllowToGuest, GetGuestFirewall, RemoveFirewallRule};
 use corpus_api::guests::{
-    DestroyGuest, EnlargeGuest, GetGuestLimits, RestartGuest, SetGuestLimits, StartGuest, StopGuest,
+    DestroyGuest, EnlargeGuest, GetGuestLimits, RestartGuest, SetGuestLimits, ShrinkGuest, StartGuest, StopGuest,
 };
 use corpus_api::images::BringImages;
 use corpus_api::jobs::ListJobs;
@@ -57,6 +57,7 @@ pub const KINDS: [JobKind; 34] = [
     JobKind::EnvironmentRemove,
     JobKind::GuestDestroy,
     JobKind::GuestEnlarge,
+    JobKind::GuestShrink,
     JobKind::ProjectDestroy,
     JobKind::NodeUnlink,
     JobKind::NodeInitialize,
@@ -70,7 +71,7 @@ pub fn level(kind: JobKind) -> Level {
         JobKind::NodeInitialize => Level::Linked,
         JobKind::NodeUnlink | JobKind::GuestCreate => Level::Ready,
         JobKind::GuestStart => Level::Stopped,
-        JobKind::GuestEnlarge => Level::Sized,
+        JobKind::GuestEnlarge | JobKind::GuestShrink => Level::Sized,
         JobKind::NameConfigure
         | JobKind::CertificateIssue
         | JobKind::NameDetach
@@ -112,6 +113,13 @@ pub async fn ask(lane: &Lane, kind: JobKind) -> Result<JobId> {
         JobKind::GuestEnlarge => {
             let enlarge = EnlargeGuest { guest: guest(lane).await?, size: SizeProfile::Xxsmall };
             controller.call(member, enlarge, None).await?.job
+        }
+        JobKind::GuestShrink => {
+            let id = guest(lane).await?;
+            let enlarge = EnlargeGuest { guest: id, size: SizeProfile::Xsmall };
+            lane.done(controller.call(member, enlarge, None).await?.job).await?;
+            let shrink = ShrinkGuest { guest: id, size: SizeProfile::Xxsmall };
+            controller.call(member, shrink, None).await?.job
         }
         JobKind::GuestLimit => {
             let id = guest(lane).await?;

@@ -251,6 +251,7 @@ impl Host {
             memory_used: guest.running.then_some(Bytes(200 << 20)),
             cpu_millis: guest.running.then_some(20),
             processes: guest.running.then_some(30),
+            storage: None,
         });
         let guests: Vec<_> = guests.collect();
         let used = u64::try_from(guests.len()).unwrap_or_default() * (200 << 20);

@@ -65,12 +65,13 @@ replayed!(
 
 /// Kinds whose agent is a guest's own, or that change or copy a guest's storage, or change its limits: simulated hosts have neither, so
 /// they are not recorded.
-const ON_GUESTS: [JobKind; 16] = [
+const ON_GUESTS: [JobKind; 17] = [
     JobKind::EnvironmentSetUp,
     JobKind::EnvironmentConfigure,
     JobKind::EnvironmentRemove,
     JobKind::Deploy,
     JobKind::GuestEnlarge,
+    JobKind::GuestShrink,
     JobKind::GuestLimit,
     JobKind::SnapshotTake,
     JobKind::SnapshotRestore,

@@ -210,6 +210,8 @@ async fn guests(world: &World, browser: &mut Browser, node: &str) -> String {
     let view = world.one("select id::text from views").await;
     browser.form("/views/{view}/delete", &format!("/views/{view}/delete"), &[("_page", "/guests")]).await;
     browser.form("/guests/{guest}/enlarge", &format!("{place}/enlarge"), &[("size", "medium")]).await;
+    // It is just being enlarged.
+    browser.refused("/guests/{guest}/shrink", &format!("{place}/shrink"), &[("size", "xsmall")], 409).await;
     // It is there already.
     browser.refused("/guests/{guest}/move", &format!("{place}/move"), &[("node", node)], 422).await;
     let shown = version(browser, &place).await;

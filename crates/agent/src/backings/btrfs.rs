@@ -13,9 +13,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use corpus_domain::{Backing as Kind, Bytes, ImageName, SizeProfile};
+use corpus_protocol::GuestStorage;
 use rustix::fs::{FsWord, statfs};
 
-use super::{Backing, Store, room};
+use super::{Backing, Store, room, too_full};
 use crate::failure::{At, Failure};
 use crate::files;
 use crate::guest_root::{GuestRoot, view};
@@ -130,6 +131,30 @@ impl Backing for Btrfs {
         let taken = count(task.host, &piece, "exclusive").unwrap_or(0);
         room::require(task.host, (taken, self.promised(task.host, &store.folder)), wanted)?;
         limit(task, &piece, size).map(|()| true)
+    }
+
+    /// What is written meanwhile beyond it stays, and no more can be written.
+    fn shrink(&self, task: &Task<'_>, store: &Store, size: SizeProfile) -> Result<bool, Failure> {
+        let (wanted, piece) = (size.storage(), piece(store));
+        let has = limited(task.host, &piece).map(Bytes);
+        if has.is_some_and(|has| has <= wanted) {
+            return Ok(false);
+        }
+        let taken = Bytes(count(task.host, &piece, "referenced").unwrap_or(0));
+        if taken > wanted {
+            return Err(too_full(taken, size));
+        }
+        limit(task, &piece, size).map(|()| true)
+    }
+
+    fn usage(&self, host: &Host, folder: &Path) -> Option<GuestStorage> {
+        let piece = folder.join(PIECE);
+        let count = |what| count(host, &piece, what).map(Bytes);
+        Some(GuestStorage {
+            used: count("referenced")?,
+            of: limited(host, &piece).map(Bytes)?,
+            taken: count("exclusive")?,
+        })
     }
 
     /// All at once; what is left of it is removed as any folder is.

@@ -7,16 +7,17 @@
 //! it with an identity of its own, since the kernel mounts no two file systems of the same identity.
 
 use std::fs::{self, File, Metadata, OpenOptions};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use corpus_domain::{Backing as Kind, Bytes, SizeProfile};
+use corpus_protocol::GuestStorage;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
-use super::{Backing, Store, copy_all, loops, room};
+use super::{Backing, COPY, Store, copy_all, loops, room, too_full};
 use crate::failure::{At, Failure};
 use crate::files;
 use crate::guest_root::GuestRoot;
@@ -99,6 +100,17 @@ impl Backing for Disk {
 
     fn resize(&self, task: &Task<'_>, store: &Store, size: SizeProfile) -> Result<bool, Failure> {
         grow(task, store, size)
+    }
+
+    fn shrink(&self, task: &Task<'_>, store: &Store, size: SizeProfile) -> Result<bool, Failure> {
+        shrink(task, store, size)
+    }
+
+    /// By what the file system says at its last commit, half a minute ago at most. A guest never gets at the device.
+    fn usage(&self, _: &Host, folder: &Path) -> Option<GuestStorage> {
+        let disk = File::open(file(folder)).ok()?;
+        let [of, used] = sizes(&disk)?;
+        Some(GuestStorage { used, of, taken: Bytes(disk.metadata().ok()?.blocks() * BLOCK) })
     }
 
     fn release(&self, task: &Task<'_>, folder: &Path) -> Result<(), Failure> {
@@ -251,6 +263,52 @@ fn grow(task: &Task<'_>, store: &Store, size: SizeProfile) -> Result<bool, Failu
         }
     }
     Ok(!filled || has < wanted)
+}
+
+/// The file system, and then the disk that it is on, have no more than this size, whether they are in use or not. What
+/// is in the way is moved; cut anywhere, the disk is at least as large as the file system. Tells whether there was more.
+fn shrink(task: &Task<'_>, store: &Store, size: SizeProfile) -> Result<bool, Failure> {
+    let file = &file(&store.folder);
+    let (has, wanted) = (Bytes(fs::metadata(file).at("look at", file)?.len()), size.storage());
+    let root = open(task, store)?;
+    if root.size()? > wanted {
+        root.sync()?;
+        let disk = File::open(file).at("open", file)?;
+        if let Some([_, used]) = sizes(&disk).filter(|[_, used]| *used > wanted) {
+            return Err(too_full(used, size));
+        }
+        task.note("moving what is beyond");
+        let resize = Argv::new("btrfs").args(["filesystem", "resize"]).arg(wanted.0.to_string()).arg(root.path());
+        resize.limit(COPY).quiet().run(task)?;
+        // It is on disk before the disk is cut.
+        root.sync()?;
+        if root.size()? > wanted {
+            return Err(Failure::Invalid(format!("the file system on {} did not shrink", file.display())));
+        }
+    }
+    if has > wanted {
+        let disk = OpenOptions::new().write(true).open(file).at("open", file)?;
+        disk.set_len(wanted.0).at("shrink", file)?;
+    }
+    for device in loops::of(task, file)? {
+        loops::resize(task, &device)?;
+    }
+    Ok(has > wanted)
+}
+
+/// What the file system on a disk says: the size of it, and what is taken of that, in bytes. It stands in its first
+/// superblock.
+fn sizes(disk: &File) -> Option<[Bytes; 2]> {
+    const SUPERBLOCK: u64 = 64 << 10;
+    const MAGIC: (usize, &[u8]) = (64, b"_BHRfS_M");
+    const SIZES: [usize; 2] = [112, 120];
+    let mut read = [0; 128];
+    disk.read_exact_at(&mut read, SUPERBLOCK).ok()?;
+    if !read.get(MAGIC.0..)?.starts_with(MAGIC.1) {
+        return None;
+    }
+    let number = |at: usize| read.get(at..at + 8)?.try_into().ok().map(u64::from_le_bytes).map(Bytes);
+    Some([number(SIZES[0])?, number(SIZES[1])?])
 }
 
 /// Whether the file system has all of its disk: a part of a block at the end stays unused.

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use corpus_domain::{Backing as Kind, Bytes, IdRange, ImageName, SizeProfile};
-use corpus_protocol::BackingFact;
+use corpus_protocol::{BackingFact, GuestStorage};
 
 use crate::failure::Failure;
 use crate::guest_root::GuestRoot;
@@ -79,9 +79,17 @@ pub trait Backing: Sync {
     fn look_at_copy(&self, task: &Task<'_>, store: &Store) -> Result<GuestRoot, Failure> {
         self.look(task, store)
     }
-    /// The guest's storage has this size; it never shrinks. Where it has none, nothing is to be done.
+    /// The guest's storage has this size; it does not shrink. Where it has none, nothing is to be done.
     fn resize(&self, _: &Task<'_>, _: &Store, _: SizeProfile) -> Result<bool, Failure> {
         Ok(false)
+    }
+    /// The guest's storage has no more than this size, if what is in it fits.
+    fn shrink(&self, _: &Task<'_>, _: &Store, _: SizeProfile) -> Result<bool, Failure> {
+        Err(Failure::Invalid(format!("a guest on {} has no size", self.kind())))
+    }
+    /// What the guest in the folder has taken of its storage, found without asking any program; none where it has no size.
+    fn usage(&self, _: &Host, _: &Path) -> Option<GuestStorage> {
+        None
     }
     /// Nothing of the host holds what is in the folder of a guest that does not run.
     fn release(&self, _: &Task<'_>, _: &Path) -> Result<(), Failure> {
@@ -154,6 +162,16 @@ pub fn release(task: &Task<'_>, folder: &Path) -> Result<(), Failure> {
 /// What the guest in the folder may still take, whatever it was made with.
 pub fn promised(host: &Host, folder: &Path) -> u64 {
     all().iter().map(|backing| backing.promised(host, folder)).fold(0, u64::saturating_add)
+}
+
+/// What the guest in the folder has taken of its storage, whatever it was made with.
+pub fn usage(host: &Host, folder: &Path) -> Option<GuestStorage> {
+    all().into_iter().find_map(|backing| backing.usage(host, folder))
+}
+
+/// What is in a guest's storage does not fit into less.
+fn too_full(has: Bytes, size: SizeProfile) -> Failure {
+    Failure::Invalid(format!("there are {} in the guest's storage, more than fit into {size}", has.gb()))
 }
 
 /// Nothing is left of the image, or of all images, outside of their own folders. Tells whether there was anything.

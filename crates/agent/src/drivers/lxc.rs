@@ -95,16 +95,17 @@ impl Driver for Lxc {
         setup::keys(&root(task, name)?, keys)
     }
 
-    fn ensure_size(&self, task: &Task<'_>, name: &GuestName, size: SizeProfile) -> Result<bool, Failure> {
+    fn ensure_size(&self, task: &Task<'_>, name: &GuestName, size: SizeProfile, shrink: bool) -> Result<bool, Failure> {
         let made = require(task.host, name)?;
         let backing = backings::of(made.backing)?;
         if !backing.holds_size() {
             return Err(Failure::Invalid(format!("{name} is on {}, which has no size of its own", made.backing)));
         }
-        let grown = backing.resize(task, &made.store(task.host, name), size)?;
+        let store = made.store(task.host, name);
+        let changed = if shrink { backing.shrink(task, &store, size) } else { backing.resize(task, &store, size) }?;
         let path = config_path(task.host, name);
         let config = files::read(&path)?.unwrap_or_default();
-        Ok(files::ensure(&path, &config::resized(&config, size), 0o644)? || grown)
+        Ok(files::ensure(&path, &config::resized(&config, size), 0o644)? || changed)
     }
 
     fn kept(&self, host: &Host, name: &GuestName) -> Result<Kept, Failure> {
@@ -361,6 +362,7 @@ fn reading(host: &Host, name: &GuestName) -> GuestReading {
         memory_used: usage.memory,
         cpu_millis: usage.cpu_millis,
         processes: usage.processes,
+        storage: backings::usage(host, &host.lxc_guest(name)),
     }
 }
 

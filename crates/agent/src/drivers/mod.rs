@@ -35,8 +35,8 @@ pub trait Driver: Sync {
     fn set_up(&self, task: &Task<'_>, name: &GuestName, setup: &GuestSetup) -> Result<bool, Failure>;
     /// The keys that Corpus keeps in the guest are exactly these.
     fn ensure_keys(&self, task: &Task<'_>, name: &GuestName, keys: &AuthorizedKeys) -> Result<bool, Failure>;
-    /// The guest's storage has the size of this profile.
-    fn ensure_size(&self, task: &Task<'_>, name: &GuestName, size: SizeProfile) -> Result<bool, Failure>;
+    /// The guest's storage has the size of this profile, or no more than that.
+    fn ensure_size(&self, task: &Task<'_>, name: &GuestName, size: SizeProfile, shrink: bool) -> Result<bool, Failure>;
     /// Where the guest's files are, and on what.
     fn kept(&self, host: &Host, name: &GuestName) -> Result<Kept, Failure>;
     /// Whether the guest runs.

@@ -69,7 +69,7 @@ fn is_real(world: &World, line: &mut Line) {
     assert!(world.enter_soon("root", port(&plan), &key, "true").success);
     fills_no_more(world, &plan, &key);
 
-    let enlarge = |size| Request::EnsureSize { name: name.clone(), size };
+    let enlarge = |size| Request::EnsureSize { name: name.clone(), size, shrink: false };
     assert!(!line.change(&enlarge(SizeProfile::Xxxsmall)));
     line.twice(&enlarge(SizeProfile::Xxsmall));
     let more = "dd if=/dev/zero of=/root/more bs=1M count=100 && sync && rm /root/full /root/more";
@@ -77,6 +77,16 @@ fn is_real(world: &World, line: &mut Line) {
     assert!(said.success, "{}", said.text);
     let mut kind = |size| line.ask(enlarge(size)).unwrap_err().kind;
     assert_eq!((kind(SizeProfile::Xxxsmall), kind(SizeProfile::Xxxtrem)), (ErrorKind::Invalid, ErrorKind::NoSpace));
+
+    let shrink = |size| Request::EnsureSize { name: name.clone(), size, shrink: true };
+    let told = line.reading(&name).storage.unwrap();
+    assert!(told.of == SizeProfile::Xxsmall.storage() && told.used.0 > 100_000_000, "{told:?}");
+    let filled = "dd if=/dev/zero of=/root/much bs=1M count=400 && sync";
+    assert!(world.enter("root", port(&plan), &key, filled).success);
+    assert_eq!(line.ask(shrink(SizeProfile::Xxxsmall)).unwrap_err().kind, ErrorKind::Invalid);
+    assert!(world.enter("root", port(&plan), &key, "rm /root/much && sync").success);
+    line.twice(&shrink(SizeProfile::Xxxsmall));
+    line.twice(&enlarge(SizeProfile::Xxsmall));
 
     let said = world.enter("root", port(&plan), &key, &format!("python3 -c \"{SUBVOLUMES}\"; ls /root/more"));
     assert_eq!(said.text.matches("Operation not permitted").count(), 3, "{}", said.text);

@@ -137,8 +137,7 @@ fn takes_no_more(greedy: &Inside<'_>, calm: &Inside<'_>, line: &mut Line) {
 }
 
 fn reading(line: &mut Line, inside: &Inside<'_>) -> GuestReading {
-    let Ok(Answer::Reading(reading)) = line.ask(Request::Read) else { panic!("no reading") };
-    reading.guests.into_iter().find(|guest| guest.name == inside.plan.name).unwrap()
+    line.reading(&inside.plan.name)
 }
 
 /// Its root writes to every limit that it can see, and looks for a way to see more of them.

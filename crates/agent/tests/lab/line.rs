@@ -4,8 +4,8 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStdin, ChildStdout};
 use std::time::Instant;
 
-use corpus_domain::JobId;
-use corpus_protocol::{Answer, Event, FromAgent, JobRef, Reply, Request, ToAgent};
+use corpus_domain::{GuestName, JobId};
+use corpus_protocol::{Answer, Event, FromAgent, GuestReading, JobRef, Reply, Request, ToAgent};
 
 pub struct Line {
     child: Child,
@@ -57,6 +57,12 @@ impl Line {
     pub fn ask(&mut self, request: Request) -> Reply {
         let id = self.send(request);
         self.result(id)
+    }
+
+    /// How a guest is now.
+    pub fn reading(&mut self, name: &GuestName) -> GuestReading {
+        let Ok(Answer::Reading(reading)) = self.ask(Request::Read) else { panic!("no reading") };
+        reading.guests.into_iter().find(|guest| guest.name == *name).unwrap()
     }
 
     /// Whether the agent ends over this request.

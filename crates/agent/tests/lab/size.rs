@@ -29,7 +29,7 @@ pub fn is_real(world: &World, mut line: Line) -> Line {
     assert_size(world, &plan, &key, size);
     is_full_alone(world, &plan, &key);
 
-    let enlarge = |size| Request::EnsureSize { name: name.clone(), size };
+    let enlarge = |size| Request::EnsureSize { name: name.clone(), size, shrink: false };
     assert!(!line.change(&enlarge(size)));
     line.twice(&enlarge(SizeProfile::Xxsmall));
     assert_size(world, &plan, &key, SizeProfile::Xxsmall);
@@ -39,8 +39,22 @@ pub fn is_real(world: &World, mut line: Line) -> Line {
     let said = world.enter("root", port(&plan), &key, more);
     assert!(said.success, "{}", said.text);
 
-    line.twice(&Request::EnsureStopped { name: name.clone(), grace_s: 20 });
+    // Less again while it runs, with what is in it moved; what does not fit is refused.
+    let shrink = |size| Request::EnsureSize { name: name.clone(), size, shrink: true };
     line.twice(&enlarge(SizeProfile::Xsmall));
+    let write = "dd if=/dev/urandom of=/root/kept bs=1M count=300 && sha256sum /root/kept > /root/sum && sync";
+    assert!(world.enter("root", port(&plan), &key, write).success);
+    line.twice(&shrink(SizeProfile::Xxsmall));
+    assert_size(world, &plan, &key, SizeProfile::Xxsmall);
+    let error = line.ask(shrink(SizeProfile::Xxxsmall)).unwrap_err();
+    assert!(error.kind == ErrorKind::Invalid && error.to_string().contains("more than fit"), "{error}");
+    let told = line.reading(&name).storage.unwrap();
+    assert!(told.used.0 > 500_000_000 && told.of == SizeProfile::Xxsmall.storage(), "{told:?}");
+    assert!(world.enter("root", port(&plan), &key, "sha256sum -c /root/sum && rm /root/kept && sync").success);
+
+    line.twice(&Request::EnsureStopped { name: name.clone(), grace_s: 20 });
+    line.twice(&enlarge(SizeProfile::Small));
+    line.twice(&shrink(SizeProfile::Xsmall));
     line.close();
     let started = Instant::now();
     world.reboot();
@@ -84,7 +98,7 @@ fn is_full_alone(world: &World, plan: &GuestPlan, key: &Path) {
 
 fn refuses(line: &mut Line, plan: &GuestPlan) {
     let mut kind = |name: &str, size| {
-        let error = line.ask(Request::EnsureSize { name: name.parse().unwrap(), size }).unwrap_err();
+        let error = line.ask(Request::EnsureSize { name: name.parse().unwrap(), size, shrink: false }).unwrap_err();
         println!("             {error}");
         error.kind
     };
@@ -93,7 +107,9 @@ fn refuses(line: &mut Line, plan: &GuestPlan) {
     assert_eq!(kind("nobody.lab.test", SizeProfile::Small), ErrorKind::Missing);
     let other = guest("flat.lab.test", 18, Backing::Overlayfs);
     line.change(&Request::EnsureGuest { plan: Box::new(other.clone()) });
-    let error = line.ask(Request::EnsureSize { name: other.name.clone(), size: SizeProfile::Large }).unwrap_err();
+    let error = line
+        .ask(Request::EnsureSize { name: other.name.clone(), size: SizeProfile::Large, shrink: false })
+        .unwrap_err();
     assert_eq!(error.kind, ErrorKind::Invalid, "{error}");
     line.change(&Request::EnsureAbsent { name: other.name, id: None });
 }
@@ -107,7 +123,7 @@ fn leftover_device(world: &World, line: &mut Line, plan: &GuestPlan) {
     line.twice(&Request::EnsureRunning { name: name.clone() });
     world.must(&attach);
     // The leftover is not what the guest has mounted.
-    line.twice(&Request::EnsureSize { name: name.clone(), size: SizeProfile::Small });
+    line.twice(&Request::EnsureSize { name: name.clone(), size: SizeProfile::Small, shrink: false });
     line.change(&Request::EnsureStopped { name: name.clone(), grace_s: 0 });
     world.must(&attach);
     let file =

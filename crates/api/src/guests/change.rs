@@ -4,7 +4,7 @@ use std::net::Ipv4Addr;
 
 use corpus_domain::{
     Backing, BackupId, ChosenLimits, CpuLimit, DnsName, Driver, Environment, GuestId, GuestName, ImageName, IoWeight,
-    JobId, MacAddress, MemoryLimit, Mode, NodeId, ProcessLimit, ProjectName, Reason, SizeProfile,
+    JobId, MacAddress, MemoryLimit, Mode, NodeId, ProcessLimit, ProjectName, Reason, SizeProfile, SnapshotId,
 };
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -44,6 +44,8 @@ pub struct RequestGuest {
     /// The backup of a guest of the project whose files it is to have, instead of those of its image alone. Who it is, is
     /// its own: name, address, host key, passwords and the SSH keys of members.
     pub backup: Option<BackupId>,
+    /// The snapshot of a guest of the project whose files it is to have, in the same way.
+    pub snapshot: Option<SnapshotId>,
     /// How its configuration is managed; `masterless` unless said.
     pub mode: Option<Mode>,
     /// An address inside the node's guest network; a free one unless said.
@@ -94,6 +96,7 @@ impl RequestGuest {
             driver: None,
             image: None,
             backup: None,
+            snapshot: None,
             mode: None,
             ip: None,
             mac: None,
@@ -163,7 +166,7 @@ power!(
     RestartGuest, "restart_guest", "/guests/{guest}/restart"
 );
 
-/// Enlarges a guest's storage, whether it runs or not. It does not shrink again.
+/// Enlarges a guest's storage, whether it runs or not.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct EnlargeGuest {
     /// Which.
@@ -175,6 +178,23 @@ impl Operation for EnlargeGuest {
     type Kind = Write;
     type Output = JobAccepted;
     const META: Meta<Write> = post("enlarge_guest", "/guests/{guest}/enlarge").needs(Role::Maintainer).robots();
+    fn scope(&self) -> Scope {
+        Scope::Guest(self.guest)
+    }
+}
+
+/// Shrinks a guest's storage, whether it runs or not: what lies beyond is moved, and what does not fit is refused.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ShrinkGuest {
+    /// Which.
+    pub guest: GuestId,
+    /// A size smaller than it has.
+    pub size: SizeProfile,
+}
+impl Operation for ShrinkGuest {
+    type Kind = Write;
+    type Output = JobAccepted;
+    const META: Meta<Write> = post("shrink_guest", "/guests/{guest}/shrink").needs(Role::Maintainer);
     fn scope(&self) -> Scope {
         Scope::Guest(self.guest)
     }

@@ -23,6 +23,7 @@ impl Controller {
         tokio::spawn(self.clone().keep_what_was_seen(stop.clone()));
         tokio::spawn(self.clone().end_previews(stop.clone()));
         tokio::spawn(self.clone().keep_to_snapshot_schedules(stop.clone()));
+        tokio::spawn(self.clone().note_storage(stop.clone()));
         tokio::spawn(self.clone().keep_to_backup_schedules(stop.clone()));
         tokio::spawn(self.clone().spread_images(stop.clone()));
         tokio::spawn(self.clone().have_guests_leave(stop.clone()));

@@ -17,6 +17,7 @@ mod renewals;
 mod seen;
 mod snapshots;
 mod spread;
+mod storage;
 mod surroundings;
 mod traffic;
 mod watch;

@@ -17,6 +17,7 @@ use uuid::Uuid;
 
 use super::previews::PreviewPush;
 use super::{GitTarget, needed_role, permit_git};
+use crate::handlers::Kept;
 use crate::nodes::{Call, Credential, GitProgram, GitRequest, GuestEndpoint, NodeError, connect, serve_git};
 use crate::store::audit;
 use crate::store::deployments_shown::{self, Whereabouts};
@@ -54,8 +55,9 @@ impl Backend for Controller {
         let member = member(&holder);
         let request = request(&member, &access, deployment);
         let fingerprint = fingerprint.to_owned();
-        let (controller, who, preview) = (self.clone(), holder.principal, OnceLock::new());
-        let transfer = Box::new(GitTransfer { controller, who, fingerprint, target, request, preview });
+        let (controller, who) = (self.clone(), holder.principal);
+        let (preview, kept) = (OnceLock::new(), OnceLock::new());
+        let transfer = Box::new(GitTransfer { controller, who, fingerprint, target, request, preview, kept });
         Ok(Permitted { member, access, guest, deployment, transfer })
     }
 
@@ -123,12 +125,20 @@ struct GitTransfer {
     request: GitRequest,
     /// The preview that its branch is for.
     preview: OnceLock<PreviewPush>,
+    /// The snapshots that were taken before it.
+    kept: OnceLock<Vec<Kept>>,
 }
 
 impl GitTransfer {
     /// How the guest is entered.
     fn endpoint(&self) -> Result<GuestEndpoint, NodeError> {
         self.target.endpoint().map_err(|_| NodeError::Forgotten { host: self.target.guest.to_string() })
+    }
+
+    /// What is pushed to.
+    fn path(&self) -> RepositoryPath {
+        let GitTarget { project, environment, .. } = &self.target;
+        RepositoryPath { project: project.clone(), environment: *environment, repository: self.request.repository }
     }
 
     async fn audit(&self, action: &'static str, detail: Value) -> Result<(), BackendError> {
@@ -178,12 +188,16 @@ impl Transfer for GitTransfer {
 
     async fn judge(&self, changes: &[RefChange]) -> Result<(), Refusal> {
         let (target, path) = (&self.target, (self.target.environment, self.request.repository));
-        if path != (Environment::Dev, Repository::Project) {
+        if path == (Environment::Dev, Repository::Project)
+            && let Some(push) = PreviewPush::of(changes)?
+        {
+            self.controller.may_push_preview((target.project_id, &target.project), &push).await?;
+            drop(self.preview.set(push));
             return Ok(());
         }
-        let Some(push) = PreviewPush::of(changes)? else { return Ok(()) };
-        self.controller.may_push_preview((target.project_id, &target.project), &push).await?;
-        drop(self.preview.set(push));
+        let kept = self.controller.keep_before_push(&self.who, target, self.request.deployment, changes).await;
+        let kept = kept.map_err(|error| refusal(error, GitService::ReceivePack, &self.path()))?;
+        drop(self.kept.set(kept));
         Ok(())
     }
 
@@ -221,7 +235,9 @@ impl Transfer for GitTransfer {
             Some(number) => format!("{pages}/projects/{}/deployments/{number}", self.target.project),
             None => format!("{pages}/deployments/{}", self.request.deployment),
         };
+        let kept = self.kept.get().into_iter().flatten();
+        let kept = kept.map(|kept| format!("a snapshot of {} was taken before", kept.guest));
         let sites = sites.iter().map(|site| format!("site {site}"));
-        Ok(sites.chain([format!("deployment {page}")]).collect())
+        Ok(kept.chain(sites).chain([format!("deployment {page}")]).collect())
     }
 }

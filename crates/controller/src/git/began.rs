@@ -75,7 +75,7 @@ impl Controller {
         } else {
             Vec::new()
         };
-        let mut new: NewJob<_> = deploy::job(id, progress.number, placement, &followers);
+        let mut new: NewJob<_> = deploy::job(id, progress.number, placement, &followers, Vec::new());
         if let Some(by) = by {
             new = new.created_by(by);
         }

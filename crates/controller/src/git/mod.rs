@@ -4,6 +4,7 @@
 mod backend;
 mod began;
 mod discover;
+mod kept;
 mod previews;
 mod target;
 

@@ -3,6 +3,7 @@
 mod backup_files;
 mod backup_proofs;
 mod backups;
+mod before_deployments;
 mod limits;
 mod moves;
 mod power;
@@ -23,9 +24,11 @@ use corpus_domain::{GuestId, GuestState};
 use corpus_gate::{Change, Error, Handle, Permit, Result};
 use sqlx::PgConnection;
 
+pub(crate) use self::before_deployments::Kept;
 pub(super) use self::request::node_for;
 use super::{after, lines, page};
 use crate::Controller;
+use crate::store::guest_storage;
 use crate::store::guests::{self, GuestRow};
 use crate::store::{Seen, environments, names, project_end};
 
@@ -68,6 +71,7 @@ impl Handle<GetGuest> for Controller {
         let names = names::list(&mut conn, &of_guest, None, None, NAMES).await?;
         self.services.looked_at.note_names(names.iter().map(|name| name.id));
         self.services.looked_at.note_nodes([guest.line.node]);
+        let storage = guest_storage::of_guest(&mut conn, id).await?;
         let placement = environments::on_guest(&mut conn, id).await?;
         let deployed_to = placement.map(|on| GuestEnvironment { state: on.state, is_leader: on.is_leader() });
         // Of a project that is being destroyed nothing is changed.
@@ -75,7 +79,7 @@ impl Handle<GetGuest> for Controller {
         let may_operate = stays && who.can::<StopGuest>(project);
         let may_change = stays && who.can::<AttachName>(project);
         let may_move = stays && who.can::<MoveGuest>(project) && (who.ops || guest.line.privileged.is_none());
-        Ok(Guest { names, deployed_to, may_operate, may_change, may_move, ..guest })
+        Ok(Guest { storage, names, deployed_to, may_operate, may_change, may_move, ..guest })
     }
 }
 

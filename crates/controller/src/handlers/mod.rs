@@ -47,6 +47,7 @@ mod views;
 mod webhooks;
 mod zones;
 
+pub(crate) use self::guests::Kept;
 use corpus_api::stream::Stream;
 use corpus_api::{Operation, Principal, Problem, Role, Scope};
 use corpus_domain::JobId;

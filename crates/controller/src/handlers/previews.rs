@@ -257,7 +257,7 @@ impl Handle<MakePreview> for Controller {
         };
         let number = deployments::insert(tx, &new).await?.unwrap_or_default();
         let name = names::of_guest(tx, on.guest).await?.into_iter().next().map_or(plan.dns, |row| row.name);
-        let job = self.queue(&mut change, deploy::job(id, number, &on, &[])).await?;
+        let job = self.queue(&mut change, deploy::job(id, number, &on, &[], Vec::new())).await?;
         let tx = change.transaction().await?;
         deployments::set_job(tx, id, job).await?;
         events::deployment_began(tx, id).await?;

@@ -21,7 +21,7 @@ mod two_phase;
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use corpus_domain::{DeploymentId, DeploymentState, JobKind, Trigger};
+use corpus_domain::{DeploymentId, DeploymentState, JobKind, SnapshotId, Trigger};
 use corpus_protocol::{Answer, DeployOrder, ErrorKind, Request, RequestError};
 use serde::{Deserialize, Serialize};
 
@@ -35,6 +35,7 @@ use crate::services::Services;
 use crate::store::beside;
 use crate::store::deployments::{self, DeploymentProgress};
 use crate::store::environments::Placement;
+use crate::store::snapshots;
 
 /// Longer than any deployment: each of its phases has a limit of its own on the guest.
 const FOLLOW_LIMIT: Duration = Duration::from_hours(24);
@@ -46,6 +47,16 @@ const ROLLBACK_LIMIT: Duration = Duration::from_hours(1);
 pub struct Part {
     deployment: DeploymentId,
     on: On,
+    /// The snapshots that are wanted before it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    kept: Vec<SnapshotId>,
+}
+
+impl Part {
+    /// One that is part of a deployment that has begun.
+    const fn unkept(deployment: DeploymentId, on: On) -> Self {
+        Self { deployment, on, kept: Vec::new() }
+    }
 }
 
 impl JobParams for Part {
@@ -54,15 +65,22 @@ impl JobParams for Part {
 
 type Ctx = StepContext<Services, Part>;
 
-/// The job for a deployment whose row is there; `followers` are the guests that it may come to besides.
-pub fn job(deployment: DeploymentId, number: i64, placement: &Placement, followers: &[Placement]) -> NewJob<Part> {
+/// The job for a deployment whose row is there; `followers` are the guests that it may come to besides. It does not begin
+/// without the snapshots of `kept`, which the jobs before it take.
+pub fn job(
+    deployment: DeploymentId,
+    number: i64,
+    placement: &Placement,
+    followers: &[Placement],
+    kept: Vec<SnapshotId>,
+) -> NewJob<Part> {
     let on = On::from(placement);
     let followers = followers.iter().map(|follower| Lock::shared("guest", follower.guest));
     let mut title = format!("Deploy {} #{number} to {}", placement.name, placement.environment);
     if !placement.is_leader() {
         let _ = write!(title, " on {}", placement.guest_name);
     }
-    NewJob::new(title, Part { deployment, on: on.clone() })
+    NewJob::new(title, Part { deployment, on: on.clone(), kept })
         .guest(on.guest)
         .project(on.project)
         .node(on.node)
@@ -112,7 +130,18 @@ async fn progress(ctx: &Ctx, id: DeploymentId) -> Result<DeploymentProgress, Ste
 
 async fn row(ctx: Ctx) -> Result<(), StepError> {
     progress(&ctx, ctx.params().deployment).await?;
-    placement(&ctx, &ctx.params().on).await.map(drop)
+    placement(&ctx, &ctx.params().on).await?;
+    let kept = &ctx.params().kept;
+    let mut conn = ctx.services().db.acquire().await?;
+    let taken = snapshots::count_taken(&mut conn, kept).await?;
+    if usize::try_from(taken).is_ok_and(|taken| taken == kept.len()) {
+        return Ok(());
+    }
+    drop(conn);
+    never_began(&ctx, ctx.params()).await?;
+    Err(StepError::permanent(
+        "a snapshot that is wanted before it could not be taken: the job before this one says why",
+    ))
 }
 
 /// The id makes it one deployment, however often it is ordered; what came by git is there already.

@@ -3,17 +3,18 @@
 use std::time::Duration;
 
 use corpus_api::guests::RequestGuest;
-use corpus_domain::{BackupId, GuestId, GuestName, GuestState, JobKind, NodeId, ProjectId, SshPort};
+use corpus_domain::{BackupId, Bytes, GuestId, GuestName, GuestState, JobKind, NodeId, ProjectId, SnapshotId, SshPort};
 use corpus_protocol::{Account, GuestFile, GuestNet, GuestPlan, GuestSetup, Request, SshHostKey};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::backup;
+use super::files_across::{Way, carry};
 use super::node_calls::{self, SHORT, apply_with, ask, bring_keys, resolv_conf};
 use super::node_images;
 use super::node_initialize::LONG;
 use crate::jobs::{Job, JobParams, Lock, NewJob, Retry, Step, StepContext, StepError};
-use crate::nodes::{LoginCheck, NodeError, check_login};
+use crate::nodes::{LoginCheck, NodeError, TreeWhich, check_login};
 use crate::services::Services;
 use crate::ssh_keys;
 use crate::store::far;
@@ -32,9 +33,28 @@ pub struct Params {
     /// Whose files it is to have, and the project whose that is; none: those of its image.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     backup: Option<(BackupId, ProjectId)>,
+    /// The same of a snapshot.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    snapshot: Option<FromSnapshot>,
+    /// What it is promised; an earlier release did not say.
+    #[serde(default)]
+    storage: Bytes,
     /// What was asked for, without secrets, to ask again when it can't be made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     asked: Option<Value>,
+}
+
+/// The snapshot whose files it is to have, of a guest that stays as it is.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct FromSnapshot {
+    /// Which.
+    pub id: SnapshotId,
+    /// Of which guest.
+    pub guest: GuestId,
+    /// Its name.
+    pub name: GuestName,
+    /// The node that has it.
+    pub node: NodeId,
 }
 
 impl JobParams for Params {
@@ -44,12 +64,22 @@ impl JobParams for Params {
 type Ctx = StepContext<Services, Params>;
 
 /// The job for a guest whose row is there, and what was asked for. Where its image is not on the node yet, one at a time
-/// brings it.
-pub fn job(guest: &GuestRow, asked: &RequestGuest, has_image: bool) -> NewJob<Params> {
+/// brings it. The guest of a snapshot goes on meanwhile, and nobody deletes the snapshot.
+pub fn job(guest: &GuestRow, asked: &RequestGuest, snapshot: Option<FromSnapshot>, has_image: bool) -> NewJob<Params> {
     let wanted_backup = asked.backup;
     let asked = serde_json::to_value(RequestGuest { password: None, instead_of: None, ..asked.clone() }).ok();
     let backup = wanted_backup.map(|backup| (backup, guest.project_id));
-    let params = Params { guest: guest.id, name: guest.name.clone(), node: guest.node_id, backup, asked };
+    let from: Vec<Lock> =
+        snapshot.iter().flat_map(|from| [Lock::shared("guest", from.guest), Lock::node_shared(from.node)]).collect();
+    let params = Params {
+        guest: guest.id,
+        name: guest.name.clone(),
+        node: guest.node_id,
+        backup,
+        snapshot,
+        storage: guest.storage,
+        asked,
+    };
     NewJob::new(format!("Create guest {} on {}", guest.name, guest.node_address), params)
         .guest(guest.id)
         .project(guest.project_id)
@@ -57,6 +87,7 @@ pub fn job(guest: &GuestRow, asked: &RequestGuest, has_image: bool) -> NewJob<Pa
         .locks([Lock::guest(guest.id), Lock::node_shared(guest.node_id)])
         .locks((!has_image).then(|| node_images::lock(guest.node_id)))
         .locks(wanted_backup.map(|_| backup::lock_shared(guest.project_id)))
+        .locks(from)
 }
 
 /// The steps.
@@ -66,7 +97,11 @@ pub fn steps() -> Job<Services, Params> {
         .step(Step::new("allocate", "Allocate address, MAC and SSH port", allocate))
         .step(Step::new("image", "Bring its image if it is missing", image).limit(LONG).retry(Retry::times(4)))
         .step(Step::new("spawn", "Spawn", spawn).undo(remove).undo_retry(Retry::times(30)))
-        .step(Step::new("files", "Bring the files of its backup", files).retry(Retry::times(2)).limit(backup::WHOLE))
+        .step(
+            Step::new("files", "Bring the files of its backup or snapshot", files)
+                .retry(Retry::times(2))
+                .limit(backup::WHOLE),
+        )
         .step(Step::new("hostsfile", "Write hosts file", hosts_file))
         .step(Step::new("sshkeys", "Bring SSH keys", bring_ssh_keys))
         .step(Step::new("initial_setup", "Set up users and passwords", initial_setup))
@@ -140,9 +175,16 @@ async fn remove(ctx: Ctx) -> Result<(), StepError> {
 
 /// They take the place of those of the image, before the guest has run.
 async fn files(ctx: Ctx) -> Result<(), StepError> {
-    let Params { name, node, backup, .. } = ctx.params().clone();
-    let Some(backup) = backup else { return Ok(()) };
-    backup::bring(&ctx, backup, (&name, node)).await?;
+    let Params { name, node, backup, snapshot, storage, .. } = ctx.params().clone();
+    match (backup, snapshot) {
+        (Some(backup), _) => backup::bring(&ctx, backup, (&name, node)).await?,
+        (None, Some(from)) => {
+            let which = TreeWhich::Snapshot(from.id);
+            let way = Way { from: (&from.name, from.node), which, to: (&name, node), storage, onto: None };
+            carry(&ctx, way).await?;
+        }
+        (None, None) => return Ok(()),
+    }
     ask(&ctx, node, Request::EnsureReplaced { name: name.clone(), job: ctx.job() }, backup::LONG).await?;
     ask(&ctx, node, Request::EnsureSettled { name }, backup::LONG).await.map(drop)
 }

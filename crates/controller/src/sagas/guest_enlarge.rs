@@ -50,7 +50,7 @@ pub fn steps() -> Job<Services, Params> {
 
 async fn enlarge(ctx: StepContext<Services, Params>) -> Result<(), StepError> {
     let Params { guest, name, node, size } = ctx.params().clone();
-    ask(&ctx, node, Request::EnsureSize { name, size }, LIMIT).await?;
+    ask(&ctx, node, Request::EnsureSize { name, size, shrink: false }, LIMIT).await?;
     let mut tx = ctx.begin().await?;
     guests::set_size(&mut tx, guest, size).await?;
     guests::settle_storage(&mut tx, guest).await?;

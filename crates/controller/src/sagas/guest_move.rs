@@ -13,17 +13,17 @@ use corpus_protocol::{Answer, Request};
 use serde::{Deserialize, Serialize};
 
 use super::backup::WHOLE;
+use super::files_across::{Way, carry};
 use super::guest_power::GRACE_S;
-use super::node_calls::{SHORT, ask, awaited, endpoint};
+use super::node_calls::{SHORT, ask};
 use super::other_place::{
     self, Led, Moved, Moving, absent, enter, forget, former_address, image, keys, lead, make_here, place, project, put,
     readdress, ready, remove, run, say, say_names, settle, spawn, start, stop, stop_there,
 };
 use super::snapshot::LONG;
-use super::{backup, balance, files_back, node_initialize};
-use crate::guest_backups::{Across, Program};
+use super::{balance, files_back, node_initialize};
 use crate::jobs::{Job, JobParams, Lock, NewJob, Retry, Step, StepContext, StepError, StepErrorKind};
-use crate::nodes::{TreeWhat, TreeWhich};
+use crate::nodes::TreeWhich;
 use crate::services::Services;
 use crate::store::guests::{self, GuestRow};
 use crate::store::moves;
@@ -136,22 +136,7 @@ async fn changes(ctx: Ctx) -> Result<(), StepError> {
 /// Brings files to the node that it goes to: from the beginning, or onto what was brought before.
 async fn bring(ctx: &Ctx, which: TreeWhich, onto: Option<i64>) -> Result<(), StepError> {
     let Params { moved: Moved { name: guest, from, to, .. }, storage } = ctx.params().clone();
-    let (from, to) = (endpoint(ctx, from).await?, endpoint(ctx, to).await?);
-    let nodes = &ctx.services().nodes;
-    let read = |node, which| Program { nodes, node, words: backup::words(ctx, &guest, TreeWhat::Read(which)) };
-    let written = onto.map(|since| (read(&to, TreeWhich::Written), since));
-    let words = backup::words(ctx, &guest, TreeWhat::Write { bytes: storage.0, onto: onto.is_some() });
-    let across = Across {
-        from: read(&from, which),
-        before: written,
-        to: Program { nodes, node: &to, words },
-        limits: backup::most(storage),
-    };
-    let brought = across.bring(|gone, of| ctx.progress(gone, of), ctx.cancelled()).await;
-    let brought = brought.map_err(|error| backup::failed(awaited(&to), error))?;
-    let sent = Bytes(brought.bytes.saturating_sub(brought.kept_bytes));
-    ctx.log(format!("{} files, {}, of which {} were brought", brought.files, Bytes(brought.bytes).gb(), sent.gb()));
-    Ok(())
+    carry(ctx, Way { from: (&guest, from), which, to: (&guest, to), storage, onto }).await
 }
 
 /// What the node that it leaves says of the time.

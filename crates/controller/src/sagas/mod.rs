@@ -2,6 +2,7 @@
 //! takes it back. The words of kinds and steps are stored and stay the same across releases.
 
 mod balance;
+mod files_across;
 mod files_back;
 mod guest_calls;
 mod hooks;
@@ -26,6 +27,7 @@ pub mod guest_limit;
 pub mod guest_move;
 pub mod guest_point;
 pub mod guest_power;
+pub mod guest_shrink;
 pub mod keys_sync;
 pub mod name_attach;
 pub mod name_configure;
@@ -58,6 +60,7 @@ pub fn registry() -> Registry<Services> {
         .with(guest_power::stop_steps())
         .with(guest_power::restart_steps())
         .with(guest_enlarge::steps())
+        .with(guest_shrink::steps())
         .with(guest_limit::steps())
         .with(snapshot::take_steps())
         .with(snapshot_restore::steps())

@@ -311,6 +311,18 @@ pub async fn observe(conn: &mut PgConnection, guest: GuestId, reading: &ProjectR
     .map(drop)
 }
 
+/// The branches that are deployed on a guest, as it told last; none: it has not told.
+pub async fn branches(conn: &mut PgConnection, guest: GuestId) -> sqlx::Result<Option<Vec<String>>> {
+    let told = sqlx::query_scalar!(
+        r#"select e -> 'value' as "value" from environment_guests, jsonb_array_elements(configuration) e
+           where guest_id = $1 and e ->> 'key' = 'branches' limit 1"#,
+        guest.0
+    );
+    let told = told.fetch_optional(conn).await?.flatten();
+    // It may tell anything.
+    Ok(told.and_then(|value| serde_json::from_value(value).ok()))
+}
+
 /// Forgets that an environment stands on a guest; of its leader the environment itself, which must
 /// have no followers any more.
 pub async fn delete(conn: &mut PgConnection, guest: GuestId) -> sqlx::Result<()> {

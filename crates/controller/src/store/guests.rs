@@ -10,7 +10,7 @@ pub use self::left::left_by;
 pub use self::places::{Place, allocate, place};
 pub(super) use self::places::{of as place_of, taken};
 pub(super) use self::promised::limits;
-pub use self::promised::{is_being, promise_storage, set_limits, set_size, settle_storage};
+pub use self::promised::{is_being, promise_storage, set_limits, set_size, set_smaller_size, settle_storage};
 pub use self::secrets::{confirm_host_key, host_key, note_host_key, password, set_host_key, set_password};
 pub use self::shown::{Found, by_name, lines, newest, whole};
 

@@ -37,6 +37,7 @@ pub mod first_steps;
 pub mod followers;
 pub mod git_host_key;
 pub mod guest_mail;
+pub mod guest_storage;
 pub mod guests;
 pub mod hook_runs;
 pub mod http_challenges;

@@ -51,6 +51,7 @@ mod robots;
 mod snapshots;
 mod spread;
 mod standing;
+mod storage;
 mod switches;
 mod test_cases;
 mod tokens;

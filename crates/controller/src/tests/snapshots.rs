@@ -1,15 +1,20 @@
 //! Snapshots: whose they are, who may do what with them, and that a job has one for itself.
 
-use corpus_api::guests::GetGuest;
+use corpus_api::deployments::Drill;
+use corpus_api::guests::{GetGuest, RequestGuest};
 use corpus_api::jobs::CancelJob;
 use corpus_api::snapshots::{
     GetSnapshotSchedule, ListSnapshots, MOST_SNAPSHOTS, RemoveSnapshot, RestoreSnapshot, SetSnapshotSchedule,
     TakeSnapshot,
 };
-use corpus_domain::{Environment, GuestState, ProjectRole, SnapshotEvery, SnapshotState};
+use corpus_domain::{
+    BackupId, Environment, GuestState, JobId, JobState, ProjectRole, SizeProfile, SnapshotEvery, SnapshotState,
+};
 use sqlx::PgPool;
+use uuid::Uuid;
 
-use super::world::{World, conflict, forbidden, hidden};
+use super::world::{World, at_field, conflict, forbidden, head, hidden};
+use crate::jobs::testing::Fault;
 
 #[sqlx::test(migrations = "../../migrations")]
 async fn a_snapshot_is_its_guests_and_a_job_has_it_for_itself(db: PgPool) {
@@ -109,7 +114,7 @@ async fn a_schedule_is_kept_to(db: PgPool) {
     let read = async || world.ask(&dan, GetSnapshotSchedule { guest }).await.unwrap();
     let set = async |every, keep: u64| {
         let version = read().await.version;
-        SetSnapshotSchedule { guest, every, keep: keep.try_into().unwrap(), version }
+        SetSnapshotSchedule { guest, every, keep: keep.try_into().unwrap(), deployments: None, version }
     };
     let look = async || world.controller.take_due_snapshots().await.unwrap();
 
@@ -179,6 +184,124 @@ async fn a_schedule_is_kept_to(db: PgPool) {
     assert_eq!(world.count(ALL).await, 5);
     world.run("delete from guests").await;
     assert_eq!(world.count("select count(*) from snapshot_schedules").await, 0);
+}
+
+/// Where it is wanted one is taken before what is deployed by hand, or nothing is; not before what goes back, or is broken
+/// on purpose. So many are kept, beside those of the schedule and of members.
+#[sqlx::test(migrations = "../../migrations")]
+async fn one_is_taken_before_a_deployment(db: PgPool) {
+    const BEFORE: &str = "select count(*) from snapshots where deployment_id is not null";
+    const READY: &str =
+        "update snapshots set state = 'ready', taken_at = now(), bytes = 1, storage = 1 where state = 'taking'";
+    let world = World::new(db).await;
+    world.run("update nodes set reachability = 'reachable'").await;
+    let mut mia = world.member("mia", &[]).await;
+    let atlas = world.project(&mut mia, "atlas").await;
+    let dan = world.member("dan", &[("atlas", ProjectRole::Developer)]).await;
+    let guest = world.environment(&mia, atlas, Environment::Dev).await;
+    let read = async || world.ask(&dan, GetSnapshotSchedule { guest }).await.unwrap();
+    let want = async |deployments: Option<u64>| {
+        let deployments = deployments.map(|kept| kept.try_into().unwrap());
+        let now = read().await;
+        SetSnapshotSchedule { guest, every: now.every, keep: now.keep, deployments, version: now.version }
+    };
+
+    world.ask(&dan, head("atlas", Environment::Dev)).await.unwrap();
+    assert_eq!(world.count(BEFORE).await, 0);
+    forbidden(world.ask(&dan, want(Some(2)).await).await);
+    world.ask(&mia, want(Some(2)).await).await.unwrap();
+    let now = read().await;
+    assert_eq!((now.every, now.next_at, now.deployments.map(|kept| kept.get())), (SnapshotEvery::Never, None, Some(2)));
+    world.controller.take_due_snapshots().await.unwrap();
+    assert_eq!(world.count("select count(*) from snapshots").await, 0);
+
+    // Its job waits for that of the snapshot, and does not begin without it.
+    world.run("delete from jobs").await;
+    let deployed = world.ask(&dan, head("atlas", Environment::Dev)).await.unwrap();
+    let shown = world.ask(&dan, ListSnapshots { guest }).await.unwrap().items;
+    let before = shown[0].before.unwrap();
+    assert_eq!((before.deployment, before.number, shown[0].by.as_deref()), (deployed.deployment, Some(2), Some("dan")));
+    assert_eq!(world.count("select count(*) from audit where action = 'snapshot.take' and actor = 'dan'").await, 1);
+    let order =
+        "select count(*) from jobs d join jobs s on s.id < d.id where d.kind = 'deploy' and s.kind = 'snapshot_take'";
+    assert_eq!(world.count(order).await, 1);
+    let kept = "select id from jobs where kind = 'snapshot_take'";
+    let kept: Uuid = sqlx::query_scalar(kept).fetch_one(&world.db).await.unwrap();
+    world.ask(&mia, CancelJob { job: JobId(kept) }).await.unwrap();
+    let (state, why) = world.run_job(deployed.job, Fault::None).await;
+    assert_eq!(state, JobState::Undone);
+    assert!(why.as_deref().is_some_and(|why| why.contains("could not be taken")), "{why:?}");
+    assert_eq!(world.state_of(deployed.deployment).await, "superseded");
+
+    // The oldest of three goes.
+    for _ in 0..3 {
+        world.ask(&dan, head("atlas", Environment::Dev)).await.unwrap();
+        world.run(READY).await;
+    }
+    world.ask(&dan, TakeSnapshot { guest, comment: None }).await.unwrap();
+    world.run(READY).await;
+    world.controller.take_due_snapshots().await.unwrap();
+    let oldest =
+        "select count(*) from snapshots where state = 'removing' and deployment_id is not null and created_at =
+        (select min(created_at) from snapshots)";
+    assert_eq!(world.count(oldest).await, 1);
+    assert_eq!(world.count("select count(*) from snapshots where state = 'removing'").await, 1);
+
+    // Without room nothing is deployed; a drill is.
+    world.run("update quota_policy set storage = 1").await;
+    let deployments = world.count("select count(*) from deployments").await;
+    conflict(world.ask(&dan, head("atlas", Environment::Dev)).await, "of guest0.example.org is wanted before each");
+    assert_eq!(world.count("select count(*) from deployments").await, deployments);
+    let drill = Drill { project: "atlas".parse().unwrap(), environment: Environment::Dev };
+    world.ask(&dan, drill).await.unwrap();
+
+    world.ask(&mia, want(None).await).await.unwrap();
+    assert_eq!(world.count("select count(*) from snapshot_schedules").await, 0);
+    world.ask(&dan, head("atlas", Environment::Dev)).await.unwrap();
+}
+
+/// A guest is made of a snapshot of its own project that is there, and has room for it.
+#[sqlx::test(migrations = "../../migrations")]
+async fn a_guest_is_made_of_a_snapshot(db: PgPool) {
+    let world = World::new(db).await;
+    let mut mia = world.member("mia", &[]).await;
+    let atlas = world.project(&mut mia, "atlas").await;
+    let mut eve = world.member("eve", &[]).await;
+    world.project(&mut eve, "borealis").await;
+    let guest = world.guest(atlas, Environment::Prod).await;
+    world.run("update nodes set slots = 10, reachability = 'reachable'").await;
+    let snapshot = world.ask(&mia, TakeSnapshot { guest, comment: None }).await.unwrap().snapshot;
+    let wanted = |project: &str, size| RequestGuest {
+        snapshot: Some(snapshot),
+        ..RequestGuest::new(project.parse().unwrap(), Environment::Dev, "new.example.org".parse().unwrap(), size)
+    };
+
+    at_field(world.ask(&mia, wanted("atlas", SizeProfile::Small)).await, "snapshot", "It is taking");
+    world.run("update snapshots set state = 'ready', taken_at = now(), bytes = 6000000000").await;
+    at_field(
+        world.ask(&eve, wanted("borealis", SizeProfile::Medium)).await,
+        "snapshot",
+        "no such snapshot in borealis",
+    );
+    at_field(world.ask(&mia, wanted("atlas", SizeProfile::Small)).await, "size", "more than small has room for");
+    let both = RequestGuest { backup: Some(BackupId(Uuid::now_v7())), ..wanted("atlas", SizeProfile::Medium) };
+    assert!(world.ask(&mia, both).await.is_err());
+    let made = world.ask(&mia, wanted("atlas", SizeProfile::Medium)).await.unwrap();
+
+    // The one that it is of is neither taken apart nor rid of the snapshot meanwhile.
+    let remove = world.ask(&mia, RemoveSnapshot { guest, snapshot }).await.unwrap().job;
+    let waits = world.controller.jobs.row(remove).await.unwrap();
+    assert_eq!(waits.state, JobState::Waiting);
+    let locks: i64 = sqlx::query_scalar(
+        "select count(*) from job_locks a join job_locks b using (resource) where a.job_id = $1 and b.job_id = $2
+            and 'exclusive' in (a.mode, b.mode)",
+    )
+    .bind(made.job.0)
+    .bind(remove.0)
+    .fetch_one(&world.db)
+    .await
+    .unwrap();
+    assert_eq!(locks, 1);
 }
 
 /// What stands still meanwhile is a guest of somebody: a node takes two at a time, and is asked for none while it is away.

@@ -2,7 +2,7 @@
 
 use corpus_domain::{Bytes, plain_line};
 use corpus_protocol::{
-    Answer, ConfigurationEntry, Difference, Dumped, Event, Facts, FromAgent, GuestDrops, GuestReading,
+    Answer, ConfigurationEntry, Difference, Dumped, Event, Facts, FromAgent, GuestDrops, GuestReading, GuestStorage,
     MAX_CERTIFICATES, MAX_MAIL_COUNTS, MAX_SSH_SIGNS, MemberReading, Proof, Reading, RequestError, SignsReading, Site,
     SshSign, Storage,
 };
@@ -165,9 +165,14 @@ fn of_reading(reading: &mut Reading) {
     *memory_used = at_most(*memory_used, memory_total.0);
     of_storage(storage);
     clock_ms.iter_mut().for_each(report::time);
-    for GuestReading { uptime_s, memory_used, .. } in guests {
+    for GuestReading { uptime_s, memory_used, storage, .. } in guests {
         *uptime_s = uptime_s.map(|seconds| seconds.min(A_CENTURY_S));
         *memory_used = memory_used.map(|used| at_most(used, memory_total.0));
+        if let Some(GuestStorage { used, of, taken }) = storage {
+            *of = at_most(*of, HUGE);
+            *used = at_most(*used, of.0);
+            *taken = at_most(*taken, HUGE);
+        }
     }
     images.truncate(MOST_IMAGES);
     members.truncate(MOST_MEMBERS);

@@ -6,8 +6,8 @@ use corpus_domain::{
     Outcome, Phase, Safeguard, Trigger,
 };
 use corpus_protocol::{
-    ArchiveEntry, Commit, ConfigurationEntry, Cpu, DriverFact, Facts, Fault, GuestReading, Listener, Live, Moment,
-    PhaseReport, Proof, Reading, RecipeReport, Report, SafeguardFact, SaltState, Source, Storage,
+    ArchiveEntry, Commit, ConfigurationEntry, Cpu, DriverFact, Facts, Fault, GuestReading, GuestStorage, Listener,
+    Live, Moment, PhaseReport, Proof, Reading, RecipeReport, Report, SafeguardFact, SaltState, Source, Storage,
 };
 use serde_json::{Value, json};
 use sqlx::PgConnection;
@@ -99,6 +99,7 @@ fn guest() -> anyhow::Result<GuestReading> {
         memory_used: Some(Bytes(300 << 20)),
         cpu_millis: Some(40),
         processes: Some(35),
+        storage: Some(GuestStorage { used: Bytes(3 << 30), of: Bytes(5_000_000_000), taken: Bytes(4 << 30) }),
     })
 }
 

@@ -2,11 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use corpus_api::jobs::CancelJob;
 use corpus_api::keys::ListMyKeys;
 use corpus_api::projects::{ProdEntry, SetProdEntry};
 use corpus_domain::GitService::{self, ReceivePack, UploadPack};
 use corpus_domain::Repository::{self, Pillar, Project};
-use corpus_domain::{Environment, ProjectId, ProjectRole, UserId};
+use corpus_domain::{Environment, JobId, ProjectId, ProjectRole, UserId};
+use corpus_git_server::testing::client::{WAIT_LIMIT, said};
 use corpus_git_server::{Access, Backend, Refusal, RepositoryPath};
 use sqlx::PgPool;
 
@@ -86,6 +88,44 @@ async fn what_a_role_may_begin_and_what_goes_on_is_the_same(db: PgPool) {
     rights.whole.controller.call(&mia, open, None).await.unwrap();
     assert_eq!(rights.refused(&of_dan, UploadPack, Pillar).await, None);
     assert_eq!(rights.goes_on(&of_dan).await, Some(vec![(UploadPack, Project), (UploadPack, Pillar)]));
+}
+
+/// A push that deploys is not passed on without the snapshot that is wanted before; others are.
+#[sqlx::test(migrations = "../../migrations")]
+async fn nothing_is_pushed_without_the_snapshot_that_is_wanted_before(db: PgPool) {
+    const SNAPSHOTS: &str = "select count(*) from snapshots";
+    let rights = Rights::new(db).await;
+    let (mia, _) = rights.member("mia", Some(ProjectRole::Maintainer)).await;
+    rights
+        .run("insert into snapshot_schedules (guest_id, every, keep, next_at, deployments) select id, 'never', 7, null, 1 from guests")
+        .await;
+    rights.run("update quota_policy set storage = 1").await;
+    let refused = said(&rights.whole.push("mia", "shop/prod").await);
+    assert!(refused.contains("of www.shop.test is wanted before each deployment"), "{refused}");
+    assert!(refused.contains("project shop has taken"), "{refused}");
+    assert!(rights.whole.deployments().await.is_empty());
+    let count = async || -> i64 { sqlx::query_scalar(SNAPSHOTS).fetch_one(&rights.whole.db).await.unwrap() };
+    assert_eq!(count().await, 0);
+
+    // A job that does not take it ends the wait, too.
+    rights.run("update quota_policy set storage = null").await;
+    let mut push = std::pin::pin!(rights.whole.push("mia", "shop/prod"));
+    let taking = async {
+        while count().await == 0 {
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        }
+    };
+    tokio::select! {
+        pushed = &mut push => panic!("it did not wait: {}", said(&pushed)),
+        seen = tokio::time::timeout(WAIT_LIMIT, taking) => seen.unwrap(),
+    }
+    let kept = "select id from jobs where kind = 'snapshot_take'";
+    let job = JobId(sqlx::query_scalar(kept).fetch_one(&rights.whole.db).await.unwrap());
+    let mia = rights.whole.controller.principal(mia).await.unwrap().unwrap();
+    rights.whole.controller.call(&mia, CancelJob { job }, None).await.unwrap();
+    let refused = said(&push.await);
+    assert!(refused.contains("none can be taken: its job says: cancelled."), "{refused}");
+    assert_eq!((count().await, rights.whole.deployments().await.len()), (0, 0));
 }
 
 #[sqlx::test(migrations = "../../migrations")]

@@ -93,6 +93,12 @@ impl Controller {
             return Err(Error::field("archive", "This archive is not kept any more; the list has those that are."));
         }
         let id = DeploymentId(Uuid::now_v7());
+        let mut kept = Vec::new();
+        if trigger == Trigger::Hand {
+            let guests: Vec<_> = followers.iter().chain([&on]).map(|on| on.guest).collect();
+            kept = self.keep_before(tx, &guests, id, &who).await?;
+        }
+        let kept = kept.into_iter().map(|kept| kept.snapshot).collect();
         let new = NewDeployment {
             id,
             on: &on,
@@ -105,7 +111,7 @@ impl Controller {
         let number = deployments::insert(tx, &new).await?.unwrap_or_default();
         let detail = json!({ "environment": environment, "number": number, "trigger": trigger, "deployment": id,
                              "source": ordered.source, "only": ordered.only });
-        let job = self.queue(change, deploy::job(id, number, &on, &followers)).await?;
+        let job = self.queue(change, deploy::job(id, number, &on, &followers, kept)).await?;
         let tx = change.transaction().await?;
         deployments::set_job(tx, id, job).await?;
         events::deployment_began(tx, id).await?;

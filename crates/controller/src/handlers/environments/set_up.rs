@@ -80,7 +80,7 @@ impl Controller {
             leader: Some((live.deployment, brought.number)),
         };
         deployments::insert(change.transaction().await?, &new).await?;
-        let job = self.queue(change, deploy::job(id, brought.number, follower, &[])).await?;
+        let job = self.queue(change, deploy::job(id, brought.number, follower, &[], Vec::new())).await?;
         Ok(deployments::set_job(change.transaction().await?, id, job).await?)
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! What it gets more is promised to it with the request, and counted in its project's quota from then on.
 
-use corpus_api::guests::{EnlargeGuest, SetGuestLimits};
+use corpus_api::guests::{EnlargeGuest, SetGuestLimits, ShrinkGuest};
 use corpus_api::jobs::JobAccepted;
 use corpus_api::{Denied, Version};
 use corpus_domain::{GuestId, JobKind, Limits, QuotaOf, Room, SizeProfile, processors};
@@ -13,10 +13,11 @@ use sqlx::PgConnection;
 
 use super::is_settled;
 use crate::quotas::More;
-use crate::sagas::{guest_enlarge, guest_limit};
+use crate::sagas::{guest_enlarge, guest_limit, guest_shrink};
 use crate::store::guests::{self, GuestRow};
 use crate::store::nodes;
 use crate::store::nodes::Node;
+use crate::store::{guest_storage, snapshots};
 use crate::{Controller, changed, quotas, store};
 
 impl Handle<EnlargeGuest> for Controller {
@@ -37,6 +38,35 @@ impl Handle<EnlargeGuest> for Controller {
         let entry = Entry::new("guest.enlarge", guest.name.as_str()).id(id.0);
         let detail = json!({ "from": guest.size, "to": size });
         change.commit(entry.detail(detail), JobAccepted { job }).await
+    }
+}
+
+impl Handle<ShrinkGuest> for Controller {
+    async fn handle(&self, mut change: Change<ShrinkGuest>) -> Result<Committed<ShrinkGuest>> {
+        let (id, size) = (change.guest, change.size);
+        let tx = change.transaction().await?;
+        let (guest, _) = hold(tx, id).await?;
+        shrinkable(&guest, size)?;
+        for kind in [JobKind::GuestEnlarge, JobKind::GuestShrink] {
+            if guests::is_being(tx, id, kind).await? {
+                let message = format!("{} is just being resized. Try again when that is done.", guest.name);
+                return Err(Error::Conflict(message));
+            }
+        }
+        if snapshots::count(tx, id).await? > 0 {
+            let message = format!(
+                "{} has snapshots, which would be brought back with the storage that it had: delete them first.",
+                guest.name
+            );
+            return Err(Error::Conflict(message));
+        }
+        if let Some(storage) = guest_storage::of_guest(tx, id).await?.filter(|has| has.used > size.storage()) {
+            let message = format!("There are {} in it, which do not fit: choose a larger size.", storage.used.gb());
+            return Err(Error::field("size", message));
+        }
+        let job = self.queue(&mut change, guest_shrink::job(&guest, size)).await?;
+        let entry = Entry::new("guest.shrink", guest.name.as_str()).id(id.0);
+        change.commit(entry.detail(json!({ "from": guest.size, "to": size })), JobAccepted { job }).await
     }
 }
 
@@ -114,16 +144,28 @@ fn promisable(guest: &GuestRow, node: &Node, most: Limits) -> Result<()> {
     Ok(())
 }
 
-fn enlargeable(guest: &GuestRow, node: &Node, size: SizeProfile) -> Result<()> {
-    if !guest.backing.has_size() {
-        return Err(Error::Conflict(format!(
-            "{} is on {}, which fills its node's disk: it has no size to enlarge.",
-            guest.name, guest.backing
-        )));
+fn has_size(guest: &GuestRow) -> Result<()> {
+    if guest.backing.has_size() {
+        return Ok(());
     }
+    let (name, backing) = (&guest.name, guest.backing);
+    Err(Error::Conflict(format!("{name} is on {backing}, which fills its node's disk: it has no size to change.")))
+}
+
+fn shrinkable(guest: &GuestRow, size: SizeProfile) -> Result<()> {
+    has_size(guest)?;
+    is_settled(guest)?;
+    if guest.size.smaller_than().any(|smaller| smaller == size) {
+        return Ok(());
+    }
+    Err(Error::field("size", format!("It has {}: choose a smaller size, or enlarge it.", guest.size)))
+}
+
+fn enlargeable(guest: &GuestRow, node: &Node, size: SizeProfile) -> Result<()> {
+    has_size(guest)?;
     is_settled(guest)?;
     if !guest.size.larger_than().any(|larger| larger == size) {
-        let message = format!("It has {} already, and storage does not shrink: choose a larger size.", guest.size);
+        let message = format!("It has {} already: choose a larger size, or shrink it.", guest.size);
         return Err(Error::field("size", message));
     }
     guest.storage_free(node, size).map_err(|why| Error::field("size", format!("{why}. Choose a smaller size.")))

@@ -5,8 +5,8 @@
 use corpus_api::guests::{GuestRequested, RequestGuest};
 use corpus_api::{Denied, Operation, Write};
 use corpus_domain::{
-    Backing, BackupId, BackupState, Driver, Environment, GuestId, ImageName, JobId, Limits, Mode, NodeId, NodeState,
-    ProjectId, QuotaOf, Reachability, Room,
+    Backing, BackupId, BackupState, Bytes, Driver, Environment, GuestId, ImageName, JobId, Limits, Mode, NodeId,
+    NodeState, ProjectId, QuotaOf, Reachability, Room, SizeProfile, SnapshotId, SnapshotState,
 };
 use corpus_gate::audit::Entry;
 use corpus_gate::{Change, Committed, Error, Handle, Result};
@@ -20,10 +20,10 @@ use super::super::previews::no_preview;
 use super::row;
 use crate::guest_backups::not_kept;
 use crate::quotas::More;
-use crate::sagas::guest_create;
+use crate::sagas::guest_create::{self, FromSnapshot};
 use crate::store::guests::GuestRow;
 use crate::store::nodes::Node;
-use crate::store::{backups, guests, nodes, not_created, room};
+use crate::store::{backups, guests, nodes, not_created, room, snapshots};
 use crate::{Controller, quotas, store};
 
 /// How often a node is chosen anew when others take its room meanwhile.
@@ -50,6 +50,10 @@ impl Handle<RequestGuest> for Controller {
         if let Some(backup) = wanted.backup {
             self.can_be_made_of(change.transaction().await?, (backup, project), &wanted).await?;
         }
+        let snapshot = match wanted.snapshot {
+            Some(snapshot) => Some(of_snapshot(change.transaction().await?, (snapshot, project), &wanted).await?),
+            None => None,
+        };
         no_preview(change.transaction().await?, project, "its one guest is made with it").await?;
         for name in wanted.names.iter() {
             let free = self.is_nobody_elses(&mut change, project, (name, false)).await;
@@ -61,7 +65,7 @@ impl Handle<RequestGuest> for Controller {
         let sealed = wanted.password.as_ref().map(|password| self.services.seal_password(id, password.secret()));
         let sealed = sealed.transpose()?;
         insert(&mut change, &wanted, (id, project, node.id), (&making, &image), sealed.as_deref()).await?;
-        let job = self.begin(&mut change, id, &node).await?;
+        let job = self.begin(&mut change, id, &node, snapshot).await?;
         if let Some(failed) = wanted.instead_of {
             let (tx, about) = (change.transaction().await?, not_created::About::Guest(project));
             not_created::dismiss(tx, failed, who.id, Some(about)).await?;
@@ -116,6 +120,7 @@ fn for_robots(wanted: &RequestGuest) -> Result<()> {
     let asked = [
         ("password", wanted.password.is_some()),
         ("backup", wanted.backup.is_some()),
+        ("snapshot", wanted.snapshot.is_some()),
         ("instead_of", wanted.instead_of.is_some()),
     ];
     match asked.into_iter().find(|(_, asked)| *asked) {
@@ -154,11 +159,7 @@ impl Controller {
         let (_, state, bytes) = backups::in_project(conn, (id, project)).await?.ok_or_else(none)?;
         let bytes = bytes.filter(|_| state == BackupState::Ready);
         let bytes = bytes.ok_or_else(|| Error::field("backup", format!("It is {state}: it can't be used now.")))?;
-        if bytes > wanted.size.storage() {
-            let message = format!("The backup has {}, more than {} has room for.", bytes.gb(), wanted.size);
-            return Err(Error::field("size", message));
-        }
-        Ok(())
+        has_room("backup", bytes, wanted.size)
     }
 
     /// Keeps the guest of a preview, and queues the job that makes it.
@@ -174,12 +175,18 @@ impl Controller {
         insert(change, wanted, (id, preview, node), (&making, &image), None).await?;
         let guest = row(change, id).await?;
         let has_image = store::images::is_on(change.transaction().await?, node, &guest.image).await?;
-        self.queue(change, guest_create::job(&guest, wanted, has_image)).await?;
+        self.queue(change, guest_create::job(&guest, wanted, None, has_image)).await?;
         Ok(guest)
     }
 
     /// Queues the job that makes the guest, and behind it those that attach its names.
-    async fn begin(&self, change: &mut Change<RequestGuest>, id: GuestId, node: &Node) -> Result<JobId> {
+    async fn begin(
+        &self,
+        change: &mut Change<RequestGuest>,
+        id: GuestId,
+        node: &Node,
+        snapshot: Option<FromSnapshot>,
+    ) -> Result<JobId> {
         let wanted = change.operation();
         if let Some(reason) = &wanted.privileged {
             let detail = json!({ "node": node.address, "reason": reason });
@@ -187,7 +194,7 @@ impl Controller {
         }
         let guest = row(change, id).await?;
         let has_image = store::images::is_on(change.transaction().await?, node.id, &guest.image).await?;
-        let job = self.queue(change, guest_create::job(&guest, &wanted, has_image)).await?;
+        let job = self.queue(change, guest_create::job(&guest, &wanted, snapshot, has_image)).await?;
         for name in wanted.names.iter() {
             let attached = self.want_name(change, (&guest, None), (name, false)).await;
             let (attached, _) = attached.map_err(|error| at_field(error, "names"))?;
@@ -196,6 +203,31 @@ impl Controller {
         }
         Ok(job)
     }
+}
+
+/// The snapshot that the guest is to have the files of. That of another project is none.
+async fn of_snapshot(
+    conn: &mut PgConnection,
+    (id, project): (SnapshotId, ProjectId),
+    wanted: &RequestGuest,
+) -> Result<FromSnapshot> {
+    if wanted.backup.is_some() {
+        return Err(Error::field("snapshot", "It has the files of a backup or of a snapshot, one of the two."));
+    }
+    let none = || Error::field("snapshot", format!("There is no such snapshot in {}.", wanted.project));
+    let held = snapshots::in_project(conn, (id, project)).await?.ok_or_else(none)?;
+    let bytes = held.bytes.filter(|_| held.state == SnapshotState::Ready);
+    let bytes =
+        bytes.ok_or_else(|| Error::field("snapshot", format!("It is {}: it can't be used now.", held.state)))?;
+    has_room("snapshot", bytes, wanted.size)?;
+    Ok(FromSnapshot { id, guest: held.guest, name: held.name, node: held.node })
+}
+
+fn has_room(what: &str, bytes: Bytes, size: SizeProfile) -> Result<()> {
+    if bytes <= size.storage() {
+        return Ok(());
+    }
+    Err(Error::field("size", format!("The {what} has {}, more than {size} has room for.", bytes.gb())))
 }
 
 impl Making {

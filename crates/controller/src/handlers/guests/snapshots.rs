@@ -7,7 +7,7 @@ use corpus_api::snapshots::{
 };
 use corpus_api::words::Label;
 use corpus_api::{Denied, Operation, Write};
-use corpus_domain::{Door, GuestId, GuestState, Room, SnapshotEvery, SnapshotId, SnapshotState, UserId};
+use corpus_domain::{Door, GuestId, GuestState, Room, SnapshotEvery, SnapshotId, SnapshotState};
 use corpus_gate::audit::Entry;
 use corpus_gate::{Change, Committed, Error, Handle, Permit, Result};
 use serde_json::{Value, json};
@@ -21,6 +21,7 @@ use crate::sagas::{snapshot, snapshot_restore};
 use crate::store::audit::{self, Author};
 use crate::store::guests::{self, GuestRow};
 use crate::store::nodes::Node;
+use crate::store::snapshots::What;
 use crate::store::{snapshot_schedules, snapshots};
 use crate::{Controller, changed, quotas};
 
@@ -31,6 +32,8 @@ impl Handle<ListSnapshots> for Controller {
         let guest = guests::get(&mut conn, id).await?.ok_or(Denied::NotFound)?;
         Ok(Snapshots {
             guest: id,
+            project: guest.project,
+            environment: guest.environment,
             items: snapshots::of_guest(&mut conn, id).await?,
             most: MOST_SNAPSHOTS,
             at_once: guest.state == GuestState::Stopped || guest.backing.copies_at_once(),
@@ -47,7 +50,7 @@ impl Handle<TakeSnapshot> for Controller {
         let tx = change.transaction().await?;
         let held = limits::hold(tx, asked.guest).await?;
         let comment = asked.comment.as_ref().map(Label::as_str);
-        let id = note(tx, &held, comment, Some(who.id), who.ops).await?;
+        let id = note(tx, &held, What::Asked(comment, who.id), who.ops).await?;
         let (guest, _) = held;
         let job = self.queue(&mut change, snapshot::take(&guest, id)).await?;
         let detail = json!({ "snapshot": id, "comment": asked.comment });
@@ -97,12 +100,13 @@ impl Handle<SetSnapshotSchedule> for Controller {
         if was.version != asked.version {
             return Err(changed::by_others(tx, "snapshot.schedule", guest.id.0, told).await);
         }
-        snapshot_schedules::set(tx, guest.id, asked.every, asked.keep).await?;
+        snapshot_schedules::set(tx, guest.id, (asked.every, asked.keep), asked.deployments).await?;
         let now = snapshot_schedules::of_guest(tx, guest.id).await?;
         if now.version == was.version {
             return change.unchanged(now).await;
         }
-        let what = |one: &SnapshotSchedule| json!({ "every": one.every, "keep": one.keep });
+        let what =
+            |one: &SnapshotSchedule| json!({ "every": one.every, "keep": one.keep, "deployments": one.deployments });
         let entry = Entry::new("snapshot.schedule", guest.name.as_str()).id(guest.id.0);
         change.commit(entry.detail(json!({ "from": what(&was), "to": what(&now) })), now).await
     }
@@ -113,9 +117,11 @@ fn told(detail: &Value) -> Option<String> {
     let (from, to) = (changed::read::<Value>(detail, "from")?, changed::read::<Value>(detail, "to")?);
     let every = |one| changed::read::<SnapshotEvery>(one, "every");
     let keep = |one| changed::read::<u64>(one, "keep");
+    let deployments = |one| changed::read::<u64>(one, "deployments").map_or("none".to_owned(), |kept| kept.to_string());
     changed::parts([
         ("every", every(&from)?.to_string(), every(&to)?.to_string()),
         ("keep", keep(&from)?.to_string(), keep(&to)?.to_string()),
+        ("before deployments", deployments(&from), deployments(&to)),
     ])
 }
 
@@ -128,7 +134,7 @@ impl Controller {
         if !snapshot_schedules::hold_due(&mut tx, guest).await? {
             return Ok(());
         }
-        match note(&mut tx, &held, None, None, false).await {
+        match note(&mut tx, &held, What::Scheduled, false).await {
             Ok(id) => {
                 let (guest, _) = held;
                 snapshot_schedules::taken(&mut tx, guest.id).await?;
@@ -169,11 +175,10 @@ impl Controller {
 }
 
 /// Notes a snapshot that is to be taken of a guest, if it may have one more.
-async fn note(
+pub(super) async fn note(
     tx: &mut PgConnection,
     (guest, node): &(GuestRow, Node),
-    comment: Option<&str>,
-    by: Option<UserId>,
+    what: What<'_>,
     by_ops: bool,
 ) -> Result<SnapshotId> {
     is_settled(guest)?;
@@ -190,7 +195,7 @@ async fn note(
     let more = More { room: Room { storage: may_take, ..Room::default() }, ..More::default() };
     quotas::refuse(&quotas::now(tx, guest.project_id, more).await?, by_ops, |_| "comment")?;
     let id = SnapshotId(Uuid::now_v7());
-    snapshots::insert(tx, id, (guest, may_take), comment, by).await?;
+    snapshots::insert(tx, id, (guest, may_take), what).await?;
     Ok(id)
 }
 

@@ -271,7 +271,7 @@ impl<'a> Watch<'a> {
     /// The guest waits until it is out of the balance.
     async fn leave(&mut self) -> Result<(), StepError> {
         let Some(turn) = self.leaves.take() else { return Ok(()) };
-        let Part { deployment, on } = self.part;
+        let Part { deployment, on, .. } = self.part;
         let known = progress(self.ctx, *deployment).await?;
         Box::pin(balance::leave_for_deployment(self.ctx, on, *deployment, turn, known.number)).await?;
         // Read again after the line was cut, it would leave once more.

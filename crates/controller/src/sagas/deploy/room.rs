@@ -47,7 +47,7 @@ pub async fn make(ctx: &Ctx, on: &On, missing: Bytes) -> Result<(), StepError> {
         return Ok(());
     }
     ctx.log(format!("{} needs {} more storage: it gets {size}, {}", guest.name, missing.gib(), size.storage().gb()));
-    let request = Request::EnsureSize { name: guest.name.clone(), size };
+    let request = Request::EnsureSize { name: guest.name.clone(), size, shrink: false };
     match ask_once(ctx, guest.node_id, request, LIMIT).await {
         Ok(_) => keep(ctx, on, &guest, size).await,
         Err(error) => {

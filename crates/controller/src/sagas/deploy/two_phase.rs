@@ -129,7 +129,7 @@ async fn follow_aloud(ctx: &Ctx, part: &Part, follower: &Placement) -> Result<En
 
 /// Lines for the leader's journal.
 async fn note(ctx: &Ctx, lines: Vec<String>) -> Result<(), StepError> {
-    let Part { deployment, on } = ctx.params();
+    let Part { deployment, on, .. } = ctx.params();
     let placement = placement(ctx, on).await?;
     let call = Call::new(Request::Note { project: on.name.clone(), id: *deployment, lines }, SHORT);
     let answer = ctx.services().guests.call(&endpoint(&placement)?, call, |_| ()).await;
@@ -147,7 +147,7 @@ async fn begun(
     let mut tx = ctx.begin().await?;
     let known = followers::deployments_of(&mut tx, leader_id).await?;
     if let Some(begun) = known.into_iter().find(|one| one.guest == follower.guest && one.job == leader.job) {
-        return Ok(Ok(Part { deployment: begun.id, on }));
+        return Ok(Ok(Part::unkept(begun.id, on)));
     }
     let Some(ordered) = as_of(&mut tx, leader, follower).await? else {
         return Ok(Err("it does not keep this archive".to_owned()));
@@ -167,7 +167,7 @@ async fn begun(
         deployments::set_job(&mut tx, deployment, job).await?;
     }
     tx.commit().await?;
-    Ok(Ok(Part { deployment, on }))
+    Ok(Ok(Part::unkept(deployment, on)))
 }
 
 /// What a follower is ordered to deploy; none when it does not keep the archive that comes back.
@@ -327,7 +327,7 @@ async fn own(ctx: &Ctx, leader: &DeploymentProgress) -> Result<Vec<Part>, StepEr
     let mut own = Vec::new();
     for FollowerDeployment { id, guest, .. } in all.into_iter().filter(|one| one.job == leader.job) {
         if let Some(placement) = environments::on_guest(&mut conn, guest).await? {
-            own.push(Part { deployment: id, on: On::from(&placement) });
+            own.push(Part::unkept(id, On::from(&placement)));
         }
     }
     Ok(own)

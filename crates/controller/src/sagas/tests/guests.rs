@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use corpus_api::guests::{
-    DestroyGuest, EnlargeGuest, GetGuest, GetGuestLimits, RestartGuest, SetGuestLimits, StartGuest, StopGuest,
+    DestroyGuest, EnlargeGuest, GetGuest, GetGuestLimits, RequestGuest, RestartGuest, SetGuestLimits, ShrinkGuest,
+    StartGuest, StopGuest,
 };
 use corpus_api::keys::RemoveKey;
 use corpus_api::projects::DestroyProject;
@@ -31,6 +32,7 @@ const CREATE: [&str; 12] = [
 ];
 const DESTROY: [&str; 5] = ["mark", "routes", "names", "absent", "forget"];
 const NAME: &str = "www.trial.corpus.test";
+const OTHER: &str = "two.trial.corpus.test";
 
 #[sqlx::test(migrations = "../../migrations")]
 #[ignore = "needs the lab"]
@@ -230,6 +232,31 @@ async fn storage_grows_while_the_guest_runs(db: PgPool) {
     }
     assert_eq!(enlarge(SizeProfile::Small).await.unwrap_err().errors[0].field, "size");
 
+    // Less again, whatever fails: what is in it stays, and what does not fit is refused by the node itself.
+    let inside = async |command: &str| world.on_node(&format!("lxc-attach -n {NAME} -- sh -c '{command}'")).await;
+    inside("dd if=/dev/urandom of=/root/much bs=1M count=1200 status=none; sha256sum /root/much > /root/sum; sync")
+        .await;
+    let shrink = async |size| {
+        world.controller.call(&world.member, ShrinkGuest { guest, size }, None).await.map(|accepted| accepted.job)
+    };
+    assert_eq!(shrink(SizeProfile::Small).await.unwrap_err().errors[0].field, "size");
+    for fault in faults(&["shrink", "note"]) {
+        let ended = world.run(shrink(SizeProfile::Xsmall).await.unwrap(), fault.clone()).await;
+        let is_done = matches!(fault, Fault::Repeat(_) | Fault::KillAt(_)) || fault == Fault::None;
+        let has = if is_done { SizeProfile::Xsmall } else { SizeProfile::Small };
+        assert_eq!(sizes().await, (has, Some(has)), "{fault:?}: {}", ended.story());
+        if is_done {
+            world.done(enlarge(SizeProfile::Small).await.unwrap()).await;
+        }
+    }
+    let began = std::time::Instant::now();
+    world.done(shrink(SizeProfile::Xsmall).await.unwrap()).await;
+    println!("shrinking 5 GB with 1.6 GB in it to 3 GB took {:?}", began.elapsed());
+    let ended = world.run(shrink(SizeProfile::Xxsmall).await.unwrap(), Fault::None).await;
+    assert_eq!((ended.state(), sizes().await.0), (JobState::Undone, SizeProfile::Xsmall), "{}", ended.story());
+    assert!(ended.story().contains("more than fit into xxsmall"), "{}", ended.story());
+    assert!(inside("sha256sum -c /root/sum").await.contains("OK"));
+
     let job = world.controller.call(&world.member, DestroyGuest { guest }, None).await.unwrap().job;
     world.done(job).await;
     world.assert_no_guest(NAME).await;
@@ -246,7 +273,6 @@ async fn storage_grows_while_the_guest_runs(db: PgPool) {
 #[sqlx::test(migrations = "../../migrations")]
 #[ignore = "needs the lab"]
 async fn a_project_goes_with_its_guests_though_the_server_dies(db: PgPool) {
-    const OTHER: &str = "two.trial.corpus.test";
     let world = World::new(db).await;
     let node = world.ready_node().await;
     for name in [NAME, OTHER] {
@@ -307,6 +333,25 @@ async fn snapshots_bring_a_guest_back(db: PgPool) {
         let line = world.controller.call(&world.member, GetGuest { guest }, None).await.unwrap().line;
         assert_eq!((line.state, all().await[0].state), (GuestState::Running, SnapshotState::Ready), "{fault:?}");
         assert_eq!(left().await, snapshot.to_string(), "{fault:?}");
+    }
+
+    // Another guest has its files, and is somebody of its own; the one that it is of goes on.
+    writes("three").await;
+    for fault in faults(&["files"]) {
+        let wanted = RequestGuest { snapshot: Some(snapshot), ..World::plain_request(OTHER) };
+        let (other, job) = world.request(wanted).await.unwrap();
+        let ended = world.run(job, fault.clone()).await;
+        if matches!(fault, Fault::Repeat(_)) {
+            assert_eq!(ended.state(), JobState::Done, "{fault:?}: {}", ended.story());
+            let told = world.on_node(&format!("lxc-attach -n {OTHER} -- cat /root/it /etc/hostname")).await;
+            assert_eq!(told.trim(), format!("one\n{OTHER}"), "{fault:?}");
+            let job = world.controller.call(&world.member, DestroyGuest { guest: other }, None).await.unwrap().job;
+            world.done(job).await;
+        } else {
+            assert_eq!(ended.state(), JobState::Undone, "{fault:?}: {}", ended.story());
+        }
+        world.assert_no_guest(OTHER).await;
+        assert_eq!((reads().await.trim(), all().await[0].state), ("three", SnapshotState::Ready), "{fault:?}");
     }
 
     // One that is stopped stays so; a job that was cancelled before it began changed nothing.

@@ -37,7 +37,7 @@ pub fn head() -> Deploy {
 pub struct Place {
     pub world: World,
     node: NodeId,
-    guest: GuestId,
+    pub guest: GuestId,
 }
 
 impl Place {

@@ -4,7 +4,8 @@ use std::process::Output;
 use std::time::{Duration, Instant};
 
 use corpus_api::deployments::{DeploymentLine, ListDeployments};
-use corpus_domain::{DeploymentId, DeploymentState, JobState};
+use corpus_api::snapshots::{GetSnapshotSchedule, ListSnapshots, SetSnapshotSchedule, SnapshotSchedule};
+use corpus_domain::{DeploymentId, DeploymentState, Environment, JobId, JobState, SnapshotState};
 use corpus_git_server::testing::client::{commit, ended, git_command, run_git, said};
 use russh::keys::PrivateKey;
 use russh::keys::ssh_key::LineEnding;
@@ -16,6 +17,7 @@ use super::projects::Place;
 use crate::git::tests::serve;
 use crate::jobs::testing::Fault;
 use crate::nodes::testing::sshd::{new_host_key, write};
+use crate::tests::world::head;
 
 /// Mia's working copy, and the git server that she pushes to.
 pub struct Desk {
@@ -85,6 +87,18 @@ pub async fn newest(place: &Place, other_than: Option<DeploymentId>) -> Deployme
     }
 }
 
+/// The job that takes a snapshot, once there is one that waits.
+async fn taken(db: &PgPool) -> JobId {
+    for _ in 0..3000 {
+        let found = "select id from jobs where kind = 'snapshot_take' and state = 'waiting'";
+        if let Some(id) = sqlx::query_scalar(found).fetch_optional(db).await.unwrap() {
+            return JobId(id);
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("no snapshot is taken");
+}
+
 #[sqlx::test(migrations = "../../migrations")]
 #[ignore = "needs the lab"]
 async fn a_push_goes_live_or_is_refused_with_the_reason(db: PgPool) {
@@ -114,6 +128,31 @@ async fn a_push_goes_live_or_is_refused_with_the_reason(db: PgPool) {
     place.world.run(bad.job.unwrap(), Fault::None).await;
     assert_eq!(place.state(bad.id).await.0, DeploymentState::RolledBack);
     assert_eq!(place.environment().await.unwrap().summary.leader.live.unwrap().deployment, good.id);
+
+    // Where a snapshot is wanted before, the push waits for it.
+    let guest = place.guest;
+    let SnapshotSchedule { every, keep, version, .. } = place.ask(GetSnapshotSchedule { guest }).await.unwrap();
+    let want = SetSnapshotSchedule { guest, every, keep, deployments: Some(2.try_into().unwrap()), version };
+    place.ask(want).await.unwrap();
+    desk.recipe("echo it works again");
+    let (pushed, ()) = tokio::join!(desk.push(), async { place.world.done(taken(&db).await).await });
+    println!("{}", said(&pushed));
+    assert!(pushed.status.success() && said(&pushed).contains("a snapshot of"), "{}", said(&pushed));
+    let last = newest(&place, Some(bad.id)).await;
+    place.world.run(last.job.unwrap(), Fault::None).await;
+    assert_eq!(place.state(last.id).await.0, DeploymentState::Live);
+    let all = place.ask(ListSnapshots { guest }).await.unwrap().items;
+    let before = all.first().and_then(|one| one.before).map(|before| (before.deployment, before.number));
+    assert_eq!((all.len(), before, all[0].state), (1, Some((last.id, Some(last.number))), SnapshotState::Ready));
+
+    // So does what is deployed by hand, behind the job that takes it.
+    let ordered = place.ask(head("atlas", Environment::Dev)).await.unwrap();
+    let kept = taken(&db).await;
+    assert_ne!(kept, ordered.job);
+    place.world.done(kept).await;
+    place.world.done(ordered.job).await;
+    assert_eq!(place.state(ordered.deployment).await.0, DeploymentState::Live);
+    assert_eq!(place.ask(ListSnapshots { guest }).await.unwrap().items.len(), 2);
 
     let job = place.ask_remove().await;
     place.world.done(job).await;

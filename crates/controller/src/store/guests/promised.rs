@@ -76,6 +76,17 @@ pub async fn set_size(conn: &mut PgConnection, id: GuestId, size: SizeProfile) -
     update.execute(conn).await.map(|done| done.rows_affected() == 1)
 }
 
+/// Keeps that the guest's storage has no more than this size any more, and is promised no more.
+pub async fn set_smaller_size(conn: &mut PgConnection, id: GuestId, size: SizeProfile) -> sqlx::Result<()> {
+    let update = sqlx::query!(
+        "update guests set size = $2, storage = $3 where id = $1",
+        id.0,
+        size.as_str(),
+        bytes(size.storage())
+    );
+    update.execute(conn).await.map(drop)
+}
+
 /// Sets what the guest may take of its node; what it was promised goes with it.
 pub async fn set_limits(conn: &mut PgConnection, id: GuestId, to: Limits) -> sqlx::Result<()> {
     let to = Columns::from(to);

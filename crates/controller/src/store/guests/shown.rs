@@ -176,6 +176,7 @@ pub async fn whole(conn: &mut PgConnection, id: GuestId) -> sqlx::Result<Option<
         image: word(&row.image)?,
         backing: word(&row.backing)?,
         limits,
+        storage: None,
         limits_version: Version::of(&limits),
         not_held: json_opt(row.not_held)?.unwrap_or_default(),
         processes_used: row.processes_used.map(number).transpose()?,
