@@ -42,6 +42,7 @@ const NAMED: &[(&str, &[&str])] = &[
     ("set_up_environment", &["environment", "set-up"]),
     ("get_balance", &["environment", "balance"]),
     ("set_balance", &["environment", "set-balance"]),
+    ("list_environment_backups", &["environment", "backups"]),
     ("attach_environment_name", &["environment", "attach-name"]),
     ("get_prod_entry", &["project", "get-prod-entry"]),
     ("set_prod_entry", &["project", "set-prod-entry"]),

@@ -1,5 +1,6 @@
 //! Environments of projects: the guests behind each, what is live there, and what was set.
 
+pub mod backups;
 pub mod balance;
 mod change;
 

@@ -161,6 +161,8 @@ macro_rules! each_operation {
             $crate::backups::RemoveBackup,
             $crate::backups::ListProjectBackups,
             $crate::backups::RemoveProjectBackup,
+            $crate::environments::backups::ListEnvironmentBackups,
+            $crate::environments::backups::RestoreEnvironment,
             $crate::backups::CheckBackups,
             $crate::backups::RevealBackupKey,
             $crate::backup_files::ListBackupFiles,

@@ -6,7 +6,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use chrono::{DateTime, Days as DaysLater, NaiveDate, NaiveTime, SecondsFormat, Utc};
+use chrono::{DateTime, Days as DaysLater, NaiveDate, NaiveTime, SecondsFormat, TimeDelta, Utc};
 use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Serialize, Serializer};
 use utoipa::openapi::schema::{ObjectBuilder, Schema, SchemaFormat, Type};
@@ -293,6 +293,14 @@ impl When {
             Self::Instant(instant) => instant,
         }
     }
+
+    /// The last instant of it, as far as PostgreSQL tells instants apart: what is not after it was by then.
+    pub fn last(self) -> DateTime<Utc> {
+        match self {
+            Self::Day(_) => self.end() - TimeDelta::microseconds(1),
+            Self::Instant(instant) => instant,
+        }
+    }
 }
 impl FromStr for When {
     type Err = Invalid;
@@ -486,6 +494,8 @@ mod tests {
         assert_eq!(when("2028-02-29").begin().to_rfc3339(), "2028-02-29T00:00:00+00:00");
         assert_eq!(when("2028-02-29").end().to_rfc3339(), "2028-03-01T00:00:00+00:00", "a day is meant whole");
         assert_eq!(when("2028-02-29T12:00:00Z").begin(), when("2028-02-29T12:00:00Z").end());
+        assert_eq!(when("2028-02-29").last().to_rfc3339(), "2028-02-29T23:59:59.999999+00:00");
+        assert_eq!(when("2028-02-29T12:00:00Z").last(), when("2028-02-29T12:00:00Z").end());
         assert!(when("9999-12-31").end() > when("9999-12-31").begin());
         let wrong =
             ["2027-02-29", "2027-2-1", "yesterday", "", "2027-02-01T25:00:00Z", "2027-02-01T12:00:00", "2027-02-01 12"];

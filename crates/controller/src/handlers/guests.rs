@@ -4,6 +4,7 @@ mod backup_files;
 mod backup_proofs;
 mod backups;
 mod before_deployments;
+mod environment_backups;
 mod limits;
 mod moves;
 mod power;

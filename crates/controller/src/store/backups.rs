@@ -93,11 +93,11 @@ pub async fn of_guest(conn: &mut PgConnection, guest: GuestId) -> sqlx::Result<V
     rows.collect()
 }
 
-fn dump(size: Option<i64>, problem: Option<String>) -> sqlx::Result<Option<BackupDump>> {
+pub(super) fn dump(size: Option<i64>, problem: Option<String>) -> sqlx::Result<Option<BackupDump>> {
     size.map(|size| Ok(BackupDump { bytes: Bytes(number(size)?), problem })).transpose()
 }
 
-fn proof(
+pub(super) fn proof(
     began_at: Option<DateTime<Utc>>,
     ended_at: Option<DateTime<Utc>>,
     passed: Option<bool>,

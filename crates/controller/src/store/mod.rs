@@ -28,6 +28,7 @@ pub mod deployments;
 pub mod deployments_shown;
 pub mod device_logins;
 pub mod drift;
+pub mod environment_backups;
 pub mod environments;
 pub mod environments_shown;
 pub mod evidence;

@@ -20,6 +20,7 @@ mod changed;
 mod claims;
 mod deploying;
 mod ending;
+mod environment_backups;
 mod evidence;
 mod far;
 mod finding;
