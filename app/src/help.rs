@@ -38,6 +38,7 @@ impl Route {
             Self::ProjectBackups(_) => ("backups", "have-it-as-another-guest"),
             Self::BackupFiles(..) => ("backups", "fetch-a-file"),
             Self::EnvironmentMail(..) => ("mail", "switch-it-on"),
+            Self::EnvironmentBackups(..) => ("backups", "bring-an-environment-back"),
             Self::EmptyNode(_) => ("moving", "empty-a-node"),
             Self::MoveGuest(_) => ("moving", "move-a-guest"),
             Self::LinkNode => ("operating", "a-host-to-be-linked"),
@@ -86,7 +87,7 @@ pub(crate) mod tests {
     use super::*;
 
     /// A path of every page.
-    pub const ROUTES: [&str; 69] = [
+    pub const ROUTES: [&str; 70] = [
         "/",
         "/not-created",
         "/login",
@@ -124,6 +125,7 @@ pub(crate) mod tests {
         "/projects/atlas/dev/firewall",
         "/projects/atlas/dev/traffic",
         "/projects/atlas/dev/mail",
+        "/projects/atlas/dev/backups",
         "/projects/atlas/dev/drill",
         "/projects/atlas/dev/restore/0199d3c0-0000-7000-8000-000000000001",
         "/requests",

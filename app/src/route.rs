@@ -49,6 +49,7 @@ pub enum Route {
     EnvironmentFirewall(ProjectName, Environment),
     Traffic(ProjectName, Environment),
     EnvironmentMail(ProjectName, Environment),
+    EnvironmentBackups(ProjectName, Environment),
     Drill(ProjectName, Environment),
     Restore(ProjectName, Environment, DeploymentId),
     Requests,
@@ -222,6 +223,11 @@ impl Route {
             [environment, "mail"] | ["environments", environment, "mail"] => {
                 Self::EnvironmentMail(name, environment.parse().ok()?)
             }
+            [environment, "backups"]
+            | ["environments", environment, "backups"]
+            | ["environments", environment, "backups", "restore"] => {
+                Self::EnvironmentBackups(name, environment.parse().ok()?)
+            }
             [environment, "drill"] | ["environments", environment, "drill"] => {
                 Self::Drill(name, environment.parse().ok()?)
             }
@@ -273,6 +279,7 @@ impl Route {
             Self::EnvironmentFirewall(name, environment) => format!("/projects/{name}/{environment}/firewall"),
             Self::Traffic(name, environment) => format!("/projects/{name}/{environment}/traffic"),
             Self::EnvironmentMail(name, environment) => format!("/projects/{name}/{environment}/mail"),
+            Self::EnvironmentBackups(name, environment) => format!("/projects/{name}/{environment}/backups"),
             Self::Drill(name, environment) => format!("/projects/{name}/{environment}/drill"),
             Self::Restore(name, environment, archive) => format!("/projects/{name}/{environment}/restore/{archive}"),
             Self::Deployments => "/deployments".to_owned(),
@@ -347,6 +354,7 @@ impl Route {
             | Self::EnvironmentFirewall(..)
             | Self::Traffic(..)
             | Self::EnvironmentMail(..)
+            | Self::EnvironmentBackups(..)
             | Self::Drill(..)
             | Self::Restore(..) => "/projects",
             Self::Deployments | Self::Deployment(..) => "/deployments",

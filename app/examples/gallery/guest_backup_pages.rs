@@ -7,11 +7,12 @@ use corpus_api::backups::{
     Backup, BackupDump, BackupProof, BackupSchedule, Backups, BackupsChecked, MOST_BACKUPS, ProjectBackup,
     ProjectBackups, ProvenRestore,
 };
+use corpus_api::environments::backups::{ChosenBackup, EnvironmentBackup, EnvironmentBackups, MOST_RESTORED};
 use corpus_app::FormState;
 use corpus_app::layout::Page;
-use corpus_app::pages::{backup_files, guest_backups, project_backups};
+use corpus_app::pages::{backup_files, environment_backups, guest_backups, project_backups};
 use corpus_app::route::Route;
-use corpus_domain::{BackupEvery, BackupId, BackupState, Bytes, Environment, FileKind, GuestId};
+use corpus_domain::{BackupEvery, BackupId, BackupState, Bytes, Environment, FileKind, GuestId, GuestState};
 
 use crate::project_samples::{before, id, word};
 
@@ -34,6 +35,12 @@ pub fn page(route: &Route, variant: &str) -> Option<Page> {
         let view = backup_files::files_view(backup_files::Backup { project, id: *id }, &files, &FormState::default());
         return Some(Page::new("backup-files", "Files", view).under("Projects", "/projects"));
     }
+    if let Route::EnvironmentBackups(..) = route {
+        let (all, form) = (of_environment(variant == "empty"), FormState::default());
+        let view =
+            environment_backups::backups_view(&environment_backups::Shown { all: &all, filter: &form, form: &form });
+        return Some(Page::new("environment-backups", "Backups", view).under("Projects", "/projects"));
+    }
     let Route::GuestBackups(_) = route else { return None };
     let view =
         guest_backups::backups_view(&all(variant == "empty"), &schedule(variant == "empty"), &FormState::default());
@@ -53,6 +60,43 @@ pub fn of_project(is_empty: bool) -> ProjectBackups {
     let items = all(is_empty).items.into_iter().enumerate().map(one).collect();
     let check = (!is_empty).then(|| BackupsChecked { at: before(200_000), damage: None });
     ProjectBackups { items, taken: Bytes(1_268_000_000), check, may_change: true, next: None }
+}
+
+/// Those that an environment would be brought back to; one of its guests has none.
+pub fn of_environment(is_empty: bool) -> EnvironmentBackups {
+    let samples = all(false).items;
+    let backup = |ago: i64, of: &Backup| ChosenBackup {
+        id: of.id,
+        comment: of.comment.clone(),
+        taken_at: before(ago),
+        bytes: of.bytes,
+        dump: of.dump.clone(),
+        proof: of.proof.clone(),
+    };
+    let one = |number, name: &str, state, backup| EnvironmentBackup {
+        guest: GuestId(id(number)),
+        name: word(name),
+        state,
+        backup,
+    };
+    let items = vec![
+        one(12, "db.carto.example.net", GuestState::Running, samples.get(2).map(|of| backup(97_200, of))),
+        one(13, "queue.carto.example.net", GuestState::Failed, None),
+        one(11, "web.carto.example.net", GuestState::Running, samples.get(1).map(|of| backup(90_000, of))),
+    ];
+    EnvironmentBackups {
+        project: word("carto"),
+        environment: Environment::Prod,
+        problem: None,
+        guests: if is_empty { 0 } else { 3 },
+        backed_up: if is_empty { 0 } else { 2 },
+        earliest: (!is_empty).then(|| before(97_200)),
+        latest: (!is_empty).then(|| before(90_000)),
+        items: if is_empty { Vec::new() } else { items },
+        most: MOST_RESTORED,
+        may_change: true,
+        next: None,
+    }
 }
 
 /// One that is kept to, or none.

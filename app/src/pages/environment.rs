@@ -74,7 +74,7 @@ pub fn environment_view(
     let remove = one.may_change.then(
         || view! { <a class="btn danger" href=format!("{page}/remove")>{format!("Remove {}", one.environment)}</a> },
     );
-    let actions = view! { <span class="actions" id="live-actions" data-live="">{roll_back(one)}{deployments_link(one)}{traffic_link(&page)}{firewall_link(&page)}{mail_link(&page)}{remove}</span> };
+    let actions = view! { <span class="actions" id="live-actions" data-live="">{roll_back(one)}{deployments_link(one)}{traffic_link(&page)}{firewall_link(&page)}{mail_link(&page)}{backups_link(&page)}{remove}</span> };
     let settings = settings.map(|settings| settings_card(one, settings, &form.of("settings")));
     view! {
         {head(title.into_any(), below.into_any(), actions.into_any())}
@@ -129,6 +129,10 @@ fn traffic_link(page: &str) -> AnyView {
 
 fn mail_link(page: &str) -> AnyView {
     view! { <a class="btn" href=format!("{page}/mail")>"Mail"</a> }.into_any()
+}
+
+fn backups_link(page: &str) -> AnyView {
+    view! { <a class="btn" href=format!("{page}/backups")>"Backups"</a> }.into_any()
 }
 
 fn deployments_link(one: &EnvironmentSummary) -> AnyView {

@@ -24,6 +24,7 @@ pub mod docs;
 pub mod empty_node;
 pub mod environment;
 mod environment_archives;
+pub mod environment_backups;
 pub mod environment_balance;
 pub mod environment_firewall;
 pub mod environment_guests;
@@ -142,6 +143,7 @@ pub async fn load(route: Route, caller: &Caller, asked: Asked) -> Result<Page> {
         Route::GuestSnapshots(id) => guest_snapshots::load(caller, id, &asked.form).await,
         Route::GuestBackups(id) => guest_backups::load(caller, id, &asked.form).await,
         Route::EnvironmentMail(name, which) => environment_mail::load(caller, (&name, which), &asked.form).await,
+        Route::EnvironmentBackups(name, which) => environment_backups::load(caller, (&name, which), &asked).await,
         Route::NodeFirewall(id) => node_firewall::load(caller, id, &asked.form).await,
         Route::Intrusion => intrusion::load(caller, &asked).await,
         Route::Networks => networks::load(caller, &asked.form).await,

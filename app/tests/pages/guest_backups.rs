@@ -1,8 +1,10 @@
 //! What the pages of backups of guests say, and offer to whom.
 
 use corpus_api::backups::{BackupDump, BackupKeyRevealed, Backups, BackupsChecked, ProjectBackups};
+use corpus_api::environments::backups::EnvironmentBackups;
 use corpus_app::FormState;
 use corpus_app::pages::backup_files::{Backup, files_view};
+use corpus_app::pages::environment_backups::{self, backups_view as backups_of_environment};
 use corpus_app::pages::guest_backups::backups_view;
 use corpus_app::pages::project_backups::{Shown, backups_view as backups_of};
 
@@ -207,4 +209,77 @@ fn files_and_folders_are_fetched_and_links_are_not() {
     assert_eq!(shown.matches("it comes with its folder").count(), 2, "{shown}");
     let empty = files(true);
     assert!(empty.contains("Nothing is here") && !empty.contains("Next page"), "{empty}");
+}
+
+fn of_environment(all: &EnvironmentBackups, filter: &FormState, form: &FormState) -> String {
+    html(|| backups_of_environment(&environment_backups::Shown { all, filter, form }))
+}
+
+#[test]
+fn an_environment_is_brought_back_to_what_is_shown() {
+    let (all, none) = (guest_backup_pages::of_environment(false), FormState::default());
+    let shown = of_environment(&all, &none, &none);
+    for text in ["2 of 3 guests", "they are 2 h apart", "None", "Failed", "31000 files", "Not tried", "old"] {
+        assert!(shown.contains(text), "{text}\n{shown}");
+    }
+    assert!(shown.contains("action=\"/projects/carto/environments/prod/backups/restore\""), "{shown}");
+    // The moment of the latest one, to the last digit: one that is taken meanwhile is not meant.
+    let latest = String::from(corpus_api::words::When::Instant(all.latest.unwrap()));
+    assert!(shown.contains(&format!("name=\"at\" value=\"{latest}\"")), "{shown}");
+    assert!(shown.contains("name=\"without\"") && shown.contains("2 guests become what they were then"), "{shown}");
+    // It is asked first.
+    assert!(shown.contains("<details class=\"confirm\"><summary"), "{shown}");
+    let whole = EnvironmentBackups { backed_up: 3, ..all };
+    assert!(!of_environment(&whole, &none, &none).contains("name=\"without\""));
+}
+
+#[test]
+fn an_environment_is_brought_back_by_who_may_where_something_is_there() {
+    let none = FormState::default();
+    let offers = |all: &EnvironmentBackups| of_environment(all, &none, &none).contains("method=\"post\"");
+    let all = || guest_backup_pages::of_environment(false);
+    assert!(offers(&all()));
+    assert!(!offers(&EnvironmentBackups { may_change: false, ..all() }));
+    let problem = Some("The operators have <not> said where.".to_owned());
+    let closed = EnvironmentBackups { problem, ..all() };
+    assert!(!offers(&closed) && of_environment(&closed, &none, &none).contains("have &lt;not&gt; said where"));
+    assert!(!offers(&EnvironmentBackups { backed_up: 0, earliest: None, latest: None, ..all() }));
+    let many = EnvironmentBackups { guests: 51, ..all() };
+    assert!(!offers(&many) && of_environment(&many, &none, &none).contains("50 guests at most"));
+    let empty = guest_backup_pages::of_environment(true);
+    assert!(!offers(&empty) && of_environment(&empty, &none, &none).contains("No guest is in it"));
+}
+
+/// What was asked stays: the moment in its box and in the address, the answer in the question, which is open.
+#[test]
+fn a_refused_one_keeps_what_was_typed_beside_the_list() {
+    let (mut all, none) = (guest_backup_pages::of_environment(false), FormState::default());
+    all.next = Some(corpus_api::Cursor::after("environment-backups", &"x"));
+    let values =
+        |pairs: &[(&str, &str)]| pairs.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect();
+    let filter = FormState { values: values(&[("at", "2026-11-02")]), ..FormState::default() };
+    let sent = values(&[("at", "2026-11-02T01:00:00Z"), ("without", "true")]);
+    let refused = FormState::new("restore", sent).message("queue.carto.example.net is stopping now.").status(409);
+    let shown = of_environment(&all, &filter, &refused);
+    for text in [
+        "queue.carto.example.net is stopping now.",
+        "id=\"f-at\" name=\"at\" type=\"text\" value=\"2026-11-02\"",
+        "name=\"_page\" value=\"/projects/carto/prod/backups?at=2026-11-02\"",
+        "/projects/carto/prod/backups?at=2026-11-02&amp;cursor=",
+        "<details open class=\"confirm\">",
+        "value=\"true\" checked",
+        "db.carto.example.net",
+        "As of now",
+    ] {
+        assert!(shown.contains(text), "{text}\n{shown}");
+    }
+    let lacking = FormState::new("restore", values(&[])).error("without", "queue has no backup");
+    let shown = of_environment(&all, &none, &lacking);
+    assert!(shown.contains("href=\"#f-without\"") && shown.contains("id=\"f-without\""), "{shown}");
+    // What is no moment is said at its box, and nothing is brought back to what was not asked.
+    let wrong =
+        FormState { values: values(&[("at", "<soon>")]), ..FormState::default() }.error("at", "no time").status(422);
+    let shown = of_environment(&all, &wrong, &none);
+    assert!(shown.contains("value=\"&lt;soon&gt;\"") && shown.contains("href=\"#f-at\""), "{shown}");
+    assert!(!shown.contains("method=\"post\""), "{shown}");
 }

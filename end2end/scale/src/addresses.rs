@@ -139,6 +139,8 @@ const PAGES: &[(bool, Sees, &str, &str)] = &[
     (false, OfLargest, "/projects/…/prod/traffic, the largest", "/projects/atlas/prod/traffic?span=month"),
     (false, Everyone, "/projects/…/dev/mail", "/projects/project2/dev/mail"),
     (false, OfLargest, "/projects/…/prod/mail, the largest", "/projects/atlas/prod/mail"),
+    (false, Everyone, "/projects/…/dev/backups", "/projects/project2/dev/backups"),
+    (false, OfLargest, "/projects/…/prod/backups, the largest", "/projects/atlas/prod/backups"),
     (false, Everyone, "/projects/…/dev/restore/…", "/projects/project2/dev/restore/{archive}"),
     (true, Everyone, "/requests", "/requests"),
     (true, Everyone, "/requests?state", "/requests?state=refused"),

@@ -383,6 +383,8 @@ async fn paths(world: &World, (node, guest, other): (&str, &str, &str), made: Ma
         "/projects/atlas/dev/firewall".into(),
         "/projects/atlas/dev/traffic".into(),
         "/projects/atlas/dev/mail".into(),
+        "/projects/atlas/dev/backups".into(),
+        "/projects/atlas/dev/backups?at=2027-03-31".into(),
         format!("/projects/atlas/dev/restore/{one}"),
         "/deployments".into(),
         "/deployments?project=atlas".into(),
@@ -566,6 +568,7 @@ async fn backups(world: &World, browser: &mut Browser, guest: &str) {
         browser.form(form, &format!("{all}/{id}/{what}"), &[]).await;
     }
     world.run("update guest_backups set state = 'ready'").await;
+    environment_backups(browser).await;
     browser.form("/guests/{guest}/backups/{backup}/prove", &format!("{all}/{id}/prove"), &[]).await;
     let snapshot = world.snapshot().await;
     world.run(&format!("update guest_backups set state = 'ready', snapshot = '{snapshot}'")).await;
@@ -583,6 +586,17 @@ async fn backups(world: &World, browser: &mut Browser, guest: &str) {
     let version = shown.headers()["etag"].to_str().unwrap().trim_matches('"').to_owned();
     let daily = [("every", "day"), ("keep", "3"), ("version", version.as_str())];
     browser.form("/guests/{guest}/backups/schedule", &format!("{all}/schedule"), &daily).await;
+}
+
+/// Brings all guests of an environment back; one has no backup, which is to be said.
+async fn environment_backups(browser: &mut Browser) {
+    let (page, restore) =
+        ("/projects/atlas/dev/backups?at=9999-12-31", "/projects/atlas/environments/dev/backups/restore");
+    let shown = [("_page", page), ("_form", "restore"), ("at", "9999-12-31")];
+    browser.status(restore, &shown, 422).await;
+    let form = "/projects/{project}/environments/{environment}/backups/restore";
+    let jobs = browser.form(form, restore, &[&shown[..], &[("without", "true")]].concat()).await;
+    assert!(jobs.starts_with("/jobs?job=") && browser.page(&jobs).await.contains("back to a backup"), "{jobs}");
 }
 
 /// Switches mail of an environment on, and of a guest off.

@@ -21,7 +21,7 @@ use crate::support::Running;
 use tenant::{NODE, Tenant};
 
 /// What no page of the router's list is: pages that take no form.
-const PAGES: [&str; 44] = [
+const PAGES: [&str; 45] = [
     "/",
     "/nodes",
     "/nodes/link",
@@ -51,6 +51,7 @@ const PAGES: [&str; 44] = [
     "/projects/{project}/{environment}/firewall",
     "/projects/{project}/{environment}/traffic",
     "/projects/{project}/{environment}/mail",
+    "/projects/{project}/{environment}/backups",
     "/deployments",
     "/dns",
     "/name-claims/{id}",
