@@ -55,6 +55,10 @@ pub async fn run(path: &[String], matches: &ArgMatches) -> Result<Exit, Failure>
         let job: JobId = job.parse().map_err(|_| Failure::new(Exit::Refused, "the answer names no job"))?;
         return queued(&client, job, &answer, matches).await;
     }
+    let jobs = if one.meta.method == Method::Get { Vec::new() } else { jobs_of(&answer) };
+    if !jobs.is_empty() {
+        return all_queued(&client, jobs, (&output, &answer), matches).await;
+    }
     output::print(&output, &answer, matches.get_flag("json"));
     Ok(Exit::Done)
 }
@@ -66,6 +70,34 @@ async fn queued(client: &Client, job: JobId, answer: &Value, matches: &ArgMatche
     }
     let deployment = answer.get("deployment").and_then(Value::as_str).and_then(|id| id.parse().ok());
     wait::follow(client, job, matches, deployment.map_or(wait::Log::No, wait::Log::Of)).await
+}
+
+/// The jobs of an answer that names one for each of several things.
+fn jobs_of(answer: &Value) -> Vec<JobId> {
+    let items = answer.get("items").and_then(Value::as_array).into_iter().flatten();
+    items.filter_map(|one| one.get("job")?.as_str()?.parse().ok()).collect()
+}
+
+/// One after the other; how the worst of them ended. They go on together, whoever is waited for.
+async fn all_queued(
+    client: &Client,
+    jobs: Vec<JobId>,
+    (of, answer): (&str, &Value),
+    matches: &ArgMatches,
+) -> Result<Exit, Failure> {
+    let json = matches.get_flag("json");
+    if matches.get_flag("no-wait") || !json {
+        output::print(of, answer, json);
+    }
+    let mut worst = Exit::Done;
+    let waited = if matches.get_flag("no-wait") { Vec::new() } else { jobs };
+    for job in waited {
+        let ended = wait::follow(client, job, matches, wait::Log::No).await?;
+        if ended.is_worse_than(worst) {
+            worst = ended;
+        }
+    }
+    Ok(worst)
 }
 
 /// The fields that were given, as texts.
@@ -206,4 +238,19 @@ pub fn stream_target<S: Stream>(stream: &S) -> String {
     }
     let query = query.finish();
     if query.is_empty() { path } else { format!("{path}?{query}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_answer_may_name_several_jobs() {
+        let id = "0199d3c0-0000-7000-8000-000000000001";
+        let answer = json!({ "items": [{ "name": "db", "job": id }, { "name": "web", "job": null }] });
+        assert_eq!(jobs_of(&answer), [id.parse().unwrap()]);
+        assert!(jobs_of(&json!({ "job": id })).is_empty() && jobs_of(&json!({ "items": 7 })).is_empty());
+    }
 }

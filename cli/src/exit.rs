@@ -24,6 +24,15 @@ pub enum Exit {
     Unreachable = 6,
 }
 
+impl Exit {
+    /// Of the ends of several jobs: one that somebody must decide about before one that was undone, and that before one
+    /// that goes on.
+    pub fn is_worse_than(self, other: Self) -> bool {
+        let rank = |exit| [Self::Done, Self::TimedOut, Self::Undone, Self::Stuck].iter().position(|one| *one == exit);
+        rank(self) > rank(other)
+    }
+}
+
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
         Self::from(exit as u8)
@@ -74,5 +83,19 @@ impl From<Problem> for Failure {
 impl From<std::io::Error> for Failure {
     fn from(error: std::io::Error) -> Self {
         Self::new(Exit::Refused, error.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_several_jobs_the_one_that_needs_somebody_counts() {
+        let ends = [Exit::Stuck, Exit::Undone, Exit::TimedOut, Exit::Done];
+        for (at, end) in ends.iter().enumerate() {
+            assert!(ends[at + 1..].iter().all(|less| end.is_worse_than(*less) && !less.is_worse_than(*end)), "{end:?}");
+            assert!(!end.is_worse_than(*end));
+        }
     }
 }

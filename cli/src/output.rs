@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::exit::{Exit, Failure};
 
-/// The columns of a list, where not all of them are wanted; by the type of its page.
+/// The columns of a list, where not all of them are wanted, by the type of its page; after a dot stands what is within one.
 const COLUMNS: &[(&str, &[&str])] = &[
     ("JobPage", &["id", "state", "title", "by", "created_at"]),
     ("AuditPage", &["at", "actor", "door", "action", "subject", "project"]),
@@ -18,6 +18,8 @@ const COLUMNS: &[(&str, &[&str])] = &[
     ),
     ("TrafficError", &["at", "status", "took_ms", "cause", "name", "method", "path"]),
     ("NodePage", &["id", "address", "state", "reachability", "free_slots"]),
+    ("EnvironmentBackups", &["name", "state", "backup.taken_at", "backup.bytes", "backup.id"]),
+    ("EnvironmentRestoring", &["name", "taken_at", "backup", "job"]),
 ];
 /// A cell is cut there.
 const WIDEST: usize = 60;
@@ -82,8 +84,11 @@ fn table(of: &str, items: &[Value]) -> String {
         .find(|(page, _)| *page == of)
         .map(|(_, columns)| columns.iter().map(|one| (*one).to_owned()).collect());
     let columns: Vec<String> = chosen.unwrap_or_else(|| plain_columns(items));
-    let cell = |item: &Value, column: &String| item.get(column).map_or(String::new(), short);
-    let mut rows = vec![columns.iter().map(|column| column.to_uppercase().replace('_', " ")).collect::<Vec<_>>()];
+    let cell = |item: &Value, column: &String| {
+        item.pointer(&format!("/{}", column.replace('.', "/"))).map_or(String::new(), short)
+    };
+    let mut rows =
+        vec![columns.iter().map(|column| column.to_uppercase().replace(['_', '.'], " ")).collect::<Vec<_>>()];
     rows.extend(items.iter().map(|item| columns.iter().map(|column| cell(item, column)).collect()));
     let width =
         |at: usize| rows.iter().filter_map(|row| row.get(at)).map(|cell| cell.chars().count()).max().unwrap_or(0);
@@ -141,6 +146,14 @@ mod tests {
         let items =
             [json!({ "name": "a", "state": "running", "tags": [] }), json!({ "name": "longer", "state": null })];
         assert_eq!(table("", &items), "NAME    STATE\na       running\nlonger\n");
+        let backups = [
+            json!({ "name": "db", "state": "running", "backup": { "id": "x", "taken_at": "03:00", "bytes": 7 } }),
+            json!({ "name": "web", "state": "stopped", "backup": null }),
+        ];
+        let expected = "NAME  STATE    BACKUP TAKEN AT  BACKUP BYTES  BACKUP ID\n\
+                        db    running  03:00            7             x\n\
+                        web   stopped\n";
+        assert_eq!(table("EnvironmentBackups", &backups), expected);
     }
 
     #[test]
