@@ -422,8 +422,10 @@ fn with_id(path: &str, variant: &str) -> Page {
             Page::new("unlink-node", "Unlink", pages::unlink::unlink_view(&node.line, &lines, &blank))
         }
         (Route::MoveGuest(_), _, Some(guest), _) => {
-            let nodes = samples::node_lines();
-            Page::new("move-guest", "Move", pages::move_guest::move_view(guest, &nodes, at, &blank))
+            let (nodes, preview) = (samples::node_lines(), leaving_pages::preview(at));
+            let shown =
+                pages::move_guest::Shown { guest, nodes: &nodes, snapshots: at, preview: &preview, form: &blank };
+            Page::new("move-guest", "Move", pages::move_guest::move_view(&shown))
         }
         (Route::DestroyGuest(_), _, Some(guest), _) => {
             Page::new("destroy-guest", "Destroy", pages::destroy::destroy_view(guest, &blank))

@@ -32,6 +32,7 @@ const NAMED: &[(&str, &[&str])] = &[
     ("prove_backup", &["backup", "prove"]),
     ("check_backups", &["project", "check-backups"]),
     ("reveal_backup_key", &["project", "reveal-backup-key"]),
+    ("preview_move", &["guest", "preview-move"]),
     ("keep_guests", &["node", "keep"]),
     ("list_leaving", &["node", "leaving"]),
     ("list_left_behind", &["node", "left-behind"]),

@@ -1,6 +1,7 @@
 //! The page of emptying a node, with sample values.
 
 use corpus_api::leaving::{AllLeftBehind, LatestBackup, Leaves, LeavingGuest, LeavingGuests, LeftBehind};
+use corpus_api::moves::{MovePreview, MovedPointer};
 use corpus_api::nodes::NodeLine;
 use corpus_app::FormState;
 use corpus_app::layout::Page;
@@ -37,6 +38,8 @@ pub fn none() -> LeavingGuests {
         waiting: 0,
         going: 0,
         failed: 0,
+        pointed: 0,
+        lost_at: Vec::new(),
         next: None,
     }
 }
@@ -54,6 +57,7 @@ pub fn guests() -> LeavingGuests {
         environment: if number == 1 { Environment::Prod } else { Environment::Dev },
         state: GuestState::Running,
         storage: Bytes(10_000_000_000),
+        pointer: (number == 3).then(|| word("mail.example.net")),
         backup: backup_ago.map(|ago| LatestBackup {
             id: BackupId(id(number)),
             taken_at: before(ago),
@@ -74,6 +78,8 @@ pub fn guests() -> LeavingGuests {
         waiting: 1,
         going: 1,
         failed: 1,
+        pointed: 1,
+        lost_at: vec![word("192.0.2.9"), word("192.0.2.10")],
         next: None,
     }
 }
@@ -94,4 +100,15 @@ pub fn left(has: bool) -> AllLeftBehind {
         one(23, "c.carto.example.net", true, true),
     ];
     AllLeftBehind { items: if has { all } else { Vec::new() }, next: None }
+}
+
+/// What comes of moving a guest: with nothing to tell, and with its reverse record at several nodes or at none.
+pub fn preview(variant: usize) -> MovePreview {
+    let lost_at = |many| if many { vec![word("192.0.2.9"), word("192.0.2.10")] } else { Vec::new() };
+    let pointer = (variant > 0).then(|| MovedPointer {
+        address: word("10.5.0.10"),
+        name: word("mail.example.net"),
+        lost_at: lost_at(variant > 1),
+    });
+    MovePreview { pointer }
 }

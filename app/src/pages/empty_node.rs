@@ -11,6 +11,7 @@ use corpus_domain::{Leaving, NodeId, NodeState, Reachability};
 use leptos::prelude::*;
 
 use super::Asked;
+use super::move_guest::lost;
 use crate::caller::Caller;
 use crate::components::{
     Tone, action_at, age, bytes, card, check, confirm_at, empty, environment, error_summary, guest_state_status, head,
@@ -120,6 +121,7 @@ fn question(node: &NodeLine, guests: &LeavingGuests, form: &FormState) -> Option
     let post = to::<EmptyNode>(&[&node.id]);
     let page = path(node.id);
     let again = guests.failed > 0;
+    let pointed = pointed(guests);
     let body = if node.reachability == Reachability::Unreachable {
         let without = match guests.guests - guests.backed_up {
             0 => "Each has a backup.".to_owned(),
@@ -134,6 +136,7 @@ fn question(node: &NodeLine, guests: &LeavingGuests, form: &FormState) -> Option
                 <input type="hidden" name="how" value=Leaving::Backup.as_str()/>
                 <p>"The node does not answer. Its guests can go on at other nodes as their latest backups have them, with their names and keys; what they wrote since is lost, or lies on this node still. "{without}{oldest}</p>
                 <p>"Prod goes first, four at a time. Each is logged in to before its names lead there; one that does not come up stays with this node."</p>
+                {pointed}
                 {check(form, "off", "This node is off, or cut off for good", "A guest that runs here still would be there twice. When the node comes back, its guests are stopped on it as soon as it answers.", false)}
                 <div class="submit"><button class="btn danger">{word}</button><a class="btn" href=format!("/nodes/{}", node.id)>"Wait for the node"</a></div>
             </form>
@@ -146,6 +149,7 @@ fn question(node: &NodeLine, guests: &LeavingGuests, form: &FormState) -> Option
                 {stays_at(&page, "empty")}
                 <input type="hidden" name="how" value=Leaving::Move.as_str()/>
                 <p>"Each guest is moved to the node with the most room, prod first, two at a time: its files are brought while it runs, and it stands still for seconds, if little changes meanwhile. One that does not come up goes on here."</p>
+                {pointed}
                 <p>"The node takes no more guests until it is told to take some again."</p>
                 <div class="submit"><button class="btn primary">{word}</button><a class="btn" href=format!("/nodes/{}", node.id)>"Leave them here"</a></div>
             </form>
@@ -154,6 +158,16 @@ fn question(node: &NodeLine, guests: &LeavingGuests, form: &FormState) -> Option
     };
     let title = if node.reachability == Reachability::Unreachable { "From their backups" } else { "By moving them" };
     Some(card("empty", title, ().into_any(), body))
+}
+
+/// What becomes of their reverse records.
+fn pointed(guests: &LeavingGuests) -> Option<AnyView> {
+    let text = match guests.pointed {
+        0 => return None,
+        1 => "The address of 1 points back to a name. The address that it gets will, too. ".to_owned(),
+        many => format!("The addresses of {many} point back to names. The addresses that they get will, too. "),
+    };
+    Some(view! { <p>{text}{lost(&guests.lost_at)}</p> }.into_any())
 }
 
 fn table(guests: &LeavingGuests) -> AnyView {
@@ -172,9 +186,12 @@ fn guest_row(one: &LeavingGuest) -> AnyView {
         || status(Tone::Off, "none"),
         |backup| view! { {age(backup.taken_at)}<div class="quiet small">{bytes(backup.bytes.0)}</div> }.into_any(),
     );
+    let pointer = one.pointer.as_ref().map(|name| {
+        view! { <div class="quiet small">{format!("its address points back to {name}")}</div> }
+    });
     view! {
         <tr>
-            <td data-label="Guest" class="wrap"><a class="link" href=format!("/guests/{}", one.guest)>{one.name.to_string()}</a><div class="quiet small">{one.project.to_string()}</div></td>
+            <td data-label="Guest" class="wrap"><a class="link" href=format!("/guests/{}", one.guest)>{one.name.to_string()}</a><div class="quiet small">{one.project.to_string()}</div>{pointer}</td>
             <td data-label="Environment">{environment(one.environment)}</td>
             <td data-label="State">{guest_state_status(one.state)}</td>
             <td data-label="Promised" class="num">{bytes(one.storage.0)}</td>

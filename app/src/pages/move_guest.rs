@@ -1,10 +1,11 @@
 //! Moving a guest to another node: where to, and what that means for who uses it.
 
 use corpus_api::guests::{GetGuest, Guest, MoveGuest};
+use corpus_api::moves::{MovePreview, MovedPointer, PreviewMove};
 use corpus_api::nodes::NodeLine;
 use corpus_api::snapshots::ListSnapshots;
 use corpus_api::{Role, Scope};
-use corpus_domain::GuestId;
+use corpus_domain::{GuestId, NodeAddress};
 use leptos::prelude::*;
 
 use super::guest::path;
@@ -25,28 +26,45 @@ pub async fn load(caller: &Caller, id: GuestId, form: &FormState) -> Result<Page
     caller.may(Role::Maintainer, Scope::Guest(id)).await?;
     let snapshots = caller.ask(ListSnapshots { guest: id }).await?.items.len();
     let nodes = caller.ask(ready_nodes()).await?.items;
-    Ok(Page::new("move-guest", format!("Move {}", guest.line.name), move_view(&guest, &nodes, snapshots, form))
+    let preview = caller.ask(PreviewMove { guest: id, node: None }).await?;
+    let shown = Shown { guest: &guest, nodes: &nodes, snapshots, preview: &preview, form };
+    Ok(Page::new("move-guest", format!("Move {}", guest.line.name), move_view(&shown))
         .under(guest.line.name.as_str(), path(&guest)))
 }
 
+/// What of it is shown.
+pub struct Shown<'a> {
+    /// The guest.
+    pub guest: &'a Guest,
+    /// Where it could go.
+    pub nodes: &'a [NodeLine],
+    /// How many it has.
+    pub snapshots: usize,
+    /// What would come of it.
+    pub preview: &'a MovePreview,
+    /// What was sent before.
+    pub form: &'a FormState,
+}
+
 /// The view of plain values.
-pub fn move_view(guest: &Guest, nodes: &[NodeLine], snapshots: usize, form: &FormState) -> AnyView {
+pub fn move_view(shown: &Shown<'_>) -> AnyView {
     view! {
-        {head(format!("Move {}", guest.line.name).into_any(), ().into_any(), ().into_any())}
-        {error_summary(form)}
-        {card("move", "To another node", ().into_any(), question(guest, nodes, snapshots, form))}
+        {head(format!("Move {}", shown.guest.line.name).into_any(), ().into_any(), ().into_any())}
+        {error_summary(shown.form)}
+        {card("move", "To another node", ().into_any(), question(shown))}
     }
     .into_any()
 }
 
-fn question(guest: &Guest, nodes: &[NodeLine], snapshots: usize, form: &FormState) -> AnyView {
+fn question(shown: &Shown<'_>) -> AnyView {
+    let Shown { guest, nodes, snapshots, preview, form } = shown;
     let line = &guest.line;
     let any = (String::new(), "the one with the most room".to_owned());
     let others = nodes.iter().filter(|node| node.id != line.node && node.takes_guests());
     let named = others.map(|node| (node.id.to_string(), format!("{}, {} free", node.address, node.free_slots())));
     let choices: Vec<_> = std::iter::once(any).chain(named).collect();
     let many = choices.len() > FEW;
-    let left = match snapshots {
+    let left = match *snapshots {
         0 => None,
         1 => Some("Its snapshot is left behind and goes.".to_owned()),
         many => Some(format!("Its {many} snapshots are left behind and go.")),
@@ -56,6 +74,7 @@ fn question(guest: &Guest, nodes: &[NodeLine], snapshots: usize, form: &FormStat
             {shown_at(&format!("{}/move", path(guest)), "")}
             <p>"Its files are brought while it runs. Then it is stopped for as long as it takes to bring what changed meanwhile, and to start it there: seconds, if little changed. If it does not come up, it goes on where it is."</p>
             <p>"Its name, DNS names, firewall rules and keys stay; its address and SSH port may be others. "{left}</p>
+            {preview.pointer.as_ref().map(pointer)}
             {Field::new(form, "node", "Compute node").select_with(choices, many.then(|| view! { <Picker of=PickerOf::Nodes/> }.into_any()))}
             <div class="submit">
                 <button class="btn primary">"Move it"</button>
@@ -64,4 +83,21 @@ fn question(guest: &Guest, nodes: &[NodeLine], snapshots: usize, form: &FormStat
         </form>
     }
     .into_any()
+}
+
+/// What becomes of its reverse record.
+fn pointer(pointer: &MovedPointer) -> AnyView {
+    let MovedPointer { address, name, lost_at } = pointer;
+    view! {
+        <p>{format!("Its address, {address}, points back to {name}. The address that it gets will, too. ")}{lost(lost_at)}</p>
+    }
+    .into_any()
+}
+
+/// Where the reverse record of a guest gets lost.
+pub(super) fn lost(at: &[NodeAddress]) -> Option<String> {
+    let nodes: Vec<String> = at.iter().map(ToString::to_string).collect();
+    let (last, others) = nodes.split_last()?;
+    let nodes = if others.is_empty() { last.clone() } else { format!("{} and {last}", others.join(", ")) };
+    Some(format!("No reverse zone of ours holds addresses at {nodes}: one there points to no name."))
 }

@@ -17,7 +17,7 @@ use corpus_app::pages::{audit, dns, guest_choice, guests, job, move_guest, node,
 use corpus_domain::{Backing, Bytes, Door, GuestState, NodeId, ProjectId, ProjectRole, SizeProfile};
 use leptos::prelude::*;
 
-use crate::{html, samples};
+use crate::{html, leaving_pages, samples};
 
 fn viewer() -> Principal {
     let roles = [(ProjectId(uuid::Uuid::nil()), ProjectRole::Viewer)].into();
@@ -132,13 +132,32 @@ fn a_guest_goes_to_another_node_that_takes_guests_or_to_any() {
     let mut nodes = samples::node_lines();
     let its = nodes.iter().find(|node| node.id == guest.line.node).unwrap().clone();
     nodes.push(NodeLine { id: NodeId(uuid::Uuid::nil()), ..its });
-    let page = |snapshots| html(|| move_guest::move_view(guest, &nodes, snapshots, &FormState::default()));
+    let (form, preview) = (FormState::default(), leaving_pages::preview(0));
+    let page = |snapshots| {
+        let shown = move_guest::Shown { guest, nodes: &nodes, snapshots, preview: &preview, form: &form };
+        html(|| move_guest::move_view(&shown))
+    };
     let shown = page(0);
     let others = nodes.iter().filter(|node| node.id != guest.line.node && node.takes_guests()).count();
     assert!(others > 0 && shown.matches("<option").count() == others + 1, "{shown}");
     assert!(!shown.contains(&format!("value=\"{}\"", guest.line.node)), "it is there already: {shown}");
     assert!(shown.contains("/move\"") && !shown.contains("left behind"), "{shown}");
     assert!(page(1).contains("Its snapshot is left behind") && page(3).contains("Its 3 snapshots are left behind"));
+    assert!(!shown.contains("points back"), "{shown}");
+}
+
+#[test]
+fn it_is_said_what_becomes_of_the_reverse_record_before_a_guest_is_moved() {
+    let (guest, form) = (&samples::guests()[0], FormState::default());
+    let page = |variant| {
+        let preview = leaving_pages::preview(variant);
+        let shown = move_guest::Shown { guest, nodes: &[], snapshots: 0, preview: &preview, form: &form };
+        html(|| move_guest::move_view(&shown))
+    };
+    let held = page(1);
+    assert!(held.contains("Its address, 10.5.0.10, points back to mail.example.net.") && !held.contains("no name"));
+    let lost = page(2);
+    assert!(lost.contains("No reverse zone of ours holds addresses at 192.0.2.9 and 192.0.2.10"), "{lost}");
 }
 
 #[test]

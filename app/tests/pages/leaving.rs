@@ -20,8 +20,13 @@ fn a_node_that_answers_is_emptied_by_moving_and_a_lost_one_from_backups() {
     let lost = page(true, &guests, false);
     assert!(lost.contains("value=\"backup\"") && lost.contains("name=\"off\""), "{lost}");
     assert!(lost.contains("1 has no backup, and stays.") && lost.contains("The oldest backup is of"), "{lost}");
-    let all = LeavingGuests { backed_up: 4, failed: 0, ..guests };
-    assert!(page(true, &all, false).contains("Each has a backup."));
+    for page in [answers, lost] {
+        assert!(page.contains("The address of 1 points back to a name.") && page.contains("192.0.2.9 and 192.0.2.10"));
+        assert_eq!(page.matches("its address points back to mail.example.net").count(), 1, "{page}");
+    }
+    let all = LeavingGuests { backed_up: 4, failed: 0, pointed: 0, ..guests };
+    let all = page(true, &all, false);
+    assert!(all.contains("Each has a backup.") && !all.contains("points back to a name"), "{all}");
 }
 
 #[test]

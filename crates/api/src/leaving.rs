@@ -3,7 +3,7 @@
 
 use chrono::{DateTime, Utc};
 use corpus_domain::{
-    BackupId, Bytes, Environment, GuestId, GuestName, GuestState, JobId, Leaving, NodeId, ProjectName,
+    BackupId, Bytes, DnsName, Environment, GuestId, GuestName, GuestState, JobId, Leaving, NodeAddress, NodeId, ProjectName,
 };
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -126,6 +126,11 @@ pub struct LeavingGuests {
     pub going: u64,
     /// How many could not leave.
     pub failed: u64,
+    /// How many of them have an address that points back to a name.
+    pub pointed: u64,
+    /// Nodes with addresses that no reverse zone of ours holds, 100 at most: the address of a guest that goes to one of these
+    /// points to no name there.
+    pub lost_at: Vec<NodeAddress>,
     /// Where the next page begins.
     pub next: Option<Cursor>,
 }
@@ -146,6 +151,8 @@ pub struct LeavingGuest {
     pub state: GuestState,
     /// What it is promised of storage.
     pub storage: Bytes,
+    /// The name that its address points back to, if it does.
+    pub pointer: Option<DnsName>,
     /// Its latest backup, if it has one.
     pub backup: Option<LatestBackup>,
     /// How it leaves, if it is to.

@@ -31,6 +31,7 @@ mod list;
 pub mod logins;
 pub mod mail;
 pub mod me;
+pub mod moves;
 pub mod names;
 pub mod node_service;
 pub mod nodes;

@@ -3,13 +3,14 @@
 use corpus_api::Denied;
 use corpus_api::jobs::JobAccepted;
 use corpus_api::names::PointGuest;
-use corpus_domain::{DnsNameId, GuestId, GuestState, NameState, ProjectId};
+use corpus_domain::{DnsName, DnsNameId, GuestId, GuestState, NameState, NodeAddress, NodeId, ProjectId};
 use corpus_gate::audit::Entry;
 use corpus_gate::{Change, Committed, Error, Handle, Result};
 use serde_json::json;
 use sqlx::PgConnection;
 
 use crate::Controller;
+use crate::dns::reverse;
 use crate::sagas::guest_point;
 use crate::store::names::NameRow;
 use crate::store::pointers::{self, PointedName};
@@ -90,4 +91,18 @@ async fn may_be_said(
         return Ok(name);
     };
     Err(Error::field("name", format!("{} {why}.", name.name)))
+}
+
+/// Nodes, besides this one, with addresses that no reverse zone of ours holds; all or only this one. A zone holds the network
+/// of a node as a whole, or has to be looked at address by address.
+pub(super) async fn lost_at(
+    conn: &mut PgConnection,
+    besides: NodeId,
+    only: Option<NodeId>,
+) -> Result<Vec<NodeAddress>> {
+    let nodes = pointers::networks(&mut *conn, besides, only).await?;
+    let reversed = nodes.into_iter().filter_map(|(node, network)| Some((node, reverse(network.gateway().into())?)));
+    let (nodes, names): (Vec<NodeAddress>, Vec<DnsName>) = reversed.unzip();
+    let held = zones::are_held(conn, &names).await?;
+    Ok(nodes.into_iter().zip(held).filter(|(_, held)| !held).map(|(node, _)| node).collect())
 }

@@ -13,15 +13,14 @@ use serde::{Deserialize, Serialize};
 
 use super::backup::{self, WHOLE};
 use super::other_place::{
-    self, Led, Moved, Moving, enter, forget, former_address, image, keys, lead, place, project, put, readdress, remove,
-    say, say_names, settle, spawn, start, stop_there,
+    self, Led, Moved, Moving, Target, enter, forget, former_address, image, keys, lead, place, project, put, readdress,
+    remove, say, say_names, settle, spawn, start, stop_there,
 };
 use super::snapshot::LONG;
 use super::{files_back, node_initialize};
 use crate::jobs::{Job, JobParams, NewJob, Retry, Step, StepContext, StepError};
 use crate::services::Services;
 use crate::store::guests::{self, GuestRow};
-use crate::store::nodes::Node;
 use crate::store::{backups, leaving, moves};
 
 /// What the job is about.
@@ -49,11 +48,11 @@ type Ctx = StepContext<Services, Params>;
 
 /// The job for a guest of which was noted where it goes, with its latest backup. Nobody deletes backups of its project
 /// meanwhile.
-pub fn job(guest: &GuestRow, to: &Node, has_image: bool, backup: LatestBackup, project: ProjectId) -> NewJob<Params> {
-    let of = backup.taken_at;
+pub fn job(guest: &GuestRow, target: &Target, backup: LatestBackup, project: ProjectId) -> NewJob<Params> {
+    let (to, of) = (&target.node, backup.taken_at);
     let title = format!("Bring {} to {} from its backup of {}", guest.name, to.address, of.format("%F %R UTC"));
     let params = Params { moved: Moved::new(guest, to.id), backup: backup.id, project, of };
-    other_place::job(title, guest, to, has_image, params).node(to.id).locks([backup::lock_shared(project)])
+    other_place::job(title, guest, target, params).node(to.id).locks([backup::lock_shared(project)])
 }
 
 /// The steps.

@@ -17,7 +17,7 @@ use super::files_across::{Way, carry};
 use super::guest_power::GRACE_S;
 use super::node_calls::{SHORT, ask};
 use super::other_place::{
-    self, Led, Moved, Moving, absent, enter, forget, former_address, image, keys, lead, make_here, place, project, put,
+    self, Led, Moved, Moving, Target, absent, enter, forget, former_address, image, keys, lead, make_here, place, project, put,
     readdress, ready, remove, run, say, say_names, settle, spawn, start, stop, stop_there,
 };
 use super::snapshot::LONG;
@@ -27,7 +27,6 @@ use crate::nodes::TreeWhich;
 use crate::services::Services;
 use crate::store::guests::{self, GuestRow};
 use crate::store::moves;
-use crate::store::nodes::Node;
 
 /// How often it is tried to remove it where it was.
 const REMOVALS: usize = 3;
@@ -58,10 +57,10 @@ impl Moving for Params {
 type Ctx = StepContext<Services, Params>;
 
 /// The job for a guest of which was noted where it goes.
-pub fn job(guest: &GuestRow, to: &Node, has_image: bool) -> NewJob<Params> {
-    let title = format!("Move guest {} to {}", guest.name, to.address);
-    let params = Params { moved: Moved::new(guest, to.id), storage: guest.storage };
-    other_place::job(title, guest, to, has_image, params).node(guest.node_id).locks([Lock::node_shared(guest.node_id)])
+pub fn job(guest: &GuestRow, target: &Target) -> NewJob<Params> {
+    let title = format!("Move guest {} to {}", guest.name, target.node.address);
+    let params = Params { moved: Moved::new(guest, target.node.id), storage: guest.storage };
+    other_place::job(title, guest, target, params).node(guest.node_id).locks([Lock::node_shared(guest.node_id)])
 }
 
 /// The steps.

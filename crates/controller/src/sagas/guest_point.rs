@@ -7,6 +7,7 @@ use std::net::Ipv4Addr;
 
 use corpus_domain::{DnsName, DnsNameId, GuestId, JobKind, ZoneId};
 use serde::{Deserialize, Serialize};
+use sqlx::PgConnection;
 
 use super::name_attach::{PROPAGATION, dns_failed, provider};
 use crate::dns::authority::{AuthorityError, wait_until_pointed};
@@ -14,6 +15,7 @@ use crate::dns::{Content, DnsError, Owner, Record, reverse};
 use crate::jobs::{Job, JobParams, Lock, NewJob, Retry, Step, StepContext, StepError};
 use crate::services::Services;
 use crate::store::guests::GuestRow;
+use crate::store::moves::{self, Followed};
 use crate::store::names::Held;
 use crate::store::pointers::{self, PointedName};
 use crate::store::zones;
@@ -42,11 +44,15 @@ pub fn job(guest: &GuestRow, address: Ipv4Addr, from: Option<PointedName>, to: O
     };
     let mut names: Vec<DnsNameId> = [&from, &to].into_iter().flatten().map(|pointed| pointed.id).collect();
     names.dedup();
-    // Guests of other nodes may have this address, too.
-    let mut locks = vec![Lock::guest(guest.id), Lock::exclusive("address", address)];
+    let mut locks = vec![Lock::guest(guest.id), lock(address)];
     locks.extend(names.into_iter().map(|name| Lock::exclusive("name", name)));
     let params = Params { guest: guest.id, address, from, to };
     NewJob::new(title, params).guest(guest.id).project(guest.project_id).node(guest.node_id).locks(locks)
+}
+
+/// Who changes what an address points back to: guests of other nodes may have this address, too.
+pub(super) fn lock(address: Ipv4Addr) -> Lock {
+    Lock::exclusive("address", address)
 }
 
 /// The steps.
@@ -95,23 +101,67 @@ async fn pointer_back(ctx: Ctx) -> Result<(), StepError> {
 /// Has the reverse record say a name, or has none of ours, and keeps what came of it.
 async fn say(ctx: &Ctx, to: Option<&PointedName>) -> Result<(), StepError> {
     let address = ctx.params().address;
-    let Some(to) = to else {
-        let is_taken = pointers::is_of_guest(&mut *ctx.services().db.acquire().await?, &address.to_string()).await?;
-        // By a guest of another node that has this address: it is its name's by now.
-        return if is_taken { Ok(()) } else { erase(ctx, address).await };
-    };
+    match to {
+        Some(to) => say_name(ctx, address, to, Unsaid::Kept).await,
+        None => erase_if_free(ctx, address).await,
+    }
+}
+
+/// What becomes of the wish where a reverse record can't say a name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Unsaid {
+    /// The name says why, and it can be tried again.
+    Kept,
+    /// The address points to no name any more.
+    Dropped,
+}
+
+async fn say_name<P: JobParams>(
+    ctx: &StepContext<Services, P>,
+    address: Ipv4Addr,
+    to: &PointedName,
+    unsaid: Unsaid,
+) -> Result<(), StepError> {
     let stands = write(ctx, address, &to.name).await?;
     match &stands {
         Ok(_) => ctx.log(format!("{address} points to {}", to.name)),
         Err(why) => ctx.log(format!("{address} does not point to {}: {why}", to.name)),
     }
     let mut tx = ctx.begin().await?;
-    pointers::keep(&mut tx, to.id, stands.as_ref().copied().map_err(String::as_str)).await?;
+    if stands.is_err() && unsaid == Unsaid::Dropped {
+        pointers::forget(&mut tx, to.id).await?;
+    } else {
+        pointers::keep(&mut tx, to.id, stands.as_ref().copied().map_err(String::as_str)).await?;
+    }
     Ok(tx.commit().await?)
 }
 
+/// A guest that is moved has its reverse record with it, there and back: that of the address that it left goes, and that of
+/// the one that it has says the name. Where that can't be, it points to no name any more; back where it was, the name says
+/// why.
+pub(crate) async fn follow<P: JobParams>(ctx: &StepContext<Services, P>, guest: GuestId) -> Result<(), StepError> {
+    let mut conn = ctx.services().db.acquire().await?;
+    let Some(Followed { name, has, left, moved }) = moves::followed(&mut conn, guest).await? else { return Ok(()) };
+    let now = pointers::of_guest(&mut conn, guest).await?;
+    let is_taken = now.is_none() && pointers::is_of_guest(&mut conn, &has.to_string()).await?;
+    drop(conn);
+    erase_if_free(ctx, left).await?;
+    if is_taken {
+        ctx.log(format!("{has} does not point to {name}: it points to a name of another guest that has this address"));
+    }
+    let unsaid = if moved { Unsaid::Dropped } else { Unsaid::Kept };
+    match now {
+        Some(now) => say_name(ctx, has, &now, unsaid).await,
+        None => Ok(()),
+    }
+}
+
 /// The zone in which it stands, or why it does not. What somebody else's record says is theirs alone.
-async fn write(ctx: &Ctx, address: Ipv4Addr, to: &DnsName) -> Result<Result<ZoneId, String>, StepError> {
+async fn write<P: JobParams>(
+    ctx: &StepContext<Services, P>,
+    address: Ipv4Addr,
+    to: &DnsName,
+) -> Result<Result<ZoneId, String>, StepError> {
     let Some(owner) = reverse(address.into()) else { return Ok(Err("it has no reverse name".to_owned())) };
     let mut conn = ctx.services().db.acquire().await?;
     let (zone, is_of_node) =
@@ -150,7 +200,7 @@ async fn answered(ctx: Ctx) -> Result<(), StepError> {
     ctx.or_cancelled(async { pointed.await.map_err(unanswered) }).await
 }
 
-async fn held(conn: &mut sqlx::PgConnection, address: Ipv4Addr) -> sqlx::Result<Option<(Owner, Held)>> {
+async fn held(conn: &mut PgConnection, address: Ipv4Addr) -> sqlx::Result<Option<(Owner, Held)>> {
     let Some(owner) = reverse(address.into()) else { return Ok(None) };
     Ok(zones::of_name(conn, &owner).await?.map(|(_, held)| (Owner::from(&owner), held)))
 }
@@ -182,4 +232,10 @@ async fn erase<P: JobParams>(ctx: &StepContext<Services, P>, address: Ipv4Addr) 
         Ok(_) | Err(DnsError::ZoneMissing(_)) => Ok(()),
         Err(error) => Err(dns_failed(error)),
     }
+}
+
+/// The same, unless it points to the name of a guest, of another node that has this address: it is its name's by now.
+async fn erase_if_free<P: JobParams>(ctx: &StepContext<Services, P>, address: Ipv4Addr) -> Result<(), StepError> {
+    let is_taken = pointers::is_of_guest(&mut *ctx.services().db.acquire().await?, &address.to_string()).await?;
+    if is_taken { Ok(()) } else { erase(ctx, address).await }
 }

@@ -7,7 +7,6 @@ mod files_back;
 mod guest_calls;
 mod hooks;
 mod node_calls;
-mod other_place;
 
 pub mod backup;
 pub mod backup_check;
@@ -39,6 +38,7 @@ pub mod node_link;
 pub mod node_reboot;
 pub mod node_repair;
 pub mod node_unlink;
+pub mod other_place;
 pub mod project_destroy;
 pub mod snapshot;
 pub mod snapshot_restore;

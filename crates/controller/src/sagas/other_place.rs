@@ -16,7 +16,7 @@ use super::guest_create::log_in;
 use super::name_switch::say_where;
 use super::node_calls::{SHORT, apply, ask, bring_keys, node, resolv_conf, tell};
 use super::snapshot::LONG;
-use super::{files_back, node_images};
+use super::{files_back, guest_point, node_images};
 use crate::jobs::{JobParams, Lock, NewJob, StepContext, StepError};
 use crate::services::Services;
 use crate::store::guests::{self, GuestRow, Place};
@@ -46,6 +46,17 @@ impl Moved {
     }
 }
 
+/// Where a guest is to go.
+#[derive(Debug)]
+pub struct Target {
+    /// The node.
+    pub node: Node,
+    /// Whether what it is a clone of is there.
+    pub has_image: bool,
+    /// The addresses whose reverse records go with it: the one that it has, and the one that it will have there.
+    pub pointed: Vec<Ipv4Addr>,
+}
+
 /// A job by which a guest comes to another node.
 pub(super) trait Moving: JobParams + Clone {
     /// Of which guest.
@@ -55,7 +66,8 @@ pub(super) trait Moving: JobParams + Clone {
 type Ctx<P> = StepContext<Services, P>;
 
 /// Such a job. None that needs the guest is accepted meanwhile: it would look for it where it was.
-pub(super) fn job<P: Moving>(title: String, guest: &GuestRow, to: &Node, has_image: bool, params: P) -> NewJob<P> {
+pub(super) fn job<P: Moving>(title: String, guest: &GuestRow, target: &Target, params: P) -> NewJob<P> {
+    let Target { node: to, has_image, pointed } = target;
     let closed = format!("{} is being moved to {}; ask again when it is there", guest.name, to.address);
     NewJob::new(title, params)
         .guest(guest.id)
@@ -63,6 +75,7 @@ pub(super) fn job<P: Moving>(title: String, guest: &GuestRow, to: &Node, has_ima
         .closing(Lock::guest(guest.id), closed)
         .locks([Lock::node_shared(to.id)])
         .locks((!has_image).then(|| node_images::lock(to.id)))
+        .locks(pointed.iter().map(|address| guest_point::lock(*address)))
 }
 
 /// The guest's row.
@@ -259,7 +272,7 @@ pub(super) async fn project<P: Moving>(ctx: Ctx<P>) -> Result<(), StepError> {
     if runs { files_back::tell_project(&ctx, guest).await } else { Ok(()) }
 }
 
-/// Its names say that it is there.
+/// Its names say that it is there, and its address points back to the one that it pointed to.
 pub(super) async fn say<P: Moving>(ctx: Ctx<P>) -> Result<(), StepError> {
     say_names(&ctx, ctx.params().moved().to).await
 }
@@ -275,7 +288,7 @@ pub(super) async fn say_names<P: Moving>(ctx: &Ctx<P>, node: NodeId) -> Result<(
         let Some((row, held)) = row.and_then(|row| row.held.clone().map(|held| (row, held))) else { continue };
         say_where(ctx, &row, held, node).await?;
     }
-    Ok(())
+    guest_point::follow(ctx, ctx.params().moved().guest).await
 }
 
 /// It is again what it was, at its new place.

@@ -8,7 +8,7 @@ use corpus_api::leaving::{LatestBackup, Leaves, LeavingGuest, LeavingGuests, Lef
 use corpus_domain::{BackupId, Bytes, GuestId, GuestName, JobId, Leaving, NodeId, ProjectId};
 use sqlx::PgConnection;
 
-use super::{number, word};
+use super::{number, word, word_opt};
 
 /// So many are moved from a node at a time: each is read and written by this machine.
 const MOVES: i64 = 2;
@@ -134,8 +134,10 @@ pub async fn page(
     let rows = sqlx::query!(
         r#"select r.rank as "rank!", g.id, g.name, p.name as project, g.environment, g.state, g.storage,
              b.id as "backup?", b.taken_at as "taken_at?", b.bytes as "bytes?",
-             l.how as "how?", l.asked_at as "asked_at?", l.job_id as "job?", l.problem as "problem?"
+             l.how as "how?", l.asked_at as "asked_at?", l.job_id as "job?", l.problem as "problem?",
+             d.name as "pointer?"
            from guests g join projects p on p.id = g.project_id left join leaving_guests l on l.guest_id = g.id
+           left join dns_names d on d.guest_id = g.id and d.pointed_address is not null
            cross join lateral (
              select case when l.guest_id is null then 3 when l.problem is not null then 0
                  when l.job_id is not null then 1 else 2 end as rank) r
@@ -163,6 +165,7 @@ pub async fn page(
             environment: word(&row.environment)?,
             state: word(&row.state)?,
             storage: number(row.storage).map(Bytes)?,
+            pointer: word_opt(row.pointer.as_deref())?,
             backup: backup.transpose()?,
             leaves: leaves.transpose()?,
         };
@@ -173,8 +176,9 @@ pub async fn page(
         r#"select count(*) as "guests!", count(b.taken_at) as "backed_up!", min(b.taken_at) as oldest,
              count(*) filter (where l.guest_id is not null and l.job_id is null and l.problem is null) as "waiting!",
              count(*) filter (where l.job_id is not null and l.problem is null) as "going!",
-             count(*) filter (where l.problem is not null) as "failed!"
+             count(*) filter (where l.problem is not null) as "failed!", count(d.id) as "pointed!"
            from guests g left join leaving_guests l on l.guest_id = g.id
+           left join dns_names d on d.guest_id = g.id and d.pointed_address is not null
            left join lateral (
              select b.taken_at from guest_backups b where b.guest_id = g.id and b.state = 'ready'
              order by b.created_at desc limit 1) b on true
@@ -190,6 +194,8 @@ pub async fn page(
         waiting: number(all.waiting)?,
         going: number(all.going)?,
         failed: number(all.failed)?,
+        pointed: number(all.pointed)?,
+        lost_at: Vec::new(),
         next: None,
     };
     Ok((items, counts))

@@ -4,10 +4,13 @@
 //! the truth, there and back, so that whatever reads rows sees it at one node or at the other. What it leaves behind is known
 //! until resolvers have forgotten the old node.
 
-use corpus_domain::{DnsNameId, GuestId, GuestNetwork, ImageName, MacAddress, NodeId};
+use std::net::Ipv4Addr;
+
+use corpus_domain::{DnsName, DnsNameId, GuestId, GuestNetwork, ImageName, MacAddress, NodeId, ZoneId};
 use sqlx::PgConnection;
 
 use super::guests::{self, GuestRow, Place, place_of, taken};
+use super::pointers::{self, PointedName};
 use super::{number, word};
 
 /// Notes that the guest is to go to the node, and what it will be a clone of there: from now on it counts there, too.
@@ -83,6 +86,7 @@ pub async fn lead(conn: &mut PgConnection, guest: GuestId, node: NodeId) -> sqlx
         node.0,
     );
     let Some(other) = other.fetch_optional(&mut *conn).await? else { return Ok(false) };
+    let pointed = let_go(&mut *conn, guest).await?;
     // Its names were last said to lead to the old one: whoever compares finds that they do not any more.
     sqlx::query!(
         "update dns_names set spread_to = coalesce(spread_to, name_addresses(id))
@@ -115,9 +119,69 @@ pub async fn lead(conn: &mut PgConnection, guest: GuestId, node: NodeId) -> sqlx
         other.was_range,
         other.was_image,
     )
+    .execute(&mut *conn)
+    .await?;
+    pointers::point_back(conn, guest, pointed.as_ref()).await?;
+    Ok(true)
+}
+
+/// The address that the guest has points to no name any more. Tells what the one that it gets is to point to: on its way
+/// there to the same name, which has no record yet, and on its way back to what it was.
+async fn let_go(conn: &mut PgConnection, guest: GuestId) -> sqlx::Result<Option<PointedName>> {
+    let kept = sqlx::query!(
+        "select m.pointed_zone_id, m.pointed_problem, d.id, d.name, m.ip as \"ip!\" from guest_moves m
+         join dns_names d on d.id = m.pointed_name_id where m.guest_id = $1 and m.moved and m.ip is not null",
+        guest.0
+    );
+    let kept = kept.fetch_optional(&mut *conn).await?;
+    let pointed = pointers::of_guest(&mut *conn, guest).await?;
+    pointers::point(&mut *conn, guest, None).await?;
+    if let Some(row) = kept {
+        let (id, zone) = (DnsNameId(row.id), row.pointed_zone_id.map(ZoneId));
+        return Ok(Some(PointedName {
+            id,
+            name: word(&row.name)?,
+            address: row.ip,
+            zone,
+            problem: row.pointed_problem,
+        }));
+    }
+    let Some(pointed) = pointed else { return Ok(None) };
+    sqlx::query!(
+        "update guest_moves set pointed_name_id = $2, pointed_zone_id = $3, pointed_problem = $4 where guest_id = $1",
+        guest.0,
+        pointed.id.0,
+        pointed.zone.map(|zone| zone.0),
+        pointed.problem.as_deref(),
+    )
     .execute(conn)
-    .await
-    .map(|_| true)
+    .await?;
+    Ok(Some(PointedName { zone: None, problem: None, ..pointed }))
+}
+
+/// What the address of a guest that is moved pointed back to when it set out.
+#[derive(Debug)]
+pub struct Followed {
+    /// The name.
+    pub name: DnsName,
+    /// The address that the guest has.
+    pub has: Ipv4Addr,
+    /// The address at its other place.
+    pub left: Ipv4Addr,
+    /// Whether it is where it goes to.
+    pub moved: bool,
+}
+
+/// What goes with a guest that is moved, if its address pointed to a name.
+pub async fn followed(conn: &mut PgConnection, guest: GuestId) -> sqlx::Result<Option<Followed>> {
+    let row = sqlx::query!(
+        "select d.name, g.ip as \"has!\", m.ip as \"left!\", m.moved
+         from guest_moves m join guests g on g.id = m.guest_id join dns_names d on d.id = m.pointed_name_id
+         where m.guest_id = $1 and m.ip is not null and g.ip is not null",
+        guest.0
+    );
+    let Some(row) = row.fetch_optional(conn).await? else { return Ok(None) };
+    Ok(Some(Followed { name: word(&row.name)?, has: word(&row.has)?, left: word(&row.left)?, moved: row.moved }))
 }
 
 /// Nothing of the guest is at the node that it left; visitors are sent there for so long. What its names lead to is compared

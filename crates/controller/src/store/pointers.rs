@@ -3,11 +3,14 @@
 //! The row of the name says it. The database sees to it that an address points to one name, and to one that leads to the
 //! guest that has the address.
 
-use corpus_domain::{DnsName, DnsNameId, GuestId, ZoneId};
+use corpus_domain::{DnsName, DnsNameId, GuestId, GuestNetwork, NodeAddress, NodeId, ZoneId};
 use serde::{Deserialize, Serialize};
 use sqlx::PgConnection;
 
 use super::word;
+
+/// So many nodes are told of.
+const NODES: i64 = 100;
 
 /// A name that an address points back to, as jobs keep it too.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -66,6 +69,24 @@ pub async fn is_of_guest(conn: &mut PgConnection, address: &str) -> sqlx::Result
         address,
     );
     of_guest.fetch_one(conn).await
+}
+
+/// Networks of the nodes besides this one that take guests now, all or only this one.
+pub async fn networks(
+    conn: &mut PgConnection,
+    besides: NodeId,
+    only: Option<NodeId>,
+) -> sqlx::Result<Vec<(NodeAddress, GuestNetwork)>> {
+    let rows = sqlx::query!(
+        "select address, network from nodes
+         where state = 'ready' and reachability = 'reachable' and id <> $1 and ($2::uuid is null or id = $2)
+         order by address, id limit $3",
+        besides.0,
+        only.map(|id| id.0),
+        NODES,
+    );
+    let rows = rows.fetch_all(conn).await?.into_iter();
+    rows.map(|row| Ok((word(&row.address)?, word(&row.network)?))).collect()
 }
 
 /// The address of a guest is to point to this name, or to none. Tells whether the name leads to the guest still, and the

@@ -161,6 +161,18 @@ pub async fn of_name(conn: &mut PgConnection, name: &DnsName) -> sqlx::Result<Op
     Ok(Some(ZoneId(row.id)).zip(held))
 }
 
+/// Which of these names are in a zone of ours.
+pub async fn are_held(conn: &mut PgConnection, names: &[DnsName]) -> sqlx::Result<Vec<bool>> {
+    let names: Vec<&str> = names.iter().map(DnsName::as_str).collect();
+    let held = sqlx::query_scalar!(
+        r#"select exists (select from zones z where w.name = z.name or right(w.name, length(z.name) + 1) = '.' || z.name)
+             as "held!"
+           from unnest($1::text[]) with ordinality as w (name, number) order by w.number"#,
+        &names as _,
+    );
+    held.fetch_all(conn).await
+}
+
 /// A zone, as far as one project is concerned.
 #[derive(Debug)]
 pub struct Holding {

@@ -26,6 +26,7 @@ mod far;
 mod finding;
 mod firewall;
 mod first_steps;
+mod following;
 mod git;
 mod guest_mail;
 mod history;

@@ -2,6 +2,8 @@
 
 use corpus_api::guests::{MoveGuest, StopGuest};
 use corpus_api::jobs::CancelJob;
+use corpus_api::moves::{MovedPointer, PreviewMove};
+use corpus_api::zones::{CreateZone, ZoneAccess, ZoneProjects};
 use corpus_domain::{PoolId, ProjectRole};
 use sqlx::PgPool;
 
@@ -58,6 +60,49 @@ async fn a_move_is_asked_for_by_who_may_request_guests(db: PgPool) {
     world.ask(&shop.mia, StopGuest { guest }).await.unwrap();
     let told = "select count(*) from audit where action = 'guest.move'";
     assert_eq!(world.count(told).await, 1);
+}
+
+/// Where it goes is known before: its address there is taken with the request, and said whether a zone of ours holds it.
+#[sqlx::test(migrations = "../../migrations")]
+async fn a_guest_whose_address_points_back_is_moved_with_that(db: PgPool) {
+    let shop = shop(db).await;
+    let world = &shop.world;
+    as_made(world).await;
+    let (guest, dev) = (shop.guests[0], world.member("dev", &[("shop", ProjectRole::Developer)]).await);
+    let preview = PreviewMove { guest, node: None };
+    forbidden(world.ask(&dev, preview.clone()).await);
+    hidden(world.ask(&world.member("eve", &[]).await, preview.clone()).await);
+    assert_eq!(world.ask(&shop.mia, preview.clone()).await.unwrap().pointer, None);
+    world.run("update dns_names set state = 'attached', pointed_address = '10.5.0.10'").await;
+    let told = world.ask(&shop.mia, preview.clone()).await.unwrap().pointer.unwrap();
+    assert_eq!((told.address.to_string(), told.name.to_string()), ("10.5.0.10".into(), "shop.example.org".into()));
+    let nodes = |told: MovedPointer| told.lost_at.iter().map(ToString::to_string).collect::<Vec<_>>();
+    assert_eq!(nodes(told), ["192.0.2.2", "192.0.2.3"]);
+    world.run("update nodes set network = '10.6.0.1/16' where address = '192.0.2.3'").await;
+    let zone = CreateZone {
+        name: "6.10.in-addr.arpa".parse().unwrap(),
+        access: ZoneAccess::All,
+        projects: ZoneProjects::default(),
+        provider: None,
+        ttl_s: None,
+    };
+    world.ask(&world.ops().await, zone).await.unwrap();
+    assert_eq!(nodes(world.ask(&shop.mia, preview).await.unwrap().pointer.unwrap()), ["192.0.2.2"]);
+    let to = PreviewMove { guest, node: Some(shop.nodes[2]) };
+    assert_eq!(nodes(world.ask(&shop.mia, to).await.unwrap().pointer.unwrap()), [""; 0]);
+
+    // Nobody else writes of either address meanwhile.
+    let moving = world.ask(&shop.mia, MoveGuest { guest, node: Some(shop.nodes[2]) }).await.unwrap();
+    assert_eq!(world.count("select count(*) from guest_moves where ip = '10.6.0.10'").await, 1);
+    let locked: Vec<String> =
+        sqlx::query_scalar("select resource from job_locks where job_id = $1 and resource like 'address%' order by 1")
+            .bind(moving.job.0)
+            .fetch_all(&world.db)
+            .await
+            .unwrap();
+    assert_eq!(locked, ["address:10.5.0.10", "address:10.6.0.10"]);
+    world.ask(&shop.mia, CancelJob { job: moving.job }).await.unwrap();
+    assert_eq!(world.count("select count(*) from dns_names where pointed_address = '10.5.0.10'").await, 1);
 }
 
 #[sqlx::test(migrations = "../../migrations")]

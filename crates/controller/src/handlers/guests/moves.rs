@@ -1,6 +1,8 @@
 //! Moving a guest to another node, asked for or because its node is emptied: which one it goes to, and what is noted before
 //! the job begins.
 
+use std::net::Ipv4Addr;
+
 use corpus_api::Denied;
 use corpus_api::guests::{GuestMoving, MoveGuest};
 use corpus_domain::{Door, GuestId, GuestState, ImageName, Leaving, NodeId, Room};
@@ -13,6 +15,7 @@ use super::request::no_node;
 use super::{is_settled, row};
 use crate::Controller;
 use crate::job_errors::jobs_error;
+use crate::sagas::other_place::Target;
 use crate::sagas::{guest_evacuate, guest_move};
 use crate::store::audit::{self, Author};
 use crate::store::guests::{self, GuestRow};
@@ -35,34 +38,34 @@ impl Handle<MoveGuest> for Controller {
                 change.start_over().await?;
                 continue;
             };
-            let job = self.queue(&mut change, guest_move::job(&guest, &target.node, target.has_image)).await?;
+            let job = self.queue(&mut change, guest_move::job(&guest, &target)).await?;
             return change.commit(told(&guest, &target), GuestMoving { node: target.node.id, job }).await;
         }
         Err(Error::Conflict("Many guests are being placed at once. Try again.".to_owned()))
     }
 }
 
-/// Where a guest goes, and whether what it is a clone of is there.
-struct Target {
-    node: Node,
-    has_image: bool,
-}
-
 /// Notes where the guest goes, where it is promised room from now on; none where others took that in between.
 async fn set_out(tx: &mut PgConnection, guest: &GuestRow, only: Option<NodeId>) -> Result<Option<Target>> {
     is_settled(guest)?;
     let Some(node) = place(&mut *tx, guest, only).await? else { return Ok(None) };
-    if let Some(pointed) = pointers::of_guest(&mut *tx, guest.id).await? {
-        let message = format!(
-            "The address of {} points back to {}. Let it point to no name first: it may have another address there.",
-            guest.name, pointed.name
-        );
-        return Err(Error::Conflict(message));
-    }
     let image = image(&mut *tx, guest, node.id).await?;
     moves::begin(&mut *tx, guest, node.id, &image).await?;
-    let has_image = images::is_on(tx, node.id, &image).await?;
-    Ok(Some(Target { node, has_image }))
+    let has_image = images::is_on(&mut *tx, node.id, &image).await?;
+    let pointed = pointed(tx, guest, &node).await?;
+    Ok(Some(Target { node, has_image, pointed }))
+}
+
+/// The addresses whose reverse records go with the guest. It is given the one that it will have right now: the job has to
+/// hold it from its beginning, or a guest of a third node that has it, too, would write and remove the same record.
+async fn pointed(tx: &mut PgConnection, guest: &GuestRow, to: &Node) -> Result<Vec<Ipv4Addr>> {
+    let (Some(from), Some(_)) = (guest.ip, pointers::of_guest(&mut *tx, guest.id).await?) else {
+        return Ok(Vec::new());
+    };
+    let place = moves::choose(tx, guest.id, (to.id, to.network)).await?;
+    let mut addresses: Vec<Ipv4Addr> = std::iter::once(from).chain(place.map(|place| place.ip)).collect();
+    addresses.dedup();
+    Ok(addresses)
 }
 
 fn told<'a>(guest: &'a GuestRow, target: &Target) -> Entry<'a> {
@@ -102,7 +105,7 @@ impl Controller {
         let (entry, job) = match how {
             Leaving::Move => {
                 let Some(target) = set_out(tx, guest, None).await? else { return Ok(false) };
-                let job = guest_move::job(guest, &target.node, target.has_image);
+                let job = guest_move::job(guest, &target);
                 (told(guest, &target), self.jobs.submit(tx, job).await)
             }
             // Before it is looked whether it has a backup: it may not be needed.
@@ -115,7 +118,7 @@ impl Controller {
                     return Err(Error::Conflict(format!("{} has no backup.", guest.name)));
                 };
                 let Some(target) = set_out(tx, guest, None).await? else { return Ok(false) };
-                let job = guest_evacuate::job(guest, &target.node, target.has_image, backup, project);
+                let job = guest_evacuate::job(guest, &target, backup, project);
                 let detail = json!({
                     "from": guest.node_address, "to": target.node.address, "backup": backup.id, "of": backup.taken_at
                 });

@@ -10,6 +10,7 @@ use corpus_gate::audit::Entry;
 use corpus_gate::{Change, Committed, Error, Handle, Permit, Result};
 use serde_json::json;
 
+use super::super::pointers::lost_at;
 use super::super::{after, lines, page};
 use super::{held, move_node};
 use crate::Controller;
@@ -61,8 +62,9 @@ impl Handle<ListLeaving> for Controller {
         let beyond = after(permit.cursor.as_ref(), LEAVING)?;
         let mut conn = permit.connection().await?;
         let (found, all) = leaving::page(&mut conn, permit.node, beyond, rows).await?;
+        let lost_at = if all.pointed > 0 { lost_at(&mut conn, permit.node, None).await? } else { Vec::new() };
         let (found, next) = page(found, limit, |(position, _)| Cursor::after(LEAVING, position));
-        Ok(LeavingGuests { items: found.into_iter().map(|(_, one)| one).collect(), next, ..all })
+        Ok(LeavingGuests { items: found.into_iter().map(|(_, one)| one).collect(), lost_at, next, ..all })
     }
 }
 

@@ -3,15 +3,16 @@
 use std::time::Duration;
 
 use corpus_api::guests::{DestroyGuest, GetGuest, MoveGuest, RequestGuest, RestartGuest, StopGuest};
-use corpus_api::names::{AttachName, DetachName};
+use corpus_api::names::{AttachName, DetachName, PointGuest};
 use corpus_api::snapshots::{ListSnapshots, TakeSnapshot};
-use corpus_api::zones::{ListZones, RemoveZone};
+use corpus_api::zones::{CreateZone, ListZones, RemoveZone, ZoneAccess, ZoneProjects};
 use corpus_domain::{DnsName, DnsNameId, GuestId, GuestState, JobId, JobState, NodeId};
 use sqlx::PgPool;
 
 use super::share::some;
-use super::world::{World, fact};
-use crate::dns::authority::addresses;
+use super::world::{REVERSE_ZONE, World, fact};
+use crate::dns::authority::{addresses, pointers};
+use crate::dns::reverse;
 use crate::jobs::testing::Fault;
 
 pub const GUEST: &str = "a.trial.corpus.test";
@@ -47,6 +48,13 @@ impl Removal {
         let attach = AttachName { guest: guests[0], name: NAME.parse().unwrap(), wildcard: false };
         let attached = world.controller.call(&world.member, attach, None).await.unwrap();
         world.done(attached.job).await;
+        let (access, projects) = (ZoneAccess::All, ZoneProjects::default());
+        let reverse_zone =
+            CreateZone { name: REVERSE_ZONE.parse().unwrap(), access, projects, provider: None, ttl_s: None };
+        world.controller.call(&world.ops, reverse_zone, None).await.unwrap();
+        let point = PointGuest { guest: guests[0], name: Some(attached.name) };
+        let pointed = world.controller.call(&world.member, point, None).await.unwrap();
+        world.done(pointed.job).await;
         let it = Self { world, nodes, addresses, guest: guests[0], other: guests[1], name: attached.name };
         // A site, something that is written all the time, and what is easily lost.
         it.inside(
@@ -101,10 +109,15 @@ impl Removal {
         let seen = addresses(fact("CORPUS_LAB_DNS").parse().unwrap(), &name, false).await.unwrap();
         let seen: Vec<String> = seen.iter().map(ToString::to_string).collect();
         assert_eq!(seen, [self.addresses[at].clone()], "{after}: the record");
+        let ip = shown.line.ip.unwrap();
+        for said in [ip, [10, 5, 0, 2].into(), [10, 5, 0, 3].into()] {
+            let seen = pointers(fact("CORPUS_LAB_DNS").parse().unwrap(), &reverse(said.into()).unwrap()).await.unwrap();
+            let expected: &[&str] = if said == ip { &[NAME] } else { &[] };
+            assert_eq!(seen, expected, "{after}: the reverse record of {said}");
+        }
         if state != GuestState::Running {
             return;
         }
-        let ip = shown.line.ip.unwrap();
         let hosts = self.inside(at, "cat /etc/hosts; hostname -I").await;
         assert!(hosts.contains(&format!("{ip}\t{GUEST} a")) && hosts.ends_with(&format!("{ip}")), "{after}: {hosts}");
         self.is_served(at, true, after).await;
@@ -216,7 +229,9 @@ impl Removal {
             self.world.done(job).await;
         }
         let zones = self.world.controller.call(&self.world.ops, ListZones::default(), None).await.unwrap().items;
-        self.world.controller.call(&self.world.ops, RemoveZone { zone: zones[0].id }, None).await.unwrap();
+        for zone in zones {
+            self.world.controller.call(&self.world.ops, RemoveZone { zone: zone.id }, None).await.unwrap();
+        }
         for (node, address) in self.nodes.into_iter().zip(self.addresses.clone()) {
             self.world.node_address = address;
             self.world.leave(node).await;
