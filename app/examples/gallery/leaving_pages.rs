@@ -1,7 +1,7 @@
 //! The page of emptying a node, with sample values.
 
 use corpus_api::leaving::{AllLeftBehind, LatestBackup, Leaves, LeavingGuest, LeavingGuests, LeftBehind};
-use corpus_api::moves::{MovePreview, MovedPointer};
+use corpus_api::moves::{Downtime, MovePreview, MovedPointer, MovesOf};
 use corpus_api::nodes::NodeLine;
 use corpus_app::FormState;
 use corpus_app::layout::Page;
@@ -57,6 +57,7 @@ pub fn guests() -> LeavingGuests {
         environment: if number == 1 { Environment::Prod } else { Environment::Dev },
         state: GuestState::Running,
         storage: Bytes(10_000_000_000),
+        downtime: (number < 3).then_some(Downtime { downtime_ms: 4_120, of: 3, moves_of: MovesOf::Backing }),
         pointer: (number == 3).then(|| word("mail.example.net")),
         backup: backup_ago.map(|ago| LatestBackup {
             id: BackupId(id(number)),
@@ -110,5 +111,11 @@ pub fn preview(variant: usize) -> MovePreview {
         name: word("mail.example.net"),
         lost_at: lost_at(variant > 1),
     });
-    MovePreview { pointer }
+    MovePreview { downtime: downtime(variant), pointer }
+}
+
+fn downtime(variant: usize) -> Option<Downtime> {
+    let moves_of = [MovesOf::Guest, MovesOf::Backing, MovesOf::All];
+    let moves_of = *variant.checked_sub(1).and_then(|at| moves_of.get(at))?;
+    Some(Downtime { downtime_ms: 4_120, of: 12, moves_of })
 }

@@ -20,6 +20,7 @@ use corpus_api::first_steps::{FirstStep, FirstSteps, Step};
 use corpus_api::guests::{Guest, GuestDifference, GuestEnvironment, GuestLine, GuestSafeguard};
 use corpus_api::keys::{KeyClaim, KeyPage, OwnKey};
 use corpus_api::logins::RefusedLogin;
+use corpus_api::moves::LastMove;
 use corpus_api::names::{AliasTarget, NameLine, NamePage, NamePointer};
 use corpus_api::nodes::{self, Drift, DriverFact, Node, NodeFacts, NodeLine, NodePage, NodeReading, NodeUse};
 use corpus_api::notices::{News, Notice, NoticePage};
@@ -509,6 +510,12 @@ fn guest(number: u128, text: &str, state: GuestState, environment: Environment) 
             vec![]
         },
         names: if number == 0 { names().items } else { vec![] },
+        last_move: (number == 1).then(|| LastMove {
+            at: before(600),
+            from: Some(word("192.0.2.7")),
+            bytes: Bytes(3_200_000),
+            downtime_ms: 4_100,
+        }),
         may_operate: true,
         may_change: true,
         may_move: true,

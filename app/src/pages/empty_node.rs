@@ -7,11 +7,12 @@ use corpus_api::leaving::{
 };
 use corpus_api::nodes::{GetNode, NodeLine};
 use corpus_api::{Role, Scope};
-use corpus_domain::{Leaving, NodeId, NodeState, Reachability};
+use corpus_domain::{GuestState, Leaving, NodeId, NodeState, Reachability};
 use leptos::prelude::*;
 
 use super::Asked;
-use super::move_guest::lost;
+use super::move_guest::{lost, whole};
+use crate::age::took;
 use crate::caller::Caller;
 use crate::components::{
     Tone, action_at, age, bytes, card, check, confirm_at, empty, environment, error_summary, guest_state_status, head,
@@ -148,7 +149,7 @@ fn question(node: &NodeLine, guests: &LeavingGuests, form: &FormState) -> Option
             <form method="post" action=post class="form body">
                 {stays_at(&page, "empty")}
                 <input type="hidden" name="how" value=Leaving::Move.as_str()/>
-                <p>"Each guest is moved to the node with the most room, prod first, two at a time: its files are brought while it runs, and it stands still for seconds, if little changes meanwhile. One that does not come up goes on here."</p>
+                <p>"Each guest is moved to the node with the most room, prod first, two at a time: its files are brought while it runs, and it answers nothing while what changed meanwhile is brought, and it starts. One that does not come up goes on here."</p>
                 {pointed}
                 <p>"The node takes no more guests until it is told to take some again."</p>
                 <div class="submit"><button class="btn primary">{word}</button><a class="btn" href=format!("/nodes/{}", node.id)>"Leave them here"</a></div>
@@ -174,11 +175,20 @@ fn table(guests: &LeavingGuests) -> AnyView {
     let rows = guests.items.iter().map(guest_row).collect_view();
     view! {
         <table class="rows" aria-label="Its guests">
-            <thead><tr><th>"Guest"</th><th>"Environment"</th><th>"State"</th><th class="num">"Promised"</th><th>"Latest backup"</th><th>"It leaves"</th></tr></thead>
+            <thead><tr><th>"Guest"</th><th>"Environment"</th><th>"State"</th><th class="num">"Promised"</th><th>"Latest backup"</th><th class="num">"Answers nothing for"</th><th>"It leaves"</th></tr></thead>
             <tbody>{rows}</tbody>
         </table>
     }
     .into_any()
+}
+
+/// What the next move of it is expected to take.
+fn stands_still(one: &LeavingGuest) -> AnyView {
+    match (one.state, one.downtime) {
+        (GuestState::Stopped, _) => guest_state_status(one.state),
+        (_, Some(downtime)) => format!("about {}", took(whole(downtime.downtime_ms))).into_any(),
+        (_, None) => view! { <span class="quiet">"not known yet"</span> }.into_any(),
+    }
 }
 
 fn guest_row(one: &LeavingGuest) -> AnyView {
@@ -196,6 +206,7 @@ fn guest_row(one: &LeavingGuest) -> AnyView {
             <td data-label="State">{guest_state_status(one.state)}</td>
             <td data-label="Promised" class="num">{bytes(one.storage.0)}</td>
             <td data-label="Latest backup" class="quiet">{backup}</td>
+            <td data-label="Answers nothing for" class="num">{stands_still(one)}</td>
             <td data-label="It leaves" class="wrap">{leaves(one)}</td>
         </tr>
     }

@@ -4,6 +4,7 @@ use corpus_api::claims::ClaimName;
 use corpus_api::guests::{
     ConfirmGuestHostKey, EnlargeGuest, Guest, GuestEnvironment, RevealGuestPassword, ShrinkGuest, StorageUse,
 };
+use corpus_api::moves::LastMove;
 use corpus_api::names::{AttachName, DetachName, NameLine};
 use corpus_api::quotas::ProjectQuota;
 use corpus_api::zones::Zone;
@@ -12,12 +13,14 @@ use leptos::prelude::*;
 
 use super::dns::{in_zone, wildcard};
 use super::guest::{is_settled, path};
+use super::move_guest::whole;
 use super::project_environments::environment_path;
 use super::projects::project_path;
 use super::quotas::left;
 use super::request_ask::{ASK, name_form};
+use crate::age::took;
 use crate::components::{
-    Fact, Field, Tone, age, at, card, code, confinement, confirm_at, copied, empty, facts, meter, name_evidence,
+    Fact, Field, Tone, age, at, bytes, card, code, confinement, confirm_at, copied, empty, facts, meter, name_evidence,
     name_status, reason, shown_at, size_of, sizes, status, stays_at,
 };
 use crate::form::FormState;
@@ -172,7 +175,7 @@ fn clone_of(guest: &Guest) -> AnyView {
 
 /// What it is, and which environment stands on it.
 pub fn about(guest: &Guest) -> AnyView {
-    let body = facts(vec![
+    let mut body = vec![
         (
             "Project",
             view! { <a class="link" href=project_path(&guest.line.project)>{guest.line.project.to_string()}</a> }
@@ -191,9 +194,18 @@ pub fn about(guest: &Guest) -> AnyView {
         ("Snapshots", snapshots_link(guest)),
         ("Backups", backups_link(guest)),
         ("Requested", age(guest.created_at)),
-    ]);
+    ];
+    body.extend(guest.last_move.as_ref().map(|last| ("Moved", moved(last))));
+    let body = facts(body);
     let right = view! { <span class="quiet">{guest.line.observed_at.map(|at| view! { "read "{age(at)} })}</span> };
     view! { <div id="live-about" data-live="">{card("guest", "Guest", right.into_any(), body)}</div> }.into_any()
+}
+
+/// When it was moved last, and for how long it answered nothing.
+fn moved(last: &LastMove) -> AnyView {
+    let from = last.from.as_ref().map(|from| format!(" from {from}"));
+    let still = format!("; answered nothing for {}, while ", took(whole(last.downtime_ms)));
+    view! { {age(last.at)}{from}{still}{bytes(last.bytes.0)}" were brought" }.into_any()
 }
 
 fn firewall_link(guest: &Guest) -> AnyView {

@@ -1,15 +1,16 @@
 //! Moving a guest to another node: where to, and what that means for who uses it.
 
 use corpus_api::guests::{GetGuest, Guest, MoveGuest};
-use corpus_api::moves::{MovePreview, MovedPointer, PreviewMove};
+use corpus_api::moves::{Downtime, MovePreview, MovedPointer, MovesOf, PreviewMove};
 use corpus_api::nodes::NodeLine;
 use corpus_api::snapshots::ListSnapshots;
 use corpus_api::{Role, Scope};
-use corpus_domain::{GuestId, NodeAddress};
+use corpus_domain::{GuestId, GuestState, NodeAddress};
 use leptos::prelude::*;
 
 use super::guest::path;
 use super::request::ready_nodes;
+use crate::age::took;
 use crate::caller::Caller;
 use crate::components::{Field, card, error_summary, head, shown_at};
 use crate::form::{FormState, Result};
@@ -72,8 +73,9 @@ fn question(shown: &Shown<'_>) -> AnyView {
     view! {
         <form method="post" action={to::<MoveGuest>(&[&line.id])} class="form body">
             {shown_at(&format!("{}/move", path(guest)), "")}
-            <p>"Its files are brought while it runs. Then it is stopped for as long as it takes to bring what changed meanwhile, and to start it there: seconds, if little changed. If it does not come up, it goes on where it is."</p>
+            <p>"Its files are brought while it runs. Then it is stopped for as long as it takes to bring what changed meanwhile, and to start it there. If it does not come up, it goes on where it is."</p>
             <p>"Its name, DNS names, firewall rules and keys stay; its address and SSH port may be others. "{left}</p>
+            {(line.state == GuestState::Running).then(|| view! { <p>{stands_still(preview.downtime)}</p> })}
             {preview.pointer.as_ref().map(pointer)}
             {Field::new(form, "node", "Compute node").select_with(choices, many.then(|| view! { <Picker of=PickerOf::Nodes/> }.into_any()))}
             <div class="submit">
@@ -83,6 +85,27 @@ fn question(shown: &Shown<'_>) -> AnyView {
         </form>
     }
     .into_any()
+}
+
+/// For how long it will answer nothing.
+fn stands_still(downtime: Option<Downtime>) -> String {
+    let Some(Downtime { downtime_ms, of, moves_of }) = downtime else {
+        return "Nothing is known yet of how long it will answer nothing: no guest was moved in the last 90 days. It is seconds, if little changes meanwhile.".to_owned();
+    };
+    let moves = match (of, moves_of) {
+        (1, MovesOf::Guest) => "as at its last move".to_owned(),
+        (of, MovesOf::Guest) => format!("the median of its last {of} moves"),
+        (1, MovesOf::Backing) => "as the last guest with this backing that was moved".to_owned(),
+        (of, MovesOf::Backing) => format!("the median of the last {of} moves of guests with this backing"),
+        (1, MovesOf::All) => "as the last guest that was moved".to_owned(),
+        (of, MovesOf::All) => format!("the median of the last {of} moves of guests"),
+    };
+    format!("It will answer nothing for about {}, {moves}.", took(whole(downtime_ms)))
+}
+
+/// Milliseconds as a number that time is told by.
+pub(super) fn whole(milliseconds: u64) -> i64 {
+    i64::try_from(milliseconds).unwrap_or(i64::MAX)
 }
 
 /// What becomes of its reverse record.

@@ -3,7 +3,7 @@
 
 use corpus_api::Principal;
 use corpus_api::audit::{AuditEntry, AuditPage};
-use corpus_api::guests::{Guest, GuestPage, StorageUse};
+use corpus_api::guests::{Guest, GuestLine, GuestPage, StorageUse};
 use corpus_api::names::NamePage;
 use corpus_api::nodes::NodeLine;
 use corpus_app::FormState;
@@ -144,6 +144,29 @@ fn a_guest_goes_to_another_node_that_takes_guests_or_to_any() {
     assert!(shown.contains("/move\"") && !shown.contains("left behind"), "{shown}");
     assert!(page(1).contains("Its snapshot is left behind") && page(3).contains("Its 3 snapshots are left behind"));
     assert!(!shown.contains("points back"), "{shown}");
+}
+
+#[test]
+fn for_how_long_a_guest_answers_nothing_is_said_before_and_after() {
+    let (guest, form) = (&samples::guests()[0], FormState::default());
+    assert_eq!(guest.line.state, GuestState::Running);
+    let page = |guest: &Guest, variant| {
+        let preview = leaving_pages::preview(variant);
+        let shown = move_guest::Shown { guest, nodes: &[], snapshots: 0, preview: &preview, form: &form };
+        html(|| move_guest::move_view(&shown))
+    };
+    let known = page(guest, 1);
+    assert!(known.contains("It will answer nothing for about 4.12 s, the median of its last 12 moves."), "{known}");
+    assert!(page(guest, 2).contains("of the last 12 moves of guests with this backing"));
+    assert!(page(guest, 0).contains("Nothing is known yet of how long it will answer nothing"));
+    let line = GuestLine { state: GuestState::Stopped, ..guest.line.clone() };
+    let stopped = page(&Guest { line, ..guest.clone() }, 0);
+    assert!(!stopped.contains("it will answer nothing"), "{stopped}");
+
+    let text = |guest: &Guest| guest_page(guest, None);
+    let moved = text(&samples::guests()[1]);
+    assert!(moved.contains(" from 192.0.2.7") && moved.contains("answered nothing for 4.10 s"), "{moved}");
+    assert!(!text(guest).contains("answered nothing"));
 }
 
 #[test]

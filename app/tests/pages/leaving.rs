@@ -24,6 +24,8 @@ fn a_node_that_answers_is_emptied_by_moving_and_a_lost_one_from_backups() {
         assert!(page.contains("The address of 1 points back to a name.") && page.contains("192.0.2.9 and 192.0.2.10"));
         assert_eq!(page.matches("its address points back to mail.example.net").count(), 1, "{page}");
     }
+    let shown = page(false, &guests, false);
+    assert!(shown.contains("about 4.12 s") && shown.contains("not known yet"), "{shown}");
     let all = LeavingGuests { backed_up: 4, failed: 0, pointed: 0, ..guests };
     let all = page(true, &all, false);
     assert!(all.contains("Each has a backup.") && !all.contains("points back to a name"), "{all}");

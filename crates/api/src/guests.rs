@@ -24,6 +24,7 @@ use corpus_domain::{
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::moves::LastMove;
 use crate::names::NameLine;
 use crate::operation::{Meta, Operation, Read, Reply, Role, Scope, get};
 use crate::words::{Limit, SearchText};
@@ -217,6 +218,8 @@ pub struct Guest {
     pub drift: Vec<GuestDifference>,
     /// The DNS names that lead to it, the first 200 by name.
     pub names: Vec<NameLine>,
+    /// What its last move to another node was like, if it was moved while it ran in the last 90 days.
+    pub last_move: Option<LastMove>,
     /// Whether who asks may start, stop and restart it.
     pub may_operate: bool,
     /// Whether who asks may change and destroy it, attach names to it, and see its password.

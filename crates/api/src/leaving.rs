@@ -3,12 +3,14 @@
 
 use chrono::{DateTime, Utc};
 use corpus_domain::{
-    BackupId, Bytes, DnsName, Environment, GuestId, GuestName, GuestState, JobId, Leaving, NodeAddress, NodeId, ProjectName,
+    BackupId, Bytes, DnsName, Environment, GuestId, GuestName, GuestState, JobId, Leaving, NodeAddress, NodeId,
+    ProjectName,
 };
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::Cursor;
+use crate::moves::Downtime;
 use crate::nodes::NodeChanged;
 use crate::operation::{Meta, Operation, Read, Reply, Role, Scope, Write, delete, get, post};
 use crate::words::Limit;
@@ -153,6 +155,8 @@ pub struct LeavingGuest {
     pub storage: Bytes,
     /// The name that its address points back to, if it does.
     pub pointer: Option<DnsName>,
+    /// For how long it would answer nothing while it is moved, if it runs; none while no guest was moved that tells.
+    pub downtime: Option<Downtime>,
     /// Its latest backup, if it has one.
     pub backup: Option<LatestBackup>,
     /// How it leaves, if it is to.

@@ -32,7 +32,7 @@ use super::{after, lines, page};
 use crate::Controller;
 use crate::store::guest_storage;
 use crate::store::guests::{self, GuestRow};
-use crate::store::{Seen, environments, names, project_end};
+use crate::store::{Seen, environments, move_times, names, project_end};
 
 /// The lists, for their cursors.
 const BY_NAME: &str = "guests by name";
@@ -81,7 +81,8 @@ impl Handle<GetGuest> for Controller {
         let may_operate = stays && who.can::<StopGuest>(project);
         let may_change = stays && who.can::<AttachName>(project);
         let may_move = stays && who.can::<MoveGuest>(project) && (who.ops || guest.line.privileged.is_none());
-        Ok(Guest { storage, names, deployed_to, may_operate, may_change, may_move, ..guest })
+        let last_move = move_times::last(&mut conn, id).await?;
+        Ok(Guest { storage, names, deployed_to, last_move, may_operate, may_change, may_move, ..guest })
     }
 }
 

@@ -24,8 +24,8 @@ pub(super) struct Way<'a> {
     pub onto: Option<i64>,
 }
 
-/// Brings them to where they can be made the guest's.
-pub(super) async fn carry<P: Send + Sync>(ctx: &StepContext<Services, P>, way: Way<'_>) -> Result<(), StepError> {
+/// Brings them to where they can be made the guest's. Tells how much was sent.
+pub(super) async fn carry<P: Send + Sync>(ctx: &StepContext<Services, P>, way: Way<'_>) -> Result<Bytes, StepError> {
     let Way { from: (source, from), which, to: (guest, to), storage, onto } = way;
     let (from, to) = (endpoint(ctx, from).await?, endpoint(ctx, to).await?);
     let nodes = &ctx.services().nodes;
@@ -42,5 +42,5 @@ pub(super) async fn carry<P: Send + Sync>(ctx: &StepContext<Services, P>, way: W
     let brought = brought.map_err(|error| failed(awaited(&to), error))?;
     let sent = Bytes(brought.bytes.saturating_sub(brought.kept_bytes));
     ctx.log(format!("{} files, {}, of which {} were brought", brought.files, Bytes(brought.bytes).gb(), sent.gb()));
-    Ok(())
+    Ok(sent)
 }

@@ -17,8 +17,8 @@ use super::files_across::{Way, carry};
 use super::guest_power::GRACE_S;
 use super::node_calls::{SHORT, ask};
 use super::other_place::{
-    self, Led, Moved, Moving, Target, absent, enter, forget, former_address, image, keys, lead, make_here, place, project, put,
-    readdress, ready, remove, run, say, say_names, settle, spawn, start, stop, stop_there,
+    self, Led, Moved, Moving, Target, absent, enter, forget, former_address, image, keys, lead, make_here, place,
+    project, put, readdress, ready, remove, run, say, say_names, settle, spawn, start, stop, stop_there,
 };
 use super::snapshot::LONG;
 use super::{balance, files_back, node_initialize};
@@ -26,7 +26,7 @@ use crate::jobs::{Job, JobParams, Lock, NewJob, Retry, Step, StepContext, StepEr
 use crate::nodes::TreeWhich;
 use crate::services::Services;
 use crate::store::guests::{self, GuestRow};
-use crate::store::moves;
+use crate::store::{move_times, moves};
 
 /// How often it is tried to remove it where it was.
 const REMOVALS: usize = 3;
@@ -112,12 +112,12 @@ async fn drop_snapshot(ctx: Ctx) -> Result<(), StepError> {
 /// All of them, as they were when the snapshot was taken.
 async fn files(ctx: Ctx) -> Result<(), StepError> {
     let which = TreeWhich::Snapshot(read_from(&ctx));
-    bring(&ctx, which, None).await
+    bring(&ctx, which, None).await.map(drop)
 }
 
 /// What was written since, now that nothing is written any more. Where the clock by which files say when they were changed
-/// was set meanwhile, and where bringing it was cut before, all is brought again.
-async fn changes(ctx: Ctx) -> Result<(), StepError> {
+/// was set meanwhile, and where bringing it was cut before, all is brought again. Tells how much that was.
+async fn changes(ctx: Ctx) -> Result<Bytes, StepError> {
     let (before, now): (Clock, Clock) = (ctx.output("clock")?, clock(&ctx).await?);
     let brought = match before.since(&now) {
         Some(since) => bring(&ctx, TreeWhich::Own, Some(since)).await,
@@ -132,8 +132,8 @@ async fn changes(ctx: Ctx) -> Result<(), StepError> {
     }
 }
 
-/// Brings files to the node that it goes to: from the beginning, or onto what was brought before.
-async fn bring(ctx: &Ctx, which: TreeWhich, onto: Option<i64>) -> Result<(), StepError> {
+/// Brings files to the node that it goes to: from the beginning, or onto what was brought before. Tells how much was sent.
+async fn bring(ctx: &Ctx, which: TreeWhich, onto: Option<i64>) -> Result<Bytes, StepError> {
     let Params { moved: Moved { name: guest, from, to, .. }, storage } = ctx.params().clone();
     carry(ctx, Way { from: (&guest, from), which, to: (&guest, to), storage, onto }).await
 }
@@ -204,14 +204,16 @@ async fn address(ctx: Ctx) -> Result<(), StepError> {
     readdress(&ctx, former_address(&ctx).await?).await
 }
 
-async fn ping(ctx: Ctx) -> Result<(), StepError> {
+/// Tells for how long it answered nothing, in milliseconds; none where it was stopped before.
+async fn ping(ctx: Ctx) -> Result<Option<u64>, StepError> {
     let since: DateTime<Utc> = ctx.output("stop")?;
     enter(&ctx).await?;
-    if ctx.params().moved.runs {
-        let away = (Utc::now() - since).to_std().unwrap_or_default();
-        ctx.log(format!("it was away for {:.1} s", away.as_secs_f64()));
+    if !ctx.params().moved.runs {
+        return Ok(None);
     }
-    Ok(())
+    let away = (Utc::now() - since).to_std().unwrap_or_default();
+    ctx.log(format!("it answered nothing for {:.1} s", away.as_secs_f64()));
+    Ok(u64::try_from(away.as_millis()).ok())
 }
 
 /// The records say where the names lead to: so it goes back first, and they are not written again by who compares the two.
@@ -241,6 +243,13 @@ async fn leave(ctx: Ctx) -> Result<(), StepError> {
     moves::forget_snapshots(&mut tx, guest, from).await?;
     let kept = Duration::from_secs(moves::kept_s(&mut tx, guest).await?.into());
     moves::left(&mut tx, guest, ctx.paced(kept).as_secs_f64()).await?;
+    // A job of an earlier release says neither.
+    let (downtime, bytes): (Option<Option<u64>>, Option<Option<Bytes>>) =
+        (ctx.output_if_done("ping")?, ctx.output_if_done("changes")?);
+    if let Some(downtime_ms) = downtime.flatten() {
+        let bytes = bytes.flatten().unwrap_or_default();
+        move_times::note(&mut tx, ctx.job(), move_times::Moved { guest, from, bytes, downtime_ms }).await?;
+    }
     Ok(tx.commit().await?)
 }
 

@@ -8,7 +8,7 @@ use corpus_api::leaving::{LatestBackup, Leaves, LeavingGuest, LeavingGuests, Lef
 use corpus_domain::{BackupId, Bytes, GuestId, GuestName, JobId, Leaving, NodeId, ProjectId};
 use sqlx::PgConnection;
 
-use super::{number, word, word_opt};
+use super::{move_times, number, word, word_opt};
 
 /// So many are moved from a node at a time: each is read and written by this machine.
 const MOVES: i64 = 2;
@@ -135,9 +135,10 @@ pub async fn page(
         r#"select r.rank as "rank!", g.id, g.name, p.name as project, g.environment, g.state, g.storage,
              b.id as "backup?", b.taken_at as "taken_at?", b.bytes as "bytes?",
              l.how as "how?", l.asked_at as "asked_at?", l.job_id as "job?", l.problem as "problem?",
-             d.name as "pointer?"
+             d.name as "pointer?", e.downtime_ms as "downtime_ms?", e.moves as "moves?", e.moves_of as "moves_of?"
            from guests g join projects p on p.id = g.project_id left join leaving_guests l on l.guest_id = g.id
            left join dns_names d on d.guest_id = g.id and d.pointed_address is not null
+           left join lateral expected_downtime(g.id, g.backing) e on g.state = 'running'
            cross join lateral (
              select case when l.guest_id is null then 3 when l.problem is not null then 0
                  when l.job_id is not null then 1 else 2 end as rank) r
@@ -166,6 +167,7 @@ pub async fn page(
             state: word(&row.state)?,
             storage: number(row.storage).map(Bytes)?,
             pointer: word_opt(row.pointer.as_deref())?,
+            downtime: move_times::downtime(row.downtime_ms, row.moves, row.moves_of.as_deref())?,
             backup: backup.transpose()?,
             leaves: leaves.transpose()?,
         };

@@ -56,6 +56,7 @@ pub mod logins;
 pub mod mail;
 pub mod mail_lasting;
 pub mod mail_letters;
+pub mod move_times;
 pub mod moves;
 pub mod name_switches;
 pub mod names;

@@ -1,14 +1,16 @@
 //! Guests that are moved: who may, where they go, what is promised meanwhile, and how their visitors find them.
 
-use corpus_api::guests::{MoveGuest, StopGuest};
+use corpus_api::guests::{GetGuest, MoveGuest, StopGuest};
 use corpus_api::jobs::CancelJob;
-use corpus_api::moves::{MovedPointer, PreviewMove};
+use corpus_api::leaving::ListLeaving;
+use corpus_api::moves::{Downtime, MovedPointer, MovesOf, PreviewMove};
 use corpus_api::zones::{CreateZone, ZoneAccess, ZoneProjects};
-use corpus_domain::{PoolId, ProjectRole};
+use corpus_domain::{Bytes, JobId, PoolId, ProjectRole};
 use sqlx::PgPool;
 
 use super::spread::shop;
 use super::world::{World, at_field, conflict, forbidden, hidden};
+use crate::store::move_times::{self, Moved};
 use crate::store::moves;
 
 /// What nodes can make, and that guests have all that a place has.
@@ -158,4 +160,53 @@ async fn its_two_places_are_exchanged_as_a_whole(db: PgPool) {
     assert_eq!(world.count("select count(*) from nodes where plan_missed is not null").await, 2);
     let left = shop.plan(0).await;
     assert!(left.http_routes.is_empty() && left.pools.is_empty() && left.links.is_none(), "{left:?}");
+}
+
+/// By its own moves, else by those of guests like it, else by all; the median, and of how many.
+#[sqlx::test(migrations = "../../migrations")]
+async fn how_long_it_will_answer_nothing_is_told_by_the_last_moves(db: PgPool) {
+    let shop = shop(db).await;
+    let world = &shop.world;
+    let guest = shop.guests[0];
+    let expected = async || world.ask(&shop.mia, PreviewMove { guest, node: None }).await.unwrap().downtime;
+    let last = async || world.ask(&shop.mia, GetGuest { guest }).await.unwrap().last_move;
+    let moved = async |of: usize, downtime_ms: u64| {
+        let (guest, from) = (shop.guests[of], shop.nodes[2]);
+        let mut conn = world.db.acquire().await.unwrap();
+        let (job, moved) = (JobId(uuid::Uuid::now_v7()), Moved { guest, from, bytes: Bytes(7), downtime_ms });
+        for _ in 0..2 {
+            move_times::note(&mut conn, job, moved).await.unwrap();
+        }
+    };
+    assert_eq!((expected().await, last().await), (None, None));
+    world.run("update guests set backing = 'btrfs' where id <> (select guest_id from dns_names)").await;
+    for downtime_ms in [9_000, 1_000, 3_000] {
+        moved(1, downtime_ms).await;
+    }
+    assert_eq!(expected().await, Some(Downtime { downtime_ms: 3_000, of: 3, moves_of: MovesOf::All }));
+    world.run("update guest_move_times set backing = 'dir' where downtime_ms > 1000").await;
+    assert_eq!(expected().await, Some(Downtime { downtime_ms: 3_000, of: 2, moves_of: MovesOf::Backing }));
+    moved(0, 4_100).await;
+    let own = Some(Downtime { downtime_ms: 4_100, of: 1, moves_of: MovesOf::Guest });
+    assert_eq!(expected().await, own);
+    let seen = last().await.unwrap();
+    let from = seen.from.map(|from| from.to_string());
+    assert_eq!((seen.downtime_ms, seen.bytes, from.as_deref()), (4_100, Bytes(7), Some("192.0.2.3")));
+
+    // The page of emptying its node says it too, of those that run; and old ones say nothing any more.
+    let ops = world.ops().await;
+    let leaving = ListLeaving { node: shop.nodes[0], cursor: None, limit: None };
+    let told = async || world.ask(&ops, leaving.clone()).await.unwrap().items[0].downtime;
+    assert_eq!(told().await, own);
+    world.run("update guests set state = 'stopped'").await;
+    assert_eq!((told().await, expected().await), (None, None));
+    world.run("update guests set state = 'running'").await;
+    world.run("update guest_move_times set at = now() - interval '91 days' where downtime_ms = 4100").await;
+    world.controller.forget_once().await.unwrap();
+    assert_eq!(world.count("select count(*) from guest_move_times").await, 3);
+    world.run("insert into guest_move_times (job_id, guest_id, backing, bytes, downtime_ms, at)
+        select gen_random_uuid(), guest_id, 'dir', 0, n, now() + n * interval '1 second' from dns_names, generate_series(1, 30) n")
+        .await;
+    let own = Some(Downtime { downtime_ms: 20, of: 20, moves_of: MovesOf::Guest });
+    assert_eq!(expected().await, own, "the last 20, and no others");
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use corpus_api::guests::{DestroyGuest, GetGuest, MoveGuest, RequestGuest, RestartGuest, StopGuest};
+use corpus_api::moves::PreviewMove;
 use corpus_api::names::{AttachName, DetachName, PointGuest};
 use corpus_api::snapshots::{ListSnapshots, TakeSnapshot};
 use corpus_api::zones::{CreateZone, ListZones, RemoveZone, ZoneAccess, ZoneProjects};
@@ -178,7 +179,13 @@ async fn a_guest_moves_and_fails_and_repeats_on_its_way(db: PgPool) {
     let [first, then] = brought.as_slice() else { panic!("{log}") };
     let amount = |line: &str| line.rsplit_once("of which ").unwrap().1.to_owned();
     assert!(amount(first) != amount(then), "{log}");
-    assert!(log.contains("it was away for"), "{log}");
+    assert!(log.contains("it answered nothing for"), "{log}");
+    let shown = it.world.controller.call(&it.world.member, GetGuest { guest: it.guest }, None).await.unwrap();
+    let last = shown.last_move.unwrap();
+    assert!(last.downtime_ms > 0 && last.bytes.0 > 0, "{last:?}");
+    let preview = PreviewMove { guest: it.guest, node: None };
+    let expected = it.world.controller.call(&it.world.member, preview, None).await.unwrap().downtime.unwrap();
+    assert_eq!((expected.downtime_ms, expected.of), (last.downtime_ms, 1));
     let left = it.world.controller.call(&it.world.member, ListSnapshots { guest: it.guest }, None).await.unwrap();
     assert_eq!(left.items.len(), 0, "they were left behind");
     assert_eq!(it.run_sql("update guest_moves set until_at = now() where until_at is not null").await, 1);

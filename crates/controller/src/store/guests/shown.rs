@@ -196,6 +196,7 @@ pub async fn whole(conn: &mut PgConnection, id: GuestId) -> sqlx::Result<Option<
         deployed_to: None,
         drift: drift.into_iter().map(difference).collect(),
         names: Vec::new(),
+        last_move: None,
         may_operate: false,
         may_change: false,
         may_move: false,
