@@ -17,6 +17,7 @@ pub enum Route {
     NotCreated,
     Nodes,
     LinkNode,
+    EvenNodes,
     Node(NodeId),
     UnlinkNode(NodeId),
     EmptyNode(NodeId),
@@ -95,6 +96,7 @@ impl Route {
             ["not-created"] => Self::NotCreated,
             ["nodes"] => Self::Nodes,
             ["nodes", "link"] => Self::LinkNode,
+            ["nodes", "balance"] => Self::EvenNodes,
             ["nodes", id] => with(id, Self::Node),
             ["nodes", id, "unlink"] => with(id, Self::UnlinkNode),
             ["nodes", id, "empty" | "keep"] | ["nodes", id, "left-behind", _, "delete"] => with(id, Self::EmptyNode),
@@ -243,6 +245,7 @@ impl Route {
             Self::Login => "/login".to_owned(),
             Self::Nodes => "/nodes".to_owned(),
             Self::LinkNode => "/nodes/link".to_owned(),
+            Self::EvenNodes => "/nodes/balance".to_owned(),
             Self::Node(id) => format!("/nodes/{id}"),
             Self::UnlinkNode(id) => format!("/nodes/{id}/unlink"),
             Self::EmptyNode(id) => format!("/nodes/{id}/empty"),
@@ -322,6 +325,7 @@ impl Route {
             Self::Overview | Self::NotCreated => "/",
             Self::Nodes
             | Self::LinkNode
+            | Self::EvenNodes
             | Self::Node(_)
             | Self::UnlinkNode(_)
             | Self::EmptyNode(_)

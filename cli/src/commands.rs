@@ -33,6 +33,7 @@ const NAMED: &[(&str, &[&str])] = &[
     ("check_backups", &["project", "check-backups"]),
     ("reveal_backup_key", &["project", "reveal-backup-key"]),
     ("preview_move", &["guest", "preview-move"]),
+    ("propose_moves", &["node", "rebalance"]),
     ("keep_guests", &["node", "keep"]),
     ("list_leaving", &["node", "leaving"]),
     ("list_left_behind", &["node", "left-behind"]),

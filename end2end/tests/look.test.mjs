@@ -55,7 +55,7 @@ test('how every page looks', async t => {
   })
 
   const places = () => ({
-    overview: '/', nodes: '/nodes', link: '/nodes/link', node, unlink: `${node}/unlink`, empty: `${node}/empty`, guests: '/guests', choice: '/guests/choice', request: '/guests/new',
+    overview: '/', nodes: '/nodes', link: '/nodes/link', even: '/nodes/balance', node, unlink: `${node}/unlink`, empty: `${node}/empty`, guests: '/guests', choice: '/guests/choice', request: '/guests/new',
     guest, move: `${guest}/move`, destroy: `${guest}/destroy`, firewall: `${guest}/firewall`, guestMail: `${guest}/mail`, snapshots: `${guest}/snapshots`, guestBackups: `${guest}/backups`, projectBackups: '/projects/atlas/backups', nodeFirewall: `${node}/firewall`, environmentFirewall: '/projects/atlas/dev/firewall', environmentMail: '/projects/atlas/dev/mail', environmentBackups: '/projects/atlas/prod/backups', traffic: '/projects/atlas/prod/traffic', networks: '/networks', intrusion: '/intrusion', dns: '/dns', jobs: '/jobs?state=all', job, keys: '/keys', notices: '/notices', mail: '/mail', audit: '/audit', quotas: '/quotas', requests: '/requests', rules: '/requests/rules', hooks: '/hooks', backups: '/controller-backups', images: '/images', webhooks: '/projects/atlas/webhooks', project: '/projects/atlas', ending: '/projects/atlas/remove', missing: '/no-such-page',
     tokens: '/tokens', robots: '/projects/atlas/robots', robot: '/projects/atlas/robots/ci', device: `/device?code=${device}`, search: `/search?q=${zone}`, api: '/api', operation: '/api/request_guest',
     docs: '/docs', document: '/docs/first-steps', section: '/docs/api#tokens', found: '/docs?q=guest',

@@ -1,19 +1,29 @@
-//! The page of emptying a node, with sample values.
+//! The pages of emptying a node and of evening out nodes, with sample values.
 
 use corpus_api::leaving::{AllLeftBehind, LatestBackup, Leaves, LeavingGuest, LeavingGuests, LeftBehind};
-use corpus_api::moves::{Downtime, MovePreview, MovedPointer, MovesOf};
+use corpus_api::moves::{
+    Downtime, MovePreview, MovedPointer, MovesOf, Promise, Promised, ProposedMove, ProposedMoves, ProposedNode,
+};
 use corpus_api::nodes::NodeLine;
 use corpus_app::FormState;
 use corpus_app::layout::Page;
 use corpus_app::pages::empty_node::{Shown, empty_view};
+use corpus_app::pages::even_nodes::even_view;
 use corpus_app::route::Route;
-use corpus_domain::{BackupId, Bytes, Environment, GuestId, GuestState, JobId, Leaving, NodeState, Reachability};
+use corpus_domain::{
+    BackupId, Bytes, Environment, GuestId, GuestState, JobId, Leaving, NodeId, NodeState, Reachability,
+};
 
 use crate::project_samples::{before, id, word};
 use crate::samples;
 
-/// The page of a route, if it is this one: `lost` of a node that does not answer, `empty` of one without guests.
+/// The page of a route, if it is this one: `lost` of a node that does not answer, `empty` of one without guests; and of evening
+/// out nodes, `even` where they are, `none` where no move would do it.
 pub fn page(route: &Route, variant: &str) -> Option<Page> {
+    if *route == Route::EvenNodes {
+        let view = even_view(&proposed(variant), &FormState::default());
+        return Some(Page::new("even-nodes", "Even out nodes", view).under("Compute nodes", "/nodes"));
+    }
     let Route::EmptyNode(_) = route else { return None };
     let node = node(variant == "lost")?;
     let (guests, left) = if variant == "empty" { (none(), left(false)) } else { (guests(), left(variant == "back")) };
@@ -118,4 +128,34 @@ fn downtime(variant: usize) -> Option<Downtime> {
     let moves_of = [MovesOf::Guest, MovesOf::Backing, MovesOf::All];
     let moves_of = *variant.checked_sub(1).and_then(|at| moves_of.get(at))?;
     Some(Downtime { downtime_ms: 4_120, of: 12, moves_of })
+}
+
+/// Moves that would even out nodes.
+pub fn proposed(variant: &str) -> ProposedMoves {
+    let promised = |memory, storage, cpu| Promised { memory, storage, cpu };
+    let end = |number: u128, before, after| ProposedNode {
+        node: NodeId(id(number)),
+        address: word(&format!("192.0.2.{number}")),
+        name: (number == 9).then(|| word("Paris 2")),
+        before,
+        after,
+    };
+    let one = |number: u128, name: &str, state, evens| ProposedMove {
+        guest: GuestId(id(number)),
+        name: word(name),
+        project: word("carto"),
+        environment: if number == 1 { Environment::Prod } else { Environment::Dev },
+        state,
+        evens,
+        from: end(7, promised(94, 60, 30), promised(71, 52, 28)),
+        to: end(9, promised(12, 8, 104), promised(35, 16, 106)),
+        downtime: downtime(usize::from(number == 1)),
+    };
+    let all = vec![
+        one(1, "web.carto.example.net", GuestState::Running, Promise::Memory),
+        one(2, "db.carto.example.net", GuestState::Running, Promise::Storage),
+        one(3, "old.carto.example.net", GuestState::Stopped, Promise::Cpu),
+    ];
+    let items = if matches!(variant, "even" | "none") { Vec::new() } else { all };
+    ProposedMoves { items, even: variant == "even" }
 }

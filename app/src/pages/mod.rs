@@ -31,6 +31,7 @@ pub mod environment_guests;
 pub mod environment_mail;
 pub mod environment_questions;
 pub mod error;
+pub mod even_nodes;
 mod firewall_rules;
 pub mod first_steps;
 pub mod guest;
@@ -132,6 +133,7 @@ pub async fn load(route: Route, caller: &Caller, asked: Asked) -> Result<Page> {
         Route::Nodes => nodes::load(caller, &asked).await,
         Route::LinkNode => link::load(caller, &asked).await,
         Route::Node(id) => node::load(caller, id, &asked.form).await,
+        Route::EvenNodes => even_nodes::load(caller, &asked.form).await,
         Route::EmptyNode(id) => empty_node::load(caller, id, &asked).await,
         Route::UnlinkNode(id) => unlink::load(caller, id, &asked.form).await,
         Route::Guests => guests::load(caller, &asked).await,

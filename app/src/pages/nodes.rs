@@ -1,6 +1,7 @@
 //! The compute nodes, as last known: a page of them, filtered as the query says.
 
 use corpus_api::Principal;
+use corpus_api::moves::ProposeMoves;
 use corpus_api::nodes::{LinkNode, ListNodes, NodeLine, NodePage};
 use corpus_api::not_created::{Creation, NotCreated};
 use corpus_domain::{Environment, NodeState, Reachability, ViewedList};
@@ -29,12 +30,15 @@ pub async fn load(caller: &Caller, given: &Asked) -> Result<Page> {
 pub fn nodes_view(principal: &Principal, page: &NodePage, failed: &[NotCreated], listing: &Listing) -> AnyView {
     let (nodes, may_link) = (page.items.as_slice(), principal.can::<LinkNode>(None));
     let link = may_link.then(|| view! { <a class="btn primary" href="/nodes/link">"Link a compute node"</a> });
+    let even = (principal.can::<ProposeMoves>(None) && nodes.len() > 1)
+        .then(|| view! { <a class="btn" href="/nodes/balance">"Even out nodes"</a> });
+    let links = view! { <span class="actions">{even}{link}</span> };
     let below = view! { <span class="quiet">{summary(page, listing)}</span> };
     let busy = nodes.iter().any(NodeLine::is_changing).then_some("");
     let filtered = listing.is_filtered(&[]);
     let filter = (!nodes.is_empty() || filtered).then(|| filters(listing));
     view! {
-        {head("Compute nodes".into_any(), below.into_any(), link.into_any())}
+        {head("Compute nodes".into_any(), below.into_any(), links.into_any())}
         <div class="stack" id="live-notices" data-live="">{not_created::notices(failed, "/nodes")}</div>
         {filter}
         <section class="card" id="live-nodes" data-live="" data-busy=busy>{table(principal, filtered, nodes)}</section>

@@ -3,6 +3,7 @@
 use corpus_api::leaving::LeavingGuests;
 use corpus_app::FormState;
 use corpus_app::pages::empty_node::{Shown, empty_view};
+use corpus_app::pages::even_nodes::even_view;
 
 use crate::{html, leaving_pages};
 
@@ -53,4 +54,18 @@ fn what_was_left_behind_is_removed_once() {
     assert!(back.contains("not known to be stopped") && back.contains("is being removed"), "{back}");
     assert_eq!(back.matches("/delete\"").count(), 2, "{back}");
     assert!(!page(false, &leaving_pages::none(), false).contains("Left behind"));
+}
+
+#[test]
+fn moves_that_even_out_nodes_are_told_with_what_they_change_and_asked_for_one_by_one() {
+    let page = |variant| html(|| even_view(&leaving_pages::proposed(variant), &FormState::default()));
+    let some = page("");
+    assert_eq!((some.matches("/move\"").count(), some.matches("name=\"node\"").count()), (3, 3), "{some}");
+    assert!(some.contains("memory 94 % → 71 %") && some.contains("processors 104 % → 106 %"), "{some}");
+    assert!(some.contains("Paris 2") && some.contains("192.0.2.7") && some.contains("snapshots"), "{some}");
+    assert!(some.contains("about 4.12 s") && some.contains("not known yet") && some.contains("Stopped"), "{some}");
+    let even = page("even");
+    assert!(even.contains("Nodes are even") && !even.contains("/move\""), "{even}");
+    let none = page("none");
+    assert!(none.contains("No move would even out nodes") && none.contains("have snapshots"), "{none}");
 }

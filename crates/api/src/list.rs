@@ -117,6 +117,7 @@ macro_rules! each_operation {
             $crate::guests::SetGuestLimits,
             $crate::guests::ConfirmGuestHostKey,
             $crate::guests::RevealGuestPassword,
+            $crate::moves::ProposeMoves,
             $crate::moves::PreviewMove,
             $crate::guests::MoveGuest,
             $crate::guests::DestroyGuest,

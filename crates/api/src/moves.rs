@@ -1,9 +1,11 @@
-//! What comes of moving a guest to another node, said before it is moved.
+//! What comes of moving a guest to another node, said before it is moved; and moves that would even out nodes.
 
 use std::net::Ipv4Addr;
 
 use chrono::{DateTime, Utc};
-use corpus_domain::{Bytes, DnsName, GuestId, NodeAddress, NodeId};
+use corpus_domain::{
+    Bytes, DnsName, Environment, GuestId, GuestName, GuestState, NodeAddress, NodeId, NodeName, ProjectName,
+};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -83,4 +85,102 @@ pub struct MovedPointer {
     pub name: DnsName,
     /// Nodes with addresses that no reverse zone of ours holds, 100 at most: at these its address would point to no name.
     pub lost_at: Vec<NodeAddress>,
+}
+
+/// Proposes moves that would even out what nodes have promised to their guests. None is made: each is asked for by itself.
+///
+/// Looked at are nodes that take guests and answer, of each environment the 20 fullest and the 20 emptiest. A move is proposed
+/// where one has promised 20 points more of what it can promise than another one: of memory first, then of storage and of
+/// processor time. Guests that are privileged, have snapshots (which a move would lose), have a job or are to leave their node
+/// anyhow are left where they are.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ProposeMoves {}
+impl Operation for ProposeMoves {
+    type Kind = Read;
+    type Output = ProposedMoves;
+    const META: Meta<Read> = get("propose_moves", "/move-proposals").needs(Role::Ops);
+    fn scope(&self) -> Scope {
+        Scope::Site
+    }
+}
+
+/// Moves that would even out nodes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ProposedMoves {
+    /// The moves, 10 at most, in the order in which to make them: each is told as if those before it were made.
+    pub items: Vec<ProposedMove>,
+    /// Whether nodes are even as they are: of no environment has one promised 20 points more than another one.
+    pub even: bool,
+}
+impl Reply for ProposedMoves {}
+
+/// A move that would even out two nodes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ProposedMove {
+    /// The guest that would be moved.
+    pub guest: GuestId,
+    /// Its name.
+    pub name: GuestName,
+    /// Its project.
+    pub project: ProjectName,
+    /// Its environment.
+    pub environment: Environment,
+    /// What it does.
+    pub state: GuestState,
+    /// What it evens out.
+    pub evens: Promise,
+    /// The node that it would leave.
+    pub from: ProposedNode,
+    /// The node that it would go to.
+    pub to: ProposedNode,
+    /// For how long it would answer nothing, if it runs; none while no guest was moved that tells.
+    pub downtime: Option<Downtime>,
+}
+
+/// A node at one end of a move.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ProposedNode {
+    /// Which.
+    pub node: NodeId,
+    /// Where it answers.
+    pub address: NodeAddress,
+    /// What people call it, if it was given a name.
+    pub name: Option<NodeName>,
+    /// What it has promised before the move.
+    pub before: Promised,
+    /// What it has promised after it.
+    pub after: Promised,
+}
+impl ProposedNode {
+    /// What it is called: its name, else its address.
+    pub fn title(&self) -> String {
+        self.name.as_ref().map_or_else(|| self.address.to_string(), ToString::to_string)
+    }
+}
+
+/// What a node has promised, in percent of what it can promise by its overcommit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Promised {
+    /// Memory.
+    pub memory: u32,
+    /// Storage.
+    pub storage: u32,
+    /// Processor time.
+    pub cpu: u32,
+}
+
+/// What nodes promise to guests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Promise {
+    /// Memory.
+    Memory,
+    /// Storage.
+    Storage,
+    /// Processor time.
+    Cpu,
+}
+impl Promise {
+    /// All, those that are evened out first before the others.
+    pub const ALL: [Self; 3] = [Self::Memory, Self::Storage, Self::Cpu];
 }

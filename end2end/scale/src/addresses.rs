@@ -95,6 +95,7 @@ const PAGES: &[(bool, Sees, &str, &str)] = &[
     (true, Everyone, "/", "/"),
     (true, Everyone, "/nodes", "/nodes"),
     (false, Ops, "/nodes/link", "/nodes/link"),
+    (true, Ops, "/nodes/balance", "/nodes/balance"),
     (false, Everyone, "/nodes/…", "/nodes/{node}"),
     (false, Everyone, "/nodes/…, the largest", "/nodes/{largest node}"),
     (false, Ops, "/nodes/…/unlink", "/nodes/{node}/unlink"),

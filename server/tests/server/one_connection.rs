@@ -349,6 +349,7 @@ async fn paths(world: &World, (node, guest, other): (&str, &str, &str), made: Ma
         "/".to_owned(),
         "/nodes".into(),
         "/nodes/link".into(),
+        "/nodes/balance".into(),
         format!("/nodes/{node}"),
         format!("/nodes/{node}/unlink"),
         format!("/nodes/{node}/empty"),

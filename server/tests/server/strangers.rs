@@ -25,6 +25,7 @@ const PAGES: [&str; 45] = [
     "/",
     "/nodes",
     "/nodes/link",
+    "/nodes/balance",
     "/nodes/{id}",
     "/nodes/{id}/unlink",
     "/nodes/{id}/empty",

@@ -2,6 +2,7 @@
 
 mod leaving;
 mod link;
+mod proposals;
 mod service;
 mod shown;
 

@@ -72,6 +72,7 @@ pub mod previews;
 pub mod project_end;
 pub mod projects;
 pub mod projects_shown;
+pub mod proposals;
 pub mod quotas;
 pub mod reports;
 pub mod request_rules;
