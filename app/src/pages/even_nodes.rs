@@ -9,7 +9,7 @@ use leptos::prelude::*;
 use super::move_guest::whole;
 use crate::age::took;
 use crate::caller::Caller;
-use crate::components::{action_at, card, empty, environment, error_summary, guest_state_status, head, stays_at};
+use crate::components::{card, confirm_at, empty, environment, error_summary, guest_state_status, head, stays_at};
 use crate::form::{FormState, Result};
 use crate::layout::Page;
 use crate::to::to;
@@ -63,6 +63,7 @@ fn row(one: &ProposedMove) -> AnyView {
         (_, Some(downtime)) => format!("about {}", took(whole(downtime.downtime_ms))).into_any(),
         (_, None) => view! { <span class="quiet">"not known yet"</span> }.into_any(),
     };
+    let question = format!("{} goes on at {}. Until it does there it answers nothing.", one.name, one.to.title());
     let hidden = view! { {stays_at(PATH, "move")}<input type="hidden" name="node" value=one.to.node.to_string()/> };
     view! {
         <tr>
@@ -72,7 +73,7 @@ fn row(one: &ProposedMove) -> AnyView {
             <td data-label="From" class="wrap">{end(&one.from)}</td>
             <td data-label="To" class="wrap">{end(&one.to)}</td>
             <td data-label="Answers nothing for" class="num">{downtime}</td>
-            <td class="actions">{action_at(to::<MoveGuest>(&[&one.guest]), hidden.into_any(), "Move", "btn small", None)}</td>
+            <td class="actions">{confirm_at("Move", one.name.as_str(), question, to::<MoveGuest>(&[&one.guest]), hidden.into_any())}</td>
         </tr>
     }
     .into_any()
