@@ -34,7 +34,7 @@ use crate::{lock, record, snapshots};
 /// How much is read from the line, and written to it, at once.
 const BUFFER: usize = MAX_PIECE as usize;
 /// How nice is who reads a snapshot to those who serve: as `nice` makes a program.
-const NICE: i32 = 10;
+const NICE: i32 = 5;
 /// The longest reason that is told, in characters.
 const MAX_REASON: usize = 2_000;
 

@@ -7,7 +7,7 @@ use rustix::process::setpriority_process;
 use tokio::sync::oneshot;
 
 /// How nice it is to others: as `nice` makes a program.
-const NICE: i32 = 10;
+const NICE: i32 = 5;
 
 /// Does it in a thread of its own. It goes on when nobody waits for it any more; nothing comes where it could not.
 pub(crate) fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> oneshot::Receiver<T> {
