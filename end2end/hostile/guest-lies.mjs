@@ -155,7 +155,7 @@ printf '#!/bin/sh\\ncase "$*" in *serve-git*) exec perl /usr/local/lib/liar.pl g
     const last = async guest => (await world.database.rows(`select state, dumping, dump_problem from guest_backups where guest_id = '${guest.id}' order by created_at desc limit 1`))[0] ?? []
     const size = await stored(world)
     await dumps('yes hostile | head -c 80000000; printf "\\033]0;hostile\\007 %2000d\\302\\205" 1 >&2; exit 1')
-    const [, , problem] = await until('a backup without dumps', async () => (await last(attacker))[0] === 'ready' && await last(attacker), { limit: 120_000, pause: 200 })
+    const [, , problem] = await until('a backup without dumps', async () => (await last(attacker))[0] === 'ready' && await last(attacker), { limit: 300_000, pause: 200 })
     assert.match(problem, /^backup: exit status 1/)
     assert.ok(problem.length <= 1000 && !/[\x00-\x1f\x7f-\x9f]/.test(problem), JSON.stringify(problem))
     const grown = await stored(world) - size
@@ -164,7 +164,7 @@ printf '#!/bin/sh\\ncase "$*" in *serve-git*) exec perl /usr/local/lib/liar.pl g
     await dumps('trap "" TERM; setsid sleep 7919 & sleep 7919')
     await until('it to dump', async () => (await last(attacker))[1] === 't', { limit: 60_000, pause: 200 })
     await bob.sends(`${victim.place}/backups`, {})
-    await until('the victim\'s backup', async () => (await last(victim))[0] === 'ready', { limit: 60_000, pause: 200 })
+    await until('the victim\'s backup', async () => (await last(victim))[0] === 'ready', { limit: 180_000, pause: 200 })
     assert.equal((await last(attacker))[1], 't')
     const [[job]] = await world.database.rows(`select id from jobs where guest_id = '${attacker.id}' and state = 'running'`)
     await mallory.post(`/jobs/${job}/cancel`)
@@ -201,7 +201,7 @@ printf '#!/bin/sh\\ncase "$*" in *serve-git*) exec perl /usr/local/lib/liar.pl g
     const html = await until('the page to say it', async () => {
       const { html } = await mallory.get(attacker.place)
       return /host key/i.test(html) && html.includes(`${attacker.place}/host-key`) && html
-    }, { limit: 120_000, pause: 200 })
+    }, { limit: 300_000, pause: 200 })
     const form = formIn(html, `${attacker.place}/host-key`)
     assert.ok([403, 404].includes((await dave.post(`${attacker.place}/host-key`, form)).status), 'a developer can\'t confirm it')
     await mallory.sends(`${attacker.place}/host-key`, form)

@@ -305,15 +305,28 @@ export async function attacks(attack, world) {
   await attack('brings what another guest kept into its own, or deletes it', async () => {
     const backups = async () => world.database.rows(`select id, state from guest_backups where guest_id = '${victim.id}'`)
     await bob.sends(`${victim.place}/backups`, {})
-    await until('the backup', async () => (await backups())[0]?.[1] === 'ready', { limit: 60_000, pause: 200 })
+    await until('the backup', async () => (await backups())[0]?.[1] === 'ready', { limit: 180_000, pause: 200 })
     const [[id]] = await backups()
     for (const place of [attacker.place, victim.place]) {
       for (const what of ['restore', 'delete']) assert.equal((await mallory.post(`${place}/backups/${id}/${what}`, {})).status, 404, `${place} ${what}`)
     }
     assert.equal((await mallory.get(`${victim.place}/backups`)).status, 404)
     assert.ok(!(await mallory.get(`${attacker.place}/backups`)).html.includes(id))
+    assert.equal((await mallory.post('/projects/atlas/environments/dev/backups/restore', {})).status, 404)
     await bob.sends(`${victim.place}/backups/${id}/delete`, {})
     await until('nothing of it', async () => (await backups()).length === 0, { limit: 60_000, pause: 200 })
+    // No guest of his is made of a snapshot of it, and he resizes none.
+    const snapshots = async () => world.database.rows(`select id, state from snapshots where guest_id = '${victim.id}'`)
+    await bob.sends(`${victim.place}/snapshots`, {})
+    await until('the snapshot', async () => (await snapshots())[0]?.[1] === 'ready', { limit: 60_000, pause: 200 })
+    const [[snapshot]] = await snapshots()
+    const form = await mallory.requestForm({ name: `stolen.${zone}`, project: 'borealis', size: 'small', node: world.node.split('/').at(-1) })
+    const answer = await mallory.post('/guests', { ...form, snapshot })
+    assert.ok(answer.status === 422 && answer.html.includes('There is no such snapshot in borealis.'), `${answer.status}`)
+    for (const what of ['shrink', 'enlarge']) assert.equal((await mallory.post(`${victim.place}/${what}`, { size: 'large' })).status, 404, what)
+    assert.equal((await mallory.post(`${victim.place}/snapshots/schedule`, { every: 'hour', keep: '1', deployments: '1', version: '0123456789abcdef' })).status, 404)
+    await bob.sends(`${victim.place}/snapshots/${snapshot}/delete`, {})
+    await until('nothing of it', async () => (await snapshots()).length === 0, { limit: 60_000, pause: 200 })
   })
 
   await attack('takes the apex of a zone, a wildcard, a name of another', async () => {
