@@ -35,7 +35,10 @@ impl Controller {
         let guests: Vec<GuestId> = followers.iter().map(|on| on.guest).chain([target.guest_id]).collect();
         let kept = self.keep_before(&mut tx, &guests, deployment, who).await?;
         tx.commit().await?;
-        self.are_kept(&kept, AT_MOST).await?;
+        if let Err(error) = self.are_kept(&kept, AT_MOST).await {
+            self.let_go(&kept, who).await?;
+            return Err(error);
+        }
         Ok(kept)
     }
 }

@@ -7,8 +7,10 @@ use corpus_api::snapshots::{
     GetSnapshotSchedule, ListSnapshots, MOST_SNAPSHOTS, RemoveSnapshot, RestoreSnapshot, SetSnapshotSchedule,
     TakeSnapshot,
 };
+use corpus_api::words::SnapshotsKept;
 use corpus_domain::{
-    BackupId, Environment, GuestState, JobId, JobState, ProjectRole, SizeProfile, SnapshotEvery, SnapshotState,
+    BackupId, DeploymentId, Environment, GuestState, JobId, JobState, ProjectRole, SizeProfile, SnapshotEvery,
+    SnapshotState,
 };
 use sqlx::PgPool;
 use uuid::Uuid;
@@ -211,7 +213,10 @@ async fn one_is_taken_before_a_deployment(db: PgPool) {
     forbidden(world.ask(&dan, want(Some(2)).await).await);
     world.ask(&mia, want(Some(2)).await).await.unwrap();
     let now = read().await;
-    assert_eq!((now.every, now.next_at, now.deployments.map(|kept| kept.get())), (SnapshotEvery::Never, None, Some(2)));
+    assert_eq!(
+        (now.every, now.next_at, now.deployments.map(SnapshotsKept::get)),
+        (SnapshotEvery::Never, None, Some(2))
+    );
     world.controller.take_due_snapshots().await.unwrap();
     assert_eq!(world.count("select count(*) from snapshots").await, 0);
 
@@ -246,6 +251,17 @@ async fn one_is_taken_before_a_deployment(db: PgPool) {
         (select min(created_at) from snapshots)";
     assert_eq!(world.count(oldest).await, 1);
     assert_eq!(world.count("select count(*) from snapshots where state = 'removing'").await, 1);
+
+    // Who waited for long enough leaves none behind.
+    let before = world.count(BEFORE).await;
+    let mut tx = world.controller.services.begin().await.unwrap();
+    let kept = world.controller.keep_before(&mut tx, &[guest], DeploymentId(Uuid::now_v7()), &dan).await.unwrap();
+    tx.commit().await.unwrap();
+    assert_eq!(world.count(BEFORE).await, before + 1);
+    let late = world.controller.are_kept(&kept, std::time::Duration::from_millis(20)).await.unwrap_err();
+    assert!(late.to_string().contains("it is not there yet."), "{late}");
+    world.controller.let_go(&kept, &dan).await.unwrap();
+    assert_eq!(world.count(BEFORE).await, before);
 
     // Without room nothing is deployed; a drill is.
     world.run("update quota_policy set storage = 1").await;

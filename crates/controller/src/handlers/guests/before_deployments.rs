@@ -18,9 +18,10 @@ use super::limits;
 use super::snapshots::note;
 use crate::Controller;
 use crate::job_errors::jobs_error;
+use crate::jobs::JobsError;
 use crate::sagas::snapshot;
 use crate::store::snapshots::What;
-use crate::store::{audit, snapshot_schedules};
+use crate::store::{audit, guests, snapshot_schedules};
 
 /// A snapshot that is being taken before a deployment.
 #[derive(Debug, Clone)]
@@ -71,6 +72,21 @@ impl Controller {
                 _ => "it is not there yet.".to_owned(),
             };
             return Err(refused(guest, Error::Conflict(why)));
+        }
+        Ok(())
+    }
+
+    /// Nobody waits for these any more: what is not there yet is not taken.
+    pub(crate) async fn let_go(&self, kept: &[Kept], who: &Principal) -> Result<()> {
+        for Kept { job, .. } in kept {
+            let mut tx = self.services.begin().await?;
+            match self.jobs.cancel(&mut tx, *job, Some(who.id)).await {
+                Ok(JobState::Waiting) => guests::left_by(&mut tx, *job).await?,
+                // It is over, or whoever runs it undoes it.
+                Ok(_) | Err(JobsError::WrongState { .. }) => {}
+                Err(error) => return Err(jobs_error(error)),
+            }
+            tx.commit().await?;
         }
         Ok(())
     }
