@@ -7,7 +7,8 @@ use corpus_api::deployments::{Deploy, Phases};
 use corpus_api::environments::{GetEnvironmentSettings, RemoveEnvironment, SetEnvironmentSettings, SetUpEnvironment};
 use corpus_api::firewall::{AllowToGuest, GetGuestFirewall, RemoveFirewallRule};
 use corpus_api::guests::{
-    DestroyGuest, EnlargeGuest, GetGuestLimits, RestartGuest, SetGuestLimits, ShrinkGuest, StartGuest, StopGuest,
+    DestroyGuest, EnlargeGuest, GetGuest, GetGuestLimits, RestartGuest, SetGuestLimits, ShrinkGuest, StartGuest,
+    StopGuest,
 };
 use corpus_api::images::BringImages;
 use corpus_api::jobs::ListJobs;
@@ -26,7 +27,7 @@ use crate::lane::{ENVIRONMENT, Lane};
 const MEMORY: &str = "1.5 GiB";
 
 /// In the order in which a lane tries them, so that little has to be rebuilt in between.
-pub const KINDS: [JobKind; 34] = [
+pub const KINDS: [JobKind; 35] = [
     JobKind::GuestCreate,
     JobKind::GuestStart,
     JobKind::GuestStop,
@@ -114,13 +115,7 @@ pub async fn ask(lane: &Lane, kind: JobKind) -> Result<JobId> {
             let enlarge = EnlargeGuest { guest: guest(lane).await?, size: SizeProfile::Xxsmall };
             controller.call(member, enlarge, None).await?.job
         }
-        JobKind::GuestShrink => {
-            let id = guest(lane).await?;
-            let enlarge = EnlargeGuest { guest: id, size: SizeProfile::Xsmall };
-            lane.done(controller.call(member, enlarge, None).await?.job).await?;
-            let shrink = ShrinkGuest { guest: id, size: SizeProfile::Xxsmall };
-            controller.call(member, shrink, None).await?.job
-        }
+        JobKind::GuestShrink => shrink(lane).await?,
         JobKind::GuestLimit => {
             let id = guest(lane).await?;
             // Another one than it has, each time.
@@ -270,6 +265,16 @@ async fn point(lane: &Lane) -> Result<JobId> {
     let name = names.into_iter().next().context("no name")?;
     let point = PointGuest { guest: name.guest, name: name.pointer.is_none().then_some(name.id) };
     Ok(lane.controller.call(&lane.member, point, None).await?.job)
+}
+
+/// The storage of the guest, which is made large enough before.
+async fn shrink(lane: &Lane) -> Result<JobId> {
+    const LARGER: SizeProfile = SizeProfile::Xsmall;
+    let (controller, member, guest) = (&lane.controller, &lane.member, guest(lane).await?);
+    if controller.call(member, GetGuest { guest }, None).await?.line.size != LARGER {
+        lane.done(controller.call(member, EnlargeGuest { guest, size: LARGER }, None).await?.job).await?;
+    }
+    Ok(controller.call(member, ShrinkGuest { guest, size: SizeProfile::Xxsmall }, None).await?.job)
 }
 
 /// A snapshot of the guest; of those that earlier cells took, one goes where there are many.

@@ -55,7 +55,7 @@ pub fn steps() -> Job<Services, Params> {
                 .undo_limit(BACK * 2)
                 .undo_retry(Retry::times(20)),
         )
-        .step(Step::new("note", "Note what it is promised", note).not_cancellable())
+        .step(Step::new("note", "Note what it is promised", note).undo(promise_again).not_cancellable())
 }
 
 async fn shrink(ctx: Ctx) -> Result<(), StepError> {
@@ -66,6 +66,13 @@ async fn shrink(ctx: Ctx) -> Result<(), StepError> {
 async fn grow_back(ctx: Ctx) -> Result<(), StepError> {
     let Params { name, node, from, .. } = ctx.params().clone();
     ask(&ctx, node, Request::EnsureSize { name, size: from, shrink: false }, BACK).await.map(drop)
+}
+
+async fn promise_again(ctx: Ctx) -> Result<(), StepError> {
+    let Params { guest, from, .. } = ctx.params().clone();
+    let mut tx = ctx.begin().await?;
+    guests::set_size(&mut tx, guest, from).await?;
+    Ok(tx.commit().await?)
 }
 
 async fn note(ctx: Ctx) -> Result<(), StepError> {

@@ -350,7 +350,8 @@ async fn snapshots_bring_a_guest_back(db: PgPool) {
         } else {
             assert_eq!(ended.state(), JobState::Undone, "{fault:?}: {}", ended.story());
         }
-        world.assert_no_guest(OTHER).await;
+        let there = world.on_node("ls -A /var/lib/lxc").await;
+        assert!(!there.contains(OTHER), "{fault:?}: {there}");
         assert_eq!((reads().await.trim(), all().await[0].state), ("three", SnapshotState::Ready), "{fault:?}");
     }
 
