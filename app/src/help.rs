@@ -88,7 +88,7 @@ pub(crate) mod tests {
     use super::*;
 
     /// A path of every page.
-    pub const ROUTES: [&str; 70] = [
+    pub const ROUTES: [&str; 71] = [
         "/",
         "/not-created",
         "/login",

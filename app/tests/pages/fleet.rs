@@ -17,7 +17,7 @@ use corpus_app::pages::{audit, dns, guest_choice, guests, job, move_guest, node,
 use corpus_domain::{Backing, Bytes, Door, GuestState, NodeId, ProjectId, ProjectRole, SizeProfile};
 use leptos::prelude::*;
 
-use crate::{html, leaving_pages, samples};
+use crate::{html, leaving_pages, project_samples, samples};
 
 fn viewer() -> Principal {
     let roles = [(ProjectId(uuid::Uuid::nil()), ProjectRole::Viewer)].into();
@@ -105,7 +105,7 @@ fn storage_with_a_size_can_be_resized_by_who_may() {
     // What is in it has to fit, and that was read.
     assert!(!page.contains("/shrink"), "{page}");
     let used = Bytes(95_000_000_000);
-    let full_at = Some(samples::before(-864_000));
+    let full_at = Some(project_samples::before(-864_000));
     guest.storage = Some(StorageUse { used, of: Bytes(500_000_000_000), taken: used, full_at });
     let page = card(&guest);
     assert!(page.contains("/shrink") && page.contains("xxxlarge, 100 GB: 400 GB less promised"), "{page}");

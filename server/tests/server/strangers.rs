@@ -21,7 +21,7 @@ use crate::support::Running;
 use tenant::{NODE, Tenant};
 
 /// What no page of the router's list is: pages that take no form.
-const PAGES: [&str; 45] = [
+const PAGES: [&str; 46] = [
     "/",
     "/nodes",
     "/nodes/link",

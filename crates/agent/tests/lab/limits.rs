@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use corpus_domain::{Backing, Limits};
-use corpus_protocol::{Answer, ErrorKind, GuestPlan, GuestReading, Request};
+use corpus_protocol::{ErrorKind, GuestPlan, GuestReading, Request};
 
 use crate::line::Line;
 use crate::suite::{keys, leftovers, setup};
