@@ -100,6 +100,14 @@ impl<Id: HostId> Pool<Id> {
         Self(Arc::new(Inner { key, agent, still_linked, attempts: AtomicU64::new(0), slots: Mutex::default() }))
     }
 
+    /// An empty pool of the same kind: its line to a node is beside the one that is there. Who waits to be written to by a
+    /// node while writing to it needs two: on one line each would wait for the other.
+    #[must_use]
+    pub fn beside(&self) -> Self {
+        let Inner { key, agent, still_linked, .. } = &*self.0;
+        Self::asking(key.clone(), agent.clone(), Arc::clone(still_linked))
+    }
+
     /// The key that the pool enters nodes with.
     pub fn key(&self) -> &ControlKey {
         &self.0.key

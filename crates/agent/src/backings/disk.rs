@@ -278,8 +278,22 @@ fn shrink(task: &Task<'_>, store: &Store, size: SizeProfile) -> Result<bool, Fai
             return Err(too_full(used, size));
         }
         task.note("moving what is beyond");
-        let resize = Argv::new("btrfs").args(["filesystem", "resize"]).arg(wanted.0.to_string()).arg(root.path());
-        resize.limit(COPY).quiet().run(task)?;
+        let resize = || {
+            let argv = Argv::new("btrfs").args(["filesystem", "resize"]).arg(wanted.0.to_string()).arg(root.path());
+            argv.limit(COPY).quiet().end(task)
+        };
+        if !resize()?.0.success() {
+            // What is left of pieces that were full is put together first, by this much at most.
+            let balance = Argv::new("btrfs").args(["balance", "start", "-dusage=90", "-musage=90"]).arg(root.path());
+            balance.limit(COPY).quiet().end(task)?;
+            if !resize()?.0.success() {
+                let left = Bytes(wanted.0.saturating_sub(sizes(&disk).map_or(0, |[_, used]| used.0)));
+                return Err(Failure::Invalid(format!(
+                    "the file system can't put what is in it into {size}: {} would be left",
+                    left.gb()
+                )));
+            }
+        }
         // It is on disk before the disk is cut.
         root.sync()?;
         if root.size()? > wanted {

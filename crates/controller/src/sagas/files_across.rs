@@ -29,16 +29,22 @@ pub(super) async fn carry<P: Send + Sync>(ctx: &StepContext<Services, P>, way: W
     let Way { from: (source, from), which, to: (guest, to), storage, onto } = way;
     let (from, to) = (endpoint(ctx, from).await?, endpoint(ctx, to).await?);
     let nodes = &ctx.services().nodes;
+    // At one node both go on at once.
+    let beside = (from.id == to.id).then(|| nodes.beside());
+    let source_nodes = beside.as_ref().unwrap_or(nodes);
     let read = |node, guest, which| Program { nodes, node, words: words(ctx, guest, TreeWhat::Read(which)) };
     let written = onto.map(|since| (read(&to, guest, TreeWhich::Written), since));
     let to_write = words(ctx, guest, TreeWhat::Write { bytes: storage.0, onto: onto.is_some() });
     let across = Across {
-        from: read(&from, source, which),
+        from: Program { nodes: source_nodes, ..read(&from, source, which) },
         before: written,
         to: Program { nodes, node: &to, words: to_write },
         limits: most(storage),
     };
     let brought = across.bring(|gone, of| ctx.progress(gone, of), ctx.cancelled()).await;
+    if let Some(beside) = &beside {
+        beside.forget(from.id);
+    }
     let brought = brought.map_err(|error| failed(awaited(&to), error))?;
     let sent = Bytes(brought.bytes.saturating_sub(brought.kept_bytes));
     ctx.log(format!("{} files, {}, of which {} were brought", brought.files, Bytes(brought.bytes).gb(), sent.gb()));
