@@ -84,7 +84,7 @@ fn is_real(world: &World, line: &mut Line) {
     let filled = "dd if=/dev/zero of=/root/much bs=1M count=400 && sync";
     assert!(world.enter("root", port(&plan), &key, filled).success);
     assert_eq!(line.ask(shrink(SizeProfile::Xxxsmall)).unwrap_err().kind, ErrorKind::Invalid);
-    assert!(world.enter("root", port(&plan), &key, "rm /root/much && sync").success);
+    assert!(world.enter("root", port(&plan), &key, "rm /root/much && sync && sleep 2 && sync").success);
     line.twice(&shrink(SizeProfile::Xxxsmall));
     line.twice(&enlarge(SizeProfile::Xxsmall));
 
