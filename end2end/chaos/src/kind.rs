@@ -269,12 +269,12 @@ async fn point(lane: &Lane) -> Result<JobId> {
 
 /// The storage of the guest, which is made large enough before.
 async fn shrink(lane: &Lane) -> Result<JobId> {
-    const LARGER: SizeProfile = SizeProfile::Xsmall;
+    const LARGER: SizeProfile = SizeProfile::Small;
     let (controller, member, guest) = (&lane.controller, &lane.member, guest(lane).await?);
     if controller.call(member, GetGuest { guest }, None).await?.line.size != LARGER {
         lane.done(controller.call(member, EnlargeGuest { guest, size: LARGER }, None).await?.job).await?;
     }
-    Ok(controller.call(member, ShrinkGuest { guest, size: SizeProfile::Xxsmall }, None).await?.job)
+    Ok(controller.call(member, ShrinkGuest { guest, size: SizeProfile::Xsmall }, None).await?.job)
 }
 
 /// A snapshot of the guest; of those that earlier cells took, one goes where there are many.
