@@ -146,6 +146,13 @@ pub struct Conn {
     _held: Held,
 }
 
+impl Conn {
+    /// Closes it instead of giving it back to the others: what was asked on it may never be answered.
+    pub fn give_up(self) {
+        drop(self.inner.detach());
+    }
+}
+
 impl Deref for Conn {
     type Target = PgConnection;
     fn deref(&self) -> &PgConnection {

@@ -27,14 +27,16 @@ impl Active {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// An earlier run of the same job lost its lease to this one.
-    pub fn add(&self, run: ActiveRun) {
+    /// An earlier run of the same job lost its lease to this one. Its lease is renewed as long as what this returns lives.
+    pub fn add(&self, run: ActiveRun) -> Renewed {
+        let renewed = Renewed { active: self.clone(), lease: run.lease };
         if let Some(earlier) = self.locked().insert(run.lease.job, run) {
             earlier.signals.halt.cancel();
         }
+        renewed
     }
 
-    pub fn remove(&self, lease: Lease) {
+    fn remove(&self, lease: Lease) {
         let mut runs = self.locked();
         if runs.get(&lease.job).is_some_and(|run| run.lease == lease) {
             runs.remove(&lease.job);
@@ -76,6 +78,21 @@ impl Active {
             tracing::warn!(job.id = %run.lease.job, "could not renew the lease of a job in time");
             run.signals.halt.cancel();
         }
+    }
+}
+
+/// A run whose lease is renewed. One that ends by a defect lets go of it as any other does: else its job would be kept
+/// from the other servers for ever, by a server that does nothing for it.
+#[derive(Debug)]
+#[must_use = "the lease runs out when it is dropped"]
+pub(super) struct Renewed {
+    active: Active,
+    lease: Lease,
+}
+
+impl Drop for Renewed {
+    fn drop(&mut self) {
+        self.active.remove(self.lease);
     }
 }
 

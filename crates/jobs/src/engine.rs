@@ -195,12 +195,12 @@ impl<S: Send + Sync + 'static> Taker<S> {
             signals.cancel.cancel();
         }
         let lease = claimed.lease;
-        self.active.add(ActiveRun { lease, renewed: Instant::now(), signals: signals.clone() });
-        let (active, claimant, runtime) = (self.active.clone(), self.claimant.clone(), Arc::clone(&self.runtime));
+        let renewed = self.active.add(ActiveRun { lease, renewed: Instant::now(), signals: signals.clone() });
+        let (claimant, runtime) = (self.claimant.clone(), Arc::clone(&self.runtime));
         self.tasks.spawn(async move {
             let drain = signals.drain.clone();
             drive(&runtime, claimed, signals).await;
-            active.remove(lease);
+            drop(renewed);
             if drain.is_cancelled()
                 && let Err(error) = claimant.release(&[lease]).await
             {

@@ -15,13 +15,14 @@ use chrono::{DateTime, Utc};
 use corpus_domain::{JobId, JobState};
 use corpus_protocol::Stream;
 use serde_json::Value;
+use sqlx::Connection;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::batch::{Batch, EventRow, Item, Line, Wait, number, to_json};
 use super::handle::OnEnd;
 use super::rows::StepRow;
-use corpus_database::{Db, Transaction};
+use corpus_database::{Conn, Db, Transaction};
 
 /// How long a log line may wait for others.
 const LINE_DELAY: Duration = Duration::from_millis(100);
@@ -36,6 +37,9 @@ const BYTES_KEPT: usize = 2 << 20;
 const OUTPUT_KEPT: usize = 16 << 20;
 /// What stands at the end of that.
 const CUT: &str = "the output is cut here: more of it is not kept";
+/// How long the database may take to write. The line to it may be gone without a word, and what was asked on it is never
+/// answered.
+const WRITE_LIMIT: Duration = Duration::from_secs(if cfg!(test) { 1 } else { 10 });
 /// How exactly it is kept when a step last gave a sign of life.
 const ALIVE_WITHIN: chrono::Duration = chrono::Duration::seconds(1);
 /// The longest log line, in characters.
@@ -269,10 +273,21 @@ impl Writer {
 
     async fn write(&self, batch: &Batch) -> sqlx::Result<bool> {
         self.statements.fetch_add(1, Ordering::Relaxed);
+        let mut conn = self.db.acquire().await?;
+        match tokio::time::timeout(WRITE_LIMIT, self.write_on(&mut conn, batch)).await {
+            Ok(written) => written,
+            Err(late) => {
+                conn.give_up();
+                Err(sqlx::Error::Io(late.into()))
+            }
+        }
+    }
+
+    async fn write_on(&self, conn: &mut Conn, batch: &Batch) -> sqlx::Result<bool> {
         let Some(on_end) = self.on_end.filter(|_| batch.state.is_some_and(JobState::is_over)) else {
-            return batch.write(&mut *self.db.acquire().await?, self.lease).await;
+            return batch.write(conn, self.lease).await;
         };
-        let mut transaction = self.db.begin().await?;
+        let mut transaction = conn.begin().await?;
         if !batch.write(&mut transaction, self.lease).await? {
             transaction.rollback().await?;
             return Ok(false);

@@ -11,6 +11,7 @@ mod happy;
 mod locks;
 mod measure;
 mod queue;
+mod silence;
 mod stuck;
 mod waiting;
 
