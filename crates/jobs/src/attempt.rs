@@ -222,7 +222,7 @@ impl<'a, S: Send + Sync + 'static> Attempt<'a, S> {
     #[cfg(any(test, feature = "testing"))]
     async fn with_faults(&self, part: &Part<S>, number: u32) -> Option<Result<Value, StepError>> {
         use super::testing::Injected;
-        if let Some(point) = self.run().faults.point(self.step.name, self.undoing) {
+        if let Some(point) = self.run().faults.point(self.run().kind, self.step.name, self.undoing) {
             return Some(point.pass(self.plain(part, number)).await);
         }
         match self.run().faults.at(self.step.name, self.undoing)? {

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use corpus_domain::JobKind;
 use futures::future::BoxFuture;
 use sqlx::PgPool;
 
@@ -59,6 +60,8 @@ pub enum Moment {
 /// [`Moment::After`] wait for the call to return; [`Moment::During`] goes on meanwhile.
 #[derive(Clone)]
 pub struct Point {
+    /// Of jobs of this kind: others may have a step of this name.
+    pub kind: JobKind,
     /// The step.
     pub step: String,
     /// When in it.
@@ -136,8 +139,9 @@ impl Faults {
         self.hurry.map_or(limit, |factor| limit.mul_f64(factor).max(shortest))
     }
 
-    pub(super) fn point(&self, name: &str, undoing: bool) -> Option<Point> {
-        let point = self.point.as_ref().filter(|point| point.step == name && !undoing)?;
+    pub(super) fn point(&self, kind: JobKind, name: &str, undoing: bool) -> Option<Point> {
+        let here = |point: &&Point| point.kind == kind && point.step == name && !undoing;
+        let point = self.point.as_ref().filter(here)?;
         self.first_time(name, undoing).then(|| point.clone())
     }
 

@@ -43,7 +43,7 @@ pub enum Level {
 }
 
 impl Level {
-    /// The backing and the size of the guest. The disks of the nodes are small.
+    /// The backing and the size of the guest.
     fn storage(self) -> (Backing, SizeProfile) {
         if self == Self::Sized { (Backing::Loop, SizeProfile::Xxxsmall) } else { SIMPLE }
     }
@@ -90,7 +90,7 @@ impl Lane {
             self.unpack_image().await?;
             self.done(self.ask(InitializeNode { node }).await?.job).await?;
         }
-        // Their disks are small, so that they can be filled.
+        // A disk that is full has no room to promise.
         sqlx::query("update nodes set slots = 16, storage_overcommit = 1000, reachability = 'reachable'")
             .execute(&self.db)
             .await?;

@@ -113,7 +113,11 @@ fn order(lane: &Lane, place: &Place, point: Option<Duration>) -> Order {
         && matches!((place.kind, place.step), (JobKind::NodeInitialize, "driver" | "image"));
     Order {
         setting: lane.setting_of(place.kind).clone(),
-        point: point.map(|during| OrderedPoint { step: place.step.to_owned(), moment: moment(during) }),
+        point: point.map(|during| OrderedPoint {
+            kind: place.kind,
+            step: place.step.to_owned(),
+            moment: moment(during),
+        }),
         pace: if waits_long { SHORT_PACE } else { PACE },
     }
 }

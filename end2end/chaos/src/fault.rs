@@ -214,6 +214,7 @@ pub fn touches(kind: &str, step: &str) -> Option<Touches> {
         // Of a guest that no environment is on.
         | ("snapshot_restore" | "backup_restore", "project" | "ready")
         // Their line is a program's of its own.
+        | ("guest_shrink", "note")
         | ("backup_take", "note" | "dump" | "save" | "done")
         | ("backup_remove", "remove")
         | ("backup_check", "check")

@@ -2,11 +2,13 @@
 //! network that is being tried.
 
 use std::fs;
-use std::io::Write;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use rustix::fs::statvfs;
+use rustix::io::Errno;
+use rustix::mount::{MountFlags, mount_remount};
 use serde_json::json;
 use tokio::time::sleep;
 
@@ -15,6 +17,9 @@ use crate::process::{command, run};
 
 /// How long "too late" is: longer than any request may take here, with its retries' first pause.
 const LATE: Duration = Duration::from_secs(11);
+
+/// How often a disk is made full that grows meanwhile.
+const FULL_TRIES: usize = 20;
 
 /// A node, and the lab that it is of.
 #[derive(Debug, Clone)]
@@ -134,25 +139,39 @@ impl Node {
         bail!("{} does not come back", self.name)
     }
 
-    /// Takes every free byte of the node's disk.
+    /// Leaves not a free byte on the node's disk, which is in memory: it becomes as large as what is on it. Written full
+    /// it would take as much memory as it is large.
     pub fn fill_disk(&self) -> Result<()> {
-        let mut ballast = fs::File::create(self.ballast())?;
-        for size in [1 << 20, 4096] {
-            let block = vec![0_u8; size];
-            while ballast.write_all(&block).is_ok() {}
+        let before = statvfs(self.disk())?;
+        fs::write(self.former_size(), (before.f_blocks * before.f_frsize).to_string())?;
+        // The node may write between the look and the change.
+        for _ in 0..FULL_TRIES {
+            let now = statvfs(self.disk())?;
+            match self.resize_disk((now.f_blocks - now.f_bfree) * now.f_frsize) {
+                Err(Errno::INVAL) => {}
+                other => return other.context("the disk can't be made full"),
+            }
         }
-        Ok(())
+        bail!("the disk of {} does not stand still", self.name)
     }
 
     /// Gives it back.
     pub fn free_disk(&self) -> Result<()> {
-        match fs::remove_file(self.ballast()) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error).context("the ballast stays"),
-            _ => Ok(()),
-        }
+        let Ok(former) = fs::read_to_string(self.former_size()) else { return Ok(()) };
+        self.resize_disk(former.parse()?).context("the disk stays full")?;
+        Ok(fs::remove_file(self.former_size())?)
     }
 
-    fn ballast(&self) -> PathBuf {
-        self.folder.join(&self.name).join("ballast")
+    fn resize_disk(&self, bytes: u64) -> rustix::io::Result<()> {
+        mount_remount(self.disk(), MountFlags::empty(), format!("size={bytes}"))
+    }
+
+    fn disk(&self) -> PathBuf {
+        self.folder.join(&self.name)
+    }
+
+    /// Beside the disk, so that who comes after a matrix that was ended can give it back.
+    fn former_size(&self) -> PathBuf {
+        self.folder.join(format!("{}.size", self.name))
     }
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use corpus_domain::JobKind;
 use corpus_jobs::testing::{Faults, Moment, Point};
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncBufReadExt, BufReader, stdin};
@@ -28,6 +29,7 @@ pub struct Order {
 /// Where in a job.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct OrderedPoint {
+    pub kind: JobKind,
     pub step: String,
     pub moment: OrderedMoment,
 }
@@ -81,7 +83,7 @@ fn faults(order: &Order, go: &Arc<Semaphore>) -> Faults {
             }
         }) as _
     });
-    Faults::at_point(Point { step: point.step, moment, reached }).hurried(order.pace)
+    Faults::at_point(Point { kind: point.kind, step: point.step, moment, reached }).hurried(order.pace)
 }
 
 #[expect(clippy::print_stdout, reason = "this is how the conductor is told")]
