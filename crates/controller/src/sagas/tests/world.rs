@@ -64,7 +64,9 @@ impl Ended {
         let steps = self.detail.steps.iter();
         let steps: Vec<_> =
             steps.map(|step| format!("{} {} {:?} {:?}", step.name, step.state, step.error, step.undo_error)).collect();
-        format!("{} {:?}\n{}", self.detail.job.state, self.detail.job.error, steps.join("\n"))
+        let job = &self.detail.job;
+        let waits = job.waiting_for.as_deref().unwrap_or("nothing");
+        format!("{} {:?}, waits for {waits}\n{}", job.state, job.error, steps.join("\n"))
     }
 }
 
