@@ -206,6 +206,7 @@ fn page(path: &str, variant: &str) -> Page {
                     pages::request::Choices {
                         nodes: &nodes,
                         projects: &samples::projects(),
+                        profiles: &samples::profiles(),
                         sizes: &samples::sizes(),
                         may_create: false,
                         operators: None,
@@ -353,7 +354,13 @@ fn page(path: &str, variant: &str) -> Page {
             Page::new(
                 "quotas",
                 "Quotas",
-                pages::quotas::quotas_view(&who, (&policy, &samples::backings()), &page, &query, &none),
+                pages::quotas::quotas_view(
+                    &who,
+                    (&policy, &samples::backings(), &samples::profiles()),
+                    &page,
+                    &query,
+                    &none,
+                ),
             )
         }
         "/audit" => {

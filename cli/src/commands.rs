@@ -81,6 +81,7 @@ const NAMED: &[(&str, &[&str])] = &[
     ("fetch_backup_file", &["backup", "fetch"]),
     ("list_controller_backups", &["controller-backup", "list"]),
     ("take_controller_backup", &["controller-backup", "take"]),
+    ("get_backings", &["backing", "get"]),
     ("set_backings", &["backing", "set"]),
     ("bring_images", &["image", "bring"]),
 ];

@@ -167,6 +167,23 @@ test('the command line', async t => {
     assert.match(followed.said, /./)
   })
 
+  await step('alice says what guests are like by a profile, and bob requests one by its name only', async () => {
+    await alice.done('profile', 'create', '--name', 'tiny', '--comment', 'For tries')
+    await alice.done('profile', 'set', 'tiny', '--size', 'xxsmall', '--backing', 'loop', '--memory', '384 MiB', '--usual-in', 'staging')
+    assert.deepEqual((await bob.json('profile', 'get', 'tiny', '--place', 'prod')).usual_in, ['staging'])
+    assert.match((await bob.done('profile', 'list', '--place', 'prod')).said, /tiny/)
+    assert.equal((await bob.corpus(['profile', 'remove', 'tiny', '--place', 'prod'])).code, 1)
+    const name = `tiny.${zone}`
+    await bob.done('guest', 'request', '--name', name, '--project', 'commands', '--environment', 'dev', '--profile', 'tiny', '--place', 'prod')
+    const made = await bob.json('guest', 'get', name, '--place', 'prod')
+    assert.deepEqual([made.profile, made.line.size, made.backing, made.limits.memory], ['tiny', 'xxsmall', 'loop', 384 << 20])
+    await bob.done('guest', 'destroy', name, '--place', 'prod')
+    const allowed = ['overlayfs', 'loop', 'dir'].flatMap(one => ['--allowed', one])
+    await alice.done('backing', 'set', 'prod', ...allowed)
+    assert.deepEqual((await alice.json('backing', 'get', 'prod')).allowed.sort(), ['dir', 'loop', 'overlayfs'])
+    await alice.done('profile', 'remove', 'tiny')
+  })
+
   await step('a job is not waited for, or not long enough, or cancelled', async () => {
     const stopped = await bob.json('guest', 'stop', guestName, '--place', 'prod', '--no-wait')
     await bob.done('job', 'follow', stopped.job, '--place', 'prod')

@@ -26,6 +26,7 @@ use corpus_api::nodes::{self, Drift, DriverFact, Node, NodeFacts, NodeLine, Node
 use corpus_api::notices::{News, Notice, NoticePage};
 use corpus_api::overview::{Counts, FailedGuest, Overview};
 use corpus_api::principal::CameBy;
+use corpus_api::profiles::{Profile, ProfileDefaults, Profiles};
 use corpus_api::quotas::{ProjectQuota, QuotaPolicy, QuotaUse};
 use corpus_api::requests::asking::{AskForGuest, Wanted};
 use corpus_api::requests::rules::{CreateRequestRule, RequestRule};
@@ -133,6 +134,7 @@ pub fn request(open: bool) -> Request {
         name: word("load.example.net"),
         project: word("atlas-web"),
         environment: Environment::Dev,
+        profile: None,
         size: SizeProfile::Large,
         node: None,
         memory: None,
@@ -209,6 +211,31 @@ pub fn backings() -> Backings {
     let of = |environment, allowed: &[Backing], usual| EnvironmentBackings::of(environment, allowed.to_vec(), usual);
     let (dev, staging) = (of(Environment::Dev, &all, None), of(Environment::Staging, &all, None));
     Backings { items: vec![dev, staging, of(Environment::Prod, &[Loop, Lvm, Dir], Some(Loop))] }
+}
+
+/// Two, one of them usual where nobody says anything.
+pub fn profiles() -> Profiles {
+    let website = ProfileDefaults {
+        size: Some(SizeProfile::Xsmall),
+        backing: Some(Backing::Btrfs),
+        ..ProfileDefaults::default()
+    };
+    let database = ProfileDefaults {
+        size: Some(SizeProfile::Large),
+        backing: Some(Backing::Loop),
+        memory: Some(word("4 GiB")),
+        cpu: Some(word("2")),
+        ..ProfileDefaults::default()
+    };
+    let of = |name, comment: &str, defaults, usual_in: &[Environment]| {
+        Profile::of(word(name), Some(comment.to_owned()), defaults, usual_in.to_vec())
+    };
+    Profiles {
+        items: vec![
+            of("database", "Held to its disk, with memory to spare", database, &[]),
+            of("small-website", "Static pages and small programs", website, &[Environment::Dev, Environment::Staging]),
+        ],
+    }
 }
 
 pub fn sizes() -> Sizes {
@@ -479,6 +506,7 @@ fn guest(number: u128, text: &str, state: GuestState, environment: Environment) 
     Guest {
         driver: Driver::Lxc,
         image: word("debian-12-77b02de0c4f1"),
+        profile: Some(word("small-website")),
         image_made_at: Some(before(9 * 86_400)),
         image_is_old: true,
         backing: Backing::Overlayfs,

@@ -210,7 +210,7 @@ impl Field {
 }
 
 /// Forms of a page whose fields have ids of their own, since they stand beside other forms.
-const BESIDE: [&str; 13] = [
+const BESIDE: [&str; 14] = [
     "view",
     "attach",
     "robot-token",
@@ -224,6 +224,7 @@ const BESIDE: [&str; 13] = [
     "claim",
     "dns-name",
     "ttl",
+    "profile",
 ];
 
 /// The id of a field in a form.

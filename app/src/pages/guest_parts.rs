@@ -373,7 +373,7 @@ pub fn settings(guest: &Guest) -> AnyView {
         ("network", plain(&format!("{}/{}", guest.network.network(), guest.network.prefix()))),
         ("password", plain(if guest.has_password { "sealed" } else { "not set yet" })),
         ("privileged", text(guest.line.privileged.as_ref().map(ToString::to_string))),
-        ("profile", plain(guest.line.size.as_str())),
+        ("profile", text(guest.profile.as_ref().map(ToString::to_string))),
         ("script args", text(None)),
         ("snapshot", text(None)),
         ("ssh gateway", plain(&guest.line.node_address.to_string())),

@@ -67,6 +67,7 @@ pub mod not_created;
 pub mod notices;
 pub mod overview;
 mod plot;
+pub mod profiles;
 pub mod project;
 pub mod project_backups;
 mod project_badges;

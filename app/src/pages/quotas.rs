@@ -2,12 +2,14 @@
 
 use corpus_api::Principal;
 use corpus_api::backings::{Backings, ListBackings};
+use corpus_api::profiles::{ListProfiles, Profiles};
 use corpus_api::quotas::{GetQuotaPolicy, ListQuotas, ProjectQuota, QuotaPage, QuotaPolicy, QuotaUse, SetQuotaPolicy};
 use corpus_domain::{CpuQuota, MemoryQuota, QuotaOf, StorageQuota};
 use leptos::prelude::*;
 
 use super::Asked;
 use super::backings::backings_card;
+use super::profiles::profiles_card;
 use super::projects::project_path;
 use crate::asked::{Query, asked, page_after, typed};
 use crate::caller::Caller;
@@ -24,14 +26,15 @@ pub async fn load(caller: &Caller, given: &Asked) -> Result<Page> {
     let page = caller.ask(asked::<ListQuotas>(&given.query)?).await?;
     let policy = caller.ask(GetQuotaPolicy {}).await?;
     let backings = caller.ask(ListBackings {}).await?;
-    let view = quotas_view(&caller.who, (&policy, &backings), &page, &given.query, &given.form);
+    let profiles = caller.ask(ListProfiles {}).await?;
+    let view = quotas_view(&caller.who, (&policy, &backings, &profiles), &page, &given.query, &given.form);
     Ok(Page::new("quotas", "Quotas", view))
 }
 
 /// The view of plain values.
 pub fn quotas_view(
     who: &Principal,
-    (policy, backings): (&QuotaPolicy, &Backings),
+    (policy, backings, profiles): (&QuotaPolicy, &Backings, &Profiles),
     page: &QuotaPage,
     query: &Query,
     form: &FormState,
@@ -48,6 +51,7 @@ pub fn quotas_view(
         {error_summary(form)}
         {card("policy", "By default", ().into_any(), policy_body(who, policy, &form.of("")))}
         {backings_card(who, backings, form)}
+        {profiles_card(who, profiles, form)}
         {filters(query, filtered)}
         <section class="card" id="live-quotas" data-live="">{body}</section>
         {next_link(page_after(PATH, query, page.next.as_ref()))}

@@ -2,6 +2,7 @@
 
 use corpus_api::guests::RequestGuest;
 use corpus_api::nodes::{GetNode, ListNodes, NodeLine, NodeSort};
+use corpus_api::profiles::{ListProfiles, Profiles};
 use corpus_api::projects::ListProjects;
 use corpus_api::quotas::{GetQuota, ListQuotas, ProjectQuota};
 use corpus_api::requests::asking::AskForGuest;
@@ -17,7 +18,7 @@ use leptos::prelude::*;
 use super::guests::may_request;
 use super::quotas::{left, table};
 use super::request_ask::comment;
-use super::{Asked, again};
+use super::{Asked, again, profiles};
 use crate::caller::Caller;
 use crate::components::{Field, card, check, empty, error_summary, head, instead_of, picks, shown_at};
 use crate::form::{Failure, FormState, Result};
@@ -60,10 +61,19 @@ pub async fn load(caller: &Caller, asked: &Asked) -> Result<Page> {
     }
     let form_id = form.value("_id").map_or_else(form_id, str::to_owned);
     let sizes = caller.ask(ListSizes {}).await?;
+    let known = caller.ask(ListProfiles {}).await?;
     let operators = caller.may(Role::Ops, Scope::Site).await.err().map(|problem| problem.text().to_owned());
     let operators = operators.as_deref();
     let quotas = quotas_of(caller, form.value("project")).await?;
-    let choices = Choices { nodes: &nodes, projects: &projects, sizes: &sizes, may_create, operators, quotas: &quotas };
+    let choices = Choices {
+        nodes: &nodes,
+        projects: &projects,
+        sizes: &sizes,
+        profiles: &known,
+        may_create,
+        operators,
+        quotas: &quotas,
+    };
     Ok(Page::new("request-guest", "Request a guest", request_view(principal, choices, form, &form_id))
         .under("Guests", "/guests"))
 }
@@ -91,7 +101,8 @@ fn begun(asked: &Asked) -> FormState {
     let mut form = asked.form.clone();
     if form.values.is_empty() {
         let given = |name: &&str| asked.query.get(*name).map(|value| ((*name).to_owned(), value.clone()));
-        form.values = ["project", "environment", "node", "backup", "snapshot"].iter().filter_map(given).collect();
+        form.values =
+            ["project", "environment", "profile", "node", "backup", "snapshot"].iter().filter_map(given).collect();
         if asked.query.contains_key("ask") {
             form.values.push(("comment".to_owned(), String::new()));
         }
@@ -139,6 +150,8 @@ pub struct Choices<'a> {
     pub projects: &'a [ProjectName],
     /// The sizes, with where there is room.
     pub sizes: &'a Sizes,
+    /// What operators call some defaults.
+    pub profiles: &'a Profiles,
     /// Whether they may make a project.
     pub may_create: bool,
     /// Who are operators, for who is none.
@@ -199,7 +212,7 @@ fn files(form: &FormState) -> Option<AnyView> {
 }
 
 fn fields(principal: &Principal, choices: Choices<'_>, form: &FormState, form_id: &str) -> AnyView {
-    let Choices { nodes, projects, sizes, quotas, .. } = choices;
+    let Choices { nodes, projects, sizes, quotas, profiles, .. } = choices;
     let many = projects.len() > FEW;
     let projects = projects.iter().map(|project| (project.to_string(), project.to_string())).collect();
     let is_wrong = |fields: &[&str]| fields.iter().any(|field| form.error_at(field).is_some());
@@ -214,7 +227,8 @@ fn fields(principal: &Principal, choices: Choices<'_>, form: &FormState, form_id
                 {Field::new(form, "name", "Name").required().mono().hint("A full host name, such as www.example.org; also the guest's own host name").input()}
                 {Field::new(form, "project", "Project").required().select_with(projects, picker(PickerOf::Projects, many))}
                 {Field::new(form, "environment", "Environment").suggest("dev").required().select(picks(Environment::ALL.iter().map(|one| one.as_str())))}
-                {Field::new(form, "size", "Size").suggest("small").required().hint("How much storage it may fill; whether it is held to it is its backing's").select(profiles())}
+                {profile(profiles, form)}
+                {size(profiles, form)}
                 {Field::new(form, "names", "DNS names (optional)").mono().hint("Under which its site is reached: one a line, attached when it runs").lines(2)}
             </div>
             {files(form)}
@@ -229,7 +243,7 @@ fn fields(principal: &Principal, choices: Choices<'_>, form: &FormState, form_id
             </details>
             <details class="more" open=is_wrong(&OPTIONAL) || is_filled(&FILLED_IN)>
                 <summary>"Optional values; what is left empty is chosen"</summary>
-                {optional(principal, nodes, sizes, form)}
+                {optional(principal, nodes, (sizes, !profiles.items.is_empty()), form)}
             </details>
             <RequestCheck/>
             {submit(principal, form)}
@@ -290,8 +304,26 @@ fn picker(of: PickerOf, many: bool) -> Option<AnyView> {
     many.then(|| view! { <Picker of/> }.into_any())
 }
 
+/// Which profile it has, where there are any.
+fn profile(profiles: &Profiles, form: &FormState) -> Option<AnyView> {
+    let hint = "What is left empty here is as it says";
+    (!profiles.items.is_empty())
+        .then(|| Field::new(form, "profile", "Profile").hint(hint).select(profiles::choices(profiles)))
+}
+
+/// Its size: what a profile may say as well is suggested only where there is none.
+fn size(profiles: &Profiles, form: &FormState) -> AnyView {
+    let hint = "How much storage it may fill; whether it is held to it is its backing's";
+    let field = Field::new(form, "size", "Size").hint(hint);
+    if profiles.items.iter().all(|one| one.defaults.size.is_none()) {
+        return field.suggest("small").required().select(sizes_to_choose());
+    }
+    let unsaid = (String::new(), "as the profile says".to_owned());
+    field.select(std::iter::once(unsaid).chain(sizes_to_choose()).collect())
+}
+
 /// The size profiles, each with its storage and its first limits.
-fn profiles() -> Vec<(String, String)> {
+fn sizes_to_choose() -> Vec<(String, String)> {
     let text = |size: &SizeProfile| {
         let Limits { memory, cpu, .. } = size.limits();
         (size.to_string(), format!("{}, {memory} memory, {cpu} CPU ({size})", size.storage().gb()))
@@ -351,7 +383,12 @@ fn limits(form: &FormState) -> AnyView {
     .into_any()
 }
 
-fn optional(principal: &Principal, nodes: &[NodeLine], sizes: &Sizes, form: &FormState) -> AnyView {
+fn optional(
+    principal: &Principal,
+    nodes: &[NodeLine],
+    (sizes, has_profiles): (&Sizes, bool),
+    form: &FormState,
+) -> AnyView {
     let makings = &sizes.makings;
     let any = (String::new(), "any".to_owned());
     let named = nodes
@@ -363,10 +400,10 @@ fn optional(principal: &Principal, nodes: &[NodeLine], sizes: &Sizes, form: &For
     view! {
         <div class="grid two">
             {Field::new(form, "node", "Compute node").select_with(nodes, picker(PickerOf::Nodes, many))}
-            {Field::new(form, "image", "Image").hint("What it is a clone of").select(images(&sizes.images))}
-            {Field::new(form, "driver", "Driver").suggest("lxc").select(picks(drivers(makings)))}
+            {Field::new(form, "image", "Image").hint("What it is a clone of").select(images(&sizes.images, has_profiles))}
+            {Field::new(form, "driver", "Driver").suggest(if has_profiles { "" } else { "lxc" }).select(or_as_said(has_profiles, picks(drivers(makings))))}
             {Field::new(form, "backing", "Backing").hint("What its files lie on").select(backings(makings))}
-            {Field::new(form, "mode", "Mode").suggest("masterless").select(picks(["masterless"]))}
+            {Field::new(form, "mode", "Mode").suggest(if has_profiles { "" } else { "masterless" }).select(or_as_said(has_profiles, picks(["masterless"])))}
             {Field::new(form, "ip", "Address").mono().hint("Inside the node's guest network").input()}
             {Field::new(form, "mac", "MAC").mono().hint("00:16:3e:xx:xx:xx").input()}
             {(!is_asking(principal, form)).then(|| Field::new(form, "password", "Root password").password("new-password").hint("12 to 128 characters; empty: a generated one").input())}
@@ -377,13 +414,19 @@ fn optional(principal: &Principal, nodes: &[NodeLine], sizes: &Sizes, form: &For
     .into_any()
 }
 
+/// The choices, with that of none where a profile may say it.
+fn or_as_said(has_profiles: bool, choices: Vec<(String, String)>) -> Vec<(String, String)> {
+    let unsaid = (String::new(), "as its profile says, or as is usual".to_owned());
+    has_profiles.then_some(unsaid).into_iter().chain(choices).collect()
+}
+
 /// What it can be a clone of, each with the day of its newest version.
-fn images(offers: &[ImageOffer]) -> Vec<(String, String)> {
+fn images(offers: &[ImageOffer], has_profiles: bool) -> Vec<(String, String)> {
     let choice = |offer: &ImageOffer| {
         let made = offer.made_at.map(|at| format!(", of {}", at.format("%-d %B %Y"))).unwrap_or_default();
         (offer.name.to_string(), format!("{}{made}", offer.name))
     };
-    offers.iter().map(choice).collect()
+    or_as_said(has_profiles, offers.iter().map(choice).collect())
 }
 
 /// The technologies that some node has.

@@ -79,7 +79,8 @@ fn preview(wanted: &AskForGuest) -> PreviewGuest {
         name: Some(wanted.name.clone()),
         project: wanted.project.clone(),
         environment: wanted.environment,
-        size: wanted.size,
+        profile: wanted.profile.clone(),
+        size: Some(wanted.size),
         node: wanted.node,
         memory: wanted.memory,
         cpu: wanted.cpu,
@@ -193,6 +194,9 @@ fn guest(asked: &AskForGuest) -> Vec<Fact> {
         ("Limits", format!("{} memory, {} CPU, {} processes", limits.memory, limits.cpu, limits.processes).into_any()),
         ("Compute node", node),
     ];
+    if let Some(profile) = &asked.profile {
+        rows.push(("Profile", profile.to_string().into_any()));
+    }
     if let Some(backing) = asked.backing {
         rows.push(("Backing", backing.as_str().into_any()));
     }

@@ -32,9 +32,17 @@ fn seen_only(guest: &Guest) -> Guest {
 fn request(who: &Principal, form: &FormState) -> AnyView {
     let (nodes, projects, sizes) = (samples::node_lines(), samples::projects(), samples::sizes());
     let quotas = [samples::quota()];
+    let profiles = corpus_api::profiles::Profiles { items: Vec::new() };
     let (may_create, operators) = (false, None);
-    let choices =
-        request::Choices { nodes: &nodes, projects: &projects, sizes: &sizes, may_create, operators, quotas: &quotas };
+    let choices = request::Choices {
+        nodes: &nodes,
+        projects: &projects,
+        sizes: &sizes,
+        profiles: &profiles,
+        may_create,
+        operators,
+        quotas: &quotas,
+    };
     request::request_view(who, choices, form, "id")
 }
 

@@ -16,8 +16,8 @@ fn member() -> Principal {
 
 fn page(who: &Principal, items: Vec<ProjectQuota>, form: &FormState) -> String {
     let page = QuotaPage { items, next: None };
-    let (policy, backings) = (samples::quota_policy(), samples::backings());
-    html(|| quotas_view(who, (&policy, &backings), &page, &std::collections::BTreeMap::new(), form))
+    let (policy, backings, profiles) = (samples::quota_policy(), samples::backings(), samples::profiles());
+    html(|| quotas_view(who, (&policy, &backings, &profiles), &page, &std::collections::BTreeMap::new(), form))
 }
 
 fn card(who: &Principal, form: &FormState) -> String {
@@ -74,7 +74,15 @@ fn what_is_left_stands_where_one_asks() {
     let view = |quotas: &[ProjectQuota], form: &FormState| {
         let projects: Vec<_> = quotas.iter().map(|quota| quota.project.clone()).collect();
         let (projects, operators) = (&projects, None);
-        let choices = request::Choices { nodes: &nodes, projects, sizes: &sizes, may_create: false, operators, quotas };
+        let choices = request::Choices {
+            nodes: &nodes,
+            projects,
+            sizes: &sizes,
+            profiles: &samples::profiles(),
+            may_create: false,
+            operators,
+            quotas,
+        };
         html(|| request::request_view(&member(), choices, form, "id"))
     };
     let one = view(&[samples::quota()], &FormState::default());
@@ -112,4 +120,34 @@ fn what_guests_lie_on_is_said_to_all_and_set_by_operators() {
     let boxes: Vec<&str> = prod.split(r#"type="checkbox""#).skip(1).take(6).collect();
     let checked: Vec<bool> = boxes.iter().map(|one| one.split('>').next().unwrap().contains("checked")).collect();
     assert_eq!(checked.iter().filter(|one| **one).count(), 1, "{prod}");
+}
+
+#[test]
+fn operators_change_profiles_and_members_read_what_they_say() {
+    let seen = page(&member(), vec![], &FormState::default());
+    assert!(seen.contains("xsmall, on btrfs; usual in dev and staging") && !seen.contains("/profiles"), "{seen}");
+    let typed = vec![("memory".to_owned(), "lots".to_owned()), ("usual_in".to_owned(), "prod".to_owned())];
+    let refused = FormState::new("profile-database", typed).error("memory", "it needs a unit");
+    let ops = page(&samples::operator(), vec![], &refused);
+    for text in ["action=\"/profiles\"", "action=\"/profiles/database\"", "value=\"lots\"", "It needs a unit."] {
+        assert!(ops.contains(text), "{text}: {ops}");
+    }
+    assert_eq!(ops.matches("id=\"f-comment\"").count(), 1, "each id once");
+}
+
+#[test]
+fn a_request_leaves_to_its_profile_what_that_says() {
+    let (sizes, nodes) = (samples::sizes(), samples::node_lines());
+    let form = |profiles: &corpus_api::profiles::Profiles| {
+        let projects = &samples::projects();
+        let (may_create, operators) = (false, None);
+        let choices =
+            request::Choices { nodes: &nodes, projects, sizes: &sizes, profiles, may_create, operators, quotas: &[] };
+        html(|| request::request_view(&samples::operator(), choices, &FormState::default(), "id"))
+    };
+    let with = form(&samples::profiles());
+    let said = "database: large, on loop, 4 GiB memory, 2 CPU";
+    assert!(with.contains(said) && with.contains("as the profile says"), "{with}");
+    let without = form(&corpus_api::profiles::Profiles { items: Vec::new() });
+    assert!(!without.contains("profile says") && !without.contains("name=\"profile\""), "{without}");
 }

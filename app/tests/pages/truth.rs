@@ -241,7 +241,15 @@ fn who_comes_too_late_sees_what_is_so_now_beside_what_they_typed() {
 fn a_request_that_can_go_nowhere_leads_on() {
     let (nodes, sizes, none) = (samples::node_lines(), samples::sizes(), []);
     let asked = |projects: &[corpus_domain::ProjectName], nodes, may_create, operators| {
-        let choices = request::Choices { nodes, projects, sizes: &sizes, may_create, operators, quotas: &[] };
+        let choices = request::Choices {
+            nodes,
+            projects,
+            sizes: &sizes,
+            profiles: &samples::profiles(),
+            may_create,
+            operators,
+            quotas: &[],
+        };
         html(|| request::request_view(&samples::operator(), choices, &FormState::default(), "id"))
     };
     let page = asked(&none, &nodes, true, None);

@@ -19,6 +19,21 @@ impl Operation for ListBackings {
     }
 }
 
+/// Reads what guests of an environment may lie on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct GetBackings {
+    /// Of which environment.
+    pub environment: Environment,
+}
+impl Operation for GetBackings {
+    type Kind = Read;
+    type Output = EnvironmentBackings;
+    const META: Meta<Read> = get("get_backings", "/backings/{environment}").needs(Role::Member);
+    fn scope(&self) -> Scope {
+        Scope::Visible
+    }
+}
+
 /// Sets what guests of an environment may lie on. Those that are there already stay as they are.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct SetBackings {
@@ -66,7 +81,12 @@ pub struct EnvironmentBackings {
     /// What this is a version of, to change it.
     pub version: Version,
 }
-impl Reply for EnvironmentBackings {}
+impl Reply for EnvironmentBackings {
+    const HAS_VERSION: bool = true;
+    fn version(&self) -> Option<&Version> {
+        Some(&self.version)
+    }
+}
 impl EnvironmentBackings {
     /// That of an environment with this chosen.
     pub fn of(environment: Environment, allowed: Vec<Backing>, usual: Option<Backing>) -> Self {

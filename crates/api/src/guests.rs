@@ -18,8 +18,8 @@ use std::net::Ipv4Addr;
 use chrono::{DateTime, Utc};
 use corpus_domain::{
     Backing, Bytes, CpuLimit, DriftKind, Driver, Environment, EnvironmentState, GuestId, GuestName, GuestNetwork,
-    GuestState, IdRange, ImageName, IoWeight, JobId, Limits, MacAddress, MemoryLimit, Mode, NodeAddress, NodeId,
-    NodeName, ProcessLimit, ProjectName, Reachability, Reason, Safeguard, SizeProfile, SshPort,
+    GuestProfileName, GuestState, IdRange, ImageName, IoWeight, JobId, Limits, MacAddress, MemoryLimit, Mode,
+    NodeAddress, NodeId, NodeName, ProcessLimit, ProjectName, Reachability, Reason, Safeguard, SizeProfile, SshPort,
 };
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -174,6 +174,8 @@ pub struct Guest {
     pub image_made_at: Option<DateTime<Utc>>,
     /// Whether new guests are made from a newer version. What is installed in a guest is its own affair from its first day.
     pub image_is_old: bool,
+    /// The profile that said what its request did not.
+    pub profile: Option<GuestProfileName>,
     /// Where its root file system lives.
     pub backing: Backing,
     /// What it may take of its node.

@@ -44,6 +44,7 @@ mod page;
 pub mod previews;
 pub mod principal;
 pub mod problem;
+pub mod profiles;
 pub mod projects;
 pub mod quotas;
 pub mod requests;

@@ -183,12 +183,19 @@ macro_rules! each_operation {
             $crate::firewall::nodes::BlockAtNode,
             $crate::firewall::nodes::BlockEverywhere,
             $crate::firewall::networks::ListNetworks,
+            $crate::firewall::networks::GetNetwork,
             $crate::firewall::networks::CreateNetwork,
             $crate::firewall::networks::SetNetwork,
             $crate::firewall::networks::RemoveNetwork,
             $crate::traffic::GetTraffic,
             $crate::backings::ListBackings,
+            $crate::backings::GetBackings,
             $crate::backings::SetBackings,
+            $crate::profiles::ListProfiles,
+            $crate::profiles::GetProfile,
+            $crate::profiles::CreateProfile,
+            $crate::profiles::SetProfile,
+            $crate::profiles::RemoveProfile,
             $crate::controller_backups::ListControllerBackups,
             $crate::controller_backups::TakeControllerBackup,
             $crate::hooks::ListHooks,
@@ -305,7 +312,7 @@ mod tests {
 
     use super::*;
     use crate::input;
-    use crate::operation::{Method, Place};
+    use crate::operation::{Method, Place, Reply};
 
     #[derive(Default)]
     struct Sound(BTreeSet<String>);
@@ -341,6 +348,30 @@ mod tests {
                 assert!(object.required.iter().any(|name| name == field), "{}: {field} can't be optional", meta.id);
             }
         }
+    }
+
+    /// Where a version can be read, and where one is asked for.
+    #[derive(Default)]
+    struct Versions(BTreeSet<&'static str>, BTreeSet<&'static str>);
+
+    impl Visitor for Versions {
+        fn visit<O: Operation>(&mut self) {
+            let meta = O::META.plain();
+            if meta.method == Method::Get && O::Output::HAS_VERSION {
+                self.0.insert(meta.path);
+            }
+            if meta.if_match.is_some() {
+                self.1.insert(meta.path);
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_set_by_its_version_is_read_at_the_same_place() {
+        let mut versions = Versions::default();
+        walk(&mut versions);
+        let unread: Vec<_> = versions.1.difference(&versions.0).collect();
+        assert!(unread.is_empty(), "who sets it by a program can't know which version: {unread:?}");
     }
 
     #[test]

@@ -71,8 +71,8 @@ pub use job::{JobKind, JobState, StepState};
 pub use limits::{AMOUNT, ChosenLimits, CpuLimit, IoWeight, Limits, MemoryLimit, ProcessLimit};
 pub use mail::{EnvironmentMailSwitch, GuestMailSwitch, MailDelivery, MailKind, MailPreference};
 pub use names::{
-    ActorName, CertifiedName, DnsName, Environment, GUEST_ZONE, GuestName, HostName, ImageName, NetworkName, NodeName,
-    PreviewName, ProjectName, ProviderName, RobotName, UnixUser, UserName, shown_actor,
+    ActorName, CertifiedName, DnsName, Environment, GUEST_ZONE, GuestName, GuestProfileName, HostName, ImageName,
+    NetworkName, NodeName, PreviewName, ProjectName, ProviderName, RobotName, UnixUser, UserName, shown_actor,
 };
 pub use net::{GuestNetwork, MacAddress, SSH_PORTS, SshPort};
 pub use node::{DriftKind, NodeState, Reachability};

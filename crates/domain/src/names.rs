@@ -131,6 +131,12 @@ text_type!(
     pattern: "^[a-z]([a-z0-9-]{0,38}[a-z0-9])?$", max: 40, example: "office", label
 );
 
+text_type!(
+    /// What operators call some defaults for guests.
+    GuestProfileName, "name of a profile", "a lower-case letter, then letters, digits and hyphens, 40 characters at most",
+    pattern: "^[a-z]([a-z0-9-]{0,38}[a-z0-9])?$", max: 40, example: "small-website", label
+);
+
 impl ImageName {
     /// What guests are clones of where nobody says anything else.
     pub fn first() -> Self {

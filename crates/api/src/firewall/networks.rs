@@ -22,6 +22,21 @@ impl Operation for ListNetworks {
     }
 }
 
+/// Reads a named network.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct GetNetwork {
+    /// Which.
+    pub network: NamedNetworkId,
+}
+impl Operation for GetNetwork {
+    type Kind = Read;
+    type Output = NamedNetwork;
+    const META: Meta<Read> = get("get_network", "/networks/{network}").needs(Role::Ops);
+    fn scope(&self) -> Scope {
+        Scope::Site
+    }
+}
+
 /// Gives some networks a name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct CreateNetwork {
@@ -99,6 +114,13 @@ pub struct NamedNetwork {
     pub created_at: DateTime<Utc>,
     /// What this is a version of, to change it.
     pub version: Version,
+}
+
+impl Reply for NamedNetwork {
+    const HAS_VERSION: bool = true;
+    fn version(&self) -> Option<&Version> {
+        Some(&self.version)
+    }
 }
 
 /// The named networks, and what is kept out everywhere.

@@ -3,8 +3,9 @@
 use std::net::Ipv4Addr;
 
 use corpus_domain::{
-    Backing, BackupId, ChosenLimits, CpuLimit, DnsName, Driver, Environment, GuestId, GuestName, ImageName, IoWeight,
-    JobId, MacAddress, MemoryLimit, Mode, NodeId, ProcessLimit, ProjectName, Reason, SizeProfile, SnapshotId,
+    Backing, BackupId, ChosenLimits, CpuLimit, DnsName, Driver, Environment, GuestId, GuestName, GuestProfileName,
+    ImageName, IoWeight, JobId, MacAddress, MemoryLimit, Mode, NodeId, ProcessLimit, ProjectName, Reason, SizeProfile,
+    SnapshotId,
 };
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -23,8 +24,10 @@ pub struct RequestGuest {
     pub project: ProjectName,
     /// Its environment.
     pub environment: Environment,
-    /// How much storage it may fill.
-    pub size: SizeProfile,
+    /// The profile that says what this does not; the one that is usual in its environment unless said.
+    pub profile: Option<GuestProfileName>,
+    /// How much storage it may fill; as the profile says unless said.
+    pub size: Option<SizeProfile>,
     /// The node; the one with the most room unless said.
     pub node: Option<NodeId>,
     /// Memory; as the size says unless said.
@@ -86,7 +89,8 @@ impl RequestGuest {
             name,
             project,
             environment,
-            size,
+            profile: None,
+            size: Some(size),
             node: None,
             memory: None,
             cpu: None,

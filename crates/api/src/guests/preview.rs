@@ -1,8 +1,8 @@
 //! What would come of a request for a guest: asked while one fills in the form.
 
 use corpus_domain::{
-    Backing, Bytes, CpuLimit, Environment, GuestName, IoWeight, MemoryLimit, NodeAddress, NodeId, ProcessLimit,
-    ProjectName, SizeProfile,
+    Backing, Bytes, CpuLimit, Environment, GuestName, GuestProfileName, IoWeight, MemoryLimit, NodeAddress, NodeId,
+    ProcessLimit, ProjectName, SizeProfile,
 };
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -23,8 +23,10 @@ pub struct PreviewGuest {
     pub project: ProjectName,
     /// Its environment.
     pub environment: Environment,
-    /// How much storage it may fill.
-    pub size: SizeProfile,
+    /// The profile that says what this does not; the one that is usual in its environment unless said.
+    pub profile: Option<GuestProfileName>,
+    /// How much storage it may fill; as the profile says unless said.
+    pub size: Option<SizeProfile>,
     /// The node; the one with the most room unless said.
     pub node: Option<NodeId>,
     /// Memory; as the size says unless said.
@@ -48,13 +50,26 @@ impl Operation for PreviewGuest {
 }
 impl PreviewGuest {
     /// Its fields, which are fields of the request's form.
-    pub const FIELDS: [&str; 10] =
-        ["name", "project", "environment", "size", "node", "memory", "cpu", "processes", "io_weight", "backing"];
+    pub const FIELDS: [&str; 11] = [
+        "name",
+        "project",
+        "environment",
+        "profile",
+        "size",
+        "node",
+        "memory",
+        "cpu",
+        "processes",
+        "io_weight",
+        "backing",
+    ];
 
     /// The request that this asks about, called `name`.
     pub fn request(&self, name: GuestName) -> RequestGuest {
-        let new = RequestGuest::new(self.project.clone(), self.environment, name, self.size);
+        let new = RequestGuest::new(self.project.clone(), self.environment, name, SizeProfile::Small);
         RequestGuest {
+            profile: self.profile.clone(),
+            size: self.size,
             node: self.node,
             memory: self.memory,
             cpu: self.cpu,

@@ -6,9 +6,9 @@
 use std::net::Ipv4Addr;
 
 use corpus_domain::{
-    Backing, ChosenLimits, CpuLimit, DnsName, Driver, Environment, GuestId, GuestName, ImageName, IoWeight, JobId,
-    MacAddress, MemoryLimit, Mode, NodeAddress, NodeId, ProcessLimit, ProjectName, Reason, RequestOf, SizeProfile,
-    UnixUser,
+    Backing, ChosenLimits, CpuLimit, DnsName, Driver, Environment, GuestId, GuestName, GuestProfileName, ImageName,
+    IoWeight, JobId, MacAddress, MemoryLimit, Mode, NodeAddress, NodeId, ProcessLimit, ProjectName, Reason, RequestOf,
+    SizeProfile, UnixUser,
 };
 use serde::{Deserialize, Serialize};
 use utoipa::openapi::schema::{ObjectBuilder, Schema};
@@ -91,6 +91,8 @@ pub struct AskForGuest {
     pub project: ProjectName,
     /// Its environment.
     pub environment: Environment,
+    /// The profile that says what this does not; the one that is usual in its environment unless said.
+    pub profile: Option<GuestProfileName>,
     /// How much storage it may fill.
     pub size: SizeProfile,
     /// The node; the one with the most room unless said.
@@ -146,6 +148,7 @@ impl AskForGuest {
     /// What is done when it is approved.
     pub fn operation(&self) -> RequestGuest {
         RequestGuest {
+            profile: self.profile.clone(),
             node: self.node,
             memory: self.memory,
             cpu: self.cpu,
@@ -163,6 +166,13 @@ impl AskForGuest {
             instead_of: self.instead_of,
             ..RequestGuest::new(self.project.clone(), self.environment, self.name.clone(), self.size)
         }
+    }
+
+    /// The same with what its profile says, so that it is decided on what is done in the end.
+    #[must_use]
+    pub fn filled(self, by: RequestGuest) -> Self {
+        let RequestGuest { profile, memory, cpu, processes, io_weight, backing, driver, image, mode, .. } = by;
+        Self { profile, memory, cpu, processes, io_weight, backing, driver, image, mode, ..self }
     }
 }
 
@@ -385,7 +395,7 @@ mod tests {
             ApproveRequest { size: Some(SizeProfile::Small), name: "a.test".parse().ok(), ..ApproveRequest::new(id) };
         let Wanted::RequestGuest(changed) = guest().changed(&smaller).unwrap() else { panic!("no guest") };
         assert_eq!((changed.size, changed.name.as_str()), (SizeProfile::Small, "a.test"));
-        assert_eq!(changed.operation().size, SizeProfile::Small);
+        assert_eq!(changed.operation().size, Some(SizeProfile::Small));
         let project = AskForProject { name: "shop".parse().unwrap(), comment: "x".parse().unwrap() };
         let wrong = Wanted::CreateProject(project.clone()).changed(&smaller).unwrap_err();
         let fields: Vec<&str> = wrong.iter().map(|one| one.field.as_str()).collect();

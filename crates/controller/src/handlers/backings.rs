@@ -1,6 +1,6 @@
 //! What guests of each environment may lie on, as operators say.
 
-use corpus_api::backings::{Backings, EnvironmentBackings, ListBackings, SetBackings};
+use corpus_api::backings::{Backings, EnvironmentBackings, GetBackings, ListBackings, SetBackings};
 use corpus_domain::{Backing, Environment};
 use corpus_gate::audit::Entry;
 use corpus_gate::{Change, Committed, Error, Handle, Permit, Result};
@@ -13,6 +13,12 @@ use crate::{Controller, changed};
 impl Handle<ListBackings> for Controller {
     async fn handle(&self, permit: Permit<ListBackings>) -> Result<Backings> {
         Ok(Backings { items: backings::all(&mut *permit.connection().await?).await? })
+    }
+}
+
+impl Handle<GetBackings> for Controller {
+    async fn handle(&self, permit: Permit<GetBackings>) -> Result<EnvironmentBackings> {
+        Ok(backings::of(&mut *permit.connection().await?, permit.environment).await?)
     }
 }
 

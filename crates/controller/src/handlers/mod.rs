@@ -34,6 +34,7 @@ mod notices;
 mod overview;
 mod pointers;
 mod previews;
+mod profiles;
 mod projects;
 mod quotas;
 mod requests;

@@ -17,8 +17,9 @@ pub use self::shown::{Found, by_name, lines, newest, whole};
 use std::net::Ipv4Addr;
 
 use corpus_domain::{
-    Backing, Bytes, Driver, Environment, GuestId, GuestName, GuestNetwork, GuestState, IdRange, ImageName, Limits,
-    MacAddress, Mode, NodeAddress, NodeId, ProjectId, ProjectName, Reason, Room, SizeProfile, SshPort, UserId,
+    Backing, Bytes, Driver, Environment, GuestId, GuestName, GuestNetwork, GuestProfileName, GuestState, IdRange,
+    ImageName, Limits, MacAddress, Mode, NodeAddress, NodeId, ProjectId, ProjectName, Reason, Room, SizeProfile,
+    SshPort, UserId,
 };
 use sqlx::PgConnection;
 
@@ -45,6 +46,8 @@ pub struct NewGuest<'a> {
     pub driver: Driver,
     /// What it is a clone of.
     pub image: &'a ImageName,
+    /// The profile that said what its request did not.
+    pub profile: Option<&'a GuestProfileName>,
     /// Where its root file system lives.
     pub backing: Backing,
     /// Its size profile.
@@ -71,9 +74,9 @@ pub async fn insert(conn: &mut PgConnection, guest: &NewGuest<'_>, by: UserId) -
     sqlx::query!(
         "insert into guests (id, name, node_id, project_id, environment, driver, image, backing, size, mode, ip, mac,
              password_sealed, autostart, state, created_by, privileged_reason, memory, cpu_millis, processes, io_weight,
-             storage)
+             storage, profile)
          values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, 'creating', $15, $16, $17, $18, $19, $20,
-             $21)",
+             $21, $22)",
         guest.id.0,
         guest.name.as_str(),
         guest.node.0,
@@ -95,6 +98,7 @@ pub async fn insert(conn: &mut PgConnection, guest: &NewGuest<'_>, by: UserId) -
         limits.processes,
         limits.io_weight,
         bytes(Room::of_guest(guest.limits, guest.backing, guest.size).storage),
+        guest.profile.map(GuestProfileName::as_str),
     )
     .execute(conn)
     .await

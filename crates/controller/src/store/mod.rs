@@ -69,6 +69,7 @@ pub mod observer;
 pub mod plan;
 pub mod pointers;
 pub mod previews;
+pub mod profiles;
 pub mod project_end;
 pub mod projects;
 pub mod projects_shown;

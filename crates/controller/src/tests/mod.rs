@@ -46,6 +46,7 @@ mod own_backups;
 mod pointers;
 mod pointing;
 mod previews;
+mod profiles;
 mod proposals;
 mod quotas;
 mod renewals;

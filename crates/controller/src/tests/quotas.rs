@@ -222,6 +222,7 @@ async fn each_thing_is_held_at_its_field(db: PgPool) {
                 name: None,
                 project: asked.project,
                 environment: asked.environment,
+                profile: None,
                 size: asked.size,
                 node: None,
                 memory: None,

@@ -2,7 +2,7 @@
 
 use corpus_api::Denied;
 use corpus_api::firewall::networks::{
-    CreateNetwork, ListNetworks, NamedNetwork, NetworkChanged, Networks, RemoveNetwork, SetNetwork,
+    CreateNetwork, GetNetwork, ListNetworks, NamedNetwork, NetworkChanged, Networks, RemoveNetwork, SetNetwork,
 };
 use corpus_api::words::Label;
 use corpus_domain::{Ipv4Network, NamedNetworkId, RuleAction};
@@ -23,6 +23,12 @@ impl Handle<ListNetworks> for Controller {
         let mut conn = permit.connection().await?;
         let items = networks::list(&mut conn, None).await?;
         Ok(Networks { items, blocks: firewall::of(&mut conn, Of::Everywhere).await? })
+    }
+}
+
+impl Handle<GetNetwork> for Controller {
+    async fn handle(&self, permit: Permit<GetNetwork>) -> Result<NamedNetwork> {
+        network(&mut *permit.connection().await?, permit.network).await
     }
 }
 

@@ -2,10 +2,11 @@
 
 use corpus_api::guests::{GuestPreview, PreviewGuest, PreviewedNode};
 use corpus_api::{Denied, Wrong};
-use corpus_domain::{GuestName, Room};
+use corpus_domain::{GuestName, Room, SizeProfile};
 use corpus_gate::{Error, Handle, Permit, Result};
 use sqlx::PgConnection;
 
+use super::super::profiles;
 use super::request::{making, more, no_node, quota_field, supported};
 use crate::store::nodes::Node;
 use crate::store::{guests, nodes, room};
@@ -18,13 +19,18 @@ impl Handle<PreviewGuest> for Controller {
         if let Some(name) = &permit.name {
             note(&mut wrong, self.may_have_name(&mut conn, &permit, name).await)?;
         }
-        let mut request = permit.request(NAMELESS.parse()?);
+        let asked = permit.request(NAMELESS.parse()?);
+        let mut request = match note(&mut wrong, profiles::filled(&mut conn, asked.clone()).await)? {
+            Some(filled) => filled,
+            None => asked,
+        };
         let judged = making(&mut conn, &request).await;
         let making = if let Some(making) = note(&mut wrong, judged)? {
             making
         } else {
-            // What is wrong with its backing is said; the rest is judged as if none were asked for.
+            // What is wrong with its backing and its size is said; the rest is judged as if none were asked for.
             request.backing = None;
+            request.size = request.size.or(Some(SizeProfile::Small));
             making(&mut conn, &request).await?
         };
         note(&mut wrong, supported(&mut conn, &making).await)?;

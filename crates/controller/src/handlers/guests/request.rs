@@ -17,6 +17,7 @@ use uuid::Uuid;
 
 use super::super::backings;
 use super::super::previews::no_preview;
+use super::super::profiles;
 use super::row;
 use crate::guest_backups::not_kept;
 use crate::quotas::More;
@@ -34,13 +35,16 @@ pub(in crate::handlers) struct Making {
     driver: Driver,
     backing: Backing,
     mode: Mode,
+    size: SizeProfile,
     limits: Limits,
     pub(in crate::handlers) needed: Room,
 }
 
 impl Handle<RequestGuest> for Controller {
     async fn handle(&self, mut change: Change<RequestGuest>) -> Result<Committed<RequestGuest>> {
-        let (wanted, who, project) = (change.operation(), change.who(), change.project()?);
+        let (who, project) = (change.who(), change.project()?);
+        let asked = (*change.operation()).clone();
+        let wanted = profiles::filled(change.transaction().await?, asked).await?;
         let making = making(change.transaction().await?, &wanted).await?;
         supported(change.transaction().await?, &making).await?;
         let image = self.image(change.transaction().await?, &wanted).await?;
@@ -48,10 +52,12 @@ impl Handle<RequestGuest> for Controller {
             for_robots(&wanted)?;
         }
         if let Some(backup) = wanted.backup {
-            self.can_be_made_of(change.transaction().await?, (backup, project), &wanted).await?;
+            self.can_be_made_of(change.transaction().await?, (backup, project), (&wanted, making.size)).await?;
         }
         let snapshot = match wanted.snapshot {
-            Some(snapshot) => Some(of_snapshot(change.transaction().await?, (snapshot, project), &wanted).await?),
+            Some(snapshot) => {
+                Some(of_snapshot(change.transaction().await?, (snapshot, project), (&wanted, making.size)).await?)
+            }
             None => None,
         };
         no_preview(change.transaction().await?, project, "its one guest is made with it").await?;
@@ -65,7 +71,7 @@ impl Handle<RequestGuest> for Controller {
         let sealed = wanted.password.as_ref().map(|password| self.services.seal_password(id, password.secret()));
         let sealed = sealed.transpose()?;
         insert(&mut change, &wanted, (id, project, node.id), (&making, &image), sealed.as_deref()).await?;
-        let job = self.begin(&mut change, id, &node, snapshot).await?;
+        let job = self.begin(&mut change, &wanted, (id, &node), snapshot).await?;
         if let Some(failed) = wanted.instead_of {
             let (tx, about) = (change.transaction().await?, not_created::About::Guest(project));
             not_created::dismiss(tx, failed, who.id, Some(about)).await?;
@@ -93,7 +99,8 @@ async fn insert<O: Operation<Kind = Write>>(
         driver: making.driver,
         image,
         backing: making.backing,
-        size: wanted.size,
+        profile: wanted.profile.as_ref(),
+        size: making.size,
         limits: making.limits,
         mode: making.mode,
         ip: wanted.ip,
@@ -150,7 +157,7 @@ impl Controller {
         &self,
         conn: &mut PgConnection,
         (id, project): (BackupId, ProjectId),
-        wanted: &RequestGuest,
+        (wanted, size): (&RequestGuest, SizeProfile),
     ) -> Result<()> {
         if self.services.settings.guest_backups.is_none() {
             return Err(not_kept());
@@ -159,7 +166,7 @@ impl Controller {
         let (_, state, bytes) = backups::in_project(conn, (id, project)).await?.ok_or_else(none)?;
         let bytes = bytes.filter(|_| state == BackupState::Ready);
         let bytes = bytes.ok_or_else(|| Error::field("backup", format!("It is {state}: it can't be used now.")))?;
-        has_room("backup", bytes, wanted.size)
+        has_room("backup", bytes, size)
     }
 
     /// Keeps the guest of a preview, and queues the job that makes it.
@@ -183,18 +190,17 @@ impl Controller {
     async fn begin(
         &self,
         change: &mut Change<RequestGuest>,
-        id: GuestId,
-        node: &Node,
+        wanted: &RequestGuest,
+        (id, node): (GuestId, &Node),
         snapshot: Option<FromSnapshot>,
     ) -> Result<JobId> {
-        let wanted = change.operation();
         if let Some(reason) = &wanted.privileged {
             let detail = json!({ "node": node.address, "reason": reason });
             change.note(Entry::new("guest.privilege", wanted.name.as_str()).id(id.0).detail(detail)).await?;
         }
         let guest = row(change, id).await?;
         let has_image = store::images::is_on(change.transaction().await?, node.id, &guest.image).await?;
-        let job = self.queue(change, guest_create::job(&guest, &wanted, snapshot, has_image)).await?;
+        let job = self.queue(change, guest_create::job(&guest, wanted, snapshot, has_image)).await?;
         for name in wanted.names.iter() {
             let attached = self.want_name(change, (&guest, None), (name, false)).await;
             let (attached, _) = attached.map_err(|error| at_field(error, "names"))?;
@@ -209,7 +215,7 @@ impl Controller {
 async fn of_snapshot(
     conn: &mut PgConnection,
     (id, project): (SnapshotId, ProjectId),
-    wanted: &RequestGuest,
+    (wanted, size): (&RequestGuest, SizeProfile),
 ) -> Result<FromSnapshot> {
     if wanted.backup.is_some() {
         return Err(Error::field("snapshot", "It has the files of a backup or of a snapshot, one of the two."));
@@ -219,7 +225,7 @@ async fn of_snapshot(
     let bytes = held.bytes.filter(|_| held.state == SnapshotState::Ready);
     let bytes =
         bytes.ok_or_else(|| Error::field("snapshot", format!("It is {}: it can't be used now.", held.state)))?;
-    has_room("snapshot", bytes, wanted.size)?;
+    has_room("snapshot", bytes, size)?;
     Ok(FromSnapshot { id, guest: held.guest, name: held.name, node: held.node })
 }
 
@@ -240,7 +246,9 @@ impl Making {
 
 /// Refused where operators don't want what is asked for in the environment.
 pub(in crate::handlers) async fn making(conn: &mut PgConnection, wanted: &RequestGuest) -> Result<Making> {
-    let limits = wanted.limits().over(wanted.size.limits());
+    let unsaid = || Error::field("size", "Choose a size: no profile says one.");
+    let size = wanted.size.ok_or_else(unsaid)?;
+    let limits = wanted.limits().over(size.limits());
     let driver = wanted.driver.unwrap_or(Driver::Lxc);
     let rules = store::backings::of(conn, wanted.environment).await?;
     let backing = match backings::chosen(&rules, wanted.backing)? {
@@ -251,8 +259,9 @@ pub(in crate::handlers) async fn making(conn: &mut PgConnection, wanted: &Reques
         driver,
         backing,
         mode: wanted.mode.unwrap_or(Mode::Masterless),
+        size,
         limits,
-        needed: Room::of_guest(limits, backing, wanted.size),
+        needed: Room::of_guest(limits, backing, size),
     })
 }
 

@@ -13,6 +13,7 @@ use uuid::Uuid;
 
 use super::{Approved, job_of, made_project, of};
 use crate::handlers::guests::request;
+use crate::handlers::profiles;
 use crate::rules::REQUEST_DAYS;
 use crate::store::requests::{self, Decision, New};
 use crate::store::{guests, projects, request_rules};
@@ -58,16 +59,18 @@ impl Handle<AskForGuest> for Controller {
     async fn handle(&self, change: Change<AskForGuest>) -> Result<Committed<AskForGuest>> {
         let (asked, project) = (change.operation(), change.project()?);
         let mut conn = change.connection().await?;
-        let making = request::making(&mut conn, &asked.operation()).await?;
+        let filled = profiles::filled(&mut conn, asked.operation()).await?;
+        let making = request::making(&mut conn, &filled).await?;
         request::supported(&mut conn, &making).await?;
-        self.image(&mut conn, &asked.operation()).await?;
+        self.image(&mut conn, &filled).await?;
         self.is_free_for_guest(&mut conn, &change.who(), project, &asked.name).await?;
         if guests::is_there(&mut conn, &asked.name).await? {
             return Err(Error::field("name", format!("{} is taken already; choose another name.", asked.name)));
         }
         drop(conn);
         let title = format!("Guest {}, {} for {} {}", asked.name, asked.size, asked.project, asked.environment);
-        self.ask(change, Wanted::RequestGuest(Box::new((*asked).clone())), Some(project), title).await
+        let wanted = Wanted::RequestGuest(Box::new((*asked).clone().filled(filled)));
+        self.ask(change, wanted, Some(project), title).await
     }
 }
 

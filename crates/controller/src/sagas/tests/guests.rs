@@ -194,7 +194,7 @@ async fn storage_grows_while_the_guest_runs(db: PgPool) {
     let world = World::new(db.clone()).await;
     let node = world.ready_node().await;
     let mut wanted = World::plain_request(NAME);
-    (wanted.backing, wanted.size) = (Some(Backing::Loop), SizeProfile::Xxxsmall);
+    (wanted.backing, wanted.size) = (Some(Backing::Loop), Some(SizeProfile::Xxxsmall));
     let (guest, job) = world.request(wanted).await.unwrap();
     world.done(job).await;
     let enlarge = async |size| {

@@ -281,7 +281,7 @@ async fn a_cancelled_deployment_is_rolled_back(db: PgPool) {
 #[sqlx::test(migrations = "../../migrations")]
 #[ignore = "needs the lab"]
 async fn storage_that_is_too_small_for_an_archive_grows_first(db: PgPool) {
-    let small = |plain| RequestGuest { backing: Some(Backing::Loop), size: SizeProfile::Xxxsmall, ..plain };
+    let small = |plain| RequestGuest { backing: Some(Backing::Loop), size: Some(SizeProfile::Xxxsmall), ..plain };
     let place = Place::on(db, small).await;
     let world = &place.world;
     let job = place.ask_set_up().await;

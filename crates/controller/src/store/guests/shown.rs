@@ -146,7 +146,7 @@ pub async fn whole(conn: &mut PgConnection, id: GuestId) -> sqlx::Result<Option<
     let Some(line) = lines(conn, &[id]).await?.pop() else { return Ok(None) };
     let row = sqlx::query!(
         r#"
-        select g.state_reason, g.driver, g.image, g.backing, g.memory, g.cpu_millis, g.processes, g.io_weight, g.mode,
+        select g.state_reason, g.driver, g.image, g.profile, g.backing, g.memory, g.cpu_millis, g.processes, g.io_weight, g.mode,
             g.mac, n.network, n.bridge, g.id_range, n.facts -> 'confinement' as confinement,
             n.facts -> 'not_held' as not_held, g.autostart, g.password_sealed is not null as "has_password!",
             g.host_key, g.other_host_key, g.created_at, (r.seen ->> 'processes')::bigint as processes_used,
@@ -174,6 +174,7 @@ pub async fn whole(conn: &mut PgConnection, id: GuestId) -> sqlx::Result<Option<
         image_made_at: row.image_made_at,
         image_is_old: row.image_is_old,
         image: word(&row.image)?,
+        profile: word_opt(row.profile.as_deref())?,
         backing: word(&row.backing)?,
         limits,
         storage: None,

@@ -61,6 +61,7 @@ async fn guest(conn: &mut PgConnection, name: &str, node: NodeId, limits: Limits
         environment: Environment::Dev,
         driver: corpus_domain::Driver::Lxc,
         image: &"debian-12".parse().unwrap(),
+        profile: None,
         backing: Backing::Overlayfs,
         size: SizeProfile::Small,
         limits,
