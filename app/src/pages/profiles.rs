@@ -35,7 +35,7 @@ fn said(one: &Profile) -> String {
 
 /// The choices of a form that asks for one: how it is called, and what it says.
 pub fn choices(profiles: &Profiles) -> Vec<(String, String)> {
-    let usual = (String::new(), "the one that is usual in its environment, if one is".to_owned());
+    let usual = (String::new(), "as is usual in its environment".to_owned());
     let choice = |one: &Profile| (one.name.to_string(), format!("{}: {}", one.name, said(one)));
     std::iter::once(usual).chain(profiles.items.iter().map(choice)).collect()
 }

@@ -238,7 +238,7 @@ fn fields(principal: &Principal, choices: Choices<'_>, form: &FormState, form_id
                 {room(sizes)}
             </details>
             <details class="more" open=is_wrong(&LIMITS) || is_filled(&LIMITS)>
-                <summary>"Limits; what is left empty is as the size says"</summary>
+                <summary>{if profiles.items.is_empty() { "Limits; what is left empty is as the size says" } else { "Limits; what is left empty is as the profile says, else as the size" }}</summary>
                 {limits(form)}
             </details>
             <details class="more" open=is_wrong(&OPTIONAL) || is_filled(&FILLED_IN)>
@@ -316,9 +316,9 @@ fn size(profiles: &Profiles, form: &FormState) -> AnyView {
     let hint = "How much storage it may fill; whether it is held to it is its backing's";
     let field = Field::new(form, "size", "Size").hint(hint);
     if profiles.items.iter().all(|one| one.defaults.size.is_none()) {
-        return field.suggest("small").required().select(sizes_to_choose());
+        return field.suggest(SizeProfile::USUAL.as_str()).required().select(sizes_to_choose());
     }
-    let unsaid = (String::new(), "as the profile says".to_owned());
+    let unsaid = (String::new(), format!("as the profile says, else {}", SizeProfile::USUAL));
     field.select(std::iter::once(unsaid).chain(sizes_to_choose()).collect())
 }
 

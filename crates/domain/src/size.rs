@@ -30,6 +30,9 @@ word_enum!(
 );
 
 impl SizeProfile {
+    /// What a guest has where neither its request nor a profile says anything.
+    pub const USUAL: Self = Self::Small;
+
     /// The storage of the profile, in units of 10^9 bytes as disks are sold.
     pub const fn storage(self) -> Bytes {
         Bytes(

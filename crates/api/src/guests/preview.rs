@@ -25,7 +25,7 @@ pub struct PreviewGuest {
     pub environment: Environment,
     /// The profile that says what this does not; the one that is usual in its environment unless said.
     pub profile: Option<GuestProfileName>,
-    /// How much storage it may fill; as the profile says unless said.
+    /// How much storage it may fill; as the profile says unless said, else `small`.
     pub size: Option<SizeProfile>,
     /// The node; the one with the most room unless said.
     pub node: Option<NodeId>,

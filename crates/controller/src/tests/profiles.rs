@@ -26,7 +26,9 @@ async fn a_request_has_of_its_profile_what_it_does_not_say(db: PgPool) {
     forbidden(world.ask(&mia, small.clone()).await);
     let made = world.ask(&ops, small.clone()).await.unwrap();
     at_field(world.ask(&ops, small).await, "name", "already");
-    at_field(world.ask(&mia, wanted("a.test")).await, "size", "no profile says one");
+    let guest = world.ask(&mia, wanted("plain.test")).await.unwrap().guest;
+    let guest = world.ask(&mia, GetGuest { guest }).await.unwrap();
+    assert_eq!((guest.line.size, guest.profile), (SizeProfile::USUAL, None));
 
     let set: SetProfile = serde_json::from_value(json!({
         "profile": "small", "comment": "for tries", "size": "xsmall", "backing": "loop", "memory": 768_u64 << 20,
@@ -52,7 +54,6 @@ async fn a_request_has_of_its_profile_what_it_does_not_say(db: PgPool) {
     assert_eq!((guest.line.size, guest.backing), (SizeProfile::Small, Backing::Dir));
     // By name where it is not usual.
     let in_prod = RequestGuest { environment: Environment::Prod, ..wanted("c.test") };
-    at_field(world.ask(&mia, in_prod.clone()).await, "size", "no profile says one");
     let unknown = RequestGuest { profile: "large".parse().ok(), ..in_prod.clone() };
     at_field(world.ask(&mia, unknown).await, "profile", "no profile large");
     let named = RequestGuest { profile: "small".parse().ok(), ..in_prod };
@@ -88,7 +89,8 @@ async fn a_request_has_of_its_profile_what_it_does_not_say(db: PgPool) {
     forbidden(world.ask(&mia, small.clone()).await);
     world.ask(&ops, small.clone()).await.unwrap();
     assert_eq!(refusal(world.ask(&ops, small).await).status, 404);
-    at_field(world.ask(&mia, wanted("f.test")).await, "size", "no profile says one");
+    let guest = world.ask(&mia, wanted("f.test")).await.unwrap().guest;
+    assert_eq!(world.ask(&mia, GetGuest { guest }).await.unwrap().profile, None);
     let guests = world.count("select count(*) from guests where profile = 'small'").await;
     assert_eq!(guests, 4, "who was made by it says so still");
     assert_eq!(world.count("select count(*) from audit where action like 'profile.%'").await, 3);

@@ -2,7 +2,7 @@
 
 use corpus_api::guests::{GuestPreview, PreviewGuest, PreviewedNode};
 use corpus_api::{Denied, Wrong};
-use corpus_domain::{GuestName, Room, SizeProfile};
+use corpus_domain::{GuestName, Room};
 use corpus_gate::{Error, Handle, Permit, Result};
 use sqlx::PgConnection;
 
@@ -28,9 +28,8 @@ impl Handle<PreviewGuest> for Controller {
         let making = if let Some(making) = note(&mut wrong, judged)? {
             making
         } else {
-            // What is wrong with its backing and its size is said; the rest is judged as if none were asked for.
+            // What is wrong with its backing is said; the rest is judged as if none were asked for.
             request.backing = None;
-            request.size = request.size.or(Some(SizeProfile::Small));
             making(&mut conn, &request).await?
         };
         note(&mut wrong, supported(&mut conn, &making).await)?;

@@ -246,8 +246,7 @@ impl Making {
 
 /// Refused where operators don't want what is asked for in the environment.
 pub(in crate::handlers) async fn making(conn: &mut PgConnection, wanted: &RequestGuest) -> Result<Making> {
-    let unsaid = || Error::field("size", "Choose a size: no profile says one.");
-    let size = wanted.size.ok_or_else(unsaid)?;
+    let size = wanted.size.unwrap_or(SizeProfile::USUAL);
     let limits = wanted.limits().over(size.limits());
     let driver = wanted.driver.unwrap_or(Driver::Lxc);
     let rules = store::backings::of(conn, wanted.environment).await?;
