@@ -156,7 +156,7 @@ export async function confirmIn(visitor, place) {
   await sends(visitor, place.getByRole('button', { name: /^Yes, / }))
 }
 
-const CHOICES = { project: 'Project', environment: 'Environment', size: 'Size', node: 'Node', image: 'Image', driver: 'Driver', backing: 'Backing', mode: 'Mode' }
+const CHOICES = { project: 'Project', environment: 'Environment', size: 'Size', node: 'Node', image: 'Image', driver: 'Driver', backing: 'Backing', mode: 'Mode', profile: 'Profile' }
 
 /**
  * Fills in the form for a guest; `values` by field name; what is absent stays as suggested. There is
