@@ -38,7 +38,7 @@ test('a guest whose files change at 10 MB/s moves', async t => {
 
   /** A script of ours in the guest, wherever it is. */
   const inside = (node, script) => lab.onNode(node, `lxc-attach -n ${name} -- sh -s`, { input: script, timeout: 120_000 })
-  const seen = async () => (await alice.context.request.get(`/api${guest}`)).json()
+  const seen = async () => (await alice.context.request.get(`/api/v1${guest}`)).json()
 
   await step('two nodes, and a guest on the first one', async () => {
     alice = await Visitor.open(browser, server)
