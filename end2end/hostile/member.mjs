@@ -270,6 +270,9 @@ export async function attacks(attack, world) {
     const version = formIn((await alice.get('/quotas')).html, policy).version
     assert.equal((await mallory.post(policy, { version, guests: '1000', _page: '/quotas' })).status, 403)
     assert.equal((await mallory.post(own, { ...formIn((await alice.get('/projects/borealis')).html, own), guests: '1000' })).status, 403)
+    // Nor what guests are like that say nothing of it.
+    const profiles = [['/profiles', { name: 'mine' }], ['/profiles/mine', { size: 'xxxtrem', usual_in: 'dev', version }], ['/profiles/mine/delete', {}]]
+    for (const [path, form] of profiles) assert.equal((await mallory.post(path, { ...form, _page: '/quotas' })).status, 403, path)
     for (const path of ['/api/v1/projects/atlas/quota', '/api/v1/projects/no-such/quota']) assert.equal((await mallory.get(path)).status, 404, path)
     assert.ok(!(await mallory.get('/quotas?q=atlas')).html.includes('/projects/atlas'))
     for (const { place, name } of made) {
