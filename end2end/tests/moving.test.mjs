@@ -36,19 +36,24 @@ test('a guest whose files change at 10 MB/s moves', async t => {
   const measured = {}
   let alice, guest, name
 
+  const enters = async login => {
+    const visitor = await Visitor.open(browser, server)
+    visitors.push(visitor)
+    return visitor.enter(login, lab.lab.password)
+  }
+
   /** A script of ours in the guest, wherever it is. */
   const inside = (node, script) => lab.onNode(node, `lxc-attach -n ${name} -- sh -s`, { input: script, timeout: 120_000 })
   const seen = async () => (await alice.context.request.get(`/api/v1${guest}`)).json()
 
   await step('two nodes, and a guest on the first one', async () => {
-    alice = await Visitor.open(browser, server)
-    visitors.push(alice)
-    await alice.enter('alice', lab.lab.password)
+    alice = await enters('alice')
+    const bob = await enters('bob')
     const first = (await pages.readyNode(alice, NODES[0])).split('/').at(-1)
     await pages.readyNode(alice, NODES[1])
     name = `moving.${lab.lab.zone}`
-    guest = await pages.requestGuest(alice, { name, size: 'medium', backing: 'loop', node: first })
-    await pages.untilStatus(alice, guest, 'Running')
+    guest = await pages.requestGuest(bob, { name, size: 'medium', backing: 'loop', node: first })
+    await pages.untilStatus(bob, guest, 'Running')
   })
 
   await step('it has 1 GB of files, one of which changes each second', async () => {
