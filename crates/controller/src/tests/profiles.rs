@@ -2,8 +2,8 @@
 
 use corpus_api::guests::{GetGuest, PreviewGuest, RequestGuest};
 use corpus_api::profiles::{CreateProfile, GetProfile, ListProfiles, RemoveProfile, SetProfile};
-use corpus_api::requests::GetRequest;
 use corpus_api::requests::asking::{AskForGuest, Wanted};
+use corpus_api::requests::{ApproveRequest, GetRequest};
 use corpus_domain::{Backing, Environment, SizeProfile};
 use serde_json::json;
 use sqlx::PgPool;
@@ -91,8 +91,11 @@ async fn a_request_has_of_its_profile_what_it_does_not_say(db: PgPool) {
     assert_eq!(refusal(world.ask(&ops, small).await).status, 404);
     let guest = world.ask(&mia, wanted("f.test")).await.unwrap().guest;
     assert_eq!(world.ask(&mia, GetGuest { guest }).await.unwrap().profile, None);
+    world.ask(&ops, ApproveRequest::new(request)).await.unwrap();
+    let approved = "select count(*) from guests where name = 'e.test' and profile = 'small' and memory = 768 << 20";
+    assert_eq!(world.count(approved).await, 1, "as it was when it was asked for");
     let guests = world.count("select count(*) from guests where profile = 'small'").await;
-    assert_eq!(guests, 4, "who was made by it says so still");
+    assert_eq!(guests, 5, "who was made by it says so still");
     assert_eq!(world.count("select count(*) from audit where action like 'profile.%'").await, 3);
 }
 

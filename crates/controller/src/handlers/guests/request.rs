@@ -43,8 +43,11 @@ pub(in crate::handlers) struct Making {
 impl Handle<RequestGuest> for Controller {
     async fn handle(&self, mut change: Change<RequestGuest>) -> Result<Committed<RequestGuest>> {
         let (who, project) = (change.who(), change.project()?);
-        let asked = (*change.operation()).clone();
-        let wanted = profiles::filled(change.transaction().await?, asked).await?;
+        let mut wanted = (*change.operation()).clone();
+        // What was asked of operators was decided with what its profile said then.
+        if change.approval().is_none() {
+            wanted = profiles::filled(change.transaction().await?, wanted).await?;
+        }
         let making = making(change.transaction().await?, &wanted).await?;
         supported(change.transaction().await?, &making).await?;
         let image = self.image(change.transaction().await?, &wanted).await?;
