@@ -35,7 +35,7 @@ macro_rules! each_type {
 }
 
 each_type! {
-    texts by text::exact: ActorName, CheckPath, CommitId, EgressRule, FilePath, GuestName, HookName, HookStage, ImageName, Ipv4Network, MacAddress,
+    texts by text::exact: ActorName, CheckPath, CommitId, EgressRule, FilePath, GuestName, GuestProfileName, HookName, HookStage, ImageName, Ipv4Network, MacAddress,
         NetworkName, NodeName, PoolId, PortRange, PreviewName, ProjectName, ProviderName, Reason, RobotName, RuleSource, SourceAddress, TestReportName,
         UnixUser, UserName, WebhookUrl;
     stricter_texts by text::stricter:
