@@ -304,10 +304,11 @@ fn bring_into_force(
     // On the way back from a plan that was the first to have one of them, it is gone.
     let mut there = units(task.host);
     there.retain(|unit| unit_path(task.host, unit).exists());
-    let systemctl = |verb: &str| Argv::new("systemctl").args([verb, "--quiet"]);
+    // Not quiet: else it does not say which unit failed either.
+    let systemctl = |verb: &str| Argv::new("systemctl").arg(verb);
     if parts.contains(&Part::Unit) || parts.contains(&Part::Traffic) {
         Argv::new("systemctl").arg("daemon-reload").run(task)?;
-        systemctl("enable").args(&there).quiet().run(task)?;
+        systemctl("enable").arg("--quiet").args(&there).quiet().run(task)?;
     }
     // A bridge that is made anew takes the guests' cables off: never for another text of its unit alone.
     if runs(NETWORK) && is_elsewhere(task.host, plan) {

@@ -100,7 +100,7 @@ pub fn start(task: &Task<'_>, units: &[&str]) -> Result<bool, Failure> {
     if down.is_empty() {
         return Ok(false);
     }
-    Argv::new("systemctl").args(["start", "--quiet"]).args(down).end(task)?;
+    Argv::new("systemctl").arg("start").args(down).end(task)?;
     Ok(true)
 }
 
