@@ -484,10 +484,19 @@ async fn quotas(browser: &mut Browser) {
         browser.form(form, path, &quota).await;
     }
     let page = browser.page("/quotas").await;
-    let form = page.split_once(r#"action="/backings/prod""#).unwrap().1;
-    let version = form.split_once(r#"name="version" value=""#).unwrap().1.split('"').next().unwrap();
-    let backings = [("allowed", "loop"), ("allowed", "overlayfs"), ("version", version)];
+    let backings = [("allowed", "loop"), ("allowed", "overlayfs"), ("version", version_in(&page, "/backings/prod"))];
     browser.form("/backings/{environment}", "/backings/prod", &backings).await;
+    browser.form("/profiles", "/profiles", &[("name", "tiny")]).await;
+    let page = browser.page("/quotas").await;
+    let profile = [("size", "xsmall"), ("usual_in", "dev"), ("version", version_in(&page, "/profiles/tiny"))];
+    browser.form("/profiles/{profile}", "/profiles/tiny", &profile).await;
+    browser.form("/profiles/{profile}/delete", "/profiles/tiny/delete", &[]).await;
+}
+
+/// The version in the form of a page that is sent there.
+fn version_in<'a>(page: &'a str, action: &str) -> &'a str {
+    let form = page.split_once(&format!(r#"action="{action}""#)).unwrap().1;
+    form.split_once(r#"name="version" value=""#).unwrap().1.split('"').next().unwrap()
 }
 
 /// Allows, publishes, keeps out, and takes it all away.
