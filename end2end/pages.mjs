@@ -27,7 +27,7 @@ export async function sends(visitor, target) {
   await Promise.all([there, target.click()])
 }
 
-const heading = (visitor, name) => visitor.page.getByRole('heading', { level: 1, name, exact: false }).first().waitFor()
+export const heading = (visitor, name) => visitor.page.getByRole('heading', { level: 1, name, exact: false }).first().waitFor()
 /** Presses a button, and waits for the page that this leads to. */
 export const press = (visitor, name) => sends(visitor, visitor.page.getByRole('button', { name, exact: true }))
 const fill = (visitor, label, value) => visitor.page.getByLabel(label, { exact: true }).fill(value)

@@ -20,6 +20,8 @@ mod project_samples;
 mod firewall_pages;
 #[path = "gallery/guest_backup_pages.rs"]
 mod guest_backup_pages;
+#[path = "gallery/image_pages.rs"]
+mod image_pages;
 #[path = "gallery/leaving_pages.rs"]
 mod leaving_pages;
 #[path = "gallery/mail_pages.rs"]
@@ -405,6 +407,9 @@ fn with_id(path: &str, variant: &str) -> Page {
         return page;
     }
     if let Some(page) = guest_backup_pages::page(&Route::of(path), variant) {
+        return page;
+    }
+    if let Some(page) = image_pages::page(&Route::of(path), variant) {
         return page;
     }
     if let Some(page) = leaving_pages::page(&Route::of(path), variant) {

@@ -36,6 +36,7 @@ impl Route {
             Self::GuestSnapshots(_) => ("snapshots", "take-one"),
             Self::GuestBackups(_) => ("backups", "take-one"),
             Self::ProjectBackups(_) => ("backups", "have-it-as-another-guest"),
+            Self::ProjectImages(_) => ("images", "images-of-a-project"),
             Self::BackupFiles(..) => ("backups", "fetch-a-file"),
             Self::EnvironmentMail(..) => ("mail", "switch-it-on"),
             Self::EnvironmentBackups(..) => ("backups", "bring-an-environment-back"),
@@ -88,7 +89,7 @@ pub(crate) mod tests {
     use super::*;
 
     /// A path of every page.
-    pub const ROUTES: [&str; 71] = [
+    pub const ROUTES: [&str; 72] = [
         "/",
         "/not-created",
         "/login",
@@ -115,6 +116,7 @@ pub(crate) mod tests {
         "/projects/new",
         "/projects/atlas",
         "/projects/atlas/backups",
+        "/projects/atlas/images",
         "/projects/atlas/backups/0199d3c0-0000-7000-8000-000000000001/files",
         "/projects/atlas/remove",
         "/projects/atlas/robots",

@@ -42,6 +42,8 @@ pub enum Route {
     RemoveProject(ProjectName),
     Webhooks(ProjectName),
     ProjectBackups(ProjectName),
+    /// The images of a project.
+    ProjectImages(ProjectName),
     BackupFiles(ProjectName, BackupId),
     Webhook(ProjectName, WebhookId),
     ProjectEnvironment(ProjectName, Environment),
@@ -200,6 +202,7 @@ impl Route {
             ["backups"] | ["backups", "check"] | ["backups", "key", "reveal"] | ["backups", _, "delete"] => {
                 Self::ProjectBackups(name)
             }
+            ["images"] | ["images", _, "delete"] => Self::ProjectImages(name),
             ["backups", id, "files" | "fetch"] => Self::BackupFiles(name, id.parse().ok()?),
             ["webhooks", id] | ["webhooks", id, "test" | "resume"] | ["webhooks", id, "deliveries", _, "resend"] => {
                 Self::Webhook(name, id.parse().ok()?)
@@ -272,6 +275,7 @@ impl Route {
             Self::RemoveProject(name) => format!("/projects/{name}/remove"),
             Self::Webhooks(name) => format!("/projects/{name}/webhooks"),
             Self::ProjectBackups(name) => format!("/projects/{name}/backups"),
+            Self::ProjectImages(name) => format!("/projects/{name}/images"),
             Self::BackupFiles(name, id) => format!("/projects/{name}/backups/{id}/files"),
             Self::Webhook(name, id) => format!("/projects/{name}/webhooks/{id}"),
             Self::ProjectEnvironment(name, environment) => format!("/projects/{name}/{environment}"),
@@ -350,6 +354,7 @@ impl Route {
             | Self::RemoveProject(_)
             | Self::Webhooks(_)
             | Self::ProjectBackups(_)
+            | Self::ProjectImages(_)
             | Self::BackupFiles(..)
             | Self::Webhook(..)
             | Self::ProjectEnvironment(..)

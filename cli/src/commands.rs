@@ -84,6 +84,7 @@ const NAMED: &[(&str, &[&str])] = &[
     ("get_backings", &["backing", "get"]),
     ("set_backings", &["backing", "set"]),
     ("bring_images", &["image", "bring"]),
+    ("list_project_images", &["project", "images"]),
 ];
 
 /// The words of an operation.

@@ -332,6 +332,33 @@ export async function attacks(attack, world) {
     await until('nothing of it', async () => (await snapshots()).length === 0, { limit: 60_000, pause: 200 })
   })
 
+  await attack('makes an image of what another guest holds, or a guest of an image of others', async () => {
+    const own = '/projects/borealis/images'
+    const taken = await mallory.post(own, { guest: victim.id, name: 'stolen' })
+    assert.ok(taken.status === 422 && taken.html.includes('There is no such guest in borealis.'), `${taken.status}`)
+    assert.equal((await mallory.post('/projects/atlas/images', { guest: victim.id, name: 'stolen' })).status, 404)
+    assert.equal((await mallory.get('/projects/atlas/images')).status, 404)
+    await bob.sends('/projects/atlas/images', { guest: victim.id, name: 'secret' })
+    const versions = async () => (await world.database.rows("select v.sha256 from image_versions v join made_images i on i.id = v.image_id where i.name = 'secret'")).flat()
+    await until('the image', async () => (await versions()).length === 1, { limit: 120_000, pause: 200 })
+    const [sha256] = await versions()
+    const form = await mallory.requestForm({ name: `stolen.${zone}`, project: 'borealis', size: 'small', node: world.node.split('/').at(-1) })
+    // Neither by what its project calls it, nor by what nodes do.
+    for (const image of ['secret', `secret-${sha256.slice(0, 12)}`]) {
+      const answer = await mallory.post('/guests', { ...form, image })
+      assert.ok(answer.status === 422 && answer.html.includes(`There is no image ${image}`), `${image}: ${answer.status}`)
+    }
+    assert.equal((await mallory.post('/projects/atlas/images/secret/delete', {})).status, 404)
+    assert.equal((await mallory.post(`${own}/secret/delete`, {})).status, 404)
+    // What is no path in a guest leads nowhere.
+    for (const folder of ['../../etc', 'etc', '/etc/\u0000']) {
+      const answer = await mallory.post(own, { guest: attacker.id, name: 'odd', folder })
+      assert.equal(answer.status, 422, folder)
+    }
+    await bob.sends('/projects/atlas/images/secret/delete', {})
+    assert.deepEqual(await versions(), [])
+  })
+
   await attack('takes the apex of a zone, a wildcard, a name of another', async () => {
     for (const name of [zone, `*.${zone}`, world.site, lab.lab.zone, 'localhost', 'www.example.org', 'x.node.internal', 'db.guest.internal']) {
       const answer = await mallory.post(`${attacker.place}/names`, { name })

@@ -15,7 +15,7 @@ import { Server } from '../server.mjs'
 import { story } from '../steps.mjs'
 
 const zone = `images.${lab.lab.zone}`
-const names = { old: `old.${zone}`, kept: `kept.${zone}`, new: `new.${zone}`, other: `other.${zone}` }
+const names = { old: `old.${zone}`, kept: `kept.${zone}`, new: `new.${zone}`, other: `other.${zone}`, golden: `golden.${zone}` }
 const NODE = 'node1'
 const MARK = 'etc/second-version'
 
@@ -122,6 +122,70 @@ test('images have versions', async t => {
     const [label] = await labels('another')
     assert.ok((await onNode()).includes(label))
     assert.match(plain((await bob.read(guests.other)).html), new RegExp(`Clone of ${label}`))
+  })
+
+  await step('what a guest has in an older version than its newest image is told on its page', async () => {
+    const told = async (which, words) => {
+      // Its node is asked once in an hour.
+      await database.rows('update nodes set updates_asked_at = null')
+      await until(`${which} is told of`, async () => words.test(plain((await bob.read(guests[which])).html)), { limit: 90_000, pause: 500 })
+    }
+    await told('old', /None that its image has/)
+    const status = '/var/lib/dpkg/status'
+    const older = `sed -i -e '/^Package: dpkg$/,/^$/s/^Version: .*/Version: 0.1/' -e '/^Package: tar$/,/^$/s/^Version: .*/Version: 0.1/' ${status}`
+    await lab.onNode(NODE, `lxc-attach -n ${names.old} -- ${older.replaceAll('$/', '\\$/')}`)
+    await told('old', /It lacks 2.*dpkg, tar.*Beside debian-12-/s)
+    await bob.page.goto(guests.old)
+    await bob.page.getByText('It lacks 2').click()
+    assert.deepEqual(await violations(bob.page), [])
+    await bob.screenshot('updates')
+    // What is no list of packages is no reason to be told nothing of others.
+    await lab.onNode(NODE, `lxc-attach -n ${names.kept} -- sh -c 'head -c 40000000 /dev/zero > ${status}'`)
+    await database.rows('update guests set lacks_at = null, lacks_count = null')
+    await told('old', /It lacks 2/)
+    assert.match(plain((await bob.read(guests.kept)).html), /Updates\s+not known/)
+  })
+
+  await step('bob makes an image of a guest that is as he wants the next ones', async () => {
+    await lab.onNode(NODE, `lxc-attach -n ${names.new} -- sh -c 'mkdir -p /opt/app /srv/projects/x && echo ours > /opt/app/it && echo secret > /srv/projects/x/pillar'`)
+    await bob.page.goto('/projects/atlas')
+    await bob.page.getByRole('link', { name: 'Images', exact: true }).click()
+    await bob.page.getByText('There is none').waitFor()
+    await bob.page.locator('[name=guest]').selectOption({ label: names.new })
+    await bob.page.locator('[name=name]').fill('debian-12')
+    await pages.press(bob, 'Make an image')
+    await bob.page.getByText('There is an image debian-12 for everybody').first().waitFor()
+    await bob.page.locator('[name=name]').fill('golden')
+    await bob.page.locator('[name=comment]').fill('with our app')
+    await pages.press(bob, 'Make an image')
+    const [label] = await until('it is made', async () => {
+      const made = await labels('golden')
+      return made.length === 1 && made
+    }, { limit: 120_000, pause: 200 })
+    await bob.page.goto('/projects/atlas/images')
+    await bob.page.getByText(label).waitFor()
+    assert.deepEqual(await violations(bob.page), [])
+    await bob.screenshot('project-images')
+    await bob.page.getByRole('link', { name: 'A new guest of golden' }).click()
+    await pages.heading(bob, 'Request a guest')
+    assert.equal(await bob.page.locator('[name=image]').inputValue(), 'golden')
+    await bob.page.locator('[name=name]').fill(names.golden)
+    await bob.page.locator('[name=size]').selectOption('xxsmall')
+    await pages.press(bob, 'Request the guest')
+    await pages.heading(bob, names.golden)
+    guests.golden = pages.here(bob)
+    await pages.untilStatus(bob, guests.golden, 'Running', { limit: 120_000 })
+    assert.match(plain((await bob.read(guests.golden)).html), new RegExp(`Clone of ${label}`))
+    const inside = await lab.onNode(NODE, `lxc-attach -n ${names.golden} -- sh -c 'cat /opt/app/it /etc/hostname; ls -A /srv/projects'`)
+    assert.equal(inside.trim(), `ours\n${names.golden}`)
+    await bob.page.goto('/projects/atlas/images')
+    assert.equal(await bob.page.locator('summary', { hasText: 'Remove' }).count(), 0, 'a guest is a clone of it')
+    await pages.jobEnds(bob, await pages.destroy(bob, guests.golden, names.golden))
+    await bob.page.goto('/projects/atlas/images')
+    await pages.confirmIn(bob, bob.page.locator('section.card').filter({ hasText: label }))
+    await bob.page.getByText('There is none').waitFor()
+    await brings()
+    assert.ok(!(await onNode()).includes(label), 'its nodes let go of it')
   })
 
   await step('what no guest is a clone of goes, and what one is stays', async () => {

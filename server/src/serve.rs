@@ -261,6 +261,7 @@ fn parts(settings: &Settings, database: &Database, directory: Option<Directory>)
         agent_binary: settings.agent_binary.clone(),
         image_folder: settings.image_folder.clone(),
         images: settings.images.clone(),
+        made_images: settings.made_images.clone(),
         salt_bundle: settings.salt_bundle.clone(),
         hooks_folder: settings.hooks_folder.clone(),
         git_url: settings.git.as_ref().map(Git::url),

@@ -17,7 +17,7 @@ use corpus_api::certificates::{
     CertificateAuthority, CertificateLine, CertificatePage, HttpsSettings, NameCertificate, ServedByNode,
 };
 use corpus_api::first_steps::{FirstStep, FirstSteps, Step};
-use corpus_api::guests::{Guest, GuestDifference, GuestEnvironment, GuestLine, GuestSafeguard};
+use corpus_api::guests::{Guest, GuestDifference, GuestEnvironment, GuestLine, GuestSafeguard, MissingUpdates};
 use corpus_api::keys::{KeyClaim, KeyPage, OwnKey};
 use corpus_api::logins::RefusedLogin;
 use corpus_api::moves::LastMove;
@@ -509,6 +509,16 @@ fn guest(number: u128, text: &str, state: GuestState, environment: Environment) 
         profile: Some(word("small-website")),
         image_made_at: Some(before(9 * 86_400)),
         image_is_old: true,
+        updates: (number != 2).then(|| MissingUpdates {
+            count: if number == 0 { 3 } else { 0 },
+            packages: ["libssl3:amd64", "openssl", "tzdata"]
+                .into_iter()
+                .take(if number == 0 { 3 } else { 0 })
+                .map(str::to_owned)
+                .collect(),
+            image: word("debian-12-9a01c4d2e7f3"),
+            at: before(1_800),
+        }),
         backing: Backing::Overlayfs,
         limits,
         limits_version: Version::of(&limits),

@@ -145,7 +145,7 @@ fn row(all: &Backups, one: &Backup) -> AnyView {
         let restore = to::<RestoreBackup>(&[&all.guest, &one.id]);
         let remove = to::<RemoveBackup>(&[&all.guest, &one.id]);
         let request = format!("/guests/new?project={}&environment={}&backup={}", all.project, all.environment, one.id);
-        let another = (all.problem.is_none() && all.may_change).then(|| view! { <a class="btn" href=request aria-label=format!("A new guest of {which}")>"New guest"</a> });
+        let another = (all.problem.is_none() && all.may_change).then(|| view! { <a class="btn small" href=request aria-label=format!("A new guest of {which}")>"New guest"</a> });
         view! {
             {another}
             {all.problem.is_none().then(|| prove(all, one, &which))}
@@ -155,7 +155,7 @@ fn row(all: &Backups, one: &Backup) -> AnyView {
     });
     let look = (all.may_read && one.state == BackupState::Ready).then(|| {
         let backup = super::backup_files::Backup { project: &all.project, id: one.id };
-        view! { <a class="btn" href=backup.path() aria-label=format!("Files of {which}")>"Files"</a> }
+        view! { <a class="btn small" href=backup.path() aria-label=format!("Files of {which}")>"Files"</a> }
     });
     let files = one.files.map(|files| view! { <div class="quiet small">{format!("{files} files")}</div> });
     view! {
@@ -180,7 +180,7 @@ fn prove(all: &Backups, one: &Backup, which: &str) -> AnyView {
     view! {
         <form method="post" action={to::<ProveBackup>(&[&all.guest, &one.id])}>
             {stays_at(&path(all), "backups")}
-            <button class="btn" aria-label=format!("Try {which}")>"Try"</button>
+            <button class="btn small" aria-label=format!("Try {which}")>"Try"</button>
         </form>
     }
     .into_any()

@@ -173,6 +173,26 @@ fn clone_of(guest: &Guest) -> AnyView {
     view! { {guest.image.to_string()}{made}{old} }.into_any()
 }
 
+/// What in it is older than in the newest version of its image.
+fn updates(guest: &Guest) -> AnyView {
+    let Some(found) = &guest.updates else {
+        return view! { <span class="quiet">"not known"</span> }.into_any();
+    };
+    let seen = view! { <div class="quiet small">"Beside "{found.image.to_string()}", "{age(found.at)}</div> };
+    if found.count == 0 {
+        return view! { {status(Tone::Ok, "None that its image has")}{seen} }.into_any();
+    }
+    let names = found.packages.join(", ");
+    let more = usize::try_from(found.count).unwrap_or_default().saturating_sub(found.packages.len());
+    let more = (more > 0).then(|| format!(" and {more} more"));
+    let lacks = if found.count == 1 { "It lacks one".to_owned() } else { format!("It lacks {}", found.count) };
+    view! {
+        <details class="more"><summary>{status(Tone::Warn, lacks)}</summary><p class="small">{names}{more}</p></details>
+        {seen}
+    }
+    .into_any()
+}
+
 /// What it is, and which environment stands on it.
 pub fn about(guest: &Guest) -> AnyView {
     let mut body = vec![
@@ -184,6 +204,7 @@ pub fn about(guest: &Guest) -> AnyView {
         ("Environment", stands(guest)),
         ("Driver", guest.driver.as_str().into_any()),
         ("Clone of", clone_of(guest)),
+        ("Updates", updates(guest)),
         ("Backing", guest.backing.as_str().into_any()),
         ("Size", size_of(&guest.line).into_any()),
         ("Confinement", confinement(guest)),

@@ -126,7 +126,7 @@ fn row(all: &Snapshots, one: &Snapshot) -> AnyView {
         let restore = to::<RestoreSnapshot>(&[&all.guest, &one.id]);
         let remove = to::<RemoveSnapshot>(&[&all.guest, &one.id]);
         view! {
-            <a class="btn" href=request aria-label=format!("A new guest of {which}")>"New guest"</a>
+            <a class="btn small" href=request aria-label=format!("A new guest of {which}")>"New guest"</a>
             {confirm_at("Restore", &which, question, restore, stays_at(&path(all), "snapshots"))}
             {confirm_at("Delete", &which, "It can't be brought back.".to_owned(), remove, stays_at(&path(all), "snapshots"))}
         }

@@ -73,6 +73,7 @@ pub mod project_backups;
 mod project_badges;
 pub mod project_destroy;
 pub mod project_environments;
+pub mod project_images;
 pub mod project_members;
 pub mod project_previews;
 pub mod project_prod_entry;
@@ -163,6 +164,7 @@ pub async fn load(route: Route, caller: &Caller, asked: Asked) -> Result<Page> {
         Route::Robot(name, robot) => robot::load(caller, (&name, &robot), &asked).await,
         Route::RemoveProject(name) => project_destroy::load(caller, &name, &asked.form).await,
         Route::Webhooks(name) => webhooks::load(caller, &name, &asked).await,
+        Route::ProjectImages(name) => project_images::load(caller, &name, &asked.form).await,
         Route::ProjectBackups(name) => project_backups::load(caller, &name, &asked).await,
         Route::BackupFiles(name, id) => backup_files::load(caller, (&name, id), &asked).await,
         Route::Webhook(name, id) => webhook::load(caller, (&name, id), &asked).await,

@@ -20,6 +20,7 @@ use super::project_backups::backups_path;
 use super::project_badges::badges_card;
 use super::project_destroy::leaving_notice;
 use super::project_environments::environment_card;
+use super::project_images::images_path;
 use super::project_members::members_card;
 use super::project_previews::{preview_notice, previews_card};
 use super::project_prod_entry::prod_entry_card;
@@ -160,8 +161,8 @@ fn request(who: &Principal, project: &Project) -> Option<AnyView> {
 /// To who did what in it.
 fn audit_link(project: &Project) -> AnyView {
     let page = format!("/audit?project={}", project.name);
-    let backups = backups_path(&project.name);
-    view! { <p><a class="link" href=page>"What was done here"</a>" · "<a class="link" href=backups>"Backups"</a></p> }
+    let (backups, images) = (backups_path(&project.name), images_path(&project.name));
+    view! { <p><a class="link" href=page>"What was done here"</a>" · "<a class="link" href=backups>"Backups"</a>" · "<a class="link" href=images>"Images"</a></p> }
         .into_any()
 }
 

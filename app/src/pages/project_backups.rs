@@ -137,14 +137,14 @@ fn row(project: &ProjectName, may_change: bool, one: &ProjectBackup) -> AnyView 
     let which = format!("that of {name} of {}", taken.format("%F %R UTC"));
     let look = (one.may_read && backup.state == BackupState::Ready).then(|| {
         let within = super::backup_files::Backup { project, id: backup.id };
-        view! { <a class="btn" href=within.path() aria-label=format!("Files of {which}")>"Files"</a> }
+        view! { <a class="btn small" href=within.path() aria-label=format!("Files of {which}")>"Files"</a> }
     });
     let change = (may_change && backup.state == BackupState::Ready).then(|| {
         let request = format!("/guests/new?project={project}&environment={}&backup={}", one.environment, backup.id);
         let remove = to::<RemoveProjectBackup>(&[project, &backup.id]);
         let about = format!("A new guest of {which}");
         view! {
-            <a class="btn" href=request aria-label=about>"New guest"</a>
+            <a class="btn small" href=request aria-label=about>"New guest"</a>
             {confirm_at("Delete", &which, "It can't be brought back.".to_owned(), remove, stays_at(&backups_path(project), "backups"))}
         }
     });

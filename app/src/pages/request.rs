@@ -1,6 +1,7 @@
 //! Requesting a guest: five values, and all the others for who wants them.
 
 use corpus_api::guests::RequestGuest;
+use corpus_api::images::made::ListProjectImages;
 use corpus_api::nodes::{GetNode, ListNodes, NodeLine, NodeSort};
 use corpus_api::profiles::{ListProfiles, Profiles};
 use corpus_api::projects::ListProjects;
@@ -34,7 +35,7 @@ const OPTIONAL: [&str; 10] =
 const FEW_PROJECTS: u64 = 3;
 
 /// Those of them that nothing is suggested for: when one is filled in, they are shown open too.
-const FILLED_IN: [&str; 4] = ["node", "ip", "mac", "privileged"];
+const FILLED_IN: [&str; 5] = ["node", "image", "ip", "mac", "privileged"];
 
 /// The limits: shown open when one of them is wrong or filled in.
 const LIMITS: [&str; 4] = ["memory", "cpu", "processes", "io_weight"];
@@ -60,7 +61,9 @@ pub async fn load(caller: &Caller, asked: &Asked) -> Result<Page> {
         nodes.extend(caller.ask(GetNode { node }).await.ok().map(|node| node.line));
     }
     let form_id = form.value("_id").map_or_else(form_id, str::to_owned);
-    let sizes = caller.ask(ListSizes {}).await?;
+    let mut sizes = caller.ask(ListSizes {}).await?;
+    let project = form.value("project").or_else(|| projects.first().map(ProjectName::as_str));
+    sizes.images.extend(images_of(caller, project).await?);
     let known = caller.ask(ListProfiles {}).await?;
     let operators = caller.may(Role::Ops, Scope::Site).await.err().map(|problem| problem.text().to_owned());
     let operators = operators.as_deref();
@@ -101,8 +104,10 @@ fn begun(asked: &Asked) -> FormState {
     let mut form = asked.form.clone();
     if form.values.is_empty() {
         let given = |name: &&str| asked.query.get(*name).map(|value| ((*name).to_owned(), value.clone()));
-        form.values =
-            ["project", "environment", "profile", "node", "backup", "snapshot"].iter().filter_map(given).collect();
+        form.values = ["project", "environment", "profile", "node", "image", "backup", "snapshot"]
+            .iter()
+            .filter_map(given)
+            .collect();
         if asked.query.contains_key("ask") {
             form.values.push(("comment".to_owned(), String::new()));
         }
@@ -134,6 +139,17 @@ async fn quotas_of(caller: &Caller, chosen: Option<&str>) -> Result<Vec<ProjectQ
         quotas.extend(caller.ask(GetQuota { project }).await.ok());
     }
     Ok(quotas)
+}
+
+/// The images of the project that is chosen, or would be.
+async fn images_of(caller: &Caller, chosen: Option<&str>) -> Result<Vec<ImageOffer>> {
+    let Some(project) = chosen.and_then(|name| name.parse::<ProjectName>().ok()) else { return Ok(Vec::new()) };
+    let Ok(images) = caller.ask(ListProjectImages { project }).await else { return Ok(Vec::new()) };
+    let offered = images.items.into_iter().filter_map(|image| {
+        let made_at = image.versions.first()?.made_at;
+        Some(ImageOffer { name: image.name, made_at: Some(made_at) })
+    });
+    Ok(offered.collect())
 }
 
 /// A new id, so that the same form sent twice is one request.

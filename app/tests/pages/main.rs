@@ -19,6 +19,9 @@ mod fleet;
 #[allow(dead_code)]
 mod guest_backup_pages;
 mod guest_backups;
+#[path = "../../examples/gallery/image_pages.rs"]
+#[allow(dead_code, missing_docs, reason = "each user needs a part of them")]
+mod image_pages;
 #[path = "../../examples/gallery/image_samples.rs"]
 mod image_samples;
 mod images;
@@ -34,6 +37,7 @@ mod mail_pages;
 #[allow(dead_code, unused_imports, missing_docs, reason = "each user needs a part of them")]
 mod preview_samples;
 mod previews;
+mod project_images;
 #[path = "../../examples/gallery/project_samples.rs"]
 #[allow(dead_code, unused_imports, missing_docs, reason = "each user needs a part of them")]
 mod project_samples;

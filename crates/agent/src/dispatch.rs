@@ -9,7 +9,7 @@ use crate::failure::Failure;
 use crate::project::followers::Decision;
 use crate::project::{self, Layout};
 use crate::task::Task;
-use crate::{boot, check, drivers, facts, hook, image, lock, node, packages, record, snapshots, traffic};
+use crate::{boot, check, drivers, facts, hook, image, lock, node, packages, record, snapshots, traffic, updates};
 
 /// Serves a request to its end.
 pub fn answer(request: &Request, job: Option<JobRef>, task: &Task<'_>) -> Reply {
@@ -64,6 +64,7 @@ fn serve(request: &Request, of_job: bool, task: &Task<'_>) -> Result<Answer, Fai
             traffic::follow(task, names, *addresses, *limit_s).map(done)
         }
         Request::ReadSigns { after } => Ok(Answer::Signs(Box::new(node::read_signs(task, *after)?))),
+        Request::ReadUpdates { guests } => updates::read(task, guests).map(|guests| Answer::Updates { guests }),
         Request::ReadMail => Ok(Answer::Mail { counts: node::read_mail(task.host) }),
         Request::AwaitIdle { guest, limit_s } => node::await_idle(task, guest, *limit_s).map(done),
         Request::EnsureProject { plan } => {

@@ -178,6 +178,11 @@ impl GuestRoot {
 
     /// The text of a regular file, or nothing when there is no such file.
     pub fn read(&self, path: &GuestPath) -> Result<Option<Found>, Failure> {
+        self.read_most(path, MAX_READ)
+    }
+
+    /// The same, of so many bytes at most.
+    pub fn read_most(&self, path: &GuestPath, most: u64) -> Result<Option<Found>, Failure> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let file = match self.open(path.as_path(), flags) {
             Ok(file) => file,
@@ -189,7 +194,7 @@ impl GuestRoot {
             return Ok(None);
         }
         let mut bytes = Vec::new();
-        File::from(file).take(MAX_READ).read_to_end(&mut bytes).at("read the guest's", path)?;
+        File::from(file).take(most).read_to_end(&mut bytes).at("read the guest's", path)?;
         Ok(String::from_utf8(bytes).ok().map(|text| Found { text, owner: self.owner(&stat) }))
     }
 

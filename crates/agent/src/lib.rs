@@ -49,4 +49,5 @@ pub mod subids;
 pub mod task;
 pub mod traffic;
 pub mod tree;
+pub mod updates;
 pub mod users;

@@ -64,7 +64,7 @@ pub fn wanted(request: &Request) -> Vec<Wanted> {
         | Request::RefreshNode { .. }
         | Request::PutCertificates { .. } => vec![alone("node".into())],
         Request::CheckNode { .. } | Request::ReadFirewall | Request::ReadSigns { .. } => vec![shared("node".into())],
-        Request::CheckGuests { .. } => vec![shared("guests".into())],
+        Request::CheckGuests { .. } | Request::ReadUpdates { .. } => vec![shared("guests".into())],
         Request::RemoveNode => vec![alone("guests".into()), alone("node".into())],
         Request::EnsureImage { name, .. } | Request::EnsureNoImage { name } => {
             vec![shared("guests".into()), alone(format!("image-{name}"))]

@@ -158,6 +158,19 @@ crate::page!(
     GuestPage, GuestLine
 );
 
+/// Packages of a guest that are older than in an image.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct MissingUpdates {
+    /// How many.
+    pub count: u32,
+    /// The first 50 of them, by name.
+    pub packages: Vec<String>,
+    /// In which version of an image they are newer.
+    pub image: ImageName,
+    /// When its node found so.
+    pub at: DateTime<Utc>,
+}
+
 /// A guest with all that is known of it.
 #[allow(clippy::struct_excessive_bools, reason = "facts of a guest that have nothing to do with each other")]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -174,6 +187,8 @@ pub struct Guest {
     pub image_made_at: Option<DateTime<Utc>>,
     /// Whether new guests are made from a newer version. What is installed in a guest is its own affair from its first day.
     pub image_is_old: bool,
+    /// Which of its packages are older than in the newest version of its image; none: it was not told yet.
+    pub updates: Option<MissingUpdates>,
     /// The profile that said what its request did not.
     pub profile: Option<GuestProfileName>,
     /// Where its root file system lives.

@@ -1,4 +1,6 @@
-//! Images that guests are clones of: which there are, in which versions, and where these are.
+//! Images that guests are clones of: which there are, in which versions, and where these are. [`made`] are those of projects.
+
+pub mod made;
 
 use chrono::{DateTime, Utc};
 use corpus_domain::{Bytes, ImageName, NodeId};

@@ -196,6 +196,7 @@ pub const fn to_start(kind: JobKind, environment: Option<Environment>) -> Role {
         | JobKind::BackupRemove
         | JobKind::BackupCheck
         | JobKind::BackupProve
+        | JobKind::ImageMake
         | JobKind::GuestMove
         | JobKind::GuestDestroy
         | JobKind::NameAttach

@@ -29,3 +29,4 @@ pub use repository::{Reading, Repository, Saved, Snapshot, Which};
 pub use retention::Keep;
 pub use storage::{Access, InvalidAccess, Room, S3Access, S3Options, SftpAccess, Storage, StorageError};
 pub use tree::About;
+pub use walk::Walk;

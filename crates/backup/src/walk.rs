@@ -19,7 +19,7 @@ const MAX_SHOWN: usize = 512;
 
 /// A walk through a tree, at one of its entries.
 #[derive(Debug, Default)]
-pub(crate) struct Walk {
+pub struct Walk {
     folders: Vec<Folder>,
     entries: u64,
     open_bytes: u64,
@@ -41,7 +41,7 @@ struct Folder {
 
 impl Walk {
     /// Goes to the next entry, and gives its number; or says what is wrong with it.
-    pub(crate) fn step(&mut self, entry: &TreeEntry) -> Result<u64, &'static str> {
+    pub fn step(&mut self, entry: &TreeEntry) -> Result<u64, &'static str> {
         let depth = usize::try_from(entry.depth).map_err(|_| "it is too deep")?;
         if self.entries == 0 {
             at_root(entry)?;
@@ -66,7 +66,7 @@ impl Walk {
     }
 
     /// Where an entry is that comes next, for people.
-    pub(crate) fn path(&self, entry: &TreeEntry) -> String {
+    pub fn path(&self, entry: &TreeEntry) -> String {
         let depth = usize::try_from(entry.depth).unwrap_or_default();
         let folders = self.folders.iter().take(depth).map(|folder| folder.name.as_slice());
         shown(folders.skip(1).chain([entry.name.as_slice()]))

@@ -7,14 +7,14 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use chrono::{DateTime, Utc};
 use corpus_domain::{Bytes, ImageName};
 
 use crate::nodes::Sha256;
-use crate::services::Services;
-use crate::store::images;
+use crate::services::{Services, internal};
+use crate::store::{images, made_images};
 
 /// Which images there are; the first is what guests are clones of unless they ask for another.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -85,12 +85,43 @@ impl Content {
 const NEEDED: [&[&str]; 4] = [&["etc/passwd"], &["etc/shadow"], &["sbin/init", "usr/sbin/init"], &["usr/sbin/sshd"]];
 
 /// Why no guest can be a clone of what is in the archive: it is not whole, or no system.
-fn problem(path: &Path) -> Option<String> {
+pub(crate) fn problem(path: &Path) -> Option<String> {
     match missing(path) {
         Ok(missing) if missing.is_empty() => None,
         Ok(missing) => Some(format!("it has no {}", missing.join(", no "))),
         Err(error) => Some(format!("it is no whole tar compressed by zstd: {error}")),
     }
+}
+
+/// An archive is looked at as one that nobody will need only when it has not changed for so long.
+const LEFT_FOR: Duration = Duration::from_hours(24);
+
+/// The archives in a folder that have not changed for so long, and what each is called there.
+fn archives_in(folder: &Path, unchanged: Duration) -> Vec<(PathBuf, String)> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let old = entries.filter(|entry| {
+        let modified = entry.metadata().and_then(|about| about.modified());
+        modified.is_ok_and(|at| at.elapsed().is_ok_and(|age| age >= unchanged))
+    });
+    old.map(|entry| {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        (entry.path(), name.strip_suffix(".tar.zst").unwrap_or(&name).to_owned())
+    })
+    .collect()
+}
+
+/// What stays free where archives are: a twentieth, and this much.
+const LEFT: u64 = 1 << 30;
+
+/// Why no archive is put there, if the folder's disk is as full as it may be.
+pub(crate) fn is_full(folder: &Path) -> io::Result<Option<String>> {
+    let stat = rustix::fs::statvfs(folder)?;
+    let (free, all) = (stat.f_bavail.saturating_mul(stat.f_frsize), stat.f_blocks.saturating_mul(stat.f_frsize));
+    let least = LEFT.max(all / 20);
+    Ok((free < least).then(|| {
+        let (free, least) = (Bytes(free).gb(), Bytes(least).gb());
+        format!("where archives of images are, {free} are free, and {least} are to stay so")
+    }))
 }
 
 /// Reads the archive to its end.
@@ -132,6 +163,34 @@ impl Services {
     /// Where the archive of an image is looked for.
     pub(crate) fn archive_path(&self, name: &ImageName) -> PathBuf {
         self.settings.image_folder.join(format!("{name}.tar.zst"))
+    }
+
+    /// Where an archive of a project's image is.
+    pub(crate) fn made_archive(&self, sha256: &str) -> PathBuf {
+        self.settings.made_images.join(format!("{sha256}.tar.zst"))
+    }
+
+    /// Where the archive of a version is: one of a project's, or of those that operators put there.
+    pub(crate) fn version_path(&self, version: &images::Version) -> PathBuf {
+        match version.made {
+            Some(_) => self.made_archive(&version.sha256),
+            None => self.archive_path(&version.name),
+        }
+    }
+
+    /// Removes archives that no version has any more: no image was made of them, or it was removed. One that is being
+    /// made is not a day old.
+    pub(crate) async fn forget_archives(&self) -> crate::Result<()> {
+        let mut conn = self.db.acquire().await?;
+        made_images::forget_superseded(&mut conn).await?;
+        for (path, sha256) in archives_in(&self.settings.made_images, LEFT_FOR) {
+            if !made_images::is_kept(&mut conn, &sha256).await? {
+                tokio::fs::remove_file(&path)
+                    .await
+                    .map_err(|error| internal("an archive could not be removed", error))?;
+            }
+        }
+        Ok(())
     }
 
     /// The archive of an image, if there is one.

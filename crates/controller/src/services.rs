@@ -45,6 +45,8 @@ pub struct Settings {
     pub image_folder: PathBuf,
     /// Which images there are.
     pub images: ImageNames,
+    /// The folder with the archives of images that projects make. Several servers have it in common.
+    pub made_images: PathBuf,
     /// The bundle of Salt that is brought to guests of projects, `.tar.gz`; none: they have no Salt.
     pub salt_bundle: Option<PathBuf>,
     /// The folder of the operator's hooks.

@@ -47,6 +47,8 @@ word_enum!(
         BackupCheck = "backup_check",
         /// Try whether a guest can be had back from a backup.
         BackupProve = "backup_prove",
+        /// Make an image of a guest.
+        ImageMake = "image_make",
         /// Move a guest to another node.
         GuestMove = "guest_move",
         /// Bring a guest of a lost node to another one, from its latest backup.

@@ -23,6 +23,7 @@ mod sites;
 mod sums;
 mod traffic;
 mod tree;
+mod updates;
 
 pub use certificates::{
     CERTIFICATES_AT_ONCE, CertificateFile, HttpChallenge, MAX_CERTIFICATE, MAX_CERTIFICATES, NAMES_OF_CERTIFICATE,
@@ -75,3 +76,4 @@ pub const MAX_VALUES: usize = 100_000;
 pub fn values(line: &[u8]) -> usize {
     line.iter().filter(|byte| matches!(byte, b',' | b'[' | b'{')).count()
 }
+pub use updates::{GuestUpdates, MAX_UPDATES};

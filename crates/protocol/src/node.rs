@@ -3,8 +3,8 @@
 use std::net::{Ipv4Addr, SocketAddr};
 
 use corpus_domain::{
-    BalancePolicy, CheckPath, DnsName, EgressRule, FirewallRuleId, GuestName, GuestNetwork, Ipv4Network, MacAddress,
-    NodeId, PoolId, PortRange, SourceAddress, SshPort, Stickiness, Transport,
+    BalancePolicy, Bytes, CheckPath, DnsName, EgressRule, FirewallRuleId, GuestName, GuestNetwork, Ipv4Network,
+    MacAddress, NodeId, PoolId, PortRange, SourceAddress, SshPort, Stickiness, Transport,
 };
 use serde::{Deserialize, Serialize};
 
@@ -275,6 +275,9 @@ pub enum ImageSource {
         path: String,
         /// SHA-256 of the file, 64 hexadecimal digits, checked before it is unpacked.
         sha256: String,
+        /// How much is in it, where that is known; three times its size is taken for it else.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        unpacked: Option<Bytes>,
     },
     /// Built on the node by debootstrap.
     Debootstrap {

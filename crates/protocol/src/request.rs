@@ -20,6 +20,7 @@ use crate::project::{
 use crate::signs::SignsReading;
 use crate::sites::{AskedSite, Site};
 use crate::traffic::{AccessLine, AddressDetail, RoutedName, TrafficReading};
+use crate::updates::GuestUpdates;
 
 /// The job on whose behalf a request is made. The host remembers the latest generation and
 /// request that it has seen of a job and refuses what comes after a later one: a controller
@@ -220,6 +221,12 @@ pub enum Request {
         /// What [`SignsReading::until`] was last: sessions that ended later are counted. None: those of the last ten
         /// minutes.
         after: Option<i64>,
+    },
+    /// Tell which packages of these guests are older than in an image on the node; of those that do not run nothing is told.
+    /// Answer: [`Answer::Updates`].
+    ReadUpdates {
+        /// The guests, each with the image.
+        guests: Vec<(GuestName, ImageName)>,
     },
     /// Tell what became of the mail of guests in the last day, by the hour. Answer: [`Answer::Mail`].
     ReadMail,
@@ -503,6 +510,11 @@ pub enum Answer {
     Traffic(Box<TrafficReading>),
     /// What the edge of the node has seen.
     Signs(Box<SignsReading>),
+    /// Which updates guests lack.
+    Updates {
+        /// Those of which something can be told.
+        guests: Vec<GuestUpdates>,
+    },
     /// What became of the mail of guests.
     Mail {
         /// By guest and hour, [`MAX_MAIL_COUNTS`](crate::MAX_MAIL_COUNTS) at most.

@@ -191,11 +191,11 @@ pub fn touches(kind: &str, step: &str) -> Option<Touches> {
         | ("environment_remove", "project")
         | ("deploy", "order" | "follow" | "record") => Guest,
         ("guest_stop" | "guest_restart" | "snapshot_restore" | "backup_restore" | "node_reboot", "stop") => Agent("ensure_stopped"),
-        ("snapshot_take" | "backup_take", "snapshot") => Agent("ensure_snapshot"),
+        ("snapshot_take" | "backup_take" | "image_make", "snapshot") => Agent("ensure_snapshot"),
         ("snapshot_restore", "restore") => Agent("ensure_restored"),
         ("snapshot_restore" | "backup_restore", "settle") => Agent("ensure_settled"),
         ("backup_restore", "restore") | ("backup_prove", "put") => Agent("ensure_replaced"),
-        ("snapshot_remove", "remove") | ("backup_take", "clear") => Agent("ensure_no_snapshot"),
+        ("snapshot_remove", "remove") | ("backup_take" | "image_make", "clear") => Agent("ensure_no_snapshot"),
         ("guest_limit", "limit") => Agent("ensure_limits"),
         ("guest_enlarge", "enlarge") | ("guest_shrink", "shrink") => Agent("ensure_size"),
         ("guest_destroy", "absent") | ("project_destroy", "guests") | ("backup_prove", "clear") => Agent("ensure_absent"),
@@ -216,6 +216,7 @@ pub fn touches(kind: &str, step: &str) -> Option<Touches> {
         // Their line is a program's of its own.
         | ("guest_shrink", "note")
         | ("backup_take", "note" | "dump" | "save" | "done")
+        | ("image_make", "note" | "pack" | "keep")
         | ("backup_remove", "remove")
         | ("backup_check", "check")
         // Of a guest that no environment is on.

@@ -11,6 +11,7 @@ use corpus_api::guests::{
     StopGuest,
 };
 use corpus_api::images::BringImages;
+use corpus_api::images::made::MakeImage;
 use corpus_api::jobs::ListJobs;
 use corpus_api::keys::{AddKey, ListMyKeys, RemoveKey};
 use corpus_api::names::{AttachName, DetachName, ListNames, PointGuest, SwitchName};
@@ -27,7 +28,7 @@ use crate::lane::{ENVIRONMENT, Lane};
 const MEMORY: &str = "1.5 GiB";
 
 /// In the order in which a lane tries them, so that little has to be rebuilt in between.
-pub const KINDS: [JobKind; 35] = [
+pub const KINDS: [JobKind; 36] = [
     JobKind::GuestCreate,
     JobKind::GuestStart,
     JobKind::GuestStop,
@@ -41,6 +42,7 @@ pub const KINDS: [JobKind; 35] = [
     JobKind::BackupCheck,
     JobKind::BackupProve,
     JobKind::BackupRemove,
+    JobKind::ImageMake,
     JobKind::KeysSync,
     JobKind::NodeRepair,
     JobKind::NodeImages,
@@ -152,6 +154,11 @@ pub async fn ask(lane: &Lane, kind: JobKind) -> Result<JobId> {
         JobKind::BackupProve => {
             let (guest, backup) = backup(lane).await?;
             controller.call(member, ProveBackup { guest, backup }, None).await?.job
+        }
+        JobKind::ImageMake => {
+            let (guest, project) = (guest(lane).await?, lane.project().await?);
+            let (name, folder, comment) = ("webserver".parse()?, None, None);
+            controller.call(member, MakeImage { project, name, guest, folder, comment }, None).await?.job
         }
         JobKind::NameAttach => {
             let attach = AttachName { guest: guest(lane).await?, name: lane.dns_name().parse()?, wildcard: false };

@@ -64,6 +64,7 @@ impl Setting {
             agent_binary: self.agent_binary.clone(),
             image_folder: self.image_folder.clone(),
             images: ImageNames::default(),
+            made_images: self.seal_key_file.with_file_name("made-images"),
             salt_bundle: None,
             hooks_folder: self.hooks_folder.clone(),
             git_url: Some("ssh://git@corpus.test:2222".to_owned()),

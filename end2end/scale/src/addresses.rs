@@ -121,6 +121,7 @@ const PAGES: &[(bool, Sees, &str, &str)] = &[
     (false, Everyone, "/guests/…/snapshots", "/guests/{guest}/snapshots"),
     (false, Everyone, "/guests/…/backups", "/guests/{guest}/backups"),
     (false, Everyone, "/projects/…/backups", "/projects/project2/backups"),
+    (false, Everyone, "/projects/…/images", "/projects/project2/images"),
     (true, Everyone, "/projects", "/projects"),
     (false, Ops, "/projects/new", "/projects/new"),
     (false, Everyone, "/projects/…", "/projects/project2"),

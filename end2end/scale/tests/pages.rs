@@ -85,6 +85,7 @@ async fn router(database: &PgConnectOptions, folder: &Path) -> Router {
         bridge: "lxcbr1".to_owned(),
         agent_binary: folder.join("agent"),
         image_folder: folder.to_owned(),
+        made_images: folder.join("made-images"),
         images: ImageNames::default(),
         salt_bundle: None,
         hooks_folder: "/nonexistent".into(),

@@ -115,6 +115,7 @@ impl Fleet {
             bridge: "lxcbr1".to_owned(),
             agent_binary,
             image_folder: files.path().to_owned(),
+            made_images: files.path().join("made-images"),
             images: ImageNames::default(),
             salt_bundle: None,
             hooks_folder: "/nonexistent".into(),

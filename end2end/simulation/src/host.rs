@@ -174,6 +174,7 @@ impl Host {
             Request::ReadFirewall => Ok(Answer::Firewall(Box::default())),
             Request::ReadTraffic { after_ms } => Ok(Answer::Traffic(Box::new(self.traffic(*after_ms, Utc::now())))),
             Request::ReadSigns { .. } => Ok(Answer::Signs(Box::default())),
+            Request::ReadUpdates { .. } => Ok(Answer::Updates { guests: Vec::new() }),
             Request::ReadMail => Ok(Answer::Mail { counts: Vec::new() }),
             Request::RunHook { .. }
             | Request::EnsureNoSnapshot { .. }

@@ -65,7 +65,7 @@ replayed!(
 
 /// Kinds whose agent is a guest's own, or that change or copy a guest's storage, or change its limits: simulated hosts have neither, so
 /// they are not recorded.
-const ON_GUESTS: [JobKind; 17] = [
+const ON_GUESTS: [JobKind; 18] = [
     JobKind::EnvironmentSetUp,
     JobKind::EnvironmentConfigure,
     JobKind::EnvironmentRemove,
@@ -81,6 +81,7 @@ const ON_GUESTS: [JobKind; 17] = [
     JobKind::BackupRemove,
     JobKind::BackupCheck,
     JobKind::BackupProve,
+    JobKind::ImageMake,
     JobKind::GuestMove,
     JobKind::GuestEvacuate,
 ];

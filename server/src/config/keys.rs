@@ -50,6 +50,7 @@ pub const KEYS: &[Key] = &[
     key("agent_binary", Kind::Text, "a file"),
     key("image_folder", Kind::Text, "a folder"),
     key("images", Kind::List, "names of images"),
+    key("made_images", Kind::Text, "a folder that the server may write"),
     key("guest_backups", Kind::Text, PLACE),
     key("salt_bundle", Kind::Text, "a file"),
     key("hooks_folder", Kind::Text, "a folder"),

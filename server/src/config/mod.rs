@@ -47,6 +47,8 @@ pub struct Settings {
     pub image_folder: PathBuf,
     /// What guests can be clones of.
     pub images: ImageNames,
+    /// The folder of the archives of images that projects make.
+    pub made_images: PathBuf,
     /// The place with the repositories of guests' backups; none: none are taken.
     pub guest_backups: Option<Storage>,
     /// The bundle of Salt that is brought to guests of projects; `None`: they have no Salt.
@@ -398,6 +400,7 @@ fn read_all(r: &mut Reader) -> Option<Settings> {
         agent_binary: r.optional("agent_binary").unwrap_or_else(|| PathBuf::from("/usr/lib/corpus/corpus-agent")),
         image_folder: r.optional("image_folder").unwrap_or_else(|| data_folder.join("images")),
         images: sections::images(r),
+        made_images: r.optional("made_images").unwrap_or_else(|| data_folder.join("made-images")),
         guest_backups: places::place(r, "guest_backups", &access),
         salt_bundle: r.optional("salt_bundle"),
         hooks_folder: r.optional("hooks_folder").unwrap_or_else(|| PathBuf::from("/etc/corpus/hooks")),

@@ -372,6 +372,7 @@ async fn paths(world: &World, (node, guest, other): (&str, &str, &str), made: Ma
         "/projects/atlas/remove".into(),
         "/projects/atlas/robots".into(),
         "/projects/atlas/backups".into(),
+        "/projects/atlas/images".into(),
         format!("/projects/atlas/backups/{backup}/files"),
         format!("/projects/atlas/backups/{backup}/files?path=%2Fetc"),
         "/projects/atlas/robots/ci".into(),

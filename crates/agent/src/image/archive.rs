@@ -22,7 +22,12 @@ const CHUNK: usize = 1 << 20;
 const EXPANSION: u64 = 3;
 
 /// The image is what this archive holds; the archive is removed.
-pub fn ensure(task: &Task<'_>, name: &ImageName, path: &str, sha256: &str) -> Result<bool, Failure> {
+pub fn ensure(
+    task: &Task<'_>,
+    name: &ImageName,
+    path: &str,
+    (sha256, unpacked): (&str, Option<Bytes>),
+) -> Result<bool, Failure> {
     let archive = uploaded(task.host, path)?;
     if is_settled(task, name, sha256) {
         files::remove(&archive)?;
@@ -35,7 +40,7 @@ pub fn ensure(task: &Task<'_>, name: &ImageName, path: &str, sha256: &str) -> Re
         return Err(Failure::Invalid(format!("the archive of image {name} has the SHA-256 {found}, not {sha256}")));
     }
     task.note(format!("unpacking image {name}"));
-    replace(task, name, sha256, |root| unpack(task, &archive, root))?;
+    replace(task, name, sha256, |root| unpack(task, &archive, unpacked, root))?;
     files::remove(&archive)?;
     Ok(true)
 }
@@ -74,9 +79,9 @@ pub(crate) fn hash(task: &Task<'_>, path: &Path) -> Result<String, Failure> {
     }
 }
 
-fn unpack(task: &Task<'_>, archive: &Path, root: &Path) -> Result<(), Failure> {
-    let size = fs::metadata(archive).at("look at", archive)?.len();
-    files::require_room(root, Bytes(size.saturating_mul(EXPANSION)))?;
+fn unpack(task: &Task<'_>, archive: &Path, unpacked: Option<Bytes>, root: &Path) -> Result<(), Failure> {
+    let size = fs::metadata(archive).at("look at", archive)?.len().saturating_mul(EXPANSION);
+    files::require_room(root, Bytes(size.max(unpacked.unwrap_or_default().0)))?;
     let argv = Argv::new("tar").args(["--extract", "--zstd", "--numeric-owner", "--preserve-permissions"]);
     // Without its capability `ping` works for root only.
     let argv = argv.args(["--xattrs", "--xattrs-include=security.capability"]);
@@ -109,7 +114,7 @@ mod tests {
         let name = "debian-12".parse().unwrap();
         let right = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
         assert_eq!(with_task(&host, |task| hash(task, &upload)).unwrap(), right);
-        let error = with_task(&host, |task| ensure(task, &name, "/var/lib/corpus/upload/a", "00")).unwrap_err();
+        let error = with_task(&host, |task| ensure(task, &name, "/var/lib/corpus/upload/a", ("00", None))).unwrap_err();
         assert!(error.to_string().contains(right), "{error}");
         assert!(!upload.exists());
         assert!(crate::image::list(&host).is_empty());

@@ -5,6 +5,7 @@ pub(crate) mod archive;
 mod debootstrap;
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use corpus_domain::ImageName;
@@ -20,7 +21,7 @@ use crate::task::Task;
 /// The image is on the node, made from this source.
 pub fn ensure(task: &Task<'_>, name: &ImageName, source: &ImageSource) -> Result<bool, Failure> {
     match source {
-        ImageSource::Archive { path, sha256 } => archive::ensure(task, name, path, sha256),
+        ImageSource::Archive { path, sha256, unpacked } => archive::ensure(task, name, path, (sha256, *unpacked)),
         ImageSource::Debootstrap { suite, mirror } => debootstrap::ensure(task, name, suite, mirror.as_deref()),
     }
 }
@@ -83,6 +84,10 @@ fn replace(
     files::remove_folder(&new)?;
     files::remove_folder(&old)?;
     let root = new.join("rootfs");
+    // What may become root's in a guest must not become it here, and programs of an image have their set-uid bits.
+    let images = task.host.corpus().join("images");
+    files::private(&images)?;
+    fs::set_permissions(&images, fs::Permissions::from_mode(0o700)).at("change", &images)?;
     fs::create_dir_all(&root).at("make", &root)?;
     let finished = make(&root).and_then(|()| require_system(&root)).and_then(|()| {
         files::write(&new.join("sha256"), &format!("{origin}\n"), 0o644)?;

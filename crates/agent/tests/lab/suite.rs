@@ -32,7 +32,10 @@ pub fn node_is_set_up(world: &World, line: &mut Line) {
     let sum = world.must("sha256sum /var/lib/corpus/upload/image");
     let sha256 = sum.split_whitespace().next().unwrap().to_owned();
     let path = "/var/lib/corpus/upload/image".to_owned();
-    line.twice(&Request::EnsureImage { name: image(), source: ImageSource::Archive { path, sha256: sha256.clone() } });
+    line.twice(&Request::EnsureImage {
+        name: image(),
+        source: ImageSource::Archive { path, sha256: sha256.clone(), unpacked: None },
+    });
     assert_eq!(line.ask(Request::ListImages), Ok(Answer::Images { images: vec![(image(), sha256)] }));
     assert_eq!(world.must("ls /var/lib/corpus/upload"), "");
     confined::list_a_file(world);

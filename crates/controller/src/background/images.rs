@@ -44,6 +44,9 @@ impl Controller {
         if !leases::take(&mut conn, LEASE_NAME, self.services.instance, LEASE_TIME).await? {
             return Ok(());
         }
+        drop(conn);
+        self.services.forget_archives().await?;
+        let mut conn = self.services.db.acquire().await?;
         let due = images::due(&mut conn, &self.services.settings.images.usual(), AT_ONCE).await?;
         drop(conn);
         for node in due {

@@ -20,6 +20,7 @@ mod spread;
 mod storage;
 mod surroundings;
 mod traffic;
+mod updates;
 mod watch;
 mod webhooks;
 

@@ -44,6 +44,7 @@ impl Controller {
         tokio::spawn(self.clone().read_traffic(stop.clone()));
         tokio::spawn(self.clone().watch_for_intrusion(stop.clone()));
         tokio::spawn(self.clone().read_mail_of_guests(stop.clone()));
+        tokio::spawn(self.clone().look_for_updates(stop.clone()));
         tokio::spawn(self.clone().follow_surroundings(stop.clone()));
         tokio::spawn(self.clone().spread_names(stop.clone()));
         tokio::spawn(self.clone().look_after_certificates(stop.clone()));

@@ -14,6 +14,7 @@ mod aside;
 mod bring;
 mod incoming;
 mod look;
+mod pack;
 mod save;
 
 use std::io;
@@ -34,6 +35,7 @@ pub(crate) use bring::{bring, sums};
 pub(crate) use incoming::Limits;
 pub use look::Content;
 pub(crate) use look::{Fetched, Readers};
+pub(crate) use pack::{What, pack};
 pub(crate) use save::save;
 
 use crate::nodes::{NodeEndpoint, NodeError, Pool, TreeInput, TreeOutput, TreeWords};

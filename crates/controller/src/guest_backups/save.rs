@@ -29,6 +29,21 @@ pub(crate) async fn save(
     progress: impl Fn(u64, u64) + Send + Sync,
     cancelled: impl Future<Output = ()>,
 ) -> Result<Saved, CarryError> {
+    let work = move |listed: Listed, contents| {
+        repository.save_tree(&about, listed.entries(), contents).map_err(CarryError::from)
+    };
+    carry(program, limits, work, progress, cancelled).await
+}
+
+/// Has a thread work on all files of a snapshot: on the list of them, and on the contents that it opens. `progress` is told
+/// how much of how much has come.
+pub(super) async fn carry<T: Send + 'static>(
+    program: &Program<'_>,
+    limits: Limits,
+    work: impl FnOnce(Listed, Arc<dyn Contents>) -> Result<T, CarryError> + Send + 'static,
+    progress: impl Fn(u64, u64) + Send + Sync,
+    cancelled: impl Future<Output = ()>,
+) -> Result<T, CarryError> {
     let (input, output) = program.start().await?;
     let mut incoming = Incoming::new(output);
     let mut cancelled = pin!(cancelled);
@@ -38,18 +53,16 @@ pub(crate) async fn save(
     };
     let bytes = listed.bytes;
     let (ask, asked) = mpsc::unbounded_channel();
-    let work =
-        aside(move || repository.save_tree(&about, listed.entries(), Arc::new(Asking(ask))).map_err(CarryError::from));
+    let work = aside(move || work(listed, Arc::new(Asking(ask))));
     // Dropped with what is asked for, so that who reads a file in the thread sees that nothing comes any more.
     let served = tokio::select! {
         served = serve(input, incoming, asked, bytes, &progress) => served,
         () = &mut cancelled => Err(CarryError::Cancelled),
     };
-    let saved =
-        tokio::time::timeout(ENDS, work).await.map_err(|_| CarryError::Ended)?.map_err(|_| CarryError::Ended)?;
+    let done = tokio::time::timeout(ENDS, work).await.map_err(|_| CarryError::Ended)?.map_err(|_| CarryError::Ended)?;
     // Why a line ended says more than that a file could not be read.
     served?;
-    saved
+    done
 }
 
 /// A file that is wanted, and where its pieces go.

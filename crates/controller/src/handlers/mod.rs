@@ -23,6 +23,7 @@ mod jobs;
 mod key_claims;
 mod keys;
 mod logins;
+mod made_images;
 mod mail;
 mod me;
 mod name_rules;

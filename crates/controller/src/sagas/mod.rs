@@ -27,6 +27,7 @@ pub mod guest_move;
 pub mod guest_point;
 pub mod guest_power;
 pub mod guest_shrink;
+pub mod image_make;
 pub mod keys_sync;
 pub mod name_attach;
 pub mod name_configure;
@@ -70,6 +71,7 @@ pub fn registry() -> Registry<Services> {
         .with(backup::remove_steps())
         .with(backup_check::steps())
         .with(backup_prove::steps())
+        .with(image_make::steps())
         .with(guest_move::steps())
         .with(guest_evacuate::steps())
         .with(guest_destroy::steps())

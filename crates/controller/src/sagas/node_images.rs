@@ -3,6 +3,8 @@
 //! Guests stay on the version that they are clones of, so nothing has to be undone: an image more on a node does no harm,
 //! and one that is missing is brought with the next guest that needs it.
 
+use std::path::Path;
+
 use corpus_domain::{ImageName, Invalid, JobKind, NodeId};
 use corpus_protocol::{Answer, ImageSource, Request};
 use serde::{Deserialize, Serialize};
@@ -111,21 +113,32 @@ pub(super) async fn ensure<P: JobParams>(
     }
 }
 
+/// What lies there is the archive of the version.
+async fn is_there(services: &Services, version: &Version, path: &Path) -> Result<(), StepError> {
+    let Version { name, label, sha256, made } = version;
+    let unreadable = |error| StepError::transient(format!("{} can't be read", path.display())).caused_by(error);
+    if made.is_some() {
+        // Its node looks whether it is what its name says.
+        let there = tokio::fs::try_exists(path).await.map_err(unreadable)?;
+        let missing = || StepError::transient(format!("there is no {} at this server", path.display()));
+        return there.then_some(()).ok_or_else(missing);
+    }
+    let archive = services.archive(name).await.map_err(unreadable)?;
+    if archive.is_none_or(|archive| archive.sha256.to_string() != *sha256) {
+        return Err(StepError::transient(format!("{} is not {label} any more", path.display())));
+    }
+    Ok(())
+}
+
 /// The version is on the node, from the archive in the controller's folder.
 pub(super) async fn bring<P: JobParams>(
     ctx: &StepContext<Services, P>,
     node: NodeId,
     version: &Version,
 ) -> Result<(), StepError> {
-    let (services, Version { name, label, sha256 }) = (ctx.services(), version);
-    let path = services.archive_path(name);
-    let archive = services
-        .archive(name)
-        .await
-        .map_err(|error| StepError::transient(format!("{} can't be read", path.display())).caused_by(error))?;
-    if archive.is_none_or(|archive| archive.sha256.to_string() != *sha256) {
-        return Err(StepError::transient(format!("{} is not {label} any more", path.display())));
-    }
+    let (services, Version { label, sha256, .. }) = (ctx.services(), version);
+    let path = services.version_path(version);
+    is_there(services, version, &path).await?;
     let endpoint = endpoint(ctx, node).await?;
     let upload: UploadName = format!("{label}.tar.zst")
         .parse()
@@ -133,7 +146,7 @@ pub(super) async fn bring<P: JobParams>(
     ctx.log(format!("bringing {label}"));
     let sent = services.nodes.upload(&endpoint, &path, &upload, |done, total| ctx.progress(done, total));
     let sent = ctx.or_cancelled(async { sent.await.map_err(|error| failed(&endpoint, error)) }).await?;
-    let source = ImageSource::Archive { path: sent.path, sha256: sha256.clone() };
+    let source = ImageSource::Archive { path: sent.path, sha256: sha256.clone(), unpacked: version.made };
     ask(ctx, node, Request::EnsureImage { name: label.clone(), source }, LONG).await.map(drop)
 }
 

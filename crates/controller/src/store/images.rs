@@ -18,17 +18,21 @@ pub struct Version {
     pub label: ImageName,
     /// The SHA-256 of its archive, 64 hexadecimal digits.
     pub sha256: String,
+    /// Of one that a project made: how much is in it.
+    pub made: Option<Bytes>,
 }
 
 struct Row {
     name: String,
     label: String,
     sha256: String,
+    unpacked: Option<i64>,
 }
 
 impl Row {
     fn read(self) -> sqlx::Result<Version> {
-        Ok(Version { name: word(&self.name)?, label: word(&self.label)?, sha256: self.sha256 })
+        let made = self.unpacked.map(number).transpose()?.map(Bytes);
+        Ok(Version { name: word(&self.name)?, label: word(&self.label)?, sha256: self.sha256, made })
     }
 }
 
@@ -51,11 +55,12 @@ pub async fn found(
     Ok(kept.execute(conn).await?.rows_affected() == 1)
 }
 
-/// What new guests of an image are made from.
+/// What new guests of an image are made from that the configuration names.
 pub async fn newest(conn: &mut PgConnection, name: &ImageName) -> sqlx::Result<Option<Version>> {
     let row = sqlx::query_as!(
         Row,
-        r#"select name as "name!", label as "label!", sha256 as "sha256!" from newest_images where name = $1"#,
+        r#"select name as "name!", label as "label!", sha256 as "sha256!", null::bigint as unpacked
+         from newest_images where name = $1 and image_id is null"#,
         name.as_str()
     );
     row.fetch_optional(conn).await?.map(Row::read).transpose()
@@ -63,7 +68,8 @@ pub async fn newest(conn: &mut PgConnection, name: &ImageName) -> sqlx::Result<O
 
 /// When the newest version of each was made.
 pub async fn made(conn: &mut PgConnection) -> sqlx::Result<HashMap<ImageName, DateTime<Utc>>> {
-    let rows = sqlx::query!(r#"select name as "name!", made_at as "made_at!" from newest_images"#);
+    let rows =
+        sqlx::query!(r#"select name as "name!", made_at as "made_at!" from newest_images where image_id is null"#);
     rows.fetch_all(conn).await?.into_iter().map(|row| Ok((word(&row.name)?, row.made_at))).collect()
 }
 
@@ -71,7 +77,7 @@ pub async fn made(conn: &mut PgConnection) -> sqlx::Result<HashMap<ImageName, Da
 pub async fn labelled(conn: &mut PgConnection, label: &ImageName) -> sqlx::Result<Option<Version>> {
     let row = sqlx::query_as!(
         Row,
-        r#"select name, label as "label!", sha256 from image_versions where label = $1"#,
+        r#"select name, label as "label!", sha256, unpacked from image_versions where label = $1"#,
         label.as_str()
     );
     row.fetch_optional(conn).await?.map(Row::read).transpose()
@@ -91,10 +97,12 @@ pub async fn is_on(conn: &mut PgConnection, node: NodeId, label: &ImageName) -> 
 pub async fn lacking(conn: &mut PgConnection, node: NodeId, usual: &ImageName) -> sqlx::Result<Vec<Version>> {
     let rows = sqlx::query_as!(
         Row,
-        r#"select w.name as "name!", w.label as "label!", w.sha256 as "sha256!" from newest_images w
+        r#"select w.name as "name!", w.label as "label!", w.sha256 as "sha256!", v.unpacked
+         from newest_images w join image_versions v on v.label = w.label
          where not exists (select from node_images i where i.node_id = $1 and i.label = w.label)
-            and (w.name = $2 or exists (select from image_versions o join node_images i on i.label = o.label
-                where o.name = w.name and i.node_id = $1))
+            and (w.name = $2 and w.image_id is null
+                or exists (select from image_versions o join node_images i on i.label = o.label
+                    where o.name = w.name and o.image_id is not distinct from w.image_id and i.node_id = $1))
          order by w.name"#,
         node.0,
         usual.as_str(),
@@ -122,8 +130,10 @@ pub async fn due(conn: &mut PgConnection, usual: &ImageName, at_once: i64) -> sq
             and (exists (select from needless_images u where u.node_id = n.id)
                 or exists (select from newest_images w
                     where not exists (select from node_images i where i.node_id = n.id and i.label = w.label)
-                        and (w.name = $1 or exists (select from image_versions o join node_images i on i.label = o.label
-                            where o.name = w.name and i.node_id = n.id))))
+                        and (w.name = $1 and w.image_id is null
+                            or exists (select from image_versions o join node_images i on i.label = o.label
+                                where o.name = w.name and o.image_id is not distinct from w.image_id
+                                    and i.node_id = n.id))))
          order by n.id
          limit greatest($2 - (select count(*) from jobs where kind = 'node_images' and ended_at is null), 0)",
         usual.as_str(),
@@ -138,7 +148,7 @@ pub async fn versions(conn: &mut PgConnection, name: &ImageName, limit: u32) -> 
         r#"select v.label as "label!", v.sha256, v.bytes, v.made_at, v.found_at,
             (select count(*) from guests g where g.image = v.label) as "guests!",
             (select count(*) from node_images i where i.label = v.label) as "nodes!"
-         from image_versions v where v.name = $1 order by v.made_at desc, v.found_at desc limit $2"#,
+         from image_versions v where v.name = $1 and v.image_id is null order by v.made_at desc, v.found_at desc limit $2"#,
         name.as_str(),
         i64::from(limit),
     );

@@ -83,6 +83,7 @@ async fn opened_with(
         bridge: "lxcbr1".to_owned(),
         agent_binary: files.path().join("agent"),
         image_folder,
+        made_images: files.path().join("made-images"),
         images,
         salt_bundle: None,
         hooks_folder: "/nonexistent".into(),

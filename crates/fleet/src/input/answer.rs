@@ -3,8 +3,8 @@
 use corpus_domain::{Bytes, plain_line};
 use corpus_protocol::{
     Answer, ConfigurationEntry, Difference, Dumped, Event, Facts, FromAgent, GuestDrops, GuestReading, GuestStorage,
-    MAX_CERTIFICATES, MAX_MAIL_COUNTS, MAX_SSH_SIGNS, MemberReading, Proof, Reading, RequestError, SignsReading, Site,
-    SshSign, Storage,
+    GuestUpdates, MAX_CERTIFICATES, MAX_MAIL_COUNTS, MAX_SSH_SIGNS, MAX_UPDATES, MemberReading, Proof, Reading,
+    RequestError, SignsReading, Site, SshSign, Storage,
 };
 
 use super::{report, traffic};
@@ -95,6 +95,15 @@ fn of_answer(answer: &mut Answer) {
         Answer::Traffic(reading) => traffic::reading(reading),
         Answer::Signs(reading) => of_signs(reading),
         Answer::Mail { counts } => counts.truncate(MAX_MAIL_COUNTS),
+        Answer::Updates { guests } => {
+            guests.truncate(MOST_MEMBERS);
+            for GuestUpdates { packages, .. } in guests {
+                packages.truncate(MAX_UPDATES);
+                for name in packages {
+                    *name = plain_line(name, NAME).replace(' ', "");
+                }
+            }
+        }
         Answer::Report(report) => report::whole(report),
         Answer::Project { deployments, archives, configuration, .. } => {
             deployments.truncate(MOST_DEPLOYMENTS);

@@ -100,6 +100,7 @@ impl World {
             bridge: "lxcbr1".to_owned(),
             agent_binary: folder.path().join("agent"),
             image_folder: folder.path().to_owned(),
+            made_images: folder.path().join("made-images"),
             images: ImageNames::default(),
             salt_bundle: None,
             hooks_folder: hook_in(folder.path()),

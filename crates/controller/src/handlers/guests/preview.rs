@@ -33,7 +33,7 @@ impl Handle<PreviewGuest> for Controller {
             making(&mut conn, &request).await?
         };
         note(&mut wrong, supported(&mut conn, &making).await)?;
-        note(&mut wrong, self.image(&mut conn, &request).await)?;
+        note(&mut wrong, self.image(&mut conn, (&request, permit.project()?)).await)?;
         let quota = store::quotas::get(&mut conn, permit.project()?).await?.ok_or(Denied::NotFound)?;
         let beyond = quotas::beyond(&quota, more(&request, making.needed));
         note(&mut wrong, quotas::refuse(&beyond, permit.who().ops, quota_field))?;

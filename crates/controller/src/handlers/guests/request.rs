@@ -24,7 +24,7 @@ use crate::quotas::More;
 use crate::sagas::guest_create::{self, FromSnapshot};
 use crate::store::guests::GuestRow;
 use crate::store::nodes::Node;
-use crate::store::{backups, guests, nodes, not_created, room, snapshots};
+use crate::store::{backups, guests, made_images, nodes, not_created, room, snapshots};
 use crate::{Controller, quotas, store};
 
 /// How often a node is chosen anew when others take its room meanwhile.
@@ -50,7 +50,7 @@ impl Handle<RequestGuest> for Controller {
         }
         let making = making(change.transaction().await?, &wanted).await?;
         supported(change.transaction().await?, &making).await?;
-        let image = self.image(change.transaction().await?, &wanted).await?;
+        let image = self.image(change.transaction().await?, (&wanted, project)).await?;
         if who.robot.is_some() {
             for_robots(&wanted)?;
         }
@@ -141,11 +141,17 @@ fn for_robots(wanted: &RequestGuest) -> Result<()> {
 
 impl Controller {
     /// What the guest will be a clone of: the newest version of the image that is asked for.
-    pub(in crate::handlers) async fn image(&self, conn: &mut PgConnection, wanted: &RequestGuest) -> Result<ImageName> {
+    pub(in crate::handlers) async fn image(
+        &self,
+        conn: &mut PgConnection,
+        (wanted, project): (&RequestGuest, ProjectId),
+    ) -> Result<ImageName> {
         let images = &self.services.settings.images;
         let name = wanted.image.clone().unwrap_or_else(|| images.usual());
         if !images.has(&name) {
-            return Err(Error::field("image", format!("There is no image {name}.")));
+            let made = made_images::newest(conn, project, &name).await?;
+            let none = || Error::field("image", format!("There is no image {name}."));
+            return made.map(|version| version.label).ok_or_else(none);
         }
         match store::images::newest(conn, &name).await? {
             Some(version) => Ok(version.label),
@@ -181,7 +187,7 @@ impl Controller {
     ) -> Result<GuestRow> {
         let id = GuestId(Uuid::now_v7());
         let making = making(change.transaction().await?, wanted).await?;
-        let image = self.image(change.transaction().await?, wanted).await?;
+        let image = self.image(change.transaction().await?, (wanted, preview)).await?;
         insert(change, wanted, (id, preview, node), (&making, &image), None).await?;
         let guest = row(change, id).await?;
         let has_image = store::images::is_on(change.transaction().await?, node, &guest.image).await?;

@@ -62,7 +62,7 @@ impl Handle<AskForGuest> for Controller {
         let filled = profiles::filled(&mut conn, asked.operation()).await?;
         let making = request::making(&mut conn, &filled).await?;
         request::supported(&mut conn, &making).await?;
-        self.image(&mut conn, &filled).await?;
+        self.image(&mut conn, (&filled, project)).await?;
         self.is_free_for_guest(&mut conn, &change.who(), project, &asked.name).await?;
         if guests::is_there(&mut conn, &asked.name).await? {
             return Err(Error::field("name", format!("{} is taken already; choose another name.", asked.name)));

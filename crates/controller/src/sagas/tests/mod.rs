@@ -13,6 +13,7 @@ mod firewall;
 mod gateways;
 mod guests;
 mod hooks;
+mod images;
 mod moves;
 mod names;
 mod nodes;

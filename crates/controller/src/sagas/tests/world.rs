@@ -92,6 +92,7 @@ impl World {
             agent_binary: PathBuf::from(fact("CORPUS_AGENT_BINARY")),
             image_folder: PathBuf::from(fact("CORPUS_IMAGE_FOLDER")),
             images: ImageNames::default(),
+            made_images: files.path().join("made-images"),
             salt_bundle: None,
             hooks_folder: files.path().join("hooks"),
             git_url: Some("ssh://git@corpus.test:2222".to_owned()),

@@ -4,7 +4,7 @@
 //! show. What a guest's node read of it is taken out of the node's reading by the database.
 
 use corpus_api::Version;
-use corpus_api::guests::{Guest, GuestDifference, GuestLine, GuestSafeguard, ListGuests};
+use corpus_api::guests::{Guest, GuestDifference, GuestLine, GuestSafeguard, ListGuests, MissingUpdates};
 use corpus_api::words::SearchText;
 use corpus_domain::{Bytes, Environment, GuestId, GuestState, Invalid, JobId, NodeId, ProjectId, ProjectName};
 use corpus_protocol::SafeguardFact;
@@ -154,8 +154,8 @@ pub async fn whole(conn: &mut PgConnection, id: GuestId) -> sqlx::Result<Option<
                 then least((r.seen ->> 'uptime_s')::numeric, 9223372036854775807)::bigint end as uptime_s,
             jsonb_path_query_array(n.drift, '$[*] ? (@.guest == $name)',
                 jsonb_build_object('name', g.name)) as "drift!",
-            v.made_at as "image_made_at?", exists (select from image_versions w where w.name = v.name
-                and (w.made_at, w.found_at) > (v.made_at, v.found_at)) as "image_is_old!"
+            g.lacks_count, g.lacks, g.lacks_image, g.lacks_at, v.made_at as "image_made_at?", exists (select from image_versions w where w.name = v.name
+                and w.image_id is not distinct from v.image_id and (w.made_at, w.found_at) > (v.made_at, v.found_at)) as "image_is_old!"
         from guests g join nodes n on n.id = g.node_id left join image_versions v on v.label = g.image
         cross join lateral (
             select jsonb_path_query_first(n.reading, '$.guests[*] ? (@.name == $name)',
@@ -168,7 +168,14 @@ pub async fn whole(conn: &mut PgConnection, id: GuestId) -> sqlx::Result<Option<
     let limits = limits(row.memory, row.cpu_millis, row.processes, row.io_weight)?;
     let confinement: Vec<SafeguardFact> = json_opt(row.confinement)?.unwrap_or_default();
     let drift: Vec<Finding> = json(row.drift)?;
+    let updates = match (row.lacks_count, row.lacks_image, row.lacks_at) {
+        (Some(count), Some(image), Some(at)) => {
+            Some(MissingUpdates { count: number(count)?, packages: row.lacks, image: word(&image)?, at })
+        }
+        _ => None,
+    };
     Ok(Some(Guest {
+        updates,
         state_reason: row.state_reason,
         driver: word(&row.driver)?,
         image_made_at: row.image_made_at,
