@@ -356,7 +356,7 @@ fn page(path: &str, variant: &str) -> Page {
                 "Quotas",
                 pages::quotas::quotas_view(
                     &who,
-                    (&policy, &samples::backings(), &samples::profiles()),
+                    (&policy, &samples::backings(), &samples::profiles(), &samples::lxc_lines()),
                     &page,
                     &query,
                     &none,
@@ -444,6 +444,7 @@ fn with_id(path: &str, variant: &str) -> Page {
                 guest,
                 zones: &zones,
                 quota: &quota,
+                lines: &samples::lxc_lines().items,
                 jobs: &jobs,
                 undoes: &[],
                 asks: false,

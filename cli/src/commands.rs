@@ -84,6 +84,11 @@ const NAMED: &[(&str, &[&str])] = &[
     ("get_backings", &["backing", "get"]),
     ("set_backings", &["backing", "set"]),
     ("bring_images", &["image", "bring"]),
+    ("list_lxc_lines", &["lxc-line", "list"]),
+    ("get_lxc_line", &["lxc-line", "get"]),
+    ("create_lxc_line", &["lxc-line", "create"]),
+    ("set_lxc_line", &["lxc-line", "set"]),
+    ("remove_lxc_line", &["lxc-line", "remove"]),
 ];
 
 /// The words of an operation.

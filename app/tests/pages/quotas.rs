@@ -17,7 +17,8 @@ fn member() -> Principal {
 fn page(who: &Principal, items: Vec<ProjectQuota>, form: &FormState) -> String {
     let page = QuotaPage { items, next: None };
     let (policy, backings, profiles) = (samples::quota_policy(), samples::backings(), samples::profiles());
-    html(|| quotas_view(who, (&policy, &backings, &profiles), &page, &std::collections::BTreeMap::new(), form))
+    let kinds = (&policy, &backings, &profiles, &samples::lxc_lines());
+    html(|| quotas_view(who, kinds, &page, &std::collections::BTreeMap::new(), form))
 }
 
 fn card(who: &Principal, form: &FormState) -> String {
@@ -133,6 +134,29 @@ fn operators_change_profiles_and_members_read_what_they_say() {
         assert!(ops.contains(text), "{text}: {ops}");
     }
     assert_eq!(ops.matches("id=\"f-comment\"").count(), 1, "each id once");
+}
+
+#[test]
+fn operators_allow_lines_and_members_read_them() {
+    let seen = page(&member(), vec![], &FormState::default());
+    assert!(seen.contains("lxc.prlimit.nofile = 65536") && !seen.contains("/lxc-lines"), "{seen}");
+    let typed = vec![("key".to_owned(), "lxc.rootfs.path".to_owned()), ("value".to_owned(), "/".to_owned())];
+    let refused = FormState::new("lxc-line-routes", typed).error("key", "it is not allowed");
+    let ops = page(&samples::operator(), vec![], &refused);
+    for text in [
+        "action=\"/lxc-lines\"",
+        "action=\"/lxc-lines/routes\"",
+        "value=\"lxc.rootfs.path\"",
+        "It is not allowed.",
+        "1 guest has it",
+    ] {
+        assert!(ops.contains(text), "{text}: {ops}");
+    }
+    assert!(
+        ops.contains("/lxc-lines/routes/delete") && !ops.contains("/lxc-lines/many-files/delete"),
+        "one in use stays"
+    );
+    assert_eq!(ops.matches("id=\"f-key\"").count(), 1, "each id once");
 }
 
 #[test]

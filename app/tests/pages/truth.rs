@@ -193,6 +193,7 @@ fn a_guest_that_drifted_is_not_as_it_should_be() {
         guest: &guest,
         zones: &zones,
         quota: &quota,
+        lines: &samples::lxc_lines().items,
         jobs: &[],
         undoes: &[],
         asks: false,

@@ -12,6 +12,7 @@ mod power;
 mod preview;
 pub(super) mod request;
 mod secrets;
+mod settings;
 mod snapshots;
 #[cfg(test)]
 mod tests;

@@ -7,7 +7,7 @@ use corpus_domain::{BackupId, DnsNameId, GuestId, GuestState, JobId, JobKind, Na
 use sqlx::PgConnection;
 
 use super::{delete, set_limits, set_state, settle_storage};
-use crate::store::{backups, environments, firewall, json, moves, names, pointers, snapshots, word};
+use crate::store::{backups, environments, firewall, json, lxc_lines, moves, names, pointers, snapshots, word};
 
 /// Takes a guest, or a name of it, back to where it was before the job was submitted.
 pub async fn left_by(conn: &mut PgConnection, job: JobId) -> sqlx::Result<()> {
@@ -42,6 +42,7 @@ pub async fn left_by(conn: &mut PgConnection, job: JobId) -> sqlx::Result<()> {
         JobKind::BackupTake => backups::delete(conn, &[json(param("id"))?]).await,
         JobKind::GuestMove | JobKind::GuestEvacuate => moves::settle(conn, guest).await,
         JobKind::GuestLimit => set_limits(conn, guest, json(param("from"))?).await,
+        JobKind::GuestConfigure => lxc_lines::set_settings(conn, guest, &json(param("from"))?).await,
         JobKind::NameAttach => names::delete(conn, json::<DnsNameId>(param("id"))?).await,
         JobKind::GuestPoint => {
             let from: Option<pointers::PointedName> = json(param("from"))?;
