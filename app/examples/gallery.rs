@@ -207,6 +207,7 @@ fn page(path: &str, variant: &str) -> Page {
                         nodes: &nodes,
                         projects: &samples::projects(),
                         profiles: &samples::profiles(),
+                        lines: &samples::lxc_lines().items,
                         sizes: &samples::sizes(),
                         may_create: false,
                         operators: None,

@@ -2,7 +2,7 @@
 
 use corpus_api::guests::{Guest, SetGuestSettings};
 use corpus_api::lxc_lines::AllowedLine;
-use corpus_domain::GuestState;
+use corpus_domain::{GuestState, LxcLineName};
 use leptos::prelude::*;
 
 use super::guest::{is_settled, path};
@@ -90,7 +90,7 @@ fn change(guest: &Guest, lines: &[AllowedLine], form: &FormState) -> Option<AnyV
                     <input type="hidden" name="version" value=version/>
                     {check(form, "autostart", "Autostart", "Starts when its node boots", guest.autostart)}
                     {form.error_at("autostart").map(|text| view! { <p class="error">{sentence(text)}</p> })}
-                    {(!lines.is_empty()).then(|| choice(guest, lines, form))}
+                    {(!lines.is_empty()).then(|| choice(form, lines, &guest.conf, Some("f-conf")))}
                     <div class="submit"><button class="btn">"Change settings"</button>{when(guest)}</div>
                 </form>
             </details>
@@ -99,12 +99,11 @@ fn change(guest: &Guest, lines: &[AllowedLine], form: &FormState) -> Option<AnyV
     )
 }
 
-/// The lines that operators allow, as check boxes.
-fn choice(guest: &Guest, lines: &[AllowedLine], form: &FormState) -> AnyView {
+/// The lines that operators allow, as check boxes; those that it has are checked. Several on a page have no ids.
+pub fn choice(form: &FormState, lines: &[AllowedLine], has: &[LxcLineName], id: Option<&'static str>) -> AnyView {
     let boxes = lines.iter().map(|line| {
         let name = line.name.as_str();
-        let checked =
-            if form.was_sent() { form.all("conf").any(|one| one == name) } else { guest.conf.contains(&line.name) };
+        let checked = if form.was_sent() { form.all("conf").any(|one| one == name) } else { has.contains(&line.name) };
         let comment = line.comment.clone().map(|text| format!(": {text}"));
         view! {
             <label class="check">
@@ -114,13 +113,13 @@ fn choice(guest: &Guest, lines: &[AllowedLine], form: &FormState) -> AnyView {
         }
     });
     let boxes = boxes.collect_view();
-    let error = form.error_at("conf").map(|text| view! { <p class="error" id="f-conf-error">{sentence(text)}</p> });
+    let error = form.error_at("conf").map(|text| view! { <p class="error">{sentence(text)}</p> });
     view! {
-        <fieldset class="field" id="f-conf" tabindex="-1" aria-describedby="f-conf-hint">
+        <fieldset class="field" id=id tabindex=id.map(|_| "-1")>
             <legend>"Lines of its configuration"</legend>
             <div class="checks">{boxes}</div>
             {error}
-            <p class="hint" id="f-conf-hint">"Of those that operators allow; in force from its next start on"</p>
+            <p class="hint">"Of those that operators allow; in force from its next start on"</p>
         </fieldset>
     }
     .into_any()

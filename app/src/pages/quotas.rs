@@ -55,7 +55,7 @@ pub fn quotas_view(
         {error_summary(form)}
         {card("policy", "By default", ().into_any(), policy_body(who, policy, &form.of("")))}
         {backings_card(who, backings, form)}
-        {profiles_card(who, profiles, form)}
+        {profiles_card(who, profiles, &lines.items, form)}
         {lines_card(who, lines, form)}
         {filters(query, filtered)}
         <section class="card" id="live-quotas" data-live="">{body}</section>

@@ -40,6 +40,7 @@ fn request(who: &Principal, form: &FormState) -> AnyView {
         projects: &projects,
         sizes: &sizes,
         profiles: &profiles,
+        lines: &samples::lxc_lines().items,
         may_create,
         operators,
         quotas: &quotas,

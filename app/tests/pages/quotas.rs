@@ -80,6 +80,7 @@ fn what_is_left_stands_where_one_asks() {
             projects,
             sizes: &sizes,
             profiles: &samples::profiles(),
+            lines: &samples::lxc_lines().items,
             may_create: false,
             operators,
             quotas,
@@ -165,8 +166,16 @@ fn a_request_leaves_to_its_profile_what_that_says() {
     let form = |profiles: &corpus_api::profiles::Profiles| {
         let projects = &samples::projects();
         let (may_create, operators) = (false, None);
-        let choices =
-            request::Choices { nodes: &nodes, projects, sizes: &sizes, profiles, may_create, operators, quotas: &[] };
+        let choices = request::Choices {
+            nodes: &nodes,
+            projects,
+            sizes: &sizes,
+            profiles,
+            lines: &[],
+            may_create,
+            operators,
+            quotas: &[],
+        };
         html(|| request::request_view(&samples::operator(), choices, &FormState::default(), "id"))
     };
     let with = form(&samples::profiles());

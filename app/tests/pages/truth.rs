@@ -247,6 +247,7 @@ fn a_request_that_can_go_nowhere_leads_on() {
             projects,
             sizes: &sizes,
             profiles: &samples::profiles(),
+            lines: &samples::lxc_lines().items,
             may_create,
             operators,
             quotas: &[],

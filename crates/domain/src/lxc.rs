@@ -7,8 +7,8 @@
 //! agent reads what it is sent through the same types.
 //!
 //! What the families are, and why no others:
-//! - `lxc.sysctl.*` writes below `/proc/sys` as the guest's own root does, in the guest's own namespaces: only what the
-//!   kernel keeps for each network (`net.*`) and for each IPC namespace.
+//! - `lxc.sysctl.net.*` writes below `/proc/sys/net` as the guest's own root could: the kernel keeps what is there for each
+//!   network, and shows a guest nothing else of it. All other sysctls are read-only in a guest, and stay so for LXC too.
 //! - `lxc.prlimit.*` is set from outside, so it may be more than the guest's root can take: only what the guest's memory
 //!   and process limits bound all the same. Not `rtprio` and `nice`: time that is taken so is not counted by a quota.
 //! - `lxc.proc.oom_score_adj`, from 0 on: the guest is ended sooner than others, never later.
@@ -17,32 +17,14 @@
 
 use crate::text::{Invalid, text_type};
 
-/// Sysctls of an IPC namespace.
-const IPC: [&str; 12] = [
-    "kernel.msgmax",
-    "kernel.msgmnb",
-    "kernel.msgmni",
-    "kernel.sem",
-    "kernel.shmall",
-    "kernel.shmmax",
-    "kernel.shmmni",
-    "fs.mqueue.msg_default",
-    "fs.mqueue.msg_max",
-    "fs.mqueue.msgsize_default",
-    "fs.mqueue.msgsize_max",
-    "fs.mqueue.queues_max",
-];
 const OOM: &str = "lxc.proc.oom_score_adj";
 /// As many files as Linux lets a process have open unless told otherwise (`fs.nr_open`).
 const FILES: u64 = 1_048_576;
-const EXPECTED: &str = "lxc.sysctl.net.…, lxc.sysctl.kernel.msg…, .sem or .shm…, lxc.sysctl.fs.mqueue.…, \
-                        lxc.prlimit.nofile, .nproc, .memlock or .stack, or lxc.proc.oom_score_adj";
+const EXPECTED: &str = "lxc.sysctl.net.…, lxc.prlimit.nofile, .nproc, .memlock or .stack, or lxc.proc.oom_score_adj, 120 characters at most";
 
 fn is_key(given: &str) -> bool {
-    if let Some(sysctl) = given.strip_prefix("lxc.sysctl.") {
-        return IPC.contains(&sysctl) || sysctl.strip_prefix("net.").is_some_and(|rest| rest.split('.').all(is_part));
-    }
     given == OOM
+        || given.strip_prefix("lxc.sysctl.net.").is_some_and(|rest| rest.split('.').all(is_part))
         || given.strip_prefix("lxc.prlimit.").is_some_and(|of| ["nofile", "nproc", "memlock", "stack"].contains(&of))
 }
 
@@ -63,10 +45,10 @@ text_type!(
     pattern: "^[a-z]([a-z0-9-]{0,38}[a-z0-9])?$", max: 40, example: "many-files", crate::names::label
 );
 text_type!(
-    /// A key of LXC that guests may have: of the network's and of IPC's sysctls, of the limits of a process, and how soon the
-    /// guest is ended when memory is short.
+    /// A key of LXC that guests may have: of the network's sysctls, of the limits of a process, and how soon the guest is ended
+    /// when memory is short.
     LxcKey, "key", EXPECTED,
-    pattern: r"^lxc\.(sysctl\.(net(\.[a-z0-9_]+)+|kernel\.(msgmax|msgmnb|msgmni|sem|shmall|shmmax|shmmni)|fs\.mqueue\.(msg_default|msg_max|msgsize_default|msgsize_max|queues_max))|prlimit\.(nofile|nproc|memlock|stack)|proc\.oom_score_adj)$",
+    pattern: r"^lxc\.(sysctl\.net(\.[a-z0-9_]+)+|prlimit\.(nofile|nproc|memlock|stack)|proc\.oom_score_adj)$",
     max: 120, example: "lxc.sysctl.net.ipv4.ip_forward",
     |given| is_key(given).then(|| given.to_owned())
 );
@@ -162,9 +144,6 @@ mod tests {
         for (key, value) in [
             ("lxc.sysctl.net.ipv4.ip_forward", "1"),
             ("lxc.sysctl.net.ipv4.tcp_rmem", "4096 131072 6291456"),
-            ("lxc.sysctl.kernel.shmmax", "4294967296"),
-            ("lxc.sysctl.kernel.sem", "250 32000 32 128"),
-            ("lxc.sysctl.fs.mqueue.msg_max", "64"),
             ("lxc.prlimit.nofile", "65536"),
             ("lxc.prlimit.nofile", "1024:1048576"),
             ("lxc.prlimit.memlock", "unlimited"),
@@ -227,6 +206,8 @@ mod tests {
             "lxc.sysctl.kernel.modprobe",
             "lxc.sysctl.kernel.hostname",
             "lxc.sysctl.kernel.shm_rmid_forced",
+            "lxc.sysctl.kernel.shmmax",
+            "lxc.sysctl.fs.mqueue.msg_max",
             "lxc.sysctl.vm.overcommit_memory",
             "lxc.sysctl.fs.file-max",
             "lxc.sysctl.net..kernel.core_pattern",

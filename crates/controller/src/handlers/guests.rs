@@ -12,7 +12,7 @@ mod power;
 mod preview;
 pub(super) mod request;
 mod secrets;
-mod settings;
+pub(super) mod settings;
 mod snapshots;
 #[cfg(test)]
 mod tests;

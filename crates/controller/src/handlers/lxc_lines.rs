@@ -13,6 +13,7 @@ use sqlx::PgConnection;
 use uuid::Uuid;
 
 use crate::store::lxc_lines::{self, Kept};
+use crate::store::profiles;
 use crate::{Controller, changed};
 
 impl Handle<ListLxcLines> for Controller {
@@ -77,6 +78,11 @@ impl Handle<RemoveLxcLine> for Controller {
         if guests > 0 {
             let have = if guests == 1 { "1 guest has".to_owned() } else { format!("{guests} guests have") };
             return Err(Error::Conflict(format!("{have} the line {name}: it is taken from them first.")));
+        }
+        let profiles = profiles::list(tx, None).await?;
+        if let Some(by) = profiles.iter().find(|one| one.profile.defaults.conf.contains(&name)) {
+            let message = format!("The profile {} has the line {name}: it is taken from it first.", by.profile.name);
+            return Err(Error::Conflict(message));
         }
         lxc_lines::delete(tx, id).await?;
         let entry = Entry::new("lxc_line.remove", name.as_str()).id(id).detail(json!({ "said": was.text() }));

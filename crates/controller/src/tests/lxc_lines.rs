@@ -1,8 +1,11 @@
 //! Lines of guests' configurations: who allows them, what nobody can, and which a guest has.
 
 use corpus_api::Principal;
-use corpus_api::guests::{GetGuest, GetGuestSettings, GuestConf, SetGuestSettings};
+use corpus_api::guests::{GetGuest, GetGuestSettings, GuestConf, RequestGuest, SetGuestSettings};
 use corpus_api::lxc_lines::{AllowedLine, CreateLxcLine, GetLxcLine, ListLxcLines, RemoveLxcLine, SetLxcLine};
+use corpus_api::profiles::{CreateProfile, SetProfile};
+use corpus_api::requests::GetRequest;
+use corpus_api::requests::asking::{AskForGuest, Wanted};
 use corpus_domain::{Environment, GuestId, JobKind, LxcLineName, ProjectRole};
 use serde_json::json;
 use sqlx::PgPool;
@@ -150,4 +153,72 @@ fn what_is_of_corpus_can_be_sent_by_nobody() {
     ] {
         assert!(!sent(key, value), "{key} = {value}");
     }
+}
+
+#[sqlx::test(migrations = "../../migrations")]
+async fn a_request_and_its_profile_name_lines(db: PgPool) {
+    let world = World::new(db).await;
+    world.run("update nodes set slots = 4096, reachability = 'reachable', environments = '{dev,staging,prod}'").await;
+    let mut mia = world.member("mia", &[]).await;
+    world.project(&mut mia, "shop").await;
+    let ops = world.ops().await;
+    let lines = [("few", FILES, Some("1024")), ("files", FILES, Some("4096")), ("routes", FORWARD, Some("1"))];
+    for (text, key, value) in lines.into_iter().chain([("usual", FILES, None)]) {
+        world.ask(&ops, line(text, key, value)).await.unwrap();
+    }
+    let made = world.ask(&ops, CreateProfile { name: "small".parse().unwrap(), comment: None }).await.unwrap();
+    let says = |conf: &[&str]| -> SetProfile {
+        let set = json!({ "profile": "small", "conf": conf, "usual_in": ["dev"], "version": made.version });
+        serde_json::from_value(set).unwrap()
+    };
+    at_field(world.ask(&ops, says(&["mine"])).await, "conf", "no line mine");
+    at_field(world.ask(&ops, says(&["few", "files"])).await, "conf", "Both few and files");
+    let now = world.ask(&ops, says(&["routes", "files"])).await.unwrap();
+    assert_eq!(now.defaults.text(), "with the lines files and routes");
+    let refused = refusal(world.ask(&ops, RemoveLxcLine { line: name("routes") }).await);
+    assert!(refused.status == 409 && refused.to_string().contains("profile small"), "{refused}");
+
+    let wanted = |guest: &str, conf: &[&str]| RequestGuest {
+        conf: conf.iter().map(|one| name(one)).collect::<Vec<_>>().try_into().unwrap(),
+        ..RequestGuest::new(
+            "shop".parse().unwrap(),
+            Environment::Dev,
+            guest.parse().unwrap(),
+            corpus_domain::SizeProfile::Small,
+        )
+    };
+    at_field(world.ask(&mia, wanted("a.test", &["mine"])).await, "conf", "no line mine");
+    at_field(world.ask(&mia, wanted("a.test", &["few", "files"])).await, "conf", "Both few and files");
+    // What a request says goes before, and a line that says that a key is not set takes away what sets it.
+    for (guest, conf, has, configured) in [
+        (
+            "a.test",
+            &[][..],
+            &["files", "routes"][..],
+            &["lxc.prlimit.nofile = 4096", "lxc.sysctl.net.ipv4.ip_forward = 1"][..],
+        ),
+        ("b.test", &["few"], &["few", "routes"], &["lxc.prlimit.nofile = 1024", "lxc.sysctl.net.ipv4.ip_forward = 1"]),
+        ("c.test", &["usual"], &["routes", "usual"], &["lxc.sysctl.net.ipv4.ip_forward = 1"]),
+    ] {
+        let guest = world.ask(&mia, wanted(guest, conf)).await.unwrap().guest;
+        let seen = world.ask(&mia, GetGuest { guest }).await.unwrap();
+        assert_eq!(seen.conf.iter().map(LxcLineName::as_str).collect::<Vec<_>>(), has);
+        let mut conn = world.db.acquire().await.unwrap();
+        let said: Vec<String> =
+            lxc_lines::of_guest(&mut conn, guest).await.unwrap().iter().map(ToString::to_string).collect();
+        assert_eq!(said, configured);
+    }
+    // What operators are asked for is decided with what the profile says.
+    let asked = |conf: &[&str]| -> AskForGuest {
+        let asked = json!({
+            "project": "shop", "environment": "dev", "name": "e.test", "size": "xsmall", "comment": "please", "conf": conf
+        });
+        serde_json::from_value(asked).unwrap()
+    };
+    at_field(world.ask(&mia, asked(&["mine"])).await, "conf", "no line mine");
+    let request = world.ask(&mia, asked(&["few"])).await.unwrap().request;
+    let Wanted::RequestGuest(kept) = world.ask(&mia, GetRequest { request }).await.unwrap().wanted else {
+        panic!("it is no guest")
+    };
+    assert_eq!(kept.conf.to_vec(), [name("few"), name("routes")]);
 }

@@ -2,7 +2,7 @@
 //! allow.
 
 use corpus_api::Denied;
-use corpus_api::guests::{GetGuestSettings, GuestSettings, SetGuestSettings};
+use corpus_api::guests::{GetGuestSettings, GuestConf, GuestSettings, RequestGuest, SetGuestSettings};
 use corpus_api::jobs::JobAccepted;
 use corpus_api::lxc_lines::{SetTwice, set_twice};
 use corpus_domain::{GuestId, JobKind, LxcLineName};
@@ -57,8 +57,31 @@ async fn now(conn: &mut PgConnection, id: GuestId) -> Result<GuestSettings> {
     Ok(GuestSettings::of(autostart, conf))
 }
 
+/// Keeps the lines that a guest is asked for with.
+pub(in crate::handlers) async fn begin(conn: &mut PgConnection, id: GuestId, wanted: &RequestGuest) -> Result<()> {
+    if wanted.conf.is_empty() {
+        return Ok(());
+    }
+    can_be_had(conn, &wanted.conf).await?;
+    let settings = Settings { autostart: wanted.autostart, conf: wanted.conf.to_vec() };
+    Ok(lxc_lines::set_settings(conn, id, &settings).await?)
+}
+
+/// The lines of a request, and of those of its profile the ones whose keys it says nothing of.
+pub(in crate::handlers) async fn with_those_of(
+    conn: &mut PgConnection,
+    profile: &[LxcLineName],
+    wanted: &GuestConf,
+) -> Result<GuestConf> {
+    let said = lxc_lines::named(conn, wanted).await?;
+    let usual = lxc_lines::named(conn, profile).await?;
+    let more = usual.into_iter().filter(|line| !said.iter().any(|one| one.key == line.key)).map(|line| line.name);
+    let all: Vec<LxcLineName> = wanted.iter().cloned().chain(more).collect();
+    GuestConf::try_from(all).map_err(|message| Error::field("conf", message))
+}
+
 /// Refused where operators allow no such line, and where two of them set the same.
-async fn can_be_had(conn: &mut PgConnection, names: &[LxcLineName]) -> Result<()> {
+pub(in crate::handlers) async fn can_be_had(conn: &mut PgConnection, names: &[LxcLineName]) -> Result<()> {
     let lines = lxc_lines::named(conn, names).await?;
     if let Some(unknown) = names.iter().find(|name| !lines.iter().any(|line| line.name == **name)) {
         return Err(Error::field("conf", format!("Operators allow no line {unknown}.")));

@@ -254,8 +254,23 @@ async fn settings_change_while_the_guest_runs_and_lines_apply_when_it_starts(db:
         .await;
     restart().await;
     assert_eq!((inside().await.as_str(), has().await), ("1 5432 ", is(true, 2)));
+    // One that the kernel does not take keeps the guest from starting, says so, and is taken away again.
+    let none = CreateLxcLine {
+        name: "none".parse().unwrap(),
+        key: "lxc.sysctl.net.no.such".parse().unwrap(),
+        value: "1".parse().ok(),
+        comment: None,
+    };
+    world.controller.call(&world.ops, none, None).await.unwrap();
+    world.done(set(true, &["none"]).await).await;
+    let job = world.controller.call(&world.member, RestartGuest { guest }, None).await.unwrap().job;
+    let ended = world.run(job, Fault::None).await;
+    assert!(ended.state() == JobState::Undone && ended.story().contains("net.no.such"), "{}", ended.story());
+    let state = world.controller.call(&world.member, GetGuest { guest }, None).await.unwrap().line.state;
+    assert_eq!(state, GuestState::Stopped, "{}", ended.story());
     world.done(set(true, &[]).await).await;
-    restart().await;
+    let job = world.controller.call(&world.member, StartGuest { guest }, None).await.unwrap().job;
+    world.done(job).await;
     assert!(inside().await.starts_with("0 "));
 
     let job = world.controller.call(&world.member, DestroyGuest { guest }, None).await.unwrap().job;
