@@ -128,8 +128,8 @@ impl Route {
             [
                 "guests",
                 id,
-                "start" | "stop" | "restart" | "enlarge" | "limits" | "host-key" | "names" | "name-claims" | "pointer"
-                | "delete",
+                "start" | "stop" | "restart" | "enlarge" | "limits" | "settings" | "host-key" | "names" | "name-claims"
+                | "pointer" | "delete",
             ]
             | ["guests", id, "password", "reveal"] => with(id, Self::Guest),
             ["dns" | "names" | "zones"] | ["names" | "zones", _, "delete"] => Self::Dns,
@@ -161,7 +161,9 @@ impl Route {
             }
             ["requests", "rules"] | ["request-rules"] | ["request-rules", _, "delete"] => Self::RequestRules,
             ["requests", id] | ["requests", id, "approve" | "refuse" | "withdraw"] => with(id, Self::OneRequest),
-            ["quotas" | "quota-policy"] | ["backings", _] => Self::Quotas,
+            ["quotas" | "quota-policy" | "lxc-lines"] | ["backings" | "lxc-lines", _] | ["lxc-lines", _, "delete"] => {
+                Self::Quotas
+            }
             ["audit"] => Self::Audit,
             ["controller-backups"] => Self::ControllerBackups,
             ["images"] => Self::Images,

@@ -85,6 +85,11 @@ const NAMED: &[(&str, &[&str])] = &[
     ("set_backings", &["backing", "set"]),
     ("bring_images", &["image", "bring"]),
     ("list_project_images", &["project", "images"]),
+    ("list_lxc_lines", &["lxc-line", "list"]),
+    ("get_lxc_line", &["lxc-line", "get"]),
+    ("create_lxc_line", &["lxc-line", "create"]),
+    ("set_lxc_line", &["lxc-line", "set"]),
+    ("remove_lxc_line", &["lxc-line", "remove"]),
 ];
 
 /// The words of an operation.

@@ -273,6 +273,18 @@ export async function attacks(attack, world) {
     // Nor what guests are like that say nothing of it.
     const profiles = [['/profiles', { name: 'mine' }], ['/profiles/mine', { size: 'xxxtrem', usual_in: 'dev', version }], ['/profiles/mine/delete', {}]]
     for (const [path, form] of profiles) assert.equal((await mallory.post(path, { ...form, _page: '/quotas' })).status, 403, path)
+    // Nor the lines that configurations of guests may have; of those there are, another one's guest gets none.
+    const mine = { key: 'lxc.prlimit.nofile', value: '1048576' }
+    const lines = [['/lxc-lines', { name: 'mine', ...mine }], ['/lxc-lines/mine', { ...mine, version }], ['/lxc-lines/mine/delete', {}]]
+    for (const [path, form] of lines) assert.equal((await mallory.post(path, { ...form, _page: '/quotas' })).status, 403, path)
+    assert.ok([403, 404].includes((await mallory.post(`/guests/${victim.id}/settings`, { autostart: 'true', version, _page: '/quotas' })).status), "another one's guest")
+    const shown = await mallory.get(attacker.place)
+    const settings = { ...formIn(shown.html, `${attacker.place}/settings`), _page: attacker.place }
+    for (const conf of ['mine', 'x\nlxc.include', '../../etc']) assert.equal((await mallory.post(`${attacker.place}/settings`, { ...settings, conf })).status, 422, conf)
+    // What runs on a node or lets a guest's root out, not even operators allow.
+    for (const [key, value] of [['lxc.hook.pre-start', '/bin/sh'], ['lxc.rootfs.path', '/'], ['lxc.prlimit.nofile', '1\nlxc.include = /etc/passwd'], ['lxc.sysctl.net.ipv4.ip_forward', '1\r\nlxc.cap.drop ='], ['lxc.sysctl.kernel.core_pattern', '1']]) {
+      assert.equal((await alice.post('/lxc-lines', { name: 'evil', key, value, _page: '/quotas' })).status, 422, key)
+    }
     for (const path of ['/api/v1/projects/atlas/quota', '/api/v1/projects/no-such/quota']) assert.equal((await mallory.get(path)).status, 404, path)
     assert.ok(!(await mallory.get('/quotas?q=atlas')).html.includes('/projects/atlas'))
     for (const { place, name } of made) {

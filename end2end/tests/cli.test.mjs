@@ -184,6 +184,18 @@ test('the command line', async t => {
     await alice.done('profile', 'remove', 'tiny')
   })
 
+  await step('alice allows a line of configurations, and bob has it in that of his guest', async () => {
+    await alice.done('lxc-line', 'create', '--name', 'files', '--key', 'lxc.prlimit.nofile', '--value', '4096')
+    assert.equal((await alice.corpus(['lxc-line', 'create', '--name', 'evil', '--key', 'lxc.rootfs.path', '--value', '/'])).code, 1)
+    assert.equal((await bob.corpus(['lxc-line', 'remove', 'files', '--place', 'prod'])).code, 1)
+    await bob.done('guest', 'set-settings', guestName, '--autostart', 'true', '--conf', 'files', '--place', 'prod')
+    const has = await bob.json('guest', 'get-settings', guestName, '--place', 'prod')
+    assert.deepEqual([has.autostart, has.conf], [true, ['files']])
+    assert.equal((await alice.corpus(['lxc-line', 'remove', 'files'])).code, 1, 'a guest has it')
+    await bob.done('guest', 'set-settings', guestName, '--place', 'prod')
+    await alice.done('lxc-line', 'remove', 'files')
+  })
+
   await step('a job is not waited for, or not long enough, or cancelled', async () => {
     const stopped = await bob.json('guest', 'stop', guestName, '--place', 'prod', '--no-wait')
     await bob.done('job', 'follow', stopped.job, '--place', 'prod')

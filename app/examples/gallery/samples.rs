@@ -17,9 +17,12 @@ use corpus_api::certificates::{
     CertificateAuthority, CertificateLine, CertificatePage, HttpsSettings, NameCertificate, ServedByNode,
 };
 use corpus_api::first_steps::{FirstStep, FirstSteps, Step};
-use corpus_api::guests::{Guest, GuestDifference, GuestEnvironment, GuestLine, GuestSafeguard, MissingUpdates};
+use corpus_api::guests::{
+    Guest, GuestDifference, GuestEnvironment, GuestLine, GuestSafeguard, GuestSettings, MissingUpdates,
+};
 use corpus_api::keys::{KeyClaim, KeyPage, OwnKey};
 use corpus_api::logins::RefusedLogin;
+use corpus_api::lxc_lines::{AllowedLine, AllowedLines};
 use corpus_api::moves::LastMove;
 use corpus_api::names::{AliasTarget, NameLine, NamePage, NamePointer};
 use corpus_api::nodes::{self, Drift, DriverFact, Node, NodeFacts, NodeLine, NodePage, NodeReading, NodeUse};
@@ -234,6 +237,21 @@ pub fn profiles() -> Profiles {
         items: vec![
             of("database", "Held to its disk, with memory to spare", database, &[]),
             of("small-website", "Static pages and small programs", website, &[Environment::Dev, Environment::Staging]),
+        ],
+    }
+}
+
+/// What operators allow: two that set a key, and one that says that one of these is not set.
+pub fn lxc_lines() -> AllowedLines {
+    let of = |name, key, value: Option<&str>, comment: &str, guests| AllowedLine {
+        guests: Some(guests),
+        ..AllowedLine::of(word(name), word(key), value.map(word), Some(comment.to_owned()))
+    };
+    AllowedLines {
+        items: vec![
+            of("many-files", "lxc.prlimit.nofile", Some("65536"), "For databases and proxies", 1),
+            of("routes", "lxc.sysctl.net.ipv4.ip_forward", Some("1"), "For VPNs", 0),
+            of("usual-files", "lxc.prlimit.nofile", None, "As LXC has it", 0),
         ],
     }
 }
@@ -529,6 +547,8 @@ fn guest(number: u128, text: &str, state: GuestState, environment: Environment) 
         network: GuestNetwork::DEFAULT,
         bridge: "lxcbr1".into(),
         autostart: true,
+        conf: vec![word("many-files")],
+        settings_version: GuestSettings::of(true, vec![word("many-files")]).version,
         has_password: up,
         ssh_command: line.ssh_port.map(|port| format!("ssh -p {port} sysadmin@{}", line.node_address)),
         host_fingerprint: up.then(|| FINGERPRINT.into()),

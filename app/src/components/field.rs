@@ -210,7 +210,7 @@ impl Field {
 }
 
 /// Forms of a page whose fields have ids of their own, since they stand beside other forms.
-const BESIDE: [&str; 14] = [
+const BESIDE: [&str; 15] = [
     "view",
     "attach",
     "robot-token",
@@ -225,6 +225,7 @@ const BESIDE: [&str; 14] = [
     "dns-name",
     "ttl",
     "profile",
+    "lxc-line",
 ];
 
 /// The id of a field in a form.

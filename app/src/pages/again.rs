@@ -89,7 +89,8 @@ fn guest(asked: &RequestGuest) -> Vec<Typed> {
         ("autostart", "Autostart", autostart.to_owned()),
         ("privileged", "Privileged, because", text(asked.privileged.as_ref())),
     ];
-    all.into_iter().filter(|(_, _, text)| !text.is_empty()).collect()
+    let conf = asked.conf.iter().map(|name| ("conf", "Line of its configuration", name.to_string()));
+    all.into_iter().filter(|(_, _, text)| !text.is_empty()).chain(conf).collect()
 }
 
 fn environment(asked: &SetUpEnvironment) -> Vec<Typed> {
@@ -132,6 +133,8 @@ mod tests {
             ("cpu", "0.5"),
             ("names", "a.example.org"),
             ("autostart", "true"),
+            ("conf", "many-files"),
+            ("conf", "routes"),
         ];
         let read = |pairs: Vec<(String, String)>| Input::form(pairs).read::<RequestGuest>().expect("a request");
         let asked = read(typed_first.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect());

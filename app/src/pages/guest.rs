@@ -3,6 +3,7 @@
 use corpus_api::Operation;
 use corpus_api::guests::{GetGuest, Guest, GuestPasswordRevealed, RestartGuest, StartGuest, StopGuest};
 use corpus_api::jobs::JobLine;
+use corpus_api::lxc_lines::{AllowedLine, ListLxcLines};
 use corpus_api::notices::NoticeOf;
 use corpus_api::quotas::{GetQuota, ProjectQuota};
 use corpus_api::undoes::{ListUndoes, UndoLine, Undoable};
@@ -11,7 +12,8 @@ use corpus_domain::{Environment, GuestId, GuestState};
 use leptos::prelude::*;
 
 use super::guest_limits::limits;
-use super::guest_parts::{about, connect, host_key, names, settings, storage};
+use super::guest_parts::{about, connect, host_key, names, storage};
+use super::guest_settings::settings;
 use super::guests::last_known;
 use super::jobs::{guest_jobs, history, progress};
 use super::{Asked, not_created, undo};
@@ -33,6 +35,7 @@ pub async fn load(caller: &Caller, id: GuestId, asked: &Asked) -> Result<Page> {
     };
     let zones = caller.ask(ListZones::default()).await?.items;
     let quota = caller.ask(GetQuota { project: guest.line.project.clone() }).await?;
+    let lines = caller.ask(ListLxcLines {}).await?.items;
     let jobs = guest_jobs(caller, id).await?;
     // How the last one ended stands on the page.
     if let Some(last) = jobs.first().filter(|job| job.state.is_over()) {
@@ -44,8 +47,17 @@ pub async fn load(caller: &Caller, id: GuestId, asked: &Asked) -> Result<Page> {
     let password = revealed.filter(|revealed| revealed.guest == id).map(|revealed| revealed.password);
     let (form, password) = (&asked.form, password.as_deref());
     let asks = guest.may_change && !caller.who.ops;
-    let shown =
-        Shown { guest: &guest, zones: &zones, quota: &quota, jobs: &jobs, undoes: &undoes, asks, form, password };
+    let shown = Shown {
+        guest: &guest,
+        zones: &zones,
+        quota: &quota,
+        lines: &lines,
+        jobs: &jobs,
+        undoes: &undoes,
+        asks,
+        form,
+        password,
+    };
     let state = guest.line.job.map(|_| guest_look(guest.line.state).1);
     let page = Page::new("guest", guest.line.name.to_string(), guest_view(&shown));
     Ok(page.under("Guests", "/guests").in_state(state))
@@ -59,6 +71,8 @@ pub struct Shown<'a> {
     pub zones: &'a [Zone],
     /// What its project has taken of its quota.
     pub quota: &'a ProjectQuota,
+    /// The lines that operators allow its configuration.
+    pub lines: &'a [AllowedLine],
     /// Its jobs, the newest first.
     pub jobs: &'a [JobLine],
     /// What of it can be undone.
@@ -87,7 +101,7 @@ pub fn guest_view(shown: &Shown<'_>) -> AnyView {
                 {host_key(guest)}
                 {connect(guest, shown.password)}
                 {names(guest, shown.zones, shown.quota, shown.form, shown.asks)}
-                {settings(guest)}
+                {settings(guest, shown.lines, &shown.form.of("settings"))}
             </div>
             <div class="stack">
                 {about(guest)}

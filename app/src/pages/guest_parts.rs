@@ -20,7 +20,7 @@ use super::quotas::left;
 use super::request_ask::{ASK, name_form};
 use crate::age::took;
 use crate::components::{
-    Fact, Field, Tone, age, at, bytes, card, code, confinement, confirm_at, copied, empty, facts, meter, name_evidence,
+    Field, Tone, age, at, bytes, card, code, confinement, confirm_at, copied, empty, facts, meter, name_evidence,
     name_status, reason, shown_at, size_of, sizes, status, stays_at,
 };
 use crate::form::FormState;
@@ -360,54 +360,6 @@ fn stands(guest: &Guest) -> AnyView {
     view! { <a class="link" href=page>{guest.line.environment.as_str()}</a>", "{word} }.into_any()
 }
 
-const fn yes(yes: bool) -> &'static str {
+pub(super) const fn yes(yes: bool) -> &'static str {
     if yes { "yes" } else { "no" }
-}
-
-/// Everything it was made with; what is live is marked so.
-pub fn settings(guest: &Guest) -> AnyView {
-    let text = |value: Option<String>| {
-        value.map_or_else(
-            || view! { <span class="quiet">"not set"</span> }.into_any(),
-            |value| view! { <code>{value}</code> }.into_any(),
-        )
-    };
-    let plain = |value: &str| text(Some(value.to_owned()));
-    let domains: Vec<String> = guest.names.iter().map(|name| name.name.to_string()).collect();
-    let rows: Vec<Fact> = vec![
-        ("autostart", plain(yes(guest.autostart))),
-        ("backing", plain(guest.backing.as_str())),
-        ("bootstrap branch", text(None)),
-        ("bridge", plain(&guest.bridge)),
-        ("domains", text((!domains.is_empty()).then(|| domains.join(" ")))),
-        ("gateway (live)", plain(&guest.network.gateway().to_string())),
-        ("image", plain(guest.image.as_str())),
-        ("origin image", plain(guest.image.as_str())),
-        ("ids", text(guest.ids.map(|ids| ids.to_string()))),
-        ("ip (live)", text(guest.line.ip.map(|ip| ip.to_string()))),
-        ("lxc conf set, unset", text(None)),
-        ("mac", text(guest.mac.map(|mac| mac.to_string()))),
-        ("master, port", text(None)),
-        ("mode", plain(guest.mode.as_str())),
-        ("name", plain(guest.line.name.as_str())),
-        ("netmask", plain(&guest.network.netmask().to_string())),
-        ("network", plain(&format!("{}/{}", guest.network.network(), guest.network.prefix()))),
-        ("password", plain(if guest.has_password { "sealed" } else { "not set yet" })),
-        ("privileged", text(guest.line.privileged.as_ref().map(ToString::to_string))),
-        ("profile", text(guest.profile.as_ref().map(ToString::to_string))),
-        ("script args", text(None)),
-        ("snapshot", text(None)),
-        ("ssh gateway", plain(&guest.line.node_address.to_string())),
-        ("ssh reverse proxy port (live)", text(guest.line.ssh_port.map(|port| port.to_string()))),
-        ("ssh user", plain("sysadmin")),
-        ("sudo", plain("yes")),
-        ("users", plain("root sysadmin")),
-    ];
-    let body = view! { <details class="settings"><summary>"Show all settings"</summary>{facts(rows)}</details> };
-    card(
-        "settings",
-        "Settings",
-        view! { <span class="quiet">"as of creation; live ones as observed"</span> }.into_any(),
-        body.into_any(),
-    )
 }

@@ -1,10 +1,12 @@
 //! Profiles of guests: a part of the page of quotas, for operators to set and for all to see.
 
 use corpus_api::Principal;
+use corpus_api::lxc_lines::AllowedLine;
 use corpus_api::profiles::{CreateProfile, Profile, Profiles, RemoveProfile, SetProfile};
 use corpus_domain::{Backing, Driver, Environment, Mode, SizeProfile};
 use leptos::prelude::*;
 
+use super::guest_settings::choice;
 use super::quotas::PATH;
 use crate::components::{Field, card, confirm_at, empty, stays_at};
 use crate::form::{FormState, sentence};
@@ -14,13 +16,13 @@ use crate::to::to;
 const NEW: &str = "profile";
 
 /// The card.
-pub fn profiles_card(who: &Principal, profiles: &Profiles, form: &FormState) -> AnyView {
+pub fn profiles_card(who: &Principal, profiles: &Profiles, lines: &[AllowedLine], form: &FormState) -> AnyView {
     let sets = who.can::<SetProfile>(None);
     let text = view! { <p class="body quiet">"What a request for a guest does not say is as its profile says: the one that it names, or else the one that is usual in its environment. Guests that are there stay as they are."</p> };
     let list = if profiles.items.is_empty() {
         empty("No profile yet", "Requests say themselves what guests are like.".into_any())
     } else {
-        profiles.items.iter().map(|one| profile(one, sets, form)).collect_view().into_any()
+        profiles.items.iter().map(|one| profile(one, sets.then_some(lines), form)).collect_view().into_any()
     };
     let create = sets.then(|| create(form));
     card("profiles", "Profiles of guests", ().into_any(), view! { {list}{create}{text} }.into_any())
@@ -60,12 +62,12 @@ fn create(form: &FormState) -> AnyView {
 }
 
 /// A profile, and for who may the form that changes it. What was typed stays in the one that was sent.
-fn profile(one: &Profile, sets: bool, form: &FormState) -> AnyView {
+fn profile(one: &Profile, sets: Option<&[AllowedLine]>, form: &FormState) -> AnyView {
     let comment = one.comment.clone().map(|text| view! { <div class="quiet small">{text}</div> });
-    let forms = sets.then(|| {
+    let forms = sets.map(|lines| {
         let question = format!("Requests can't name {} any more. Guests that were made by it stay as they are.", one.name);
         view! {
-            {change(one, form)}
+            {change(one, lines, form)}
             {confirm_at("Remove", one.name.as_str(), question, to::<RemoveProfile>(&[&one.name]), stays_at(PATH, "profiles"))}
         }
     });
@@ -128,7 +130,7 @@ impl Fields {
     }
 }
 
-fn change(one: &Profile, form: &FormState) -> AnyView {
+fn change(one: &Profile, lines: &[AllowedLine], form: &FormState) -> AnyView {
     let own = format!("profile-{}", one.name);
     let sent = form.of(&own);
     let (was_sent, version) = (sent.was_sent(), sent.version(&one.version));
@@ -165,6 +167,7 @@ fn change(one: &Profile, form: &FormState) -> AnyView {
                     {fields.input(("processes", "Processes"), now.processes.as_ref().map(ToString::to_string), as_size)}
                     {fields.input(("io_weight", "I/O weight"), now.io_weight.as_ref().map(ToString::to_string), as_size)}
                 </div>
+                {(!lines.is_empty()).then(|| choice(&fields.sent, lines, &now.conf, fields.is_sent.then_some("f-conf")))}
                 <fieldset class="field" id=fields.id("usual_in") tabindex=fields.is_sent.then_some("-1")>
                     <legend>"Usual in"</legend>
                     <div class="checks">{boxes}</div>

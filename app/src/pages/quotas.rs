@@ -2,6 +2,7 @@
 
 use corpus_api::Principal;
 use corpus_api::backings::{Backings, ListBackings};
+use corpus_api::lxc_lines::{AllowedLines, ListLxcLines};
 use corpus_api::profiles::{ListProfiles, Profiles};
 use corpus_api::quotas::{GetQuotaPolicy, ListQuotas, ProjectQuota, QuotaPage, QuotaPolicy, QuotaUse, SetQuotaPolicy};
 use corpus_domain::{CpuQuota, MemoryQuota, QuotaOf, StorageQuota};
@@ -9,6 +10,7 @@ use leptos::prelude::*;
 
 use super::Asked;
 use super::backings::backings_card;
+use super::lxc_lines::lines_card;
 use super::profiles::profiles_card;
 use super::projects::project_path;
 use crate::asked::{Query, asked, page_after, typed};
@@ -27,14 +29,16 @@ pub async fn load(caller: &Caller, given: &Asked) -> Result<Page> {
     let policy = caller.ask(GetQuotaPolicy {}).await?;
     let backings = caller.ask(ListBackings {}).await?;
     let profiles = caller.ask(ListProfiles {}).await?;
-    let view = quotas_view(&caller.who, (&policy, &backings, &profiles), &page, &given.query, &given.form);
+    let lines = caller.ask(ListLxcLines {}).await?;
+    let kinds = (&policy, &backings, &profiles, &lines);
+    let view = quotas_view(&caller.who, kinds, &page, &given.query, &given.form);
     Ok(Page::new("quotas", "Quotas", view))
 }
 
 /// The view of plain values.
 pub fn quotas_view(
     who: &Principal,
-    (policy, backings, profiles): (&QuotaPolicy, &Backings, &Profiles),
+    (policy, backings, profiles, lines): (&QuotaPolicy, &Backings, &Profiles, &AllowedLines),
     page: &QuotaPage,
     query: &Query,
     form: &FormState,
@@ -51,7 +55,8 @@ pub fn quotas_view(
         {error_summary(form)}
         {card("policy", "By default", ().into_any(), policy_body(who, policy, &form.of("")))}
         {backings_card(who, backings, form)}
-        {profiles_card(who, profiles, form)}
+        {profiles_card(who, profiles, &lines.items, form)}
+        {lines_card(who, lines, form)}
         {filters(query, filtered)}
         <section class="card" id="live-quotas" data-live="">{body}</section>
         {next_link(page_after(PATH, query, page.next.as_ref()))}

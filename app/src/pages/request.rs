@@ -2,6 +2,7 @@
 
 use corpus_api::guests::RequestGuest;
 use corpus_api::images::made::ListProjectImages;
+use corpus_api::lxc_lines::{AllowedLine, ListLxcLines};
 use corpus_api::nodes::{GetNode, ListNodes, NodeLine, NodeSort};
 use corpus_api::profiles::{ListProfiles, Profiles};
 use corpus_api::projects::ListProjects;
@@ -16,6 +17,7 @@ use corpus_domain::{
 };
 use leptos::prelude::*;
 
+use super::guest_settings::choice;
 use super::guests::may_request;
 use super::quotas::{left, table};
 use super::request_ask::comment;
@@ -28,14 +30,14 @@ use crate::layout::Page;
 use crate::to::to;
 
 /// The optional fields: when one of them is wrong, they are shown open.
-const OPTIONAL: [&str; 10] =
-    ["node", "image", "driver", "backing", "mode", "ip", "mac", "password", "autostart", "privileged"];
+const OPTIONAL: [&str; 11] =
+    ["node", "image", "driver", "backing", "mode", "ip", "mac", "password", "autostart", "privileged", "conf"];
 
 /// Of as many projects is said who requests guests.
 const FEW_PROJECTS: u64 = 3;
 
 /// Those of them that nothing is suggested for: when one is filled in, they are shown open too.
-const FILLED_IN: [&str; 5] = ["node", "image", "ip", "mac", "privileged"];
+const FILLED_IN: [&str; 6] = ["node", "image", "ip", "mac", "privileged", "conf"];
 
 /// The limits: shown open when one of them is wrong or filled in.
 const LIMITS: [&str; 4] = ["memory", "cpu", "processes", "io_weight"];
@@ -65,6 +67,7 @@ pub async fn load(caller: &Caller, asked: &Asked) -> Result<Page> {
     let project = form.value("project").or_else(|| projects.first().map(ProjectName::as_str));
     sizes.images.extend(images_of(caller, project).await?);
     let known = caller.ask(ListProfiles {}).await?;
+    let lines = caller.ask(ListLxcLines {}).await?.items;
     let operators = caller.may(Role::Ops, Scope::Site).await.err().map(|problem| problem.text().to_owned());
     let operators = operators.as_deref();
     let quotas = quotas_of(caller, form.value("project")).await?;
@@ -73,6 +76,7 @@ pub async fn load(caller: &Caller, asked: &Asked) -> Result<Page> {
         projects: &projects,
         sizes: &sizes,
         profiles: &known,
+        lines: &lines,
         may_create,
         operators,
         quotas: &quotas,
@@ -168,6 +172,8 @@ pub struct Choices<'a> {
     pub sizes: &'a Sizes,
     /// What operators call some defaults.
     pub profiles: &'a Profiles,
+    /// The lines that operators allow configurations.
+    pub lines: &'a [AllowedLine],
     /// Whether they may make a project.
     pub may_create: bool,
     /// Who are operators, for who is none.
@@ -228,7 +234,7 @@ fn files(form: &FormState) -> Option<AnyView> {
 }
 
 fn fields(principal: &Principal, choices: Choices<'_>, form: &FormState, form_id: &str) -> AnyView {
-    let Choices { nodes, projects, sizes, quotas, profiles, .. } = choices;
+    let Choices { nodes, projects, sizes, quotas, profiles, lines, .. } = choices;
     let many = projects.len() > FEW;
     let projects = projects.iter().map(|project| (project.to_string(), project.to_string())).collect();
     let is_wrong = |fields: &[&str]| fields.iter().any(|field| form.error_at(field).is_some());
@@ -260,6 +266,7 @@ fn fields(principal: &Principal, choices: Choices<'_>, form: &FormState, form_id
             <details class="more" open=is_wrong(&OPTIONAL) || is_filled(&FILLED_IN)>
                 <summary>"Optional values; what is left empty is chosen"</summary>
                 {optional(principal, nodes, (sizes, !profiles.items.is_empty()), form)}
+                {(!lines.is_empty()).then(|| choice(form, lines, &[], Some("f-conf")))}
             </details>
             <RequestCheck/>
             {submit(principal, form)}

@@ -8,7 +8,7 @@ use corpus_api::notices::NoticeOf;
 use corpus_api::quotas::{GetQuota, ProjectQuota};
 use corpus_api::requests::asking::{AskForGuest, AskForNode, Wanted};
 use corpus_api::requests::{ApproveRequest, GetRequest, RefuseRequest, Request, WithdrawRequest};
-use corpus_domain::{Environment, NodeId, QuotaOf, RequestId, RequestState, SizeProfile};
+use corpus_domain::{Environment, LxcLineName, NodeId, QuotaOf, RequestId, RequestState, SizeProfile};
 use leptos::prelude::*;
 
 use super::Asked;
@@ -202,6 +202,10 @@ fn guest(asked: &AskForGuest) -> Vec<Fact> {
     }
     if !names.is_empty() {
         rows.push(("DNS names", names.into_any()));
+    }
+    if !asked.conf.is_empty() {
+        let lines: Vec<&str> = asked.conf.iter().map(LxcLineName::as_str).collect();
+        rows.push(("Lines", lines.join(", ").into_any()));
     }
     if let Some(why) = &asked.privileged {
         let text = format!("yes, because {why}: its root is root on the node");

@@ -12,6 +12,7 @@ use corpus_app::pages::guest::{Shown, guest_view};
 use corpus_app::pages::guest_choice::{Chosen, Deed};
 use corpus_app::pages::guest_limits::limits;
 use corpus_app::pages::guest_parts::storage;
+use corpus_app::pages::guest_settings::settings;
 use corpus_app::pages::node_promises::promises;
 use corpus_app::pages::{audit, dns, guest_choice, guests, job, move_guest, node, nodes, overview, request, zone};
 use corpus_domain::{Backing, Bytes, Door, GuestState, NodeId, ProjectId, ProjectRole, SizeProfile};
@@ -39,6 +40,7 @@ fn request(who: &Principal, form: &FormState) -> AnyView {
         projects: &projects,
         sizes: &sizes,
         profiles: &profiles,
+        lines: &samples::lxc_lines().items,
         may_create,
         operators,
         quotas: &quotas,
@@ -53,6 +55,7 @@ fn guest_page(guest: &Guest, password: Option<&str>) -> String {
             guest,
             zones: &zones,
             quota: &quota,
+            lines: &samples::lxc_lines().items,
             jobs: &[],
             undoes: &[],
             asks: false,
@@ -87,6 +90,24 @@ fn limits_are_shown_with_their_use_and_changed_by_who_may() {
         .with_error(&corpus_controller::Error::field("memory", "no amount"));
     let page = card(&guest, &sent);
     assert!(page.contains("<details open") && page.contains("value=\"lots\"") && page.contains("No amount."), "{page}");
+}
+
+#[test]
+fn settings_are_changed_by_who_may_and_what_runs_goes_on() {
+    let (guest, lines) = (samples::guests()[0].clone(), samples::lxc_lines().items);
+    let card = |guest: &Guest, form: &FormState| html(|| settings(guest, &lines, form));
+    let page = card(&guest, &FormState::default());
+    for text in ["lxc.prlimit.nofile = 65536", "lxc.sysctl.net.ipv4.ip_forward = 1", "next start", "Restart it"] {
+        assert!(page.contains(text), "{text}: {page}");
+    }
+    assert!(page.contains("/settings\"") && page.contains(&format!("value=\"{}\"", guest.settings_version)), "{page}");
+    assert_eq!(page.matches(" checked").count(), 2, "it starts at boot, and has one of the lines: {page}");
+    assert!(!card(&seen_only(&guest), &FormState::default()).contains("/settings\""));
+    let sent = FormState::new("", vec![("conf".into(), "routes".into()), ("conf".into(), "many-files".into())])
+        .error("conf", "both set it");
+    let page = card(&guest, &sent);
+    assert!(page.contains("<details open") && page.contains("Both set it."), "{page}");
+    assert_eq!(page.matches(" checked").count(), 2, "what was typed stays: {page}");
 }
 
 #[test]

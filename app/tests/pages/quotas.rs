@@ -17,7 +17,8 @@ fn member() -> Principal {
 fn page(who: &Principal, items: Vec<ProjectQuota>, form: &FormState) -> String {
     let page = QuotaPage { items, next: None };
     let (policy, backings, profiles) = (samples::quota_policy(), samples::backings(), samples::profiles());
-    html(|| quotas_view(who, (&policy, &backings, &profiles), &page, &std::collections::BTreeMap::new(), form))
+    let kinds = (&policy, &backings, &profiles, &samples::lxc_lines());
+    html(|| quotas_view(who, kinds, &page, &std::collections::BTreeMap::new(), form))
 }
 
 fn card(who: &Principal, form: &FormState) -> String {
@@ -79,6 +80,7 @@ fn what_is_left_stands_where_one_asks() {
             projects,
             sizes: &sizes,
             profiles: &samples::profiles(),
+            lines: &samples::lxc_lines().items,
             may_create: false,
             operators,
             quotas,
@@ -136,13 +138,44 @@ fn operators_change_profiles_and_members_read_what_they_say() {
 }
 
 #[test]
+fn operators_allow_lines_and_members_read_them() {
+    let seen = page(&member(), vec![], &FormState::default());
+    assert!(seen.contains("lxc.prlimit.nofile = 65536") && !seen.contains("/lxc-lines"), "{seen}");
+    let typed = vec![("key".to_owned(), "lxc.rootfs.path".to_owned()), ("value".to_owned(), "/".to_owned())];
+    let refused = FormState::new("lxc-line-routes", typed).error("key", "it is not allowed");
+    let ops = page(&samples::operator(), vec![], &refused);
+    for text in [
+        "action=\"/lxc-lines\"",
+        "action=\"/lxc-lines/routes\"",
+        "value=\"lxc.rootfs.path\"",
+        "It is not allowed.",
+        "1 guest has it",
+    ] {
+        assert!(ops.contains(text), "{text}: {ops}");
+    }
+    assert!(
+        ops.contains("/lxc-lines/routes/delete") && !ops.contains("/lxc-lines/many-files/delete"),
+        "one in use stays"
+    );
+    assert_eq!(ops.matches("id=\"f-key\"").count(), 1, "each id once");
+}
+
+#[test]
 fn a_request_leaves_to_its_profile_what_that_says() {
     let (sizes, nodes) = (samples::sizes(), samples::node_lines());
     let form = |profiles: &corpus_api::profiles::Profiles| {
         let projects = &samples::projects();
         let (may_create, operators) = (false, None);
-        let choices =
-            request::Choices { nodes: &nodes, projects, sizes: &sizes, profiles, may_create, operators, quotas: &[] };
+        let choices = request::Choices {
+            nodes: &nodes,
+            projects,
+            sizes: &sizes,
+            profiles,
+            lines: &[],
+            may_create,
+            operators,
+            quotas: &[],
+        };
         html(|| request::request_view(&samples::operator(), choices, &FormState::default(), "id"))
     };
     let with = form(&samples::profiles());

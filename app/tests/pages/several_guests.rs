@@ -188,6 +188,7 @@ fn a_guest_says_whether_it_is_pushed_to() {
             guest: &guest,
             zones: &zones,
             quota: &quota,
+            lines: &samples::lxc_lines().items,
             jobs: &[],
             undoes: &[],
             asks: false,

@@ -116,6 +116,10 @@ fn serve(request: &Request, of_job: bool, task: &Task<'_>) -> Result<Answer, Fai
             guest(name, &|driver| driver.ensure_size(task, name, *size, *shrink))
         }
         Request::EnsureLimits { name, limits } => guest(name, &|driver| driver.ensure_limits(task, name, *limits)),
+        Request::EnsureSettings { name, id, autostart, lines } => {
+            drivers::require_meant(task.host, name, Some(*id))?;
+            guest(name, &|driver| driver.ensure_settings(task, name, *autostart, lines))
+        }
         Request::EnsureSnapshot { name, snapshot } => {
             snapshots::take(task, name, *snapshot).map(|bytes| Answer::Snapshot { bytes })
         }

@@ -78,6 +78,7 @@ pub fn wanted(request: &Request) -> Vec<Wanted> {
         | Request::EnsureKeys { name, .. }
         | Request::EnsureSize { name, .. }
         | Request::EnsureLimits { name, .. }
+        | Request::EnsureSettings { name, .. }
         | Request::EnsureSnapshot { name, .. }
         | Request::EnsureNoSnapshot { name, .. }
         | Request::EnsureRunning { name }

@@ -40,6 +40,8 @@ mod names;
 mod network;
 #[path = "lab/rotation.rs"]
 mod rotation;
+#[path = "lab/settings.rs"]
+mod settings;
 #[path = "lab/signs.rs"]
 mod signs;
 #[path = "lab/size.rs"]
@@ -123,6 +125,16 @@ fn a_guest_is_held_to_its_limits() {
     let mut line = world.line();
     suite::node_is_set_up(&world, &mut line);
     limits::hold(&world, &mut line);
+    line.close();
+}
+
+#[test]
+#[ignore = "needs the lab"]
+fn a_guest_has_its_settings() {
+    let world = World::from_environment().expect("scripts/test starts a lab and sets CORPUS_LAB_NODE1 and the others");
+    let mut line = world.line();
+    suite::node_is_set_up(&world, &mut line);
+    settings::apply(&world, &mut line);
     line.close();
 }
 

@@ -3,6 +3,7 @@
 mod change;
 mod preview;
 mod secret;
+mod settings;
 #[cfg(test)]
 mod tests;
 
@@ -12,14 +13,16 @@ pub use change::{
 };
 pub use preview::{GuestPreview, PreviewGuest, PreviewedNode};
 pub use secret::{GuestPasswordRevealed, RevealGuestPassword};
+pub use settings::{GetGuestSettings, GuestConf, GuestSettings, SetGuestSettings};
 
 use std::net::Ipv4Addr;
 
 use chrono::{DateTime, Utc};
 use corpus_domain::{
     Backing, Bytes, CpuLimit, DriftKind, Driver, Environment, EnvironmentState, GuestId, GuestName, GuestNetwork,
-    GuestProfileName, GuestState, IdRange, ImageName, IoWeight, JobId, Limits, MacAddress, MemoryLimit, Mode,
-    NodeAddress, NodeId, NodeName, ProcessLimit, ProjectName, Reachability, Reason, Safeguard, SizeProfile, SshPort,
+    GuestProfileName, GuestState, IdRange, ImageName, IoWeight, JobId, Limits, LxcLineName, MacAddress, MemoryLimit,
+    Mode, NodeAddress, NodeId, NodeName, ProcessLimit, ProjectName, Reachability, Reason, Safeguard, SizeProfile,
+    SshPort,
 };
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -219,6 +222,10 @@ pub struct Guest {
     pub confinement: Vec<GuestSafeguard>,
     /// Whether the node starts it at boot.
     pub autostart: bool,
+    /// The lines that its configuration has beside those of Corpus, by name.
+    pub conf: Vec<LxcLineName>,
+    /// Which settings these are, whether it starts at boot and its lines, to change them.
+    pub settings_version: Version,
     /// Whether a password is sealed for it.
     pub has_password: bool,
     /// The command that enters it, once its port is allocated.

@@ -29,6 +29,7 @@ pub mod keys;
 pub mod leaving;
 mod list;
 pub mod logins;
+pub mod lxc_lines;
 pub mod mail;
 pub mod me;
 pub mod moves;

@@ -190,6 +190,7 @@ pub const fn to_start(kind: JobKind, environment: Option<Environment>) -> Role {
         | JobKind::GuestEnlarge
         | JobKind::GuestShrink
         | JobKind::GuestLimit
+        | JobKind::GuestConfigure
         | JobKind::SnapshotRestore
         | JobKind::SnapshotRemove
         | JobKind::BackupRestore

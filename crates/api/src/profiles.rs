@@ -3,14 +3,14 @@
 //! A request names one, or has that which is usual in its environment. What it says itself goes before.
 
 use corpus_domain::{
-    Backing, CpuLimit, Driver, Environment, GuestProfileName, ImageName, IoWeight, MemoryLimit, Mode, ProcessLimit,
-    SizeProfile,
+    Backing, CpuLimit, Driver, Environment, GuestProfileName, ImageName, IoWeight, LxcLineName, MemoryLimit, Mode,
+    ProcessLimit, SizeProfile,
 };
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::Version;
-use crate::guests::RequestGuest;
+use crate::guests::{GuestConf, RequestGuest};
 use crate::operation::{Meta, Operation, Read, Reply, Role, Scope, Write, delete, get, post, put};
 use crate::words::Label;
 
@@ -83,6 +83,9 @@ pub struct SetProfile {
     pub image: Option<ImageName>,
     /// How its configuration is managed.
     pub mode: Option<Mode>,
+    /// The lines of its configuration, of those that operators allow.
+    #[serde(default)]
+    pub conf: GuestConf,
     /// In which environments a request that names none has this one; another one is usual there no more.
     #[serde(default)]
     pub usual_in: UsualIn,
@@ -100,8 +103,11 @@ impl Operation for SetProfile {
 impl SetProfile {
     /// What it says of guests.
     pub fn defaults(&self) -> ProfileDefaults {
-        let Self { size, memory, cpu, processes, io_weight, backing, driver, ref image, mode, .. } = *self;
-        ProfileDefaults { size, memory, cpu, processes, io_weight, backing, driver, image: image.clone(), mode }
+        let Self { size, memory, cpu, processes, io_weight, backing, driver, ref image, mode, ref conf, .. } = *self;
+        let mut conf = conf.to_vec();
+        conf.sort();
+        conf.dedup();
+        ProfileDefaults { size, memory, cpu, processes, io_weight, backing, driver, image: image.clone(), mode, conf }
     }
 }
 
@@ -146,10 +152,14 @@ pub struct ProfileDefaults {
     pub image: Option<ImageName>,
     /// How its configuration is managed.
     pub mode: Option<Mode>,
+    /// The lines of its configuration, by name.
+    #[serde(default)]
+    pub conf: Vec<LxcLineName>,
 }
 
 impl ProfileDefaults {
-    /// The request with all of this that it does not say itself.
+    /// The request with all of this that it does not say itself, but for lines: which of them the request says something
+    /// else of depends on their keys.
     #[must_use]
     pub fn under(&self, wanted: RequestGuest) -> RequestGuest {
         RequestGuest {
@@ -168,7 +178,8 @@ impl ProfileDefaults {
 
     /// What it says, in the order of the form: `small, btrfs, 2 GiB memory`.
     pub fn text(&self) -> String {
-        let Self { size, memory, cpu, processes, io_weight, backing, driver, image, mode } = self;
+        let Self { size, memory, cpu, processes, io_weight, backing, driver, image, mode, conf } = self;
+        let lines: Vec<&str> = conf.iter().map(LxcLineName::as_str).collect();
         let parts = [
             size.map(|size| size.to_string()),
             backing.map(|backing| format!("on {backing}")),
@@ -179,6 +190,7 @@ impl ProfileDefaults {
             processes.map(|processes| format!("{processes} processes")),
             io_weight.map(|weight| format!("I/O weight {weight}")),
             mode.map(|mode| mode.to_string()),
+            (!lines.is_empty()).then(|| format!("with the lines {}", lines.join(" and "))),
         ];
         let said: Vec<String> = parts.into_iter().flatten().collect();
         if said.is_empty() { "says nothing yet".to_owned() } else { said.join(", ") }

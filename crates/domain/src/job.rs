@@ -31,6 +31,8 @@ word_enum!(
         GuestShrink = "guest_shrink",
         /// Change a guest's limits.
         GuestLimit = "guest_limit",
+        /// Change a guest's settings.
+        GuestConfigure = "guest_configure",
         /// Take a snapshot of a guest.
         SnapshotTake = "snapshot_take",
         /// Bring the files of a snapshot back to its guest.

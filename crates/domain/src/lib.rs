@@ -24,6 +24,7 @@ mod ids;
 mod intrusion;
 mod job;
 mod limits;
+mod lxc;
 mod mail;
 mod names;
 mod net;
@@ -69,6 +70,7 @@ pub use ids::{
 pub use intrusion::IntrusionKind;
 pub use job::{JobKind, JobState, StepState};
 pub use limits::{AMOUNT, ChosenLimits, CpuLimit, IoWeight, Limits, MemoryLimit, ProcessLimit};
+pub use lxc::{LxcKey, LxcLine, LxcLineName, LxcValue};
 pub use mail::{EnvironmentMailSwitch, GuestMailSwitch, MailDelivery, MailKind, MailPreference};
 pub use names::{
     ActorName, CertifiedName, DnsName, Environment, GUEST_ZONE, GuestName, GuestProfileName, HostName, ImageName,

@@ -26,7 +26,7 @@ fn host_name(given: &str) -> Option<String> {
     (!all_digits && name.split('.').all(is_label)).then_some(name)
 }
 
-fn label(given: &str) -> Option<String> {
+pub(crate) fn label(given: &str) -> Option<String> {
     (is_label(given) && given.starts_with(|c: char| c.is_ascii_lowercase())).then(|| given.to_owned())
 }
 

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
 use corpus_domain::{
-    Backing, Driver, GuestId, GuestName, GuestNetwork, IdRange, ImageName, Limits, MacAddress, SizeProfile, UnixUser,
+    Backing, Driver, GuestId, GuestName, GuestNetwork, IdRange, ImageName, Limits, LxcLine, MacAddress, SizeProfile,
+    UnixUser,
 };
 use serde::{Deserialize, Serialize};
 
@@ -31,6 +32,9 @@ pub struct GuestPlan {
     pub net: GuestNet,
     /// Whether the node starts it at boot.
     pub autostart: bool,
+    /// What its configuration says beside what the driver writes of it itself.
+    #[serde(default)]
+    pub lines: Vec<LxcLine>,
     /// What its users are on the node; none makes a privileged guest, whose root is the node's.
     #[serde(default)]
     pub ids: Option<IdRange>,

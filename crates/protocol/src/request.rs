@@ -1,8 +1,8 @@
 //! Requests, events and results, and the envelope they travel in.
 
 use corpus_domain::{
-    Bytes, CertificateId, DeploymentId, Driver, GuestId, GuestName, GuestState, ImageName, JobId, Limits, ProjectName,
-    SizeProfile, SnapshotId,
+    Bytes, CertificateId, DeploymentId, Driver, GuestId, GuestName, GuestState, ImageName, JobId, Limits, LxcLine,
+    ProjectName, SizeProfile, SnapshotId,
 };
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -347,6 +347,18 @@ pub enum Request {
         name: GuestName,
         /// The limits.
         limits: Limits,
+    },
+    /// The node starts the guest at boot or not, and its configuration has these lines, and no others of their kinds. What
+    /// runs goes on as it is: lines are in force from the guest's next start on.
+    EnsureSettings {
+        /// The guest.
+        name: GuestName,
+        /// Which of this name; another one stays as it is.
+        id: GuestId,
+        /// Whether it starts at boot.
+        autostart: bool,
+        /// The lines, each key once.
+        lines: Vec<LxcLine>,
     },
     /// The guest runs (its init is started; whether SSH answers, the controller checks).
     EnsureRunning {

@@ -197,6 +197,7 @@ pub fn touches(kind: &str, step: &str) -> Option<Touches> {
         ("backup_restore", "restore") | ("backup_prove", "put") => Agent("ensure_replaced"),
         ("snapshot_remove", "remove") | ("backup_take" | "image_make", "clear") => Agent("ensure_no_snapshot"),
         ("guest_limit", "limit") => Agent("ensure_limits"),
+        ("guest_configure", "configure") => Agent("ensure_settings"),
         ("guest_enlarge", "enlarge") | ("guest_shrink", "shrink") => Agent("ensure_size"),
         ("guest_destroy", "absent") | ("project_destroy", "guests") | ("backup_prove", "clear") => Agent("ensure_absent"),
         ("guest_destroy" | "project_destroy", "names") | ("name_attach", "record" | "answered") | ("name_detach", "record") => Dns,

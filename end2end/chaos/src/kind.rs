@@ -7,8 +7,8 @@ use corpus_api::deployments::{Deploy, Phases};
 use corpus_api::environments::{GetEnvironmentSettings, RemoveEnvironment, SetEnvironmentSettings, SetUpEnvironment};
 use corpus_api::firewall::{AllowToGuest, GetGuestFirewall, RemoveFirewallRule};
 use corpus_api::guests::{
-    DestroyGuest, EnlargeGuest, GetGuest, GetGuestLimits, RestartGuest, SetGuestLimits, ShrinkGuest, StartGuest,
-    StopGuest,
+    DestroyGuest, EnlargeGuest, GetGuest, GetGuestLimits, GetGuestSettings, RestartGuest, SetGuestLimits,
+    SetGuestSettings, ShrinkGuest, StartGuest, StopGuest,
 };
 use corpus_api::images::BringImages;
 use corpus_api::images::made::MakeImage;
@@ -28,12 +28,13 @@ use crate::lane::{ENVIRONMENT, Lane};
 const MEMORY: &str = "1.5 GiB";
 
 /// In the order in which a lane tries them, so that little has to be rebuilt in between.
-pub const KINDS: [JobKind; 36] = [
+pub const KINDS: [JobKind; 37] = [
     JobKind::GuestCreate,
     JobKind::GuestStart,
     JobKind::GuestStop,
     JobKind::GuestRestart,
     JobKind::GuestLimit,
+    JobKind::GuestConfigure,
     JobKind::SnapshotTake,
     JobKind::SnapshotRestore,
     JobKind::SnapshotRemove,
@@ -127,6 +128,7 @@ pub async fn ask(lane: &Lane, kind: JobKind) -> Result<JobId> {
             let set = SetGuestLimits { guest: id, version, memory, cpu: None, processes: None, io_weight: None };
             controller.call(member, set, None).await?.job
         }
+        JobKind::GuestConfigure => configure(lane).await?,
         JobKind::GuestDestroy => controller.call(member, DestroyGuest { guest: guest(lane).await? }, None).await?.job,
         JobKind::SnapshotTake => take_snapshot(lane, guest(lane).await?).await?,
         JobKind::SnapshotRestore => {
@@ -272,6 +274,15 @@ async fn point(lane: &Lane) -> Result<JobId> {
     let name = names.into_iter().next().context("no name")?;
     let point = PointGuest { guest: name.guest, name: name.pointer.is_none().then_some(name.id) };
     Ok(lane.controller.call(&lane.member, point, None).await?.job)
+}
+
+/// It starts at boot if it did not, and the other way round.
+async fn configure(lane: &Lane) -> Result<JobId> {
+    let id = guest(lane).await?;
+    let has = lane.controller.call(&lane.member, GetGuestSettings { guest: id }, None).await?;
+    let (autostart, conf, version) = (!has.autostart, has.conf.try_into().unwrap_or_default(), has.version);
+    let set = SetGuestSettings { guest: id, autostart, conf, version };
+    Ok(lane.controller.call(&lane.member, set, None).await?.job)
 }
 
 /// The storage of the guest, which is made large enough before.

@@ -199,9 +199,9 @@ impl Host {
                 self.guest(name).map(|guest| done(std::mem::replace(&mut guest.keys, keys.clone()) != *keys))
             }
             // A simulated guest has no storage.
-            Request::EnsureLimits { name, .. } | Request::EnsureSize { name, .. } => {
-                self.guest(name).map(|_| done(false))
-            }
+            Request::EnsureLimits { name, .. }
+            | Request::EnsureSettings { name, .. }
+            | Request::EnsureSize { name, .. } => self.guest(name).map(|_| done(false)),
             Request::EnsureSnapshot { name, .. } => {
                 self.guest(name).map(|_| Answer::Snapshot { bytes: Bytes(300 << 20) })
             }

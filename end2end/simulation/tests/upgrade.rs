@@ -63,9 +63,9 @@ replayed!(
     name_attach_undone: "name_attach.undone",
 );
 
-/// Kinds whose agent is a guest's own, or that change or copy a guest's storage, or change its limits: simulated hosts have neither, so
+/// Kinds whose agent is a guest's own, or that change or copy a guest's storage, or change its limits or settings: simulated hosts have neither, so
 /// they are not recorded.
-const ON_GUESTS: [JobKind; 18] = [
+const ON_GUESTS: [JobKind; 19] = [
     JobKind::EnvironmentSetUp,
     JobKind::EnvironmentConfigure,
     JobKind::EnvironmentRemove,
@@ -73,6 +73,7 @@ const ON_GUESTS: [JobKind; 18] = [
     JobKind::GuestEnlarge,
     JobKind::GuestShrink,
     JobKind::GuestLimit,
+    JobKind::GuestConfigure,
     JobKind::SnapshotTake,
     JobKind::SnapshotRestore,
     JobKind::SnapshotRemove,

@@ -217,6 +217,9 @@ async fn guests(world: &World, browser: &mut Browser, node: &str) -> String {
     let shown = version(browser, &place).await;
     let limits = [("processes", "2000"), ("version", shown.as_str())];
     browser.form("/guests/{guest}/limits", &format!("{place}/limits"), &limits).await;
+    let page = browser.page(&place).await;
+    let settings = [("autostart", "true"), ("version", version_in(&page, &format!("{place}/settings")))];
+    browser.form("/guests/{guest}/settings", &format!("{place}/settings"), &settings).await;
     world.run("update guests set other_host_key = host_key").await;
     let page = browser.page(&place).await;
     let shown = page.split_once("name=\"fingerprint\"").unwrap().1.split_once("value=\"").unwrap().1;
@@ -492,6 +495,13 @@ async fn quotas(browser: &mut Browser) {
     let profile = [("size", "xsmall"), ("usual_in", "dev"), ("version", version_in(&page, "/profiles/tiny"))];
     browser.form("/profiles/{profile}", "/profiles/tiny", &profile).await;
     browser.form("/profiles/{profile}/delete", "/profiles/tiny/delete", &[]).await;
+    let files = [("name", "files"), ("key", "lxc.prlimit.nofile"), ("value", "4096")];
+    browser.form("/lxc-lines", "/lxc-lines", &files).await;
+    let page = browser.page("/quotas").await;
+    let version = version_in(&page, "/lxc-lines/files");
+    let more = [("key", "lxc.prlimit.nofile"), ("value", "8192"), ("version", version)];
+    browser.form("/lxc-lines/{line}", "/lxc-lines/files", &more).await;
+    browser.form("/lxc-lines/{line}/delete", "/lxc-lines/files/delete", &[]).await;
 }
 
 /// The version in the form of a page that is sent there.

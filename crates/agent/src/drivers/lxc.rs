@@ -27,7 +27,7 @@ use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use corpus_domain::{Bytes, Driver as Kind, GuestId, GuestName, GuestState, ImageName, Limits, SizeProfile};
+use corpus_domain::{Bytes, Driver as Kind, GuestId, GuestName, GuestState, ImageName, Limits, LxcLine, SizeProfile};
 use corpus_protocol::{AuthorizedKeys, GuestPlan, GuestPort, GuestReading, GuestSetup};
 
 use self::config::Made;
@@ -135,6 +135,19 @@ impl Driver for Lxc {
         let config = files::read(&path)?.unwrap_or_default();
         let applied = state::init(task.host, name).is_some() && held.apply(&config, name, limits)?;
         Ok(files::ensure(&path, &held.limited(&config, name, limits), 0o644)? || applied)
+    }
+
+    fn ensure_settings(
+        &self,
+        task: &Task<'_>,
+        name: &GuestName,
+        autostart: bool,
+        lines: &[LxcLine],
+    ) -> Result<bool, Failure> {
+        require(task.host, name)?;
+        let path = config_path(task.host, name);
+        let config = files::read(&path)?.unwrap_or_default();
+        files::ensure(&path, &config::with_settings(&config, autostart, lines)?, 0o644)
     }
 
     fn ensure_running(&self, task: &Task<'_>, name: &GuestName) -> Result<bool, Failure> {

@@ -10,7 +10,7 @@ pub use self::lxc::{AGENT, PREPARE, ensure_tools, prepare, remove_tools};
 
 use std::time::Duration;
 
-use corpus_domain::{Bytes, Driver as Kind, GuestId, GuestName, Limits, SizeProfile};
+use corpus_domain::{Bytes, Driver as Kind, GuestId, GuestName, Limits, LxcLine, SizeProfile};
 use corpus_protocol::{AuthorizedKeys, GuestPlan, GuestReading, GuestSetup};
 
 use crate::backings::{Backing, Store};
@@ -50,6 +50,14 @@ pub trait Driver: Sync {
     ) -> Result<(), Failure>;
     /// The guest is held to these limits.
     fn ensure_limits(&self, task: &Task<'_>, name: &GuestName, limits: Limits) -> Result<bool, Failure>;
+    /// The node starts the guest at boot or not, and its configuration has these lines beside the driver's own.
+    fn ensure_settings(
+        &self,
+        task: &Task<'_>,
+        name: &GuestName,
+        autostart: bool,
+        lines: &[LxcLine],
+    ) -> Result<bool, Failure>;
     /// The guest runs.
     fn ensure_running(&self, task: &Task<'_>, name: &GuestName) -> Result<bool, Failure>;
     /// The guest does not run; after `grace` it is killed.

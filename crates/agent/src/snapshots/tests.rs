@@ -22,6 +22,7 @@ pub fn plan(backing: Kind) -> GuestPlan {
         limits: SizeProfile::Small.limits(),
         net: GuestNet { bridge: "lxcbr1".into(), network: GuestNetwork::DEFAULT, ip, mac: MacAddress::for_ip(ip) },
         autostart: false,
+        lines: Vec::new(),
         // Who maps ids is the agent itself, which a test is not.
         ids: None,
     }

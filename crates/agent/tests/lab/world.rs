@@ -201,6 +201,7 @@ pub fn guest(name: &str, number: u8, backing: Backing) -> GuestPlan {
         limits: SizeProfile::Small.limits(),
         net: GuestNet { bridge: "lxcbr1".into(), network: GuestNetwork::DEFAULT, ip, mac: MacAddress::for_ip(ip) },
         autostart: false,
+        lines: Vec::new(),
         ids: IdRange::all().nth(number.into()),
     }
 }

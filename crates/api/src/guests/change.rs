@@ -10,6 +10,7 @@ use corpus_domain::{
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::settings::GuestConf;
 use crate::Version;
 use crate::jobs::JobAccepted;
 use crate::operation::{Meta, Operation, Reply, Role, Scope, Write, delete, post, put};
@@ -64,6 +65,10 @@ pub struct RequestGuest {
     /// Whether the node starts it at boot; not unless said.
     #[serde(default)]
     pub autostart: bool,
+    /// The lines of its configuration, of those that operators allow: beside those of its profile, and before such as set the
+    /// same keys.
+    #[serde(default)]
+    pub conf: GuestConf,
     /// Why its root is to be root on the node, if it is; only operators may ask for that.
     pub privileged: Option<Reason>,
     /// The job that could not make it before: that it made nothing is dismissed.
@@ -107,6 +112,7 @@ impl RequestGuest {
             password: None,
             names: WantedNames::default(),
             autostart: false,
+            conf: GuestConf::default(),
             privileged: None,
             instead_of: None,
         }

@@ -16,7 +16,7 @@ use utoipa::openapi::{Ref, RefOr};
 use utoipa::{PartialSchema, ToSchema};
 
 use super::{ApproveRequest, RequestMade};
-use crate::guests::{RequestGuest, WantedNames};
+use crate::guests::{GuestConf, RequestGuest, WantedNames};
 use crate::names::AttachName;
 use crate::nodes::{Environments, InitializeNode, LinkNode};
 use crate::operation::{Meta, Operation, Role, Scope, Write, post};
@@ -124,6 +124,10 @@ pub struct AskForGuest {
     /// Whether the node starts it at boot; not unless said.
     #[serde(default)]
     pub autostart: bool,
+    /// The lines of its configuration, of those that operators allow: beside those of its profile, and before such as set the
+    /// same keys.
+    #[serde(default)]
+    pub conf: GuestConf,
     /// Why its root is to be root on the node, if it is.
     pub privileged: Option<Reason>,
     /// The job that could not make it before: that it made nothing is dismissed.
@@ -162,6 +166,7 @@ impl AskForGuest {
             mac: self.mac,
             names: self.names.clone(),
             autostart: self.autostart,
+            conf: self.conf.clone(),
             privileged: self.privileged.clone(),
             instead_of: self.instead_of,
             ..RequestGuest::new(self.project.clone(), self.environment, self.name.clone(), self.size)
@@ -171,8 +176,8 @@ impl AskForGuest {
     /// The same with what its profile says, so that it is decided on what is done in the end.
     #[must_use]
     pub fn filled(self, by: RequestGuest) -> Self {
-        let RequestGuest { profile, memory, cpu, processes, io_weight, backing, driver, image, mode, .. } = by;
-        Self { profile, memory, cpu, processes, io_weight, backing, driver, image, mode, ..self }
+        let RequestGuest { profile, memory, cpu, processes, io_weight, backing, driver, image, mode, conf, .. } = by;
+        Self { profile, memory, cpu, processes, io_weight, backing, driver, image, mode, conf, ..self }
     }
 }
 

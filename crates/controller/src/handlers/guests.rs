@@ -12,6 +12,7 @@ mod power;
 mod preview;
 pub(super) mod request;
 mod secrets;
+pub(super) mod settings;
 mod snapshots;
 #[cfg(test)]
 mod tests;

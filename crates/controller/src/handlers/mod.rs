@@ -23,6 +23,7 @@ mod jobs;
 mod key_claims;
 mod keys;
 mod logins;
+mod lxc_lines;
 mod made_images;
 mod mail;
 mod me;

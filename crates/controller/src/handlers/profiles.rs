@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
+use super::guests::settings;
 use crate::store::backings;
 use crate::store::profiles::{self, Kept};
 use crate::{Controller, changed};
@@ -66,6 +67,7 @@ impl Handle<SetProfile> for Controller {
                 return Err(Error::field("usual_in", message));
             }
         }
+        settings::can_be_had(tx, &defaults.conf).await?;
         profiles::set(tx, id, asked.comment.as_ref().map(Label::as_str), &defaults, &asked.usual_in).await?;
         let now = known(tx, &asked.profile).await?.profile;
         if now.version == was.version {
@@ -113,7 +115,8 @@ pub(in crate::handlers) async fn filled(conn: &mut PgConnection, wanted: Request
     if wanted.backing.is_none() {
         is_wanted_in(conn, environment, &profile).await?;
     }
-    Ok(RequestGuest { profile: Some(profile.name), ..profile.defaults.under(wanted) })
+    let lines = settings::with_those_of(conn, &profile.defaults.conf, &wanted.conf).await?;
+    Ok(RequestGuest { profile: Some(profile.name), conf: lines, ..profile.defaults.under(wanted) })
 }
 
 /// Refused where operators don't want what it says any more.

@@ -139,7 +139,8 @@ async fn spawn(ctx: Ctx) -> Result<(), StepError> {
     let at = node(&ctx, on).await?;
     let net = GuestNet { bridge: at.bridge, network: at.network, ip: place.ip, mac: place.mac };
     let (name, ids) = (name(&ctx)?, place.ids);
-    let plan = GuestPlan { name, id: Some(id), driver, image, backing, size, limits, net, autostart: false, ids };
+    let (autostart, lines) = (false, Vec::new());
+    let plan = GuestPlan { name, id: Some(id), driver, image, backing, size, limits, net, autostart, lines, ids };
     ask(&ctx, on, Request::EnsureGuest { plan: Box::new(plan) }, Duration::from_mins(10)).await.map(drop)
 }
 

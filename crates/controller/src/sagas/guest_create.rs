@@ -17,9 +17,9 @@ use crate::jobs::{Job, JobParams, Lock, NewJob, Retry, Step, StepContext, StepEr
 use crate::nodes::{LoginCheck, NodeError, TreeWhich, check_login};
 use crate::services::Services;
 use crate::ssh_keys;
-use crate::store::far;
 use crate::store::guests::GuestRow;
 use crate::store::guests::{self, Place};
+use crate::store::{far, lxc_lines};
 
 /// How long a guest may take from its start to a login.
 const BOOT: Duration = Duration::from_secs(30);
@@ -152,6 +152,9 @@ async fn image(ctx: Ctx) -> Result<(), StepError> {
 async fn spawn(ctx: Ctx) -> Result<(), StepError> {
     let place: Place = ctx.output("allocate")?;
     let row = guest(&ctx).await?;
+    let mut conn = ctx.services().db.acquire().await?;
+    let lines = lxc_lines::of_guest(&mut conn, row.id).await?;
+    drop(conn);
     let net = GuestNet { bridge: row.bridge, network: row.network, ip: place.ip, mac: place.mac };
     let plan = GuestPlan {
         name: row.name,
@@ -163,6 +166,7 @@ async fn spawn(ctx: Ctx) -> Result<(), StepError> {
         limits: row.limits,
         net,
         autostart: row.autostart,
+        lines,
         ids: place.ids,
     };
     ask(&ctx, ctx.params().node, Request::EnsureGuest { plan: Box::new(plan) }, Duration::from_mins(10)).await.map(drop)

@@ -7,6 +7,7 @@ use corpus_protocol::Request;
 use serde::{Deserialize, Serialize};
 
 use super::balance;
+use super::guest_configure;
 use super::guest_create::log_in;
 use super::node_calls::{SHORT, ask, ask_once, bring_keys};
 use crate::jobs::{Job, JobParams, Lock, NewJob, Step, StepContext, StepError};
@@ -97,6 +98,8 @@ async fn run<P: JobParams + AsRef<Guest>>(ctx: Ctx<P>) -> Result<(), StepError> 
     drop(conn);
     if let Some(row) = row {
         ask(&ctx, guest.node, Request::EnsureLimits { name: row.name, limits: row.limits }, SHORT).await?;
+        // What operators made of its lines meanwhile.
+        guest_configure::bring(&ctx, guest.node, guest.id).await?;
     }
     ask(&ctx, guest.node, Request::EnsureRunning { name: guest.name }, SHORT).await.map(drop)
 }

@@ -18,6 +18,7 @@ pub mod environment_configure;
 pub mod environment_remove;
 pub mod environment_set_up;
 pub mod firewall_apply;
+pub mod guest_configure;
 pub mod guest_create;
 pub mod guest_destroy;
 pub mod guest_enlarge;
@@ -63,6 +64,7 @@ pub fn registry() -> Registry<Services> {
         .with(guest_enlarge::steps())
         .with(guest_shrink::steps())
         .with(guest_limit::steps())
+        .with(guest_configure::steps())
         .with(snapshot::take_steps())
         .with(snapshot_restore::steps())
         .with(snapshot::remove_steps())

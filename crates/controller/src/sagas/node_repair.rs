@@ -11,6 +11,7 @@ use corpus_domain::{DriftKind, Driver, GuestState, JobKind, NodeId};
 use corpus_protocol::{Answer, Difference, GuestSetup, Request};
 use serde::{Deserialize, Serialize};
 
+use super::guest_configure;
 use super::node_calls::{SHORT, apply, ask, bring_keys, endpoint, failed, resolv_conf};
 use super::node_images::{bring, bring_usual};
 use super::node_initialize::LONG;
@@ -123,6 +124,7 @@ async fn settle(ctx: &Ctx, guest: &Wanted, seen: Option<GuestState>) -> Result<(
     let (node, name) = (ctx.params().node, guest.name.clone());
     if seen.is_some() {
         ask(ctx, node, Request::EnsureLimits { name: name.clone(), limits: guest.limits }, SHORT).await?;
+        guest_configure::bring(ctx, node, guest.id).await?;
     }
     match seen {
         None => mark(ctx, guest, GuestState::Failed, Some(guests::GONE)).await,

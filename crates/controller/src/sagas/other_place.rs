@@ -21,7 +21,7 @@ use crate::jobs::{JobParams, Lock, NewJob, StepContext, StepError};
 use crate::services::Services;
 use crate::store::guests::{self, GuestRow, Place};
 use crate::store::nodes::Node;
-use crate::store::{far, links, moves, names};
+use crate::store::{far, links, lxc_lines, moves, names};
 
 /// The guest as it was when it was asked for.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -145,6 +145,9 @@ async fn make<P: Moving>(
     autostart: bool,
 ) -> Result<(), StepError> {
     let at = node(ctx, on).await?;
+    let mut conn = ctx.services().db.acquire().await?;
+    let lines = lxc_lines::of_guest(&mut conn, row.id).await?;
+    drop(conn);
     let net = GuestNet { bridge: at.bridge, network: at.network, ip: place.ip, mac: place.mac };
     let plan = GuestPlan {
         name: row.name,
@@ -156,6 +159,7 @@ async fn make<P: Moving>(
         limits: row.limits,
         net,
         autostart: autostart && row.autostart,
+        lines,
         ids: place.ids,
     };
     ask(ctx, on, Request::EnsureGuest { plan: Box::new(plan) }, Duration::from_mins(10)).await.map(drop)

@@ -53,6 +53,7 @@ pub mod leases;
 pub mod leaving;
 pub mod links;
 pub mod logins;
+pub mod lxc_lines;
 pub mod made_images;
 pub mod mail;
 pub mod mail_lasting;

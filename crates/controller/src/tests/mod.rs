@@ -34,6 +34,7 @@ mod images;
 mod intrusion;
 mod leaving;
 mod lists;
+mod lxc_lines;
 mod made_images;
 mod members;
 mod moves;

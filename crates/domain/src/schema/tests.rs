@@ -14,7 +14,7 @@ use utoipa::ToSchema;
 use crate::*;
 
 /// What is exported and is no value of a request or an answer.
-const WITHOUT: [&str; 3] = ["Invalid", "Plain", "Release"];
+const WITHOUT: [&str; 4] = ["Invalid", "LxcLine", "Plain", "Release"];
 
 /// With 21 digits or more, or a digit and more than 43 characters after it.
 const LONG_LAST_LABEL: &str = r"[0-9]{21}|(^|\.)[0-9][^.]{44,}$";
@@ -35,7 +35,7 @@ macro_rules! each_type {
 }
 
 each_type! {
-    texts by text::exact: ActorName, CheckPath, CommitId, EgressRule, FilePath, GuestName, GuestProfileName, HookName, HookStage, ImageName, Ipv4Network, MacAddress,
+    texts by text::exact: ActorName, CheckPath, CommitId, EgressRule, FilePath, GuestName, GuestProfileName, HookName, HookStage, ImageName, Ipv4Network, LxcKey, LxcLineName, LxcValue, MacAddress,
         NetworkName, NodeName, PoolId, PortRange, PreviewName, ProjectName, ProviderName, Reason, RobotName, RuleSource, SourceAddress, TestReportName,
         UnixUser, UserName, WebhookUrl;
     stricter_texts by text::stricter:

@@ -7,10 +7,11 @@
 //! A guest with ids of its own ([`GuestPlan::ids`]) is unprivileged: its root is nobody on the node.
 //! What holds it is said here in full ([`confinement`]); what can't be had makes the start fail.
 
+use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 use std::path::Path;
 
-use corpus_domain::{Backing, GuestId, GuestName, IdRange, ImageName, SizeProfile};
+use corpus_domain::{Backing, GuestId, GuestName, IdRange, ImageName, LxcKey, LxcLine, SizeProfile};
 use corpus_protocol::{GuestPlan, GuestPort};
 
 use super::limits::Held;
@@ -133,6 +134,31 @@ pub fn not_at_boot(config: &str) -> String {
     config.lines().map(line).collect()
 }
 
+/// The same configuration of a guest that its node starts at boot or not, with these lines and no others of their kinds: what can
+/// be one of them is written here only, and nothing else of a configuration can be.
+pub fn with_settings(config: &str, autostart: bool, lines: &[LxcLine]) -> Result<String, Failure> {
+    let settings = settings(autostart, lines)?;
+    let kept = config
+        .lines()
+        .filter(|line| !is_setting(line))
+        .flat_map(|line| if line.starts_with(AT_BOOT) { settings.clone() } else { vec![line.to_owned()] });
+    Ok(kept.map(|line| line + "\n").collect())
+}
+
+/// What a configuration says of what is changed later.
+fn settings(autostart: bool, lines: &[LxcLine]) -> Result<Vec<String>, Failure> {
+    let mut keys = BTreeSet::new();
+    if let Some(twice) = lines.iter().find(|line| !keys.insert(line.key())) {
+        return Err(Failure::Invalid(format!("{} is set twice", twice.key())));
+    }
+    let at_boot = format!("{AT_BOOT}{}", u8::from(autostart));
+    Ok(std::iter::once(at_boot).chain(lines.iter().map(ToString::to_string)).collect())
+}
+
+fn is_setting(line: &str) -> bool {
+    line.split_once('=').is_some_and(|(key, _)| key.trim().parse::<LxcKey>().is_ok())
+}
+
 /// The size that a configuration of ours says.
 pub fn size(config: &str) -> Option<SizeProfile> {
     config.lines().find_map(|line| line.strip_prefix(SIZE))?.trim().parse().ok()
@@ -173,7 +199,9 @@ pub fn render(host: &Host, plan: &GuestPlan) -> Result<String, Failure> {
         format!("{SIZE}{}", plan.size),
         format!("lxc.arch = {}", if cfg!(target_arch = "x86_64") { "linux64" } else { std::env::consts::ARCH }),
         format!("lxc.uts.name = {name}"),
-        format!("{AT_BOOT}{}", u8::from(plan.autostart)),
+    ];
+    lines.extend(settings(plan.autostart, &plan.lines)?);
+    lines.extend([
         "lxc.net.0.type = veth".to_owned(),
         format!("lxc.net.0.link = {}", net.bridge),
         "lxc.net.0.flags = up".to_owned(),
@@ -188,7 +216,7 @@ pub fn render(host: &Host, plan: &GuestPlan) -> Result<String, Failure> {
         "lxc.console.path = none".to_owned(),
         format!("lxc.log.file = {}", root::log(&folder).display()),
         "lxc.log.level = ERROR".to_owned(),
-    ];
+    ]);
     lines.extend(plan.id.map(|id| format!("{ID}{id}")));
     lines.extend(root_lines(host, plan)?);
     lines.extend(confinement(host, plan.ids));
@@ -263,6 +291,7 @@ pub(super) mod tests {
                 mac: MacAddress::for_ip(ip),
             },
             autostart: true,
+            lines: Vec::new(),
             ids: Some(IdRange::try_from(IdRange::LOWEST).unwrap()),
         }
     }
@@ -288,6 +317,34 @@ pub(super) mod tests {
         let (host, begins) = (Host::default(), plan(Backing::Loop));
         let rests = GuestPlan { autostart: false, ..begins.clone() };
         assert_eq!(not_at_boot(&render(&host, &begins).unwrap()), render(&host, &rests).unwrap());
+    }
+
+    #[test]
+    fn settings_change_and_the_rest_stays() {
+        let line = |key: &str, value: &str| LxcLine::new(key.parse().unwrap(), value.parse().unwrap()).unwrap();
+        let (host, before) = (Host::default(), plan(Backing::Loop));
+        let (files, forward) = (line("lxc.prlimit.nofile", "4096"), line("lxc.sysctl.net.ipv4.ip_forward", "1"));
+        let after = GuestPlan { autostart: false, lines: vec![files.clone(), forward.clone()], ..before.clone() };
+        let (was, is) = (render(&host, &before).unwrap(), render(&host, &after).unwrap());
+        assert!(is.contains(
+            "\nlxc.start.auto = 0\nlxc.prlimit.nofile = 4096\nlxc.sysctl.net.ipv4.ip_forward = 1\nlxc.net.0."
+        ));
+        assert_eq!(with_settings(&was, false, &after.lines).unwrap(), is);
+        assert_eq!(with_settings(&is, false, &after.lines).unwrap(), is);
+        assert_eq!(with_settings(&is, true, &[]).unwrap(), was);
+        assert_eq!(not_at_boot(&with_settings(&was, true, &after.lines).unwrap()), is);
+        // Whatever else is written of it meanwhile.
+        let limited = super::super::limits::Held::of(&host).limited(&is, &after.name, after.limits);
+        assert_eq!(
+            refreshed(&host, &after.name, &limited).replace(&apparmor(&host), ""),
+            is.replace(&apparmor(&host), "")
+        );
+        let by_hand = format!("{was}lxc.sysctl.net.ipv4.ip_forward=1\n");
+        assert_eq!(with_settings(&by_hand, true, &[]).unwrap(), was);
+        let twice = [files, line("lxc.prlimit.nofile", "1")];
+        assert!(with_settings(&was, true, &twice).is_err());
+        // No line of ours is one that a guest may have.
+        assert!(!was.lines().any(is_setting));
     }
 
     #[test]

@@ -18,7 +18,7 @@ use uuid::Uuid;
 use super::super::backings;
 use super::super::previews::no_preview;
 use super::super::profiles;
-use super::row;
+use super::{row, settings};
 use crate::guest_backups::not_kept;
 use crate::quotas::More;
 use crate::sagas::guest_create::{self, FromSnapshot};
@@ -113,7 +113,8 @@ async fn insert<O: Operation<Kind = Write>>(
         privileged: wanted.privileged.as_ref(),
     };
     let inserted = guests::insert(change.transaction().await?, &new, by).await;
-    inserted.map_err(|error| taken(error, wanted))
+    inserted.map_err(|error| taken(error, wanted))?;
+    settings::begin(change.transaction().await?, id, wanted).await
 }
 
 /// A node for the guest of a preview, held until the change is over as what its project takes is.

@@ -12,7 +12,7 @@ use serde_json::json;
 use uuid::Uuid;
 
 use super::{Approved, job_of, made_project, of};
-use crate::handlers::guests::request;
+use crate::handlers::guests::{request, settings};
 use crate::handlers::profiles;
 use crate::rules::REQUEST_DAYS;
 use crate::store::requests::{self, Decision, New};
@@ -63,6 +63,7 @@ impl Handle<AskForGuest> for Controller {
         let making = request::making(&mut conn, &filled).await?;
         request::supported(&mut conn, &making).await?;
         self.image(&mut conn, (&filled, project)).await?;
+        settings::can_be_had(&mut conn, &filled.conf).await?;
         self.is_free_for_guest(&mut conn, &change.who(), project, &asked.name).await?;
         if guests::is_there(&mut conn, &asked.name).await? {
             return Err(Error::field("name", format!("{} is taken already; choose another name.", asked.name)));

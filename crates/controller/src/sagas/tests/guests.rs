@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use corpus_api::guests::{
-    DestroyGuest, EnlargeGuest, GetGuest, GetGuestLimits, RequestGuest, RestartGuest, SetGuestLimits, ShrinkGuest,
-    StartGuest, StopGuest,
+    DestroyGuest, EnlargeGuest, GetGuest, GetGuestLimits, GetGuestSettings, RequestGuest, RestartGuest, SetGuestLimits,
+    SetGuestSettings, ShrinkGuest, StartGuest, StopGuest,
 };
 use corpus_api::keys::RemoveKey;
+use corpus_api::lxc_lines::{CreateLxcLine, GetLxcLine, SetLxcLine};
 use corpus_api::projects::DestroyProject;
 use corpus_api::snapshots::{ListSnapshots, RemoveSnapshot, RestoreSnapshot, TakeSnapshot};
 use corpus_domain::{Backing, GuestState, JobState, SizeProfile, SnapshotState};
@@ -183,6 +184,95 @@ async fn limits_change_while_the_guest_runs(db: PgPool) {
     let job = world.controller.call(&world.member, RestartGuest { guest }, None).await.unwrap().job;
     world.done(job).await;
     assert_eq!(has().await, is("2 GiB", "2048"), "after a restart");
+    let job = world.controller.call(&world.member, DestroyGuest { guest }, None).await.unwrap().job;
+    world.done(job).await;
+    world.leave(node).await;
+}
+
+#[sqlx::test(migrations = "../../migrations")]
+#[ignore = "needs the lab"]
+async fn settings_change_while_the_guest_runs_and_lines_apply_when_it_starts(db: PgPool) {
+    let world = World::new(db).await;
+    let node = world.ready_node().await;
+    let (guest, job) = world.ask_guest(NAME).await;
+    world.done(job).await;
+    for (name, key, value) in
+        [("files", "lxc.prlimit.nofile", "4321"), ("routes", "lxc.sysctl.net.ipv4.ip_forward", "1")]
+    {
+        let (name, key, value) = (name.parse().unwrap(), key.parse().unwrap(), value.parse().ok());
+        world.controller.call(&world.ops, CreateLxcLine { name, key, value, comment: None }, None).await.unwrap();
+    }
+    let set = async |autostart: bool, conf: &[&str]| {
+        let version = world.controller.call(&world.member, GetGuestSettings { guest }, None).await.unwrap().version;
+        let conf: Vec<_> = conf.iter().map(|name| name.parse().unwrap()).collect();
+        let set = SetGuestSettings { guest, autostart, conf: conf.try_into().unwrap(), version };
+        world.controller.call(&world.member, set, None).await.unwrap().job
+    };
+    // What the row says, and what the node's configuration does.
+    let has = async || {
+        let row = world.controller.call(&world.member, GetGuestSettings { guest }, None).await.unwrap();
+        let config = format!(
+            "grep -cE '^lxc.(prlimit|sysctl)' /var/lib/lxc/{NAME}/config; grep ^lxc.start.auto /var/lib/lxc/{NAME}/config"
+        );
+        (row.autostart, row.conf.len(), world.on_node(&config).await.replace('\n', " ").trim().to_owned())
+    };
+    let is =
+        |autostart: bool, conf: usize| (autostart, conf, format!("{conf} lxc.start.auto = {}", u8::from(autostart)));
+    assert_eq!(has().await, is(true, 0));
+    let (before, after) = (Fault::FailBefore("configure".into()), Fault::FailAfter("configure".into()));
+    for (autostart, conf, fault, state, wanted) in [
+        (false, &["files"][..], before, JobState::Undone, is(true, 0)),
+        (false, &["files"], after, JobState::Undone, is(true, 0)),
+        (false, &["files"], Fault::Repeat("configure".into()), JobState::Done, is(false, 1)),
+        (true, &["files", "routes"], Fault::KillAt(2), JobState::Done, is(true, 2)),
+    ] {
+        let ended = world.run(set(autostart, conf).await, fault.clone()).await;
+        assert_eq!((ended.state(), has().await), (state, wanted), "{fault:?}: {}", ended.story());
+    }
+    let inside = async || {
+        let look =
+            "cat /proc/sys/net/ipv4/ip_forward; grep ^Max.open.files /proc/1/limits | tr -s \" \" | cut -d \" \" -f 5";
+        world.on_node(&format!("lxc-attach -n {NAME} -- sh -c '{look}'")).await.replace('\n', " ")
+    };
+    assert!(inside().await.starts_with("0 "), "what runs goes on as it is");
+    let restart = async || {
+        let job = world.controller.call(&world.member, RestartGuest { guest }, None).await.unwrap().job;
+        world.done(job).await;
+    };
+    restart().await;
+    assert_eq!(inside().await, "1 4321 ");
+    // What operators make of a line later, a guest has from its next start by Corpus on.
+    let line = world.controller.call(&world.ops, GetLxcLine { line: "files".parse().unwrap() }, None).await.unwrap();
+    let (key, value, version) = (line.key, "5432".parse().ok(), line.version);
+    let change = SetLxcLine { line: line.name, key, value, comment: None, version };
+    world.controller.call(&world.ops, change, None).await.unwrap();
+    restart().await;
+    assert_eq!(inside().await, "1 5432 ");
+    // So it does what somebody wrote on the node.
+    world
+        .on_node(&format!("sed -i '/ip_forward/d; s/^lxc.start.auto.*/lxc.start.auto = 0/' /var/lib/lxc/{NAME}/config"))
+        .await;
+    restart().await;
+    assert_eq!((inside().await.as_str(), has().await), ("1 5432 ", is(true, 2)));
+    // One that the kernel does not take keeps the guest from starting, says so, and is taken away again.
+    let none = CreateLxcLine {
+        name: "none".parse().unwrap(),
+        key: "lxc.sysctl.net.no.such".parse().unwrap(),
+        value: "1".parse().ok(),
+        comment: None,
+    };
+    world.controller.call(&world.ops, none, None).await.unwrap();
+    world.done(set(true, &["none"]).await).await;
+    let job = world.controller.call(&world.member, RestartGuest { guest }, None).await.unwrap().job;
+    let ended = world.run(job, Fault::None).await;
+    assert!(ended.state() == JobState::Undone && ended.story().contains("net.no.such"), "{}", ended.story());
+    let state = world.controller.call(&world.member, GetGuest { guest }, None).await.unwrap().line.state;
+    assert_eq!(state, GuestState::Stopped, "{}", ended.story());
+    world.done(set(true, &[]).await).await;
+    let job = world.controller.call(&world.member, StartGuest { guest }, None).await.unwrap().job;
+    world.done(job).await;
+    assert!(inside().await.starts_with("0 "));
+
     let job = world.controller.call(&world.member, DestroyGuest { guest }, None).await.unwrap().job;
     world.done(job).await;
     world.leave(node).await;

@@ -7,7 +7,9 @@ use corpus_domain::{BackupId, DnsNameId, GuestId, GuestState, JobId, JobKind, Na
 use sqlx::PgConnection;
 
 use super::{delete, set_limits, set_state, settle_storage};
-use crate::store::{backups, environments, firewall, json, made_images, moves, names, pointers, snapshots, word};
+use crate::store::{
+    backups, environments, firewall, json, lxc_lines, made_images, moves, names, pointers, snapshots, word,
+};
 
 /// Takes a guest, or a name of it, back to where it was before the job was submitted.
 pub async fn left_by(conn: &mut PgConnection, job: JobId) -> sqlx::Result<()> {
@@ -43,6 +45,7 @@ pub async fn left_by(conn: &mut PgConnection, job: JobId) -> sqlx::Result<()> {
         JobKind::ImageMake => made_images::settle(conn, json(param("image"))?).await,
         JobKind::GuestMove | JobKind::GuestEvacuate => moves::settle(conn, guest).await,
         JobKind::GuestLimit => set_limits(conn, guest, json(param("from"))?).await,
+        JobKind::GuestConfigure => lxc_lines::set_settings(conn, guest, &json(param("from"))?).await,
         JobKind::NameAttach => names::delete(conn, json::<DnsNameId>(param("id"))?).await,
         JobKind::GuestPoint => {
             let from: Option<pointers::PointedName> = json(param("from"))?;

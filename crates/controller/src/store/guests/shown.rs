@@ -4,7 +4,9 @@
 //! show. What a guest's node read of it is taken out of the node's reading by the database.
 
 use corpus_api::Version;
-use corpus_api::guests::{Guest, GuestDifference, GuestLine, GuestSafeguard, ListGuests, MissingUpdates};
+use corpus_api::guests::{
+    Guest, GuestDifference, GuestLine, GuestSafeguard, GuestSettings, ListGuests, MissingUpdates,
+};
 use corpus_api::words::SearchText;
 use corpus_domain::{Bytes, Environment, GuestId, GuestState, Invalid, JobId, NodeId, ProjectId, ProjectName};
 use corpus_protocol::SafeguardFact;
@@ -148,7 +150,8 @@ pub async fn whole(conn: &mut PgConnection, id: GuestId) -> sqlx::Result<Option<
         r#"
         select g.state_reason, g.driver, g.image, g.profile, g.backing, g.memory, g.cpu_millis, g.processes, g.io_weight, g.mode,
             g.mac, n.network, n.bridge, g.id_range, n.facts -> 'confinement' as confinement,
-            n.facts -> 'not_held' as not_held, g.autostart, g.password_sealed is not null as "has_password!",
+            n.facts -> 'not_held' as not_held, g.autostart, array(select l.name from guest_lxc_lines h
+                join lxc_lines l on l.id = h.line_id where h.guest_id = g.id order by l.name) as "conf!", g.password_sealed is not null as "has_password!",
             g.host_key, g.other_host_key, g.created_at, (r.seen ->> 'processes')::bigint as processes_used,
             case when r.seen ->> 'uptime_s' is not null
                 then least((r.seen ->> 'uptime_s')::numeric, 9223372036854775807)::bigint end as uptime_s,
@@ -174,6 +177,8 @@ pub async fn whole(conn: &mut PgConnection, id: GuestId) -> sqlx::Result<Option<
         }
         _ => None,
     };
+    let lines = row.conf.iter().map(|name| word(name)).collect::<sqlx::Result<_>>()?;
+    let GuestSettings { autostart, conf, version: settings_version } = GuestSettings::of(row.autostart, lines);
     Ok(Some(Guest {
         updates,
         state_reason: row.state_reason,
@@ -195,7 +200,9 @@ pub async fn whole(conn: &mut PgConnection, id: GuestId) -> sqlx::Result<Option<
         bridge: row.bridge,
         ids: id_range(row.id_range)?,
         confinement: confinement.into_iter().map(safeguard).collect(),
-        autostart: row.autostart,
+        autostart,
+        conf,
+        settings_version,
         has_password: row.has_password,
         ssh_command: line.ssh_port.map(|port| format!("ssh -p {port} sysadmin@{}", line.node_address)),
         host_fingerprint: row.host_key.as_deref().map(fingerprint).transpose()?,
