@@ -4,6 +4,7 @@
 # never built twice. Source lib.sh first.
 
 SUITE=bookworm
+COMPONENTS=main
 # Documentation is a third of a minimal Debian and nobody reads it in a container.
 NO_DOCS=(--dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-exclude=/usr/share/man/*'
   --dpkgopt='path-exclude=/usr/share/locale/*' --dpkgopt='path-exclude=/usr/share/info/*')
@@ -21,7 +22,7 @@ rootfs_build() {
   is_root || die "building a root file system needs root"
   mkdir -p "$(dirname "$file")"
   rm -f "${file%.tar.zst}".part-*
-  mmdebstrap --quiet --mode=root --variant=minbase "${NO_DOCS[@]}" \
+  mmdebstrap --quiet --mode=root --variant=minbase --components="$COMPONENTS" "${NO_DOCS[@]}" \
     --include="$packages" --customize-hook="$recipe \"\$1\"" \
     "$SUITE" "${file%.tar.zst}.part-$$.tar.zst" ${CORPUS_MIRROR:+"$CORPUS_MIRROR"}
   mv "${file%.tar.zst}.part-$$.tar.zst" "$file"

@@ -277,7 +277,7 @@ pub fn host_key(guest: &Guest) -> Option<AnyView> {
 pub fn storage(guest: &Guest, quota: &ProjectQuota, forms: &FormState) -> AnyView {
     if !guest.backing.has_size() {
         let told = format!(
-            "On {} it is not held to its size: it fills its node's disk. Guests that lie on loop or btrfs are.",
+            "On {} it is not held to its size: it fills its node's disk. Guests that lie on loop, btrfs, lvm or zfs are.",
             guest.backing
         );
         return card("storage", "Storage", ().into_any(), view! { <p class="body quiet">{told}</p> }.into_any());

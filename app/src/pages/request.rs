@@ -476,8 +476,8 @@ const fn like(backing: Backing) -> &'static str {
     match backing {
         Backing::Dir => "a full copy of the image",
         Backing::Overlayfs => "laid over the image, there at once",
-        Backing::Btrfs | Backing::Zfs => "a snapshot of the image, there at once",
-        Backing::Lvm => "a volume of its own",
+        Backing::Btrfs => "a snapshot of the image, there at once",
+        Backing::Lvm | Backing::Zfs => "a volume of its own",
         Backing::Loop => "a disk of its own",
     }
 }

@@ -92,7 +92,7 @@ pub enum Failure {
     /// The disk is too full.
     #[error("not enough room in {}: {} are free, {} are needed", .folder.display(), .free.gb(), .needed.gb())]
     NoSpace {
-        /// A folder on that disk.
+        /// A folder on that disk, or the pool of volumes.
         folder: PathBuf,
         /// What is free.
         free: Bytes,

@@ -23,6 +23,10 @@ const RESOLVER_UNITS: [&str; 2] = ["unbound.service", "unbound-resolvconf.servic
 const APPARMOR: [&str; 1] = ["apparmor"];
 /// What only guests with a disk of their own need.
 const DISKS: [&str; 1] = ["btrfs-progs"];
+/// What only guests on logical volumes need beside.
+const LVM: [&str; 2] = ["lvm2", "thin-provisioning-tools"];
+/// And on volumes of ZFS. Its module was built by whoever loaded it.
+const ZFS: [&str; 1] = ["zfsutils-linux"];
 /// LXC mounts what the kernel knows already, also when the node boots.
 const MODULES: &str = "/etc/modules-load.d/corpus.conf";
 
@@ -54,6 +58,24 @@ pub fn ensure_disks(task: &Task<'_>) -> Result<(), Failure> {
         install(task, &missing)?;
     }
     files::ensure(&task.host.path(MODULES), "btrfs\n", 0o644).map(drop)
+}
+
+/// The same for guests on logical volumes.
+pub fn ensure_lvm(task: &Task<'_>) -> Result<(), Failure> {
+    let missing = missing(task.host, LVM.iter())?;
+    if !missing.is_empty() {
+        install(task, &missing)?;
+    }
+    ensure_disks(task)
+}
+
+/// The same for guests on volumes of ZFS.
+pub fn ensure_zfs(task: &Task<'_>) -> Result<(), Failure> {
+    let missing = missing(task.host, ZFS.iter())?;
+    if !missing.is_empty() {
+        install(task, &missing)?;
+    }
+    ensure_disks(task)
 }
 
 /// Takes back what [`ensure_disks`] wrote; packages stay.

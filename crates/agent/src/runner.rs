@@ -2,7 +2,7 @@
 //! project, which are not ours and outlive their leader ([`crate::project::process`]).
 //!
 //! A command is an argv with a fixed `PATH` and an almost empty environment, in a process
-//! group of its own, without standard input. Its output is streamed as events line by line.
+//! group of its own, without standard input but a lock. Its output is streamed as events line by line.
 //! It has a time limit; when that is reached, or the request is cancelled, the whole group
 //! gets SIGTERM, then SIGKILL, and the call returns only when no process of it is left; one
 //! that the kernel can't end (it hangs in a disk or a network mount) is named in the answer.
@@ -12,9 +12,11 @@ mod group;
 
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
+use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, ExitStatus, Stdio};
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -46,6 +48,7 @@ pub struct Argv {
     env: Vec<(&'static str, &'static str)>,
     limit: Duration,
     quiet: bool,
+    lock: Option<Arc<File>>,
 }
 
 /// What a command that ended had to say.
@@ -67,7 +70,7 @@ enum Happening {
 impl Argv {
     /// A command by the name of its program.
     pub fn new(program: &'static str) -> Self {
-        Self { program, args: Vec::new(), env: Vec::new(), limit: LIMIT, quiet: false }
+        Self { program, args: Vec::new(), env: Vec::new(), limit: LIMIT, quiet: false, lock: None }
     }
 
     /// With one more argument.
@@ -105,6 +108,13 @@ impl Argv {
         self
     }
 
+    /// It holds the lock too, for as long as it runs, should we be gone before: it is its standard input.
+    #[must_use]
+    pub fn holding(mut self, lock: File) -> Self {
+        self.lock = Some(Arc::new(lock));
+        self
+    }
+
     /// Runs it; anything but success is an error.
     pub fn run(self, task: &Task<'_>) -> Result<Output, Failure> {
         let program = self.program;
@@ -135,6 +145,8 @@ impl Argv {
 
     #[expect(clippy::disallowed_methods, reason = "this is the one place that starts processes")]
     fn spawn(&self) -> Result<Child, Failure> {
+        let failed = |source| Failure::Start { program: self.program, source };
+        let lock = self.lock.as_ref().map(|lock| lock.try_clone()).transpose().map_err(failed)?;
         std::process::Command::new(self.program)
             .args(&self.args)
             .env_clear()
@@ -143,12 +155,12 @@ impl Argv {
             .env("HOME", "/root")
             .envs(self.env.iter().copied())
             .current_dir("/")
-            .stdin(Stdio::null())
+            .stdin(lock.map_or_else(Stdio::null, Stdio::from))
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .process_group(0)
             .spawn()
-            .map_err(|source| Failure::Start { program: self.program, source })
+            .map_err(failed)
     }
 
     fn follow(

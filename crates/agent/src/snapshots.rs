@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use corpus_domain::{Bytes, GuestName, JobId, SnapshotId};
 
-use crate::backings::{self, Backing, Store, room};
+use crate::backings::{self, Backing, Store};
 use crate::drivers::{self, Driver, Kept};
 use crate::failure::{At, Failure};
 use crate::files;
@@ -46,7 +46,7 @@ pub fn take(task: &Task<'_>, name: &GuestName, id: SnapshotId) -> Result<Bytes, 
         if backing.copies_at_once() {
             backing.copy(task, &from, &to)?;
         } else {
-            room::require(task.host, (0, 0), backing.size_of(task, &from)?)?;
+            backing.require_room(task, None, backing.size_of(task, &from)?)?;
             let runs = driver.runs(task.host, name);
             task.note(if runs { "copying its files, while it stands still" } else { "copying its files" });
             driver.while_still(task, name, &mut || backing.copy(task, &from, &to)).inspect_err(|_| {
@@ -89,7 +89,7 @@ pub fn restore(task: &Task<'_>, name: &GuestName, id: SnapshotId, job: JobId) ->
     clear(task, *backing, &next)?;
     files::private(&next)?;
     if !backing.copies_at_once() {
-        room::require(task.host, (0, 0), backing.size_of(task, &snapshot)?)?;
+        backing.require_room(task, None, backing.size_of(task, &snapshot)?)?;
     }
     task.note("bringing the snapshot's files back");
     backing.copy(task, &snapshot, &next.join(backing.piece()))?;
@@ -141,7 +141,7 @@ pub fn write<T>(
     require_image(&store, name)?;
     let fresh = Store { folder: store.folder.join(NEXT), ..store };
     clear(task, backing, &fresh.folder)?;
-    room::require(task.host, (0, 0), bytes)?;
+    backing.require_room(task, None, bytes)?;
     let begin = || {
         files::private(&fresh.folder)?;
         backing.make(task, &fresh, size)
@@ -162,8 +162,7 @@ pub fn write_onto<T>(
     let next = &fresh.folder;
     require_written(backing, next, name, job)?;
     // As much as was asked of the node when it began, less what it has taken since.
-    let taken = backing.size_of(task, &next.join(backing.piece()))?;
-    room::require(task.host, (taken.0, 0), bytes)?;
+    backing.require_room(task, Some(&next.join(backing.piece())), bytes)?;
     let begin = || {
         // From here on it is nobody's, whatever becomes of us.
         files::remove(&next.join(JOB))?;

@@ -54,6 +54,8 @@ mod suite;
 mod traffic;
 #[path = "lab/trees.rs"]
 mod trees;
+#[path = "lab/volumes.rs"]
+mod volumes;
 #[path = "lab/world.rs"]
 mod world;
 
@@ -151,7 +153,7 @@ fn on_a_real_node() {
     confined::is_told(&mut line);
     confined::names_are_exact(&world, &mut line);
     let line = confined::holds(&world, line);
-    let line = size::is_real(&world, line);
+    let line = size::is_real(&world, line, Backing::Loop);
     line.close();
     size::outlives_the_agent(&world, Backing::Loop, (0..6).map(|step| Duration::from_millis(step * 60)));
     let mut line = world.line();
@@ -163,4 +165,29 @@ fn on_a_real_node() {
     let mut line = btrfs::goes_where_it_can(&world, line);
     suite::node_is_given_back(&world, &mut line);
     btrfs::is_left_empty(&world);
+}
+
+/// What needs a kernel of its own, on a node that is a virtual machine.
+#[test]
+#[ignore = "needs the virtual machine of the lab"]
+fn a_machine_with_lvm() {
+    has_volumes(&volumes::LVM);
+}
+
+#[test]
+#[ignore = "needs the virtual machine of the lab"]
+fn a_machine_with_zfs() {
+    has_volumes(&volumes::ZFS);
+}
+
+fn has_volumes(place: &volumes::Place) {
+    let world =
+        World::from_environment().expect("scripts/test starts a machine and sets CORPUS_LAB_NODE1 and the others");
+    let mut line = world.line();
+    suite::node_is_set_up(&world, &mut line);
+    let line = place.goes_where_it_can(&world, line);
+    let mut line = place.holds(&world, line);
+    suite::node_is_given_back(&world, &mut line);
+    line.close();
+    place.is_left_empty(&world);
 }

@@ -35,7 +35,7 @@ word_enum!(
 impl Backing {
     /// Whether the guest's size profile is what its storage really has, and can be enlarged.
     pub const fn has_size(self) -> bool {
-        matches!(self, Self::Loop | Self::Btrfs)
+        matches!(self, Self::Loop | Self::Btrfs | Self::Lvm | Self::Zfs)
     }
 
     /// Whether a snapshot is there at once, while the guest goes on.

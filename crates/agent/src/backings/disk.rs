@@ -7,17 +7,16 @@
 //! it with an identity of its own, since the kernel mounts no two file systems of the same identity.
 
 use std::fs::{self, File, Metadata, OpenOptions};
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use corpus_domain::{Backing as Kind, Bytes, SizeProfile};
 use corpus_protocol::GuestStorage;
-use rustix::fs::{FlockOperation, flock};
-use rustix::io::Errno;
 
-use super::{Backing, COPY, Store, copy_all, loops, room, too_full};
+use super::filesystem::{self, MAKE, busy, lock, sizes};
+use super::{Backing, Store, copy_all, loops, room};
 use crate::failure::{At, Failure};
 use crate::files;
 use crate::guest_root::GuestRoot;
@@ -27,7 +26,6 @@ use crate::runner::Argv;
 use crate::task::Task;
 
 const FILE: &str = "rootfs.img";
-const MAKE: Duration = Duration::from_mins(10);
 /// How long the kernel may take to let go of a disk.
 const GONE: Duration = Duration::from_secs(10);
 /// How long a guest's start waits for an agent that has its disk open.
@@ -94,7 +92,7 @@ impl Backing for Disk {
     fn look_at_copy(&self, task: &Task<'_>, store: &Store) -> Result<GuestRoot, Failure> {
         let file = file(&store.folder);
         let lock = lock(task, &file, GONE)?;
-        Argv::new("btrfstune").arg("-m").arg(&file).quiet().run(task)?;
+        filesystem::renew(task, &file)?;
         open_locked(task, &file, lock, &|| false)?.protected()
     }
 
@@ -146,7 +144,7 @@ fn make(task: &Task<'_>, store: &Store, size: SizeProfile) -> Result<(), Failure
     task.note("copying the image's disk");
     let copy = Argv::new("cp").args(["--sparse=always", "--reflink=auto", "--"]).args([&base, &file]);
     copy.limit(MAKE).run(task)?;
-    Argv::new("btrfstune").arg("-m").arg(&file).run(task)?;
+    filesystem::renew(task, &file)?;
     grow(task, store, size).map(drop)
 }
 
@@ -170,8 +168,7 @@ fn base(task: &Task<'_>, store: &Store) -> Result<PathBuf, Failure> {
 fn fill(task: &Task<'_>, root: &Path, disk: &Path) -> Result<(), Failure> {
     files::remove(disk)?;
     let file = OpenOptions::new().write(true).create_new(true).open(disk).at("make", disk)?;
-    let argv = Argv::new("mkfs.btrfs").args(["--quiet", "--metadata", "single", "--data", "single", "--shrink"]);
-    argv.arg("--rootdir").args([root, disk]).limit(MAKE).quiet().run(task)?;
+    filesystem::make(task, root, disk)?;
     file.sync_all().at("write", disk)
 }
 
@@ -205,21 +202,6 @@ fn open_locked(task: &Task<'_>, file: &Path, lock: File, is_begun: &dyn Fn() -> 
     }
 }
 
-/// What the guest's start waits for.
-fn lock(task: &Task<'_>, file: &Path, patience: Duration) -> Result<File, Failure> {
-    let lock = File::open(file).at("open", file)?;
-    let end = Instant::now() + patience;
-    loop {
-        match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => return Ok(lock),
-            Err(Errno::WOULDBLOCK | Errno::INTR) if Instant::now() < end => sleep(POLL_INTERVAL),
-            Err(Errno::WOULDBLOCK) => return Err(busy(file)),
-            Err(error) => return Err(error).at("lock", file),
-        }
-        task.go_on()?;
-    }
-}
-
 /// The device that the running guest's disk is mounted from, or else a fresh one.
 fn device(task: &Task<'_>, file: &Path, is_begun: &dyn Fn() -> bool) -> Result<PathBuf, Failure> {
     // Of those, only what is in use stays.
@@ -231,10 +213,6 @@ fn device(task: &Task<'_>, file: &Path, is_begun: &dyn Fn() -> bool) -> Result<P
         None if is_begun() => Err(busy(file)),
         None => loops::attach(task, file),
     }
-}
-
-fn busy(file: &Path) -> Failure {
-    Failure::Busy(format!("the disk {}", file.display()))
 }
 
 /// The disk and the file system on it have this size, whether they are in use or not; they only
@@ -255,14 +233,7 @@ fn grow(task: &Task<'_>, store: &Store, size: SizeProfile) -> Result<bool, Failu
         loops::resize(task, &device)?;
     }
     let root = open(task, store)?;
-    let filled = is_filled(&root, wanted)?;
-    if !filled {
-        Argv::new("btrfs").args(["filesystem", "resize", "max"]).arg(root.path()).quiet().run(task)?;
-        if !is_filled(&root, wanted)? {
-            return Err(Failure::Invalid(format!("the file system on {} did not grow", file.display())));
-        }
-    }
-    Ok(!filled || has < wanted)
+    Ok(filesystem::grow(task, &root, wanted)? || has < wanted)
 }
 
 /// The file system, and then the disk that it is on, have no more than this size, whether they are in use or not. What
@@ -271,35 +242,7 @@ fn shrink(task: &Task<'_>, store: &Store, size: SizeProfile) -> Result<bool, Fai
     let file = &file(&store.folder);
     let (has, wanted) = (Bytes(fs::metadata(file).at("look at", file)?.len()), size.storage());
     let root = open(task, store)?;
-    if root.size()? > wanted {
-        root.sync()?;
-        let disk = File::open(file).at("open", file)?;
-        if let Some([_, used]) = sizes(&disk).filter(|[_, used]| *used > wanted) {
-            return Err(too_full(used, size));
-        }
-        task.note("moving what is beyond");
-        let resize = || {
-            let argv = Argv::new("btrfs").args(["filesystem", "resize"]).arg(wanted.0.to_string()).arg(root.path());
-            argv.limit(COPY).quiet().end(task)
-        };
-        if !resize()?.0.success() {
-            // What is left of pieces that were full is put together first, by this much at most.
-            let balance = Argv::new("btrfs").args(["balance", "start", "-dusage=90", "-musage=90"]).arg(root.path());
-            balance.limit(COPY).quiet().end(task)?;
-            if !resize()?.0.success() {
-                let left = Bytes(wanted.0.saturating_sub(sizes(&disk).map_or(0, |[_, used]| used.0)));
-                return Err(Failure::Invalid(format!(
-                    "the file system can't put what is in it into {size}: {} would be left",
-                    left.gb()
-                )));
-            }
-        }
-        // It is on disk before the disk is cut.
-        root.sync()?;
-        if root.size()? > wanted {
-            return Err(Failure::Invalid(format!("the file system on {} did not shrink", file.display())));
-        }
-    }
+    filesystem::shrink(task, &root, &File::open(file).at("open", file)?, size)?;
     if has > wanted {
         let disk = OpenOptions::new().write(true).open(file).at("open", file)?;
         disk.set_len(wanted.0).at("shrink", file)?;
@@ -308,27 +251,6 @@ fn shrink(task: &Task<'_>, store: &Store, size: SizeProfile) -> Result<bool, Fai
         loops::resize(task, &device)?;
     }
     Ok(has > wanted)
-}
-
-/// What the file system on a disk says: the size of it, and what is taken of that, in bytes. It stands in its first
-/// superblock.
-fn sizes(disk: &File) -> Option<[Bytes; 2]> {
-    const SUPERBLOCK: u64 = 64 << 10;
-    const MAGIC: (usize, &[u8]) = (64, b"_BHRfS_M");
-    const SIZES: [usize; 2] = [112, 120];
-    let mut read = [0; 128];
-    disk.read_exact_at(&mut read, SUPERBLOCK).ok()?;
-    if !read.get(MAGIC.0..)?.starts_with(MAGIC.1) {
-        return None;
-    }
-    let number = |at: usize| read.get(at..at + 8)?.try_into().ok().map(u64::from_le_bytes).map(Bytes);
-    Some([number(SIZES[0])?, number(SIZES[1])?])
-}
-
-/// Whether the file system has all of its disk: a part of a block at the end stays unused.
-fn is_filled(root: &GuestRoot, disk: Bytes) -> Result<bool, Failure> {
-    const LARGEST_BLOCK: u64 = 64 << 10;
-    Ok(root.size()?.0.saturating_add(LARGEST_BLOCK) > disk.0)
 }
 
 /// No loop device is attached to the file, so that nothing holds it.

@@ -7,9 +7,13 @@
 mod btrfs;
 mod dir;
 mod disk;
+mod filesystem;
 mod loops;
+mod lvm;
 mod overlay;
 pub mod room;
+mod volumes;
+mod zfs;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -26,7 +30,10 @@ use crate::task::Task;
 pub use self::btrfs::{Btrfs, IOCTLS};
 pub use self::dir::Dir;
 pub use self::disk::Disk;
+pub use self::lvm::Lvm;
 pub use self::overlay::Overlay;
+use self::volumes::OnVolumes;
+pub use self::zfs::Zfs;
 
 /// How long a copy of a guest's files may take.
 pub const COPY: Duration = Duration::from_mins(30);
@@ -112,6 +119,11 @@ pub trait Backing: Sync {
         let bytes = said.split_whitespace().next().and_then(|word| word.parse().ok());
         bytes.map(Bytes).ok_or_else(|| Failure::Invalid(format!("du said {said:?}, no number")))
     }
+    /// Fails unless there is room for so much, of which the piece was given its own before.
+    fn require_room(&self, task: &Task<'_>, piece: Option<&Path>, size: Bytes) -> Result<(), Failure> {
+        let taken = piece.map_or(Ok(Bytes(0)), |piece| self.size_of(task, piece))?;
+        room::require(task.host, (taken.0, 0), size)
+    }
     /// What is not removed with a piece that is about to go, or faster before.
     fn remove(&self, _: &Task<'_>, _: &Path) -> Result<(), Failure> {
         Ok(())
@@ -140,8 +152,8 @@ pub fn of(kind: Kind) -> Result<&'static dyn Backing, Failure> {
 }
 
 /// Every one of this agent.
-pub fn all() -> [&'static dyn Backing; 4] {
-    [&Overlay, &Disk, &Btrfs, &Dir]
+pub fn all() -> [&'static dyn Backing; 6] {
+    [&Overlay, &Disk, &Btrfs, &OnVolumes(Lvm), &OnVolumes(Zfs), &Dir]
 }
 
 /// What the host can do, as its controller is told.

@@ -2,14 +2,15 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStdin, ChildStdout};
-use std::time::Instant;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use corpus_domain::{GuestName, JobId};
 use corpus_protocol::{Answer, Event, FromAgent, GuestReading, JobRef, Reply, Request, ToAgent};
 
 pub struct Line {
     child: Child,
-    input: Option<ChildStdin>,
+    input: Arc<Mutex<Option<ChildStdin>>>,
     output: BufReader<ChildStdout>,
     next: u64,
     pub job: JobRef,
@@ -18,7 +19,8 @@ pub struct Line {
 
 impl Line {
     pub fn new(mut child: Child) -> Self {
-        let input = child.stdin.take();
+        let input = Arc::new(Mutex::new(child.stdin.take()));
+        keep_alive(&input);
         let output = BufReader::new(child.stdout.take().unwrap());
         let job = JobRef { id: JobId(uuid::Uuid::now_v7()), generation: 1, request: 0 };
         let mut line = Self { child, input, output, next: 1, job, log: vec![] };
@@ -91,16 +93,12 @@ impl Line {
     }
 
     pub fn close(mut self) {
-        drop(self.input.take());
+        drop(self.input.lock().unwrap().take());
         assert!(self.child.wait().unwrap().success());
     }
 
     fn write(&mut self, message: &ToAgent) {
-        let mut text = serde_json::to_vec(message).unwrap();
-        text.push(b'\n');
-        let input = self.input.as_mut().unwrap();
-        input.write_all(&text).unwrap();
-        input.flush().unwrap();
+        write(self.input.lock().unwrap().as_mut().unwrap(), message).unwrap();
     }
 
     fn read(&mut self) -> FromAgent {
@@ -108,6 +106,31 @@ impl Line {
         assert!(self.output.read_line(&mut text).unwrap() > 0, "the agent ended");
         serde_json::from_str(&text).unwrap()
     }
+}
+
+fn write(input: &mut ChildStdin, message: &ToAgent) -> std::io::Result<()> {
+    let mut text = serde_json::to_vec(message).unwrap();
+    text.push(b'\n');
+    input.write_all(&text)?;
+    input.flush()
+}
+
+/// The agent ends where it hears nothing for a minute, and on a slow node a request may take longer. What it hears means
+/// nothing: there is no such request.
+fn keep_alive(input: &Arc<Mutex<Option<ChildStdin>>>) {
+    const PAUSE: Duration = Duration::from_secs(10);
+    let input = Arc::downgrade(input);
+    std::thread::spawn(move || {
+        std::thread::sleep(PAUSE);
+        while let Some(input) = input.upgrade() {
+            let said = input.lock().unwrap().as_mut().map(|input| write(input, &ToAgent::Cancel { id: 0 }));
+            drop(input);
+            if !matches!(said, Some(Ok(()))) {
+                return;
+            }
+            std::thread::sleep(PAUSE);
+        }
+    });
 }
 
 impl Drop for Line {

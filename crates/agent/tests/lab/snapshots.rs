@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use crate::crowd::{measured, ms};
 use crate::line::Line;
-use crate::world::{World, port};
+use crate::world::{World, patience, port};
 
 /// Writes a number into one file and then into another, over and over.
 const WRITES: &str = "n=0; while sleep 0.01; do n=$((n+1)); echo $n > /root/a.new; mv /root/a.new /root/a; echo $n > /root/b.new; mv /root/b.new /root/b; done";
@@ -87,13 +87,13 @@ pub fn thaws_without_the_agent(world: &World, line: &mut Line, plan: &GuestPlan)
     let frozen = format!("lxc-info -sH -n {}", plan.name);
     let mut other = world.line();
     other.send(Request::EnsureSnapshot { name: plan.name.clone(), snapshot: id });
-    let end = Instant::now() + Duration::from_secs(10);
+    let end = Instant::now() + patience(Duration::from_secs(10));
     while world.must(&frozen) != "FROZEN\n" {
         assert!(Instant::now() < end, "it never stood still");
     }
     world.must("kill -KILL $(pgrep -nf '^/var/lib/corpus/agent/corpus-agent-test serve')");
     drop(other);
-    let end = Instant::now() + Duration::from_secs(5);
+    let end = Instant::now() + patience(Duration::from_secs(5));
     while world.must(&frozen) != "RUNNING\n" {
         assert!(Instant::now() < end, "the guest stays frozen");
     }

@@ -12,7 +12,7 @@ use crate::confined;
 use crate::line::Line;
 use crate::snapshots;
 use crate::trees;
-use crate::world::{World, guest, image, node, port};
+use crate::world::{World, guest, image, node, patience, port};
 
 const HASH: &str =
     "$6$rounds=5000$abcdefgh$5Jm2cRsY2Rd6Xj5M6YyS7Wc0Cq7w4m1Hkqk7kqk7kqk7kqk7kqk7kqk7kqk7kqk7kqk7kqk7kqk7kqk7kq";
@@ -196,7 +196,7 @@ fn serves_http_alone(world: &World, line: &mut Line, one: &GuestPlan, two: &Gues
     }
     for guest in [one, two, one, two] {
         let wanted = format!("{}\n 200", guest.name);
-        let end = Instant::now() + Duration::from_secs(5);
+        let end = Instant::now() + patience(Duration::from_secs(5));
         while world.http(guest.name.as_str()).text != wanted {
             assert!(Instant::now() < end, "{}", world.http(guest.name.as_str()).text);
         }
@@ -222,7 +222,7 @@ fn state(line: &mut Line, plan: &GuestPlan) -> Option<GuestState> {
 /// Everything on the node that could be a guest's: folders, cables, control groups, mounts.
 /// The kernel's loop devices are shared with nodes of other labs: those of this node's disk count.
 pub fn leftovers(world: &World) -> String {
-    world.must("ls -A /var/lib/lxc; ls /sys/class/net; find /sys/fs/cgroup -maxdepth 3 -name '*.lab.test*'; grep -c /var/lib/lxc/ /proc/mounts || true; pgrep -fc lxc/.*lab.test || true; losetup --list --noheadings --output BACK-MAJ:MIN,BACK-FILE | grep \"$(stat -c %Hd:%Ld /var/lib/lxc) .*lab.test\" || true")
+    world.must("ls -A /var/lib/lxc; lvs --noheadings --options lv_name 2>/dev/null | grep -E '^ *(guest|copy)[.]'; zfs list -H -o name -t all 2>/dev/null | grep -E '(guest|copy)[.]'; ls /sys/class/net; find /sys/fs/cgroup -maxdepth 3 -name '*.lab.test*'; grep -c /var/lib/lxc/ /proc/mounts || true; pgrep -fc lxc/.*lab.test || true; losetup --list --noheadings --output BACK-MAJ:MIN,BACK-FILE | grep \"$(stat -c %Hd:%Ld /var/lib/lxc) .*lab.test\" || true")
 }
 
 /// The root of a guest lays traps; the agent stays inside the guest and removes it all.
@@ -345,7 +345,7 @@ pub fn cut(world: &World) {
     line.send(Request::EnsureGuest { plan: Box::new(plan.clone()) });
     let _ = line.event();
     drop(line);
-    let end = Instant::now() + Duration::from_mins(1);
+    let end = Instant::now() + patience(Duration::from_mins(1));
     let mut after = world.line();
     while state(&mut after, &plan).is_none() {
         assert!(Instant::now() < end, "the copy did not go on");

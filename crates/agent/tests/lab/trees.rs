@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 use crate::crowd::{measured, ms};
 use crate::line::Line;
-use crate::world::{World, port};
+use crate::world::{World, patience, port};
 
 /// Files of each kind, as a guest's own root makes them.
 const MAKE: &str = r#"
@@ -185,7 +185,7 @@ fn is_overtaken(world: &World, line: &mut Line, plan: &GuestPlan) {
         let mut held = world.agent(&words);
         let lock = if words.starts_with("read") { "guest" } else { "tree" };
         let is_free = format!("flock --nonblock /var/lib/corpus/locks/{lock}-{} true", plan.name);
-        let until = Instant::now() + Duration::from_secs(10);
+        let until = Instant::now() + patience(Duration::from_secs(10));
         while world.on_node(&is_free).success {
             assert!(Instant::now() < until, "{words}: it holds nothing");
         }
