@@ -240,20 +240,20 @@ async fn settings_change_while_the_guest_runs_and_lines_apply_when_it_starts(db:
         world.done(job).await;
     };
     restart().await;
-    assert_eq!(inside().await, "1 4321 ");
+    assert_eq!(inside().await, "1 4321");
     // What operators make of a line later, a guest has from its next start by Corpus on.
     let line = world.controller.call(&world.ops, GetLxcLine { line: "files".parse().unwrap() }, None).await.unwrap();
     let (key, value, version) = (line.key, "5432".parse().ok(), line.version);
     let change = SetLxcLine { line: line.name, key, value, comment: None, version };
     world.controller.call(&world.ops, change, None).await.unwrap();
     restart().await;
-    assert_eq!(inside().await, "1 5432 ");
+    assert_eq!(inside().await, "1 5432");
     // So it does what somebody wrote on the node.
     world
         .on_node(&format!("sed -i '/ip_forward/d; s/^lxc.start.auto.*/lxc.start.auto = 0/' /var/lib/lxc/{NAME}/config"))
         .await;
     restart().await;
-    assert_eq!((inside().await.as_str(), has().await), ("1 5432 ", is(true, 2)));
+    assert_eq!((inside().await.as_str(), has().await), ("1 5432", is(true, 2)));
     // One that the kernel does not take keeps the guest from starting, says so, and is taken away again.
     let none = CreateLxcLine {
         name: "none".parse().unwrap(),
