@@ -81,7 +81,10 @@ pub fn shrink(task: &Task<'_>, root: &GuestRoot, disk: &File, size: SizeProfile)
 }
 
 fn resize(root: &GuestRoot, wanted: Bytes) -> Argv {
-    Argv::new("btrfs").args(["filesystem", "resize"]).arg(wanted.0.to_string()).arg(root.path()).quiet()
+    // A disk that ends within a block ends before it for the kernel, which would refuse the rest.
+    const BLOCK: u64 = 4096;
+    let whole = wanted.0 / BLOCK * BLOCK;
+    Argv::new("btrfs").args(["filesystem", "resize"]).arg(whole.to_string()).arg(root.path()).quiet()
 }
 
 /// What a disk says of the file system on it: the size, and what is taken of that, in bytes. It stands in its first
