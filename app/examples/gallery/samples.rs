@@ -152,6 +152,7 @@ pub fn request(open: bool) -> Request {
         mac: None,
         names: corpus_api::guests::WantedNames::default(),
         autostart: true,
+        conf: vec![word("routes")].try_into().unwrap_or_default(),
         privileged: None,
         instead_of: None,
         comment: word("A load test next week, then it is destroyed"),
