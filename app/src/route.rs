@@ -42,7 +42,6 @@ pub enum Route {
     RemoveProject(ProjectName),
     Webhooks(ProjectName),
     ProjectBackups(ProjectName),
-    /// The images of a project.
     ProjectImages(ProjectName),
     BackupFiles(ProjectName, BackupId),
     Webhook(ProjectName, WebhookId),
