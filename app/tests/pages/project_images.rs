@@ -20,7 +20,7 @@ fn only_what_no_guest_is_a_clone_of_can_be_removed() {
         "A version is being made",
         "No version yet",
         "/srv/image",
-        "212 MB",
+        "212.0 MB",
         "image=database",
         "golden.lab.test",
     ] {
