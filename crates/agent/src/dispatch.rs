@@ -50,10 +50,7 @@ fn serve(request: &Request, of_job: bool, task: &Task<'_>) -> Result<Answer, Fai
         Request::CheckGuests { guests, images } => {
             Ok(Answer::Drift { differences: check::check(task, guests, images)? })
         }
-        Request::ProbeSites { sites } => {
-            let sites = sites.get(..node::MOST_SITES).unwrap_or(sites);
-            Ok(Answer::Sites { sites: node::probe_sites(task.host, sites) })
-        }
+        Request::ProbeSites { sites } => Ok(Answer::Sites { sites: node::probe_sites(task.host, sites) }),
         Request::MissingCertificates { certificates } => {
             node::missing_certificates(task.host, certificates).map(Answer::MissingCertificates)
         }

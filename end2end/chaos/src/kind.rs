@@ -157,23 +157,12 @@ pub async fn ask(lane: &Lane, kind: JobKind) -> Result<JobId> {
             let (guest, backup) = backup(lane).await?;
             controller.call(member, ProveBackup { guest, backup }, None).await?.job
         }
-        JobKind::ImageMake => {
-            let (guest, project) = (guest(lane).await?, lane.project().await?);
-            let (name, folder, comment) = ("webserver".parse()?, None, None);
-            controller.call(member, MakeImage { project, name, guest, folder, comment }, None).await?.job
-        }
+        JobKind::ImageMake => make_image(lane).await?,
         JobKind::NameAttach => {
             let attach = AttachName { guest: guest(lane).await?, name: lane.dns_name().parse()?, wildcard: false };
             controller.call(member, attach, None).await?.job
         }
-        JobKind::NameConfigure => {
-            let names = controller.call(member, ListNames::default(), None).await?.items;
-            let name = names.first().context("no name")?.id;
-            // Another setting than it has, each time.
-            let has = controller.call(member, GetCertificate { name }, None).await?;
-            let (redirect, version) = (!has.https_redirect, has.version);
-            controller.call(member, SetNameHttps { name, version, redirect, hsts_s: None }, None).await?.job
-        }
+        JobKind::NameConfigure => configure_name(lane).await?,
         JobKind::NameDetach => {
             let names = controller.call(member, ListNames::default(), None).await?.items;
             controller.call(member, DetachName { name: names.first().context("no name")?.id }, None).await?.job
@@ -293,6 +282,23 @@ async fn shrink(lane: &Lane) -> Result<JobId> {
         lane.done(controller.call(member, EnlargeGuest { guest, size: LARGER }, None).await?.job).await?;
     }
     Ok(controller.call(member, ShrinkGuest { guest, size: SizeProfile::Xsmall }, None).await?.job)
+}
+
+async fn make_image(lane: &Lane) -> Result<JobId> {
+    let (guest, project) = (guest(lane).await?, lane.project().await?);
+    let (name, folder, comment) = ("webserver".parse()?, None, None);
+    let make = MakeImage { project, name, guest, folder, comment };
+    Ok(lane.controller.call(&lane.member, make, None).await?.job)
+}
+
+/// Another setting than it has, each time.
+async fn configure_name(lane: &Lane) -> Result<JobId> {
+    let (controller, member) = (&lane.controller, &lane.member);
+    let names = controller.call(member, ListNames::default(), None).await?.items;
+    let name = names.first().context("no name")?.id;
+    let has = controller.call(member, GetCertificate { name }, None).await?;
+    let (redirect, version) = (!has.https_redirect, has.version);
+    Ok(controller.call(member, SetNameHttps { name, version, redirect, hsts_s: None }, None).await?.job)
 }
 
 /// A snapshot of the guest; of those that earlier cells took, one goes where there are many.

@@ -44,7 +44,7 @@ pub use self::plan::require_interface_name;
 pub use self::ports::{admit, retract};
 pub use self::remove::remove;
 pub use self::signs::read as read_signs;
-pub use self::sites::{MOST as MOST_SITES, probe as probe_sites};
+pub use self::sites::probe as probe_sites;
 
 use std::path::{Path, PathBuf};
 

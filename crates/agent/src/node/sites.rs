@@ -31,7 +31,7 @@ const ANSWER_LIMIT: Duration = Duration::from_secs(5);
 /// How long all may take together; those that were not asked by then are not told of.
 const WHOLE_LIMIT: Duration = Duration::from_secs(20);
 /// As many are asked for one request.
-pub const MOST: usize = 500;
+const MOST: usize = 500;
 /// Sites asked at once.
 const AT_ONCE: usize = 8;
 /// What takes longer is slow, beside [`ANSWER_LIMIT`].
@@ -46,7 +46,7 @@ const FIRST_LINE: usize = 256;
 pub fn probe(host: &Host, sites: &[AskedSite]) -> Vec<Site> {
     let socket = host.path(proxy::SITES);
     let proxy = if socket.exists() { Proxy::Socket(socket) } else { Proxy::Port(HTTP) };
-    probe_at(&proxy, sites, ANSWER_LIMIT)
+    probe_at(&proxy, sites.get(..MOST).unwrap_or(sites), ANSWER_LIMIT)
 }
 
 /// Where the proxy takes requests.
