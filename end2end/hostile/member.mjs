@@ -346,7 +346,7 @@ export async function attacks(attack, world) {
 
   await attack('makes an image of what another guest holds, or a guest of an image of others', async () => {
     const own = '/projects/borealis/images'
-    const taken = await mallory.post(own, { guest: victim.id, name: 'stolen' })
+    const taken = await mallory.post(own, { guest: victim.id, name: 'stolen', _page: own, _form: 'make' })
     assert.ok(taken.status === 422 && taken.html.includes('There is no such guest in borealis.'), `${taken.status}`)
     assert.equal((await mallory.post('/projects/atlas/images', { guest: victim.id, name: 'stolen' })).status, 404)
     assert.equal((await mallory.get('/projects/atlas/images')).status, 404)
