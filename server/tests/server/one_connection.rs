@@ -214,8 +214,8 @@ async fn guests(world: &World, browser: &mut Browser, node: &str) -> String {
     browser.refused("/guests/{guest}/shrink", &format!("{place}/shrink"), &[("size", "xsmall")], 409).await;
     // It is there already.
     browser.refused("/guests/{guest}/move", &format!("{place}/move"), &[("node", node)], 422).await;
-    let shown = version(browser, &place).await;
-    let limits = [("processes", "2000"), ("version", shown.as_str())];
+    let page = browser.page(&place).await;
+    let limits = [("processes", "2000"), ("version", version_in(&page, &format!("{place}/limits")))];
     browser.form("/guests/{guest}/limits", &format!("{place}/limits"), &limits).await;
     let page = browser.page(&place).await;
     let settings = [("autostart", "true"), ("version", version_in(&page, &format!("{place}/settings")))];
@@ -568,6 +568,13 @@ async fn snapshots(world: &World, browser: &mut Browser, guest: &str) {
     let version = shown.headers()["etag"].to_str().unwrap().trim_matches('"').to_owned();
     let daily = [("every", "day"), ("keep", "3"), ("version", version.as_str())];
     browser.form("/guests/{guest}/snapshots/schedule", &format!("{all}/schedule"), &daily).await;
+    // Whatever is on the guest, an image of it is asked for and removed.
+    world.run(&format!("update guests set state = 'running' where id = '{guest}'")).await;
+    let image = [("guest", guest), ("name", "webserver")];
+    browser.form("/projects/{project}/images", "/projects/atlas/images", &image).await;
+    world.run("update made_images set is_being_made = false").await;
+    let remove = "/projects/{project}/images/{image}/delete";
+    browser.form(remove, "/projects/atlas/images/webserver/delete", &[]).await;
 }
 
 /// The same with backups.

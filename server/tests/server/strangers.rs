@@ -172,6 +172,7 @@ fn is_of_ops(path: &str) -> bool {
         "/backings",
         "/controller-backups",
         "/images",
+        "/lxc-lines",
     ]
     .iter()
     .any(|begin| path.starts_with(begin))
@@ -221,7 +222,12 @@ async fn what_is_of_another_project_is_as_if_it_were_not_there(pool: PgPool) {
             // What a guest is pointed back to is not said in words.
             let id = of.guest.to_string();
             let is_id = |name: &str| name == "name" && route.ends_with("/pointer");
-            let value = |name: &str, value| if is_id(name) { id.as_str() } else { value };
+            let is_image = |name: &str| name == "name" && route.ends_with("/images");
+            let value = |name: &str, value| match name {
+                name if is_id(name) => id.as_str(),
+                name if is_image(name) => "webserver",
+                _ => value,
+            };
             let fields: Vec<_> = taken.map(|(name, given)| (*name, value(name, given.as_str()))).collect();
             answer(server.post(&of.path(&route), &dave, &fields).await, of).await
         };
