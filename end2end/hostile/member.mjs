@@ -43,7 +43,7 @@ export async function attacks(attack, world) {
   /** Ids of others wherever one is asked for; all else is as it should be. */
   const ids = { project: 'atlas', projects: 'borealis', node: values.node, login: 'twin1', role: 'maintainer' }
   const size = { memory: '512 MiB', cpu: '1' }
-  const sent = (fields, path) => Object.fromEntries(Object.entries(fields).map(([name, value]) => [name, ids[name] ?? (/guest|requests/.test(path) ? size[name] : undefined) ?? (name === 'guest' ? attacker.id : value)]))
+  const sent = (fields, path) => Object.fromEntries(Object.entries(fields).map(([name, value]) => [name, ids[name] ?? (/guest|requests|profiles/.test(path) ? size[name] : undefined) ?? (name === 'guest' ? attacker.id : value)]))
 
   await attack('no form takes the ids of others', async () => {
     assert.ok(FORMS.length > 30, 'the list of forms was found')
