@@ -22,7 +22,7 @@ purge: ## stop both and remove their data
 test: ## all tests, on labs of their own; some with PARTS="story look" (scripts/test list)
 	@scripts/test $(PARTS)
 
-slow: ## what takes too long for every change: each fault at each step, nodes under load, a virtual machine; an hour
+slow: ## what takes too long for every change: each fault at each step, nodes under load, a virtual machine
 	@scripts/test slow
 
 check: ## formatting, lints, licences

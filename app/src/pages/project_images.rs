@@ -105,7 +105,7 @@ fn of_image(all: &ProjectImages, image: &ProjectImage) -> AnyView {
     };
     view! {
         <section class="card" aria-labelledby=heading.clone()>
-            <header><h2 id=heading.clone()>{image.name.to_string()}</h2><div class="right">{state}{change}</div></header>
+            <header><h2 id=heading.clone()>{image.name.to_string()}</h2><div class="right actions">{state}{change}</div></header>
             {body}
         </section>
     }

@@ -16,6 +16,8 @@ use crate::{Controller, Result};
 
 /// How often it is looked for them.
 const INTERVAL: Duration = Duration::from_mins(1);
+/// How often what no version has any more is cleared away.
+const CLEARING_INTERVAL: Duration = Duration::from_hours(1);
 /// Longer than the time between two looks: a server that works keeps its lease.
 const LEASE_TIME: Duration = Duration::from_mins(3);
 /// What the lease is called.
@@ -26,13 +28,15 @@ const AT_ONCE: i64 = 4;
 impl Controller {
     /// Looks for versions and brings them until `stop`.
     pub(super) async fn spread_images(self, stop: CancellationToken) {
+        let (mut look, mut clear) = (tokio::time::interval(INTERVAL), tokio::time::interval(CLEARING_INTERVAL));
         loop {
-            if let Err(error) = self.bring_new_images().await {
-                tracing::warn!(error = &error as &dyn std::error::Error, "images could not be brought to nodes");
-            }
-            tokio::select! {
+            let (done, what) = tokio::select! {
                 () = stop.cancelled() => return,
-                () = tokio::time::sleep(INTERVAL) => {}
+                _ = look.tick() => (self.bring_new_images().await, "images could not be brought to nodes"),
+                _ = clear.tick() => (self.services.forget_archives().await, "archives of images could not be cleared away"),
+            };
+            if let Err(error) = done {
+                tracing::warn!(error = &error as &dyn std::error::Error, "{what}");
             }
         }
     }
@@ -44,9 +48,6 @@ impl Controller {
         if !leases::take(&mut conn, LEASE_NAME, self.services.instance, LEASE_TIME).await? {
             return Ok(());
         }
-        drop(conn);
-        self.services.forget_archives().await?;
-        let mut conn = self.services.db.acquire().await?;
         let due = images::due(&mut conn, &self.services.settings.images.usual(), AT_ONCE).await?;
         drop(conn);
         for node in due {

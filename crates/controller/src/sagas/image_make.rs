@@ -219,6 +219,11 @@ async fn remove_archive(ctx: Ctx) -> Result<(), StepError> {
 async fn keep(ctx: Ctx) -> Result<(), StepError> {
     let Said { sha256, bytes, unpacked } = ctx.output("pack")?;
     let Params { image, of, folder, comment, by, .. } = ctx.params().clone();
+    // Where its node was away for a day before it let go of the snapshot, nobody knew that it is needed.
+    let archive = ctx.services().made_archive(&sha256);
+    if !tokio::fs::try_exists(&archive).await.unwrap_or(false) {
+        return Err(StepError::permanent(format!("{} is gone", archive.display())));
+    }
     let made = Made {
         image,
         sha256: &sha256,
