@@ -39,7 +39,8 @@ export async function attacks(attack, world) {
   const [[keyId]] = await world.database.rows("select k.id from ssh_keys k join users u on u.id = k.user_id where u.login = 'bob' limit 1")
   const [[noticeId] = []] = await world.database.rows("select n.id from notices n join users u on u.id = n.user_id where u.login = 'bob' limit 1")
   const values = { notice: noticeId, project: 'atlas', login: 'twin1', environment: 'prod', guest: victim.id, job, zone: zoneId, name: nameId, key: keyId, node: world.node.split('/').at(-1) }
-  const filled = path => path.replace(/\{(\w+)\}/g, (_, name) => values[name] ?? randomUUID())
+  // Ids that are names too: a name that is none is refused before anything else is looked at.
+  const filled = path => path.replace(/\{(\w+)\}/g, (_, name) => values[name] ?? `a${randomUUID().slice(1)}`)
   /** Ids of others wherever one is asked for; all else is as it should be. */
   const ids = { project: 'atlas', projects: 'borealis', node: values.node, login: 'twin1', role: 'maintainer' }
   const size = { memory: '512 MiB', cpu: '1' }
