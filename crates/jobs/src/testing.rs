@@ -61,13 +61,15 @@ pub enum Moment {
 #[derive(Clone)]
 pub struct Point {
     /// Of jobs of this kind: others may have a step of this name.
-    pub kind: JobKind,
+    kind: JobKind,
     /// The step.
-    pub step: String,
+    step: String,
     /// When in it.
-    pub moment: Moment,
+    moment: Moment,
     /// The call.
-    pub reached: Arc<dyn Fn() -> BoxFuture<'static, ()> + Send + Sync>,
+    reached: Arc<dyn Fn() -> BoxFuture<'static, ()> + Send + Sync>,
+    /// Whether it was made. An attempt that fails by itself never comes to [`Moment::After`]; the next one may.
+    passed: Arc<AtomicBool>,
 }
 
 impl std::fmt::Debug for Point {
@@ -77,28 +79,43 @@ impl std::fmt::Debug for Point {
 }
 
 impl Point {
+    /// One where nobody was called yet.
+    pub fn new(
+        kind: JobKind,
+        step: String,
+        moment: Moment,
+        reached: Arc<dyn Fn() -> BoxFuture<'static, ()> + Send + Sync>,
+    ) -> Self {
+        Self { kind, step, moment, reached, passed: Arc::default() }
+    }
+
+    fn call(&self) -> BoxFuture<'static, ()> {
+        self.passed.store(true, Ordering::SeqCst);
+        (self.reached)()
+    }
+
     pub(super) async fn pass<T, E>(&self, effect: impl Future<Output = Result<T, E>>) -> Result<T, E> {
         match self.moment {
             Moment::Before => {
-                (self.reached)().await;
+                self.call().await;
                 effect.await
             }
             Moment::During(after) => {
                 let mut effect = std::pin::pin!(effect);
                 tokio::select! {
                     outcome = &mut effect => {
-                        tokio::spawn((self.reached)());
+                        tokio::spawn(self.call());
                         outcome
                     }
                     () = tokio::time::sleep(after) => {
-                        tokio::spawn((self.reached)());
+                        tokio::spawn(self.call());
                         effect.await
                     }
                 }
             }
             Moment::After => {
                 let output = effect.await?;
-                (self.reached)().await;
+                self.call().await;
                 Ok(output)
             }
         }
@@ -141,8 +158,7 @@ impl Faults {
 
     pub(super) fn point(&self, kind: JobKind, name: &str, undoing: bool) -> Option<Point> {
         let here = |point: &&Point| point.kind == kind && point.step == name && !undoing;
-        let point = self.point.as_ref().filter(here)?;
-        self.first_time(name, undoing).then(|| point.clone())
+        self.point.as_ref().filter(here).filter(|point| !point.passed.load(Ordering::SeqCst)).cloned()
     }
 
     /// No more faults from here.

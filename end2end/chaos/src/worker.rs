@@ -83,7 +83,7 @@ fn faults(order: &Order, go: &Arc<Semaphore>) -> Faults {
             }
         }) as _
     });
-    Faults::at_point(Point { kind: point.kind, step: point.step, moment, reached }).hurried(order.pace)
+    Faults::at_point(Point::new(point.kind, point.step, moment, reached)).hurried(order.pace)
 }
 
 #[expect(clippy::print_stdout, reason = "this is how the conductor is told")]

@@ -1,10 +1,12 @@
 //! Fail at each step, repeat each step, kill at each event; then the world is as it should be.
 
-use corpus_domain::JobState;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use corpus_domain::{JobKind, JobState};
 use sqlx::PgPool;
 
 use super::*;
-use crate::testing::{Fault, Trial};
+use crate::testing::{Fault, Faults, Moment, Point, Trial};
 
 fn trial(pool: &PgPool) -> Trial<World> {
     Trial { pool: pool.clone(), registry: registry(), services: Arc::default() }
@@ -107,4 +109,21 @@ async fn a_step_over_its_time_limit_is_tried_again_then_undone(pool: PgPool) {
     let outcome = trial.run(make(), Fault::None).await.unwrap();
     assert_eq!((outcome.job.job.state, world.count("slow")), (JobState::Undone, 2));
     assert!(outcome.job.job.error.unwrap().contains("no end after"));
+}
+
+#[tokio::test]
+async fn a_call_after_an_effect_waits_for_one_that_succeeds() {
+    let calls = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&calls);
+    let reached = Arc::new(move || {
+        counted.fetch_add(1, Ordering::SeqCst);
+        Box::pin(std::future::ready(())) as _
+    });
+    let faults = Faults::at_point(Point::new(JobKind::GuestCreate, "spawn".to_owned(), Moment::After, reached));
+    let here = || faults.point(JobKind::GuestCreate, "spawn", false);
+    assert_eq!(here().unwrap().pass(async { Err::<u8, _>("not yet") }).await, Err("not yet"));
+    assert_eq!(calls.load(Ordering::SeqCst), 0);
+    assert_eq!(here().unwrap().pass(async { Ok::<_, &str>(2) }).await, Ok(2));
+    assert_eq!(calls.load(Ordering::SeqCst), 1);
+    assert!(here().is_none());
 }
