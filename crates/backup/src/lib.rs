@@ -10,6 +10,7 @@
 mod contents;
 mod error;
 mod fault;
+mod late;
 mod node;
 mod place;
 mod read;

@@ -15,6 +15,7 @@ use secrecy::{ExposeSecret, SecretString};
 
 use crate::BackupError;
 use crate::fault::Fault;
+use crate::late::again_where_late;
 use crate::storage::{Backend, CONFIG, Storage, StorageError};
 
 pub(crate) type Result<T> = std::result::Result<T, BackupError>;
@@ -168,7 +169,8 @@ impl Repository {
         };
         let options =
             CheckOptions::default().trust_cache(true).read_data(reading != Reading::Index).read_data_subset(subset);
-        let found = self.open()?.check(options).map_err(BackupError::of("checking the repository"))?;
+        let found =
+            again_where_late(|| self.open()?.check(options).map_err(BackupError::of("checking the repository")))?;
         if found.is_ok().is_ok() {
             return Ok(());
         }
