@@ -275,9 +275,10 @@ pub fn host_key(guest: &Guest) -> Option<AnyView> {
 
 /// What is in its storage, and the forms for more and for less of it, where it has a size.
 pub fn storage(guest: &Guest, quota: &ProjectQuota, forms: &FormState) -> AnyView {
-    if !guest.backing.has_size() {
+    // Its node may hold it all the same, and tells of it then.
+    if !guest.backing.has_size() && guest.storage.is_none() {
         let told = format!(
-            "On {} it is not held to its size: it fills its node's disk. Guests that lie on loop, btrfs, lvm or zfs are.",
+            "On {} it is not held to its size here: it fills its node's disk. Guests that lie on loop, btrfs, lvm or zfs are, and all that are made on a node which counts for projects.",
             guest.backing
         );
         return card("storage", "Storage", ().into_any(), view! { <p class="body quiet">{told}</p> }.into_any());

@@ -25,6 +25,8 @@ const APPARMOR: [&str; 1] = ["apparmor"];
 const DISKS: [&str; 1] = ["btrfs-progs"];
 /// What only guests on logical volumes need beside.
 const LVM: [&str; 2] = ["lvm2", "thin-provisioning-tools"];
+/// What sets the limits of projects, and says what belongs to one.
+const QUOTA: [&str; 2] = ["quota", "e2fsprogs"];
 /// And on volumes of ZFS. Its module was built by whoever loaded it.
 const ZFS: [&str; 1] = ["zfsutils-linux"];
 /// LXC mounts what the kernel knows already, also when the node boots.
@@ -76,6 +78,12 @@ pub fn ensure_zfs(task: &Task<'_>) -> Result<(), Failure> {
         install(task, &missing)?;
     }
     ensure_disks(task)
+}
+
+/// The same for guests whose host counts what they take.
+pub fn ensure_quota(task: &Task<'_>) -> Result<(), Failure> {
+    let missing = missing(task.host, QUOTA.iter())?;
+    if missing.is_empty() { Ok(()) } else { install(task, &missing) }
 }
 
 /// Takes back what [`ensure_disks`] wrote; packages stay.

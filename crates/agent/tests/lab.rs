@@ -38,6 +38,8 @@ mod mail;
 mod names;
 #[path = "lab/network.rs"]
 mod network;
+#[path = "lab/projects.rs"]
+mod projects;
 #[path = "lab/rotation.rs"]
 mod rotation;
 #[path = "lab/settings.rs"]
@@ -178,6 +180,17 @@ fn a_machine_with_lvm() {
 #[ignore = "needs the virtual machine of the lab"]
 fn a_machine_with_zfs() {
     has_volumes(&volumes::ZFS);
+}
+
+#[test]
+#[ignore = "needs the virtual machine of the lab"]
+fn a_machine_with_projects() {
+    let world =
+        World::from_environment().expect("scripts/test starts a machine and sets CORPUS_LAB_NODE1 and the others");
+    let mut line = world.line();
+    suite::node_is_set_up(&world, &mut line);
+    let mut line = projects::are_held(&world, line);
+    suite::node_is_given_back(&world, &mut line);
 }
 
 fn has_volumes(place: &volumes::Place) {

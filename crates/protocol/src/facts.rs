@@ -96,7 +96,7 @@ pub struct DriverFact {
 pub struct BackingFact {
     /// Which.
     pub backing: Backing,
-    /// Whether a guest has the storage of its size, no more and no less, and can be given more.
+    /// Whether a guest that is made now has the storage of its size and no more, and can be given more.
     pub holds_size: bool,
     /// Why it can't be used here, if so.
     pub obstacle: Option<String>,

@@ -66,10 +66,6 @@ impl Backing for Btrfs {
         (!is_btrfs).then(|| format!("{} is not on btrfs", lxc.display()))
     }
 
-    fn holds_size(&self) -> bool {
-        true
-    }
-
     fn lies_on_image(&self) -> bool {
         false
     }

@@ -44,10 +44,6 @@ impl Backing for Disk {
         Kind::Loop
     }
 
-    fn holds_size(&self) -> bool {
-        true
-    }
-
     fn lies_on_image(&self) -> bool {
         false
     }

@@ -11,6 +11,7 @@ mod filesystem;
 mod loops;
 mod lvm;
 mod overlay;
+mod projects;
 pub mod room;
 mod volumes;
 mod zfs;
@@ -66,8 +67,14 @@ pub trait Backing: Sync {
     fn obstacle(&self, _: &Host) -> Option<String> {
         None
     }
-    /// Whether a guest has the storage of its size, no more and no less, and can be given more.
-    fn holds_size(&self) -> bool;
+    /// Whether a guest has the storage of its size and no more, and can be given more.
+    fn holds_size(&self, _: &Host) -> bool {
+        true
+    }
+    /// Whether the guest in the folder does: one that was made before its host held sizes is not held by it.
+    fn has_size(&self, host: &Host, _: &Path) -> bool {
+        self.holds_size(host)
+    }
     /// Whether a guest needs its image for as long as it is there.
     fn lies_on_image(&self) -> bool;
     /// Whether the files have the ids that the guest has inside, and the kernel shifts them.
@@ -160,7 +167,7 @@ pub fn all() -> [&'static dyn Backing; 6] {
 pub fn facts(host: &Host) -> Vec<BackingFact> {
     let fact = |backing: &&dyn Backing| BackingFact {
         backing: backing.kind(),
-        holds_size: backing.holds_size(),
+        holds_size: backing.holds_size(host),
         obstacle: backing.obstacle(host),
     };
     all().iter().map(fact).collect()

@@ -131,10 +131,6 @@ impl<V: Volumes> Backing for OnVolumes<V> {
         self.0.obstacle(host)
     }
 
-    fn holds_size(&self) -> bool {
-        true
-    }
-
     fn lies_on_image(&self) -> bool {
         false
     }

@@ -98,10 +98,10 @@ impl Driver for Lxc {
     fn ensure_size(&self, task: &Task<'_>, name: &GuestName, size: SizeProfile, shrink: bool) -> Result<bool, Failure> {
         let made = require(task.host, name)?;
         let backing = backings::of(made.backing)?;
-        if !backing.holds_size() {
+        let store = made.store(task.host, name);
+        if !backing.has_size(task.host, &store.folder) {
             return Err(Failure::Invalid(format!("{name} is on {}, which has no size of its own", made.backing)));
         }
-        let store = made.store(task.host, name);
         let changed = if shrink { backing.shrink(task, &store, size) } else { backing.resize(task, &store, size) }?;
         let path = config_path(task.host, name);
         let config = files::read(&path)?.unwrap_or_default();

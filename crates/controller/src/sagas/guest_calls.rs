@@ -13,7 +13,7 @@ use crate::jobs::{Lock, StepContext, StepError};
 use crate::nodes::{GuestEndpoint, NodeError, UploadName};
 use crate::services::Services;
 use crate::store::environments::{self, Placement, ProjectReading};
-use crate::store::{balance, guests, names};
+use crate::store::{balance, guest_storage, guests, names};
 
 /// How long a guest may take for what is normally done in a blink.
 pub const SHORT: Duration = Duration::from_secs(30);
@@ -161,7 +161,10 @@ pub async fn bring_plan<P: Send + Sync>(
     let mut conn = ctx.services().db.acquire().await?;
     let hosts = names::hosts(&mut conn, &[on.project]).await?;
     let role = role(&mut conn, &placement).await?;
-    let guest = guests::get(&mut conn, on.guest).await?;
+    let storage_grows = match guests::get(&mut conn, on.guest).await? {
+        Some(guest) => guest_storage::is_held(&mut conn, &guest).await?,
+        None => false,
+    };
     let balanced = balance::is_shared(&mut conn, on.guest).await?;
     drop(conn);
     let plan = ProjectPlan {
@@ -172,7 +175,7 @@ pub async fn bring_plan<P: Send + Sync>(
         settings: placement.settings,
         salt,
         role,
-        storage_grows: guest.is_some_and(|guest| guest.backing.has_size()),
+        storage_grows,
         balanced,
     };
     ask(ctx, on, Request::EnsureProject { plan: Box::new(plan) }, LAYOUT).await.map(drop)

@@ -5,6 +5,7 @@ use corpus_api::guests::StorageUse;
 use corpus_domain::{Bytes, GuestId};
 use sqlx::PgConnection;
 
+use super::guests::GuestRow;
 use super::number;
 
 /// Notes what nodes that answer told last. The last of a day stays.
@@ -24,6 +25,11 @@ pub async fn note(conn: &mut PgConnection) -> sqlx::Result<()> {
 pub async fn forget(conn: &mut PgConnection) -> sqlx::Result<()> {
     let forget = sqlx::query!("delete from guest_storage_days where day < current_date - 30");
     forget.execute(conn).await.map(drop)
+}
+
+/// Whether a guest has the storage of its size and no more: by what it lies on, or since its node holds it and tells so.
+pub async fn is_held(conn: &mut PgConnection, guest: &GuestRow) -> sqlx::Result<bool> {
+    Ok(guest.backing.has_size() || of_guest(conn, guest.id).await?.is_some())
 }
 
 /// What is in that of a guest now; none where it has no size, or was not read. It is told when it will be full where at

@@ -23,9 +23,10 @@ use crate::{Controller, changed, quotas, store};
 impl Handle<EnlargeGuest> for Controller {
     async fn handle(&self, mut change: Change<EnlargeGuest>) -> Result<Committed<EnlargeGuest>> {
         let (id, size, who) = (change.guest, change.size, change.who());
-        let (guest, node) = hold(change.transaction().await?, id).await?;
-        enlargeable(&guest, &node, size)?;
         let tx = change.transaction().await?;
+        let (guest, node) = hold(tx, id).await?;
+        require_size(tx, &guest).await?;
+        enlargeable(&guest, &node, size)?;
         if guests::is_being(tx, id, JobKind::GuestEnlarge).await? {
             let message = format!("{} is just being enlarged. Try again when that is done.", guest.name);
             return Err(Error::Conflict(message));
@@ -46,6 +47,7 @@ impl Handle<ShrinkGuest> for Controller {
         let (id, size) = (change.guest, change.size);
         let tx = change.transaction().await?;
         let (guest, _) = hold(tx, id).await?;
+        require_size(tx, &guest).await?;
         shrinkable(&guest, size)?;
         for kind in [JobKind::GuestEnlarge, JobKind::GuestShrink] {
             if guests::is_being(tx, id, kind).await? {
@@ -144,8 +146,8 @@ fn promisable(guest: &GuestRow, node: &Node, most: Limits) -> Result<()> {
     Ok(())
 }
 
-fn has_size(guest: &GuestRow) -> Result<()> {
-    if guest.backing.has_size() {
+async fn require_size(conn: &mut PgConnection, guest: &GuestRow) -> Result<()> {
+    if guest_storage::is_held(conn, guest).await? {
         return Ok(());
     }
     let (name, backing) = (&guest.name, guest.backing);
@@ -153,7 +155,6 @@ fn has_size(guest: &GuestRow) -> Result<()> {
 }
 
 fn shrinkable(guest: &GuestRow, size: SizeProfile) -> Result<()> {
-    has_size(guest)?;
     is_settled(guest)?;
     if guest.size.smaller_than().any(|smaller| smaller == size) {
         return Ok(());
@@ -162,7 +163,6 @@ fn shrinkable(guest: &GuestRow, size: SizeProfile) -> Result<()> {
 }
 
 fn enlargeable(guest: &GuestRow, node: &Node, size: SizeProfile) -> Result<()> {
-    has_size(guest)?;
     is_settled(guest)?;
     if !guest.size.larger_than().any(|larger| larger == size) {
         let message = format!("It has {} already: choose a larger size, or shrink it.", guest.size);

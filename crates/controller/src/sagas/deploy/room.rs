@@ -18,7 +18,7 @@ use crate::sagas::guest_calls::{On, placement};
 use crate::sagas::node_calls::ask_once;
 use crate::store::audit::{self, Author};
 use crate::store::guests::GuestRow;
-use crate::store::{guests, nodes};
+use crate::store::{guest_storage, guests, nodes};
 use crate::{project_settings, quotas, store};
 
 /// Longer than the guest waits there is no use in trying.
@@ -28,9 +28,12 @@ const LIMIT: Duration = Duration::from_secs(40);
 pub async fn make(ctx: &Ctx, on: &On, missing: Bytes) -> Result<(), StepError> {
     let placement = placement(ctx, on).await?;
     let mut conn = ctx.services().db.acquire().await?;
-    let guest = guests::get(&mut conn, on.guest).await?;
+    let Some(guest) = guests::get(&mut conn, on.guest).await? else { return Ok(()) };
+    let is_held = guest_storage::is_held(&mut conn, &guest).await?;
     drop(conn);
-    let Some(guest) = guest.filter(|guest| guest.backing.has_size()) else { return Ok(()) };
+    if !is_held {
+        return Ok(());
+    }
     let limit = project_settings::storage_limit(&placement.settings);
     let Some(size) = next(guest.size, missing, limit) else {
         ctx.log(format!(
