@@ -138,7 +138,7 @@ pub fn request(open: bool) -> Request {
         project: word("atlas-web"),
         environment: Environment::Dev,
         profile: None,
-        size: SizeProfile::Large,
+        size: Some(SizeProfile::Large),
         node: None,
         memory: None,
         cpu: None,

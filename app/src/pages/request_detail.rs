@@ -80,7 +80,7 @@ fn preview(wanted: &AskForGuest) -> PreviewGuest {
         project: wanted.project.clone(),
         environment: wanted.environment,
         profile: wanted.profile.clone(),
-        size: Some(wanted.size),
+        size: wanted.size,
         node: wanted.node,
         memory: wanted.memory,
         cpu: wanted.cpu,
@@ -181,7 +181,7 @@ fn host(asked: &AskForNode) -> Vec<Fact> {
 }
 
 fn guest(asked: &AskForGuest) -> Vec<Fact> {
-    let limits = asked.limits().over(asked.size.limits());
+    let limits = asked.limits().over(asked.size().limits());
     let names = asked.names.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     let node = asked.node.map_or_else(
         || "the one with the most room".into_any(),
@@ -190,7 +190,7 @@ fn guest(asked: &AskForGuest) -> Vec<Fact> {
     let mut rows: Vec<Fact> = vec![
         ("Name", code("name", asked.name.to_string())),
         ("Project", view! { <a class="link" href=project_path(&asked.project)>{asked.project.to_string()}</a>" "{environment(asked.environment)} }.into_any()),
-        ("Size", format!("{}, {}", asked.size, asked.size.storage().gb()).into_any()),
+        ("Size", format!("{}, {}", asked.size(), asked.size().storage().gb()).into_any()),
         ("Limits", format!("{} memory, {} CPU, {} processes", limits.memory, limits.cpu, limits.processes).into_any()),
         ("Compute node", node),
     ];
@@ -293,12 +293,12 @@ fn name(form: &FormState, asked: &str) -> AnyView {
 
 fn guest_fields(form: &FormState, asked: &AskForGuest, nodes: &[NodeLine]) -> AnyView {
     let text = |value: Option<String>| value.unwrap_or_default();
-    let limits = asked.limits().over(asked.size.limits());
+    let limits = asked.limits().over(asked.size().limits());
     view! {
         <div class="grid two">
             {name(form, asked.name.as_str())}
             {Field::new(form, "environment", "Environment").beside("ask").suggest(asked.environment.as_str()).select(picks(Environment::ALL.iter().map(|one| one.as_str())))}
-            {Field::new(form, "size", "Size").beside("ask").suggest(asked.size.as_str()).select(sizes(SizeProfile::ALL.iter().copied()))}
+            {Field::new(form, "size", "Size").beside("ask").suggest(asked.size().as_str()).select(sizes(SizeProfile::ALL.iter().copied()))}
             {Field::new(form, "node", "Compute node").beside("ask").suggest(text(asked.node.map(|node| node.to_string()))).select(node_picks(asked.node, nodes))}
             {Field::new(form, "memory", "Memory").beside("ask").suggest(text(asked.memory.map(|one| one.to_string()))).placeholder(limits.memory.to_string()).input()}
             {Field::new(form, "cpu", "CPU").beside("ask").suggest(text(asked.cpu.map(|one| one.to_string()))).placeholder(limits.cpu.to_string()).input()}

@@ -10,6 +10,7 @@
 //!
 //! Guests never get at the device: what is on it is written by the node's kernel alone.
 
+mod image;
 mod name;
 
 use std::fs::{self, File, OpenOptions};
@@ -26,13 +27,12 @@ use rustix::io::Errno;
 
 pub use self::name::{Name, Use};
 use super::filesystem::{self, busy, lock, sizes};
-use super::{Backing, COPY, Store};
+use super::{Backing, Store};
 use crate::failure::{At, Failure};
 use crate::files;
 use crate::guest_root::GuestRoot;
 use crate::host::Host;
 use crate::lock::{self as locks, Wanted};
-use crate::runner::Argv;
 use crate::task::Task;
 
 /// How long the kernel, or who looks at a device that was just there, may take to let go of it.
@@ -318,68 +318,9 @@ impl<V: Volumes> OnVolumes<V> {
         note(&piece.join(COPIED), "")?;
         self.0.copy(task, from, &name)
     }
-
-    /// The image as a volume; it is made anew when the image was.
-    fn base(&self, task: &Task<'_>, store: &Store) -> Result<Name, Failure> {
-        let image = store.image.file_name().unwrap_or_default().to_string_lossy();
-        // Two guests may want it at once.
-        let lock = Wanted { name: format!("{}-volume-of-{image}", self.kind()), shared: false };
-        let _lock = locks::take(&[lock], task)?;
-        let base = self.images(task.host).join(&*image);
-        let origin = files::read(&store.image.join("sha256"))?.unwrap_or_default();
-        if files::read(&base.join("sha256"))?.as_deref() == Some(&origin) {
-            return named(&base);
-        }
-        task.note("making a volume of the image");
-        let beside = self.images(task.host).join(format!(".new-{image}"));
-        self.remove_base(task, &beside)?;
-        let made = self.make_base(task, &store.image_root(), &beside).and_then(|()| {
-            files::write(&beside.join("sha256"), &origin, 0o600)?;
-            self.remove_base(task, &base)?;
-            fs::rename(&beside, &base).at("make", &base)
-        });
-        if made.is_err() {
-            let _ = self.remove_base(task, &beside);
-        }
-        made.and_then(|()| named(&base))
-    }
-
-    fn make_base(&self, task: &Task<'_>, root: &Path, base: &Path) -> Result<(), Failure> {
-        let name = begin(base, Use::Image)?;
-        let argv = Argv::new("du").args(["--summarize", "--apparent-size", "--block-size=1", "--"]).arg(root);
-        let said = argv.limit(COPY).quiet().run(task)?.stdout;
-        let bytes: Option<u64> = said.split_whitespace().next().and_then(|word| word.parse().ok());
-        let bytes = bytes.ok_or_else(|| Failure::Invalid(format!("du said {said:?}, no number")))?;
-        // Blocks of files and what is said of them; what is too much is cut off.
-        let large = self.0.found(task)?.rounded(Bytes(bytes * 2 + (1 << 30)));
-        self.0.make(task, &name, large)?;
-        self.0.attach(task, &name)?;
-        let device = self.0.device(task.host, &name);
-        require_device(&device)?;
-        filesystem::make(task, root, &device)?;
-        let made = sizes(&File::open(&device).at("open", &device)?).map(|[of, _]| of);
-        let made = made.ok_or_else(|| Failure::Invalid(format!("there is no file system on {name}")))?;
-        let found = self.0.found(task)?;
-        if found.rounded(made) < large {
-            self.0.resize(task, &name, large, found.rounded(made))?;
-        }
-        self.0.detach(task, &name)
-    }
-
-    fn images(&self, host: &Host) -> PathBuf {
-        host.corpus().join(format!("{}-images", self.piece()))
-    }
-
-    fn remove_base(&self, task: &Task<'_>, base: &Path) -> Result<(), Failure> {
-        if let Some(name) = read(base)? {
-            require_unused(task, &self.0.device(task.host, &name))?;
-        }
-        self.remove(task, base)?;
-        files::remove_folder(base).map(drop)
-    }
 }
 
-/// What changes volumes of a kind takes turns: each program does, and holds this too ([`Argv::holding`]), so that the next
+/// What changes volumes of a kind takes turns: each program does, and holds this too ([`crate::runner::Argv::holding`]), so that the next
 /// agent waits for one that outlived its own.
 pub fn hold(task: &Task<'_>, kind: Kind) -> Result<File, Failure> {
     let wanted = Wanted { name: format!("volumes-{kind}"), shared: false };

@@ -57,7 +57,7 @@ fn limits(world: &World) -> String {
 fn root_is_held(world: &World, line: &mut Line, backing: Backing) {
     println!("--- the root of a guest on {backing}, who has his files counted elsewhere");
     let before = leftovers(world);
-    let (key, public) = world.key_pair("counted");
+    let (key, public) = world.key_pair(&format!("counted-{backing}"));
     let plan = GuestPlan { size: SizeProfile::Xxxsmall, ..guest("counted.lab.test", 17, backing) };
     let name = plan.name.clone();
     line.twice(&Request::EnsureGuest { plan: Box::new(plan.clone()) });

@@ -17,7 +17,7 @@ const LITTLE: u64 = 1_000_000;
 pub fn is_real(world: &World, mut line: Line, backing: Backing) -> Line {
     println!("--- a size that is real, on {backing}");
     let before = leftovers(world);
-    let (key, public) = world.key_pair("size");
+    let (key, public) = world.key_pair(&format!("size-{backing}"));
     let size = SizeProfile::Xxxsmall;
     let plan = GuestPlan { size, autostart: true, ..guest("sized.lab.test", 17, backing) };
     let name = plan.name.clone();

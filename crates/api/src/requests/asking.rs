@@ -93,8 +93,8 @@ pub struct AskForGuest {
     pub environment: Environment,
     /// The profile that says what this does not; the one that is usual in its environment unless said.
     pub profile: Option<GuestProfileName>,
-    /// How much storage it may fill.
-    pub size: SizeProfile,
+    /// How much storage it may fill; `small` where its profile does not say it either.
+    pub size: Option<SizeProfile>,
     /// The node; the one with the most room unless said.
     pub node: Option<NodeId>,
     /// Memory; as the size says unless said.
@@ -149,9 +149,15 @@ impl AskForGuest {
         ChosenLimits { memory: self.memory, cpu: self.cpu, processes: self.processes, io_weight: self.io_weight }
     }
 
+    /// How much storage it may fill: what was asked with its profile, or what is usual.
+    pub fn size(&self) -> SizeProfile {
+        self.size.unwrap_or(SizeProfile::USUAL)
+    }
+
     /// What is done when it is approved.
     pub fn operation(&self) -> RequestGuest {
         RequestGuest {
+            size: self.size,
             profile: self.profile.clone(),
             node: self.node,
             memory: self.memory,
@@ -169,15 +175,17 @@ impl AskForGuest {
             conf: self.conf.clone(),
             privileged: self.privileged.clone(),
             instead_of: self.instead_of,
-            ..RequestGuest::new(self.project.clone(), self.environment, self.name.clone(), self.size)
+            ..RequestGuest::new(self.project.clone(), self.environment, self.name.clone(), self.size())
         }
     }
 
     /// The same with what its profile says, so that it is decided on what is done in the end.
     #[must_use]
     pub fn filled(self, by: RequestGuest) -> Self {
-        let RequestGuest { profile, memory, cpu, processes, io_weight, backing, driver, image, mode, conf, .. } = by;
-        Self { profile, memory, cpu, processes, io_weight, backing, driver, image, mode, conf, ..self }
+        let RequestGuest {
+            profile, size, memory, cpu, processes, io_weight, backing, driver, image, mode, conf, ..
+        } = by;
+        Self { profile, size, memory, cpu, processes, io_weight, backing, driver, image, mode, conf, ..self }
     }
 }
 
@@ -274,7 +282,7 @@ impl Wanted {
             Self::RequestGuest(asked) => {
                 rest.name(&mut asked.name, &mut wrong);
                 set(&mut rest.environment, &mut asked.environment);
-                set(&mut rest.size, &mut asked.size);
+                asked.size = rest.size.take().or(asked.size);
                 asked.node = rest.node.take().or(asked.node);
                 asked.memory = rest.memory.take().or(asked.memory);
                 asked.cpu = rest.cpu.take().or(asked.cpu);
@@ -399,7 +407,7 @@ mod tests {
         let smaller =
             ApproveRequest { size: Some(SizeProfile::Small), name: "a.test".parse().ok(), ..ApproveRequest::new(id) };
         let Wanted::RequestGuest(changed) = guest().changed(&smaller).unwrap() else { panic!("no guest") };
-        assert_eq!((changed.size, changed.name.as_str()), (SizeProfile::Small, "a.test"));
+        assert_eq!((changed.size(), changed.name.as_str()), (SizeProfile::Small, "a.test"));
         assert_eq!(changed.operation().size, Some(SizeProfile::Small));
         let project = AskForProject { name: "shop".parse().unwrap(), comment: "x".parse().unwrap() };
         let wrong = Wanted::CreateProject(project.clone()).changed(&smaller).unwrap_err();

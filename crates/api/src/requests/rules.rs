@@ -168,8 +168,8 @@ impl CreateRequestRule {
             return false;
         }
         let Some(size) = self.size else { return true };
-        let (most, limits) = (size.limits(), asked.limits().over(asked.size.limits()));
-        asked.size <= size
+        let (most, limits) = (size.limits(), asked.limits().over(asked.size().limits()));
+        asked.size() <= size
             && limits.memory <= most.memory
             && limits.cpu <= most.cpu
             && limits.processes <= most.processes

@@ -212,7 +212,7 @@ async fn what_is_approved_is_judged_as_of_now(db: PgPool) {
     world.ask(&ops, other).await.unwrap();
     let seen = world.request(&mia, second).await;
     let (Wanted::RequestGuest(asked), Some(Wanted::RequestGuest(done))) = (seen.wanted, seen.changed) else { panic!() };
-    assert_eq!((asked.name.as_str(), done.name.as_str(), done.size), ("a.test", "b.test", SizeProfile::Xsmall));
+    assert_eq!((asked.name.as_str(), done.name.as_str(), done.size()), ("a.test", "b.test", SizeProfile::Xsmall));
     assert_eq!(seen.reason.as_deref(), Some("smaller"));
 
     // Who asked is a viewer by now.
@@ -281,7 +281,7 @@ async fn a_rule_decides_the_simple_ones_and_never_beyond_a_quota(db: PgPool) {
     let seen = world.request(&mia, made.request).await;
     assert_eq!(seen.line.rule.as_deref(), Some("Guests of dev up to small: yes"));
     assert_eq!(world.count("select count(*) from guests").await, 1);
-    let large = world.ask(&mia, AskForGuest { size: SizeProfile::Large, ..guest("l.test") }).await.unwrap();
+    let large = world.ask(&mia, AskForGuest { size: Some(SizeProfile::Large), ..guest("l.test") }).await.unwrap();
     assert_eq!(large.state, RequestState::Open);
     let refused: RequestMade = world.ask(&mia, project("other")).await.unwrap();
     assert_eq!(refused.state, RequestState::Refused);

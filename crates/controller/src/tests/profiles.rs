@@ -76,13 +76,14 @@ async fn a_request_has_of_its_profile_what_it_does_not_say(db: PgPool) {
 
     // What is decided on is what is done: a rule that lets small things pass sees what the profile makes of them.
     let asked: AskForGuest = serde_json::from_value(json!({
-        "project": "shop", "environment": "dev", "name": "e.test", "size": "xsmall", "comment": "please"
+        "project": "shop", "environment": "dev", "name": "e.test", "comment": "please"
     }))
     .unwrap();
     let request = world.ask(&mia, asked).await.unwrap().request;
     let Wanted::RequestGuest(kept) = world.ask(&mia, GetRequest { request }).await.unwrap().wanted else {
         panic!("it is no guest")
     };
+    assert_eq!(kept.size, Some(SizeProfile::Xsmall));
     assert_eq!(kept.memory.map(|memory| memory.to_string()).as_deref(), Some("768 MiB"));
 
     let small = RemoveProfile { profile: "small".parse().unwrap() };

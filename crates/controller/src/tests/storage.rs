@@ -86,3 +86,21 @@ async fn what_does_not_fit_is_not_begun(db: PgPool) {
     world.ask(&mia, EnlargeGuest { guest, size: SizeProfile::Medium }).await.unwrap();
     conflict(world.ask(&mia, to(SizeProfile::Xsmall)).await, "is just being resized");
 }
+
+/// An overlay has no size of its own; that of a guest whose node holds it all the same, and tells so, changes as any.
+#[sqlx::test(migrations = "../../migrations")]
+async fn what_its_node_holds_has_a_size(db: PgPool) {
+    let world = World::new(db).await;
+    let mut mia = world.member("mia", &[]).await;
+    let atlas = world.project(&mut mia, "atlas").await;
+    let guest = world.guest(atlas, Environment::Dev).await;
+    let larger = EnlargeGuest { guest, size: SizeProfile::Medium };
+    conflict(world.ask(&mia, larger.clone()).await, "which fills its node's disk");
+    assert_eq!(world.count("select storage from guests").await, 2_000_000_000);
+    world.run(READING).await;
+    world.ask(&mia, larger).await.unwrap();
+    assert_eq!(world.count("select storage from guests").await, 10_000_000_000);
+    world.run("delete from jobs").await;
+    at_field(world.ask(&mia, ShrinkGuest { guest, size: SizeProfile::Xxsmall }).await, "size", "There are 2 GB in it");
+    world.ask(&mia, ShrinkGuest { guest, size: SizeProfile::Xsmall }).await.unwrap();
+}

@@ -69,8 +69,9 @@ impl Handle<AskForGuest> for Controller {
             return Err(Error::field("name", format!("{} is taken already; choose another name.", asked.name)));
         }
         drop(conn);
-        let title = format!("Guest {}, {} for {} {}", asked.name, asked.size, asked.project, asked.environment);
-        let wanted = Wanted::RequestGuest(Box::new((*asked).clone().filled(filled)));
+        let wanted = (*asked).clone().filled(filled);
+        let title = format!("Guest {}, {} for {} {}", asked.name, wanted.size(), asked.project, asked.environment);
+        let wanted = Wanted::RequestGuest(Box::new(wanted));
         self.ask(change, wanted, Some(project), title).await
     }
 }
