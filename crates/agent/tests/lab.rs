@@ -184,12 +184,22 @@ fn a_machine_with_zfs() {
 
 #[test]
 #[ignore = "needs the virtual machine of the lab"]
-fn a_machine_with_projects() {
+fn a_machine_with_projects_for_overlayfs() {
+    has_projects(Backing::Overlayfs);
+}
+
+#[test]
+#[ignore = "needs the virtual machine of the lab"]
+fn a_machine_with_projects_for_dir() {
+    has_projects(Backing::Dir);
+}
+
+fn has_projects(backing: Backing) {
     let world =
         World::from_environment().expect("scripts/test starts a machine and sets CORPUS_LAB_NODE1 and the others");
     let mut line = world.line();
     suite::node_is_set_up(&world, &mut line);
-    let mut line = projects::are_held(&world, line);
+    let mut line = projects::are_held(&world, line, backing);
     suite::node_is_given_back(&world, &mut line);
 }
 

@@ -146,6 +146,7 @@ impl World {
     /// A fresh key pair: the private key's file, and the public line.
     pub fn key_pair(&self, name: &str) -> (PathBuf, String) {
         let file = self.folder.path().join(name);
+        let _ = std::fs::remove_file(&file);
         let made =
             Command::new("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "", "-C", name, "-f"]).arg(&file).status();
         assert!(made.unwrap().success());
