@@ -320,8 +320,8 @@ impl<V: Volumes> OnVolumes<V> {
     }
 }
 
-/// What changes volumes of a kind takes turns: each program does, and holds this too ([`crate::runner::Argv::holding`]), so that the next
-/// agent waits for one that outlived its own.
+/// What changes volumes of a kind takes turns: each program does, and holds this too
+/// ([`crate::runner::Argv::holding`]), so that the next agent waits for one that outlived its own.
 pub fn hold(task: &Task<'_>, kind: Kind) -> Result<File, Failure> {
     let wanted = Wanted { name: format!("volumes-{kind}"), shared: false };
     let end = Instant::now() + TOOL;
