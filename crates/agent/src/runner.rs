@@ -9,11 +9,13 @@
 //! The leader is reaped last, so its number can't come to mean someone else's group meanwhile.
 
 mod group;
+mod pipe;
 
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
+use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, ExitStatus, Stdio};
 use std::sync::Arc;
@@ -24,6 +26,7 @@ use std::time::{Duration, Instant};
 use corpus_protocol::Stream;
 
 pub(crate) use self::group::Group;
+use self::pipe::Pipe;
 
 use crate::failure::Failure;
 use crate::task::Task;
@@ -33,8 +36,6 @@ pub(crate) const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin
 const LIMIT: Duration = Duration::from_secs(30);
 /// How often a cancellation is looked for.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
-/// How long the pipes are read after the end: a daemon it started may hold them open.
-const DRAIN: Duration = Duration::from_millis(200);
 const KEPT_LINES: usize = 20;
 const KEPT_COMPLAINT: usize = 5;
 const KEPT_OUTPUT: usize = 1 << 20;
@@ -132,15 +133,24 @@ impl Argv {
     /// Runs it to its end and tells how it ended.
     pub fn end(self, task: &Task<'_>) -> Result<(ExitStatus, Output), Failure> {
         task.go_on()?;
+        let (over, ends) = std::io::pipe().map_err(|source| Failure::Start { program: self.program, source })?;
         let mut child = self.spawn()?;
         let (tell, happenings) = channel();
+        let over = Arc::new(over);
         let pipes = [
-            child.stdout.take().map(|pipe| read_lines(pipe, Stream::Out, tell.clone())),
-            child.stderr.take().map(|pipe| read_lines(pipe, Stream::Err, tell.clone())),
+            child.stdout.take().map(|pipe| (OwnedFd::from(pipe), Stream::Out)),
+            child.stderr.take().map(|pipe| (OwnedFd::from(pipe), Stream::Err)),
         ];
+        let open = pipes.iter().flatten().count();
+        for (pipe, stream) in pipes.into_iter().flatten() {
+            read_lines(Pipe::new(pipe, Arc::clone(&over)), stream, tell.clone());
+        }
         let group = Group::of(&child);
-        group.watch(move || drop(tell.send(Happening::Exited)));
-        self.follow(task, child, &group, &happenings, pipes.iter().flatten().count())
+        group.watch(move || {
+            drop(ends);
+            drop(tell.send(Happening::Exited));
+        });
+        self.follow(task, child, &group, &happenings, open)
     }
 
     #[expect(clippy::disallowed_methods, reason = "this is the one place that starts processes")]
@@ -171,25 +181,18 @@ impl Argv {
         happenings: &Receiver<Happening>,
         mut open: usize,
     ) -> Result<(ExitStatus, Output), Failure> {
-        let mut end = Instant::now() + self.limit;
+        let end = Instant::now() + self.limit;
         let mut heard = Heard::default();
         let mut exited = false;
         while !exited || open > 0 {
-            let now = Instant::now();
-            if now >= end && exited {
-                break;
-            }
-            if !exited && (now >= end || task.cancel.is_set()) {
+            if !exited && (Instant::now() >= end || task.cancel.is_set()) {
                 let left = group.kill(&mut child);
                 return Err(self.ended(task, group, left, heard.tail.into()));
             }
-            match happenings.recv_timeout(POLL_INTERVAL.min(end.saturating_duration_since(now))) {
+            match happenings.recv_timeout(POLL_INTERVAL) {
                 Ok(Happening::Line(stream, text)) => heard.take(task, stream, text, self.quiet),
                 Ok(Happening::Closed) => open = open.saturating_sub(1),
-                Ok(Happening::Exited) => {
-                    exited = true;
-                    end = Instant::now() + DRAIN;
-                }
+                Ok(Happening::Exited) => exited = true,
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => break,
             }
