@@ -21,22 +21,24 @@ const FIXED: u32 = 4;
 /// The neighbour entries of a bridge: address, MAC.
 type Neighbours = BTreeMap<Ipv4Addr, String>;
 
-/// The guest may speak on its port, and the node knows where it is. Nothing else of it gets
-/// anywhere, so a guest must not start without.
+/// The node knows where the guest is, and the guest may speak on its port. Nothing else of it gets
+/// anywhere, so a guest must not start without. In this order: where the first is not there, nor is the second.
 pub fn admit(task: &Task<'_>, bridge: &str, port: &GuestPort) -> Result<(), Failure> {
-    let added = Argv::new("nft").arg(format!("add element bridge corpus ports {{ {} }}", element(port))).quiet();
-    added.run(task).map_err(|failure| match failure {
-        Failure::Command { tail, .. } if tail.iter().any(|line| line.contains("No such file")) => Failure::Missing(
-            format!("the node's firewall is not in force, so {} is not started; repair the node first", port.guest),
-        ),
-        other => other,
-    })?;
     let (ip, mac) = (port.ip.to_string(), port.mac.to_string());
-    if fixed(task.host, bridge).get(&port.ip) == Some(&mac) {
-        return Ok(());
+    if fixed(task.host, bridge).get(&port.ip) != Some(&mac) {
+        let argv = Argv::new("ip").args(["neigh", "replace", &ip, "lladdr", &mac, "dev", bridge, "nud", "permanent"]);
+        argv.quiet().run(task)?;
     }
-    let argv = Argv::new("ip").args(["neigh", "replace", &ip, "lladdr", &mac, "dev", bridge, "nud", "permanent"]);
-    argv.quiet().run(task).map(drop)
+    let added = Argv::new("nft").arg(format!("add element bridge corpus ports {{ {} }}", element(port))).quiet();
+    match added.run(task) {
+        Err(Failure::Command { tail, .. }) if tail.iter().any(|line| line.contains("No such file")) => {
+            forget(task, bridge, port.ip)?;
+            let message =
+                format!("the node's firewall is not in force, so {} is not started; repair the node first", port.guest);
+            Err(Failure::Missing(message))
+        }
+        added => added.map(drop),
+    }
 }
 
 /// What [`admit`] did is gone. The port of a guest in the plan is not taken away here: its route goes first.
