@@ -72,7 +72,7 @@ mod tests {
     fn what_was_written_is_read_however_late() {
         let (from, mut to) = pipe().unwrap();
         let (over, ends) = pipe().unwrap();
-        to.write_all(&[7; 40_000]).unwrap();
+        to.write_all(&vec![7; 40_000]).unwrap();
         drop(ends);
         // Somebody holds the pipe open, and writes nothing.
         assert_eq!(all(Pipe::new(from.into(), Arc::new(over))).len(), 40_000);
