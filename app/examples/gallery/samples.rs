@@ -424,6 +424,11 @@ fn node(line: NodeLine) -> Node {
         bridge: "lxcbr1".into(),
         capacity: Some(Room { memory: Bytes(64 << 30), cpu_millis: 32_000, storage: Bytes(2_000_000_000_000) }),
         promised: Room { memory: Bytes(40 << 30), cpu_millis: 31_500, storage: Bytes(300_000_000_000) },
+        pools: vec![nodes::NodePool {
+            backing: Backing::Lvm,
+            room: Bytes(800_000_000_000),
+            promised: Bytes(125_000_000_000),
+        }],
         overcommit: Overcommit::DEFAULT,
         facts: Some(facts()),
         facts_at: Some(before(7_500)),

@@ -2,7 +2,7 @@
 
 use corpus_api::Principal;
 use corpus_api::nodes::{Node, NodeOvercommit, SetOvercommit};
-use corpus_domain::{Bytes, processors};
+use corpus_domain::{Bytes, Room, processors};
 use leptos::prelude::*;
 
 use crate::components::{Field, card, empty, facts, meter, shown_at};
@@ -21,7 +21,7 @@ pub fn promises(principal: &Principal, node: &Node, form: &FormState) -> AnyView
         (label, view! { {bar}" "<span class="quiet">{text}</span> }.into_any())
     };
     let (by, promised) = (node.overcommit, node.promised);
-    let rows = vec![
+    let mut rows = vec![
         row(
             "Memory",
             promised.memory.0,
@@ -41,6 +41,11 @@ pub fn promises(principal: &Principal, node: &Node, form: &FormState) -> AnyView
             format!("{} of {} × {}", promised.storage.gb(), has.storage.gb(), by.storage),
         ),
     ];
+    rows.extend(node.pools.iter().map(|pool| {
+        let all = Room { storage: pool.room, ..Room::default() }.overcommitted(by).storage;
+        let (promised, has) = (pool.promised.gb(), pool.room.gb());
+        row(pool.backing.as_str(), pool.promised.0, all.0, format!("{promised} of {has} × {} of storage", by.storage))
+    }));
     let fits = format!("room for {} more of size small", node.line.free_slots());
     let body = view! { <div id="live-promises" data-live="">{facts(rows)}</div>{change(principal, node, form)} };
     card("promises", "Promised", view! { <span class="quiet">{fits}</span> }.into_any(), body.into_any())

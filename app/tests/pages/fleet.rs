@@ -115,7 +115,13 @@ fn a_node_says_what_it_has_promised() {
     let node = &samples::nodes()[0];
     let card = |who: &Principal| html(|| promises(who, node, &FormState::default()));
     let page = card(&samples::operator());
-    for text in ["40 GiB of 64 GiB × 1.5", "31.5 of 32 × 8", "/overcommit", "room for 12 more of size small"] {
+    for text in [
+        "40 GiB of 64 GiB × 1.5",
+        "31.5 of 32 × 8",
+        "/overcommit",
+        "room for 12 more of size small",
+        "125 GB of 800 GB × 1 of storage",
+    ] {
         assert!(page.contains(text), "{text}: {page}");
     }
     assert!(!card(&viewer()).contains("/overcommit"));

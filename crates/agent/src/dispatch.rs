@@ -41,7 +41,7 @@ fn serve(request: &Request, of_job: bool, task: &Task<'_>) -> Result<Answer, Fai
         act(driver).map(done)
     };
     match request {
-        Request::Facts => Ok(Answer::Facts(Box::new(facts::facts(task.host)?))),
+        Request::Facts => Ok(Answer::Facts(Box::new(facts::facts(task)?))),
         Request::Read => Ok(Answer::Reading(Box::new(facts::reading(task.host)?))),
         Request::EnsureDriver { driver } => packages::ensure(task, *driver).map(done),
         Request::ApplyNode { plan } => node::apply(task, plan).map(done),

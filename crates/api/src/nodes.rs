@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 pub use shown::{
-    Drift, DriverFact, Node, NodeFacts, NodeGateway, NodeLine, NodePage, NodeReading, NodeUse, SafeguardFact,
+    Drift, DriverFact, Node, NodeFacts, NodeGateway, NodeLine, NodePage, NodePool, NodeReading, NodeUse, SafeguardFact,
 };
 
 use crate::jobs::JobAccepted;

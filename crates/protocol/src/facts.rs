@@ -100,6 +100,10 @@ pub struct BackingFact {
     pub holds_size: bool,
     /// Why it can't be used here, if so.
     pub obstacle: Option<String>,
+    /// The sizes of all guests on it, and of their snapshots, come to this at most, where they lie in a pool of their own;
+    /// none where that is the file system that guests live on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub room: Option<Bytes>,
 }
 
 /// A TCP port that a process listens on, as far as it is of interest to Corpus (80, 443).

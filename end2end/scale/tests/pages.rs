@@ -149,8 +149,8 @@ async fn sums_are_kept(pool: &PgPool) {
     let churn = "
         update guests set state = case state when 'running' then 'failed' else 'running' end where id::text like '%1';
         update guests set memory = memory + 64, storage = storage + 1 where id::text like '%2';
-        insert into snapshots (id, guest_id, project_id, node_id, storage, created_by)
-            select gen_random_uuid(), id, project_id, node_id, 7, (select id from users limit 1) from guests
+        insert into snapshots (id, guest_id, project_id, node_id, backing, storage, created_by)
+            select gen_random_uuid(), id, project_id, node_id, backing, 7, (select id from users limit 1) from guests
             where id::text like '%5';
         update snapshots set storage = 9 where id::text like '%6';
         delete from snapshots where id::text like '%7';

@@ -25,6 +25,8 @@ pub struct Lvm;
 
 const GROUP: &str = "corpus";
 const POOL: &str = "guests";
+/// How many of 100 parts of what is free in the group the pool gets.
+const PART: u64 = 95;
 /// On a pool that we made.
 const OURS: &str = "corpus.pool";
 const HOLDS: &str = "corpus.holds=";
@@ -60,16 +62,16 @@ impl Volumes for Lvm {
         if pool(task)?.is_some() {
             return Ok(());
         }
-        let argv = Argv::new("vgs").args(["--noheadings", "--options", "vg_name", "--select"]);
-        let said = argv.arg(format!("vg_name={GROUP}")).limit(TOOL).quiet().run(task)?.stdout;
-        if said.trim() != GROUP {
+        if group(task, "vg_name")? != GROUP {
             let missing =
                 format!("the node has no volume group {GROUP} any more; vgcreate {GROUP} /dev/DISK makes one");
             return Err(Failure::Missing(missing));
         }
         task.note("making a pool of the volume group, the first time");
         // What is left of the group is for what the pool knows of its volumes, should that have to be mended.
-        let argv = change(task, "lvcreate")?.args(["--type", "thin-pool", "--name", POOL, "--extents", "95%FREE"]);
+        let argv = change(task, "lvcreate")?
+            .args(["--type", "thin-pool", "--name", POOL, "--extents"])
+            .arg(format!("{PART}%FREE"));
         // Who writes to a full one is told so, and does not wait. LVM takes this from its configuration only.
         let argv = argv.args(["--zero", "y", "--config", "activation/error_when_full=1", "--addtag", OURS, GROUP]);
         argv.run(task).map(drop)
@@ -92,6 +94,12 @@ impl Volumes for Lvm {
 
     fn device(&self, host: &Host, name: &Name) -> PathBuf {
         host.path(format!("/dev/mapper/{GROUP}-{name}"))
+    }
+
+    fn room(&self, task: &Task<'_>) -> Result<Bytes, Failure> {
+        let said = group(task, "vg_free")?;
+        let free = said.parse::<u64>().map_err(|_| Failure::Invalid(format!("vgs said {said:?}, no size")))?;
+        Ok(Bytes(free / 100 * PART))
     }
 
     fn found(&self, task: &Task<'_>) -> Result<Found, Failure> {
@@ -154,6 +162,13 @@ impl Volumes for Lvm {
         }
         Err(Failure::Command { program: "lvremove", status: status.to_string(), tail: output.tail })
     }
+}
+
+/// Something of the group; nothing where there is none.
+fn group(task: &Task<'_>, what: &'static str) -> Result<String, Failure> {
+    let argv = Argv::new("vgs").args(["--noheadings", "--nosuffix", "--units", "b", "--options", what, "--select"]);
+    let said = argv.arg(format!("vg_name={GROUP}")).limit(TOOL).quiet().run(task)?.stdout;
+    Ok(said.trim().to_owned())
 }
 
 /// A program that changes something, one at a time.

@@ -75,6 +75,10 @@ pub trait Backing: Sync {
     fn has_size(&self, host: &Host, _: &Path) -> bool {
         self.holds_size(host)
     }
+    /// What the sizes of all its guests come to at most, where they lie in a pool of their own.
+    fn room(&self, _: &Task<'_>) -> Result<Option<Bytes>, Failure> {
+        Ok(None)
+    }
     /// Whether a guest needs its image for as long as it is there.
     fn lies_on_image(&self) -> bool;
     /// Whether the files have the ids that the guest has inside, and the kernel shifts them.
@@ -164,11 +168,18 @@ pub fn all() -> [&'static dyn Backing; 6] {
 }
 
 /// What the host can do, as its controller is told.
-pub fn facts(host: &Host) -> Vec<BackingFact> {
-    let fact = |backing: &&dyn Backing| BackingFact {
-        backing: backing.kind(),
-        holds_size: backing.holds_size(host),
-        obstacle: backing.obstacle(host),
+pub fn facts(task: &Task<'_>) -> Vec<BackingFact> {
+    let fact = |backing: &&dyn Backing| {
+        let (room, unclear) = match backing.room(task) {
+            Ok(room) => (room, None),
+            Err(error) => (None, Some(format!("it is not clear how much room there is: {error}"))),
+        };
+        BackingFact {
+            backing: backing.kind(),
+            holds_size: backing.holds_size(task.host),
+            obstacle: backing.obstacle(task.host).or(unclear),
+            room,
+        }
     };
     all().iter().map(fact).collect()
 }

@@ -59,6 +59,12 @@ pub trait Volumes: Sync {
     fn place(&self) -> PathBuf;
     /// Where a volume's device is, while it is attached.
     fn device(&self, host: &Host, name: &Name) -> PathBuf;
+    /// How much there will be for them where there is no place for them yet.
+    fn room(&self, task: &Task<'_>) -> Result<Bytes, Failure>;
+    /// What of so much room volumes have: some note beside each volume where its blocks are.
+    fn volumes_in(&self, room: Bytes) -> Bytes {
+        room
+    }
     /// All of them; none where there is no place for them either.
     fn found(&self, task: &Task<'_>) -> Result<Found, Failure>;
     /// There is an empty volume.
@@ -112,6 +118,13 @@ impl Found {
         Bytes(size.0.div_ceil(self.step.0.max(1)) * self.step.0.max(1))
     }
 
+    /// What is left for guests and their snapshots beside images and what others have there.
+    fn for_guests(&self) -> Bytes {
+        let of_guest = |name: &Name| matches!(name.purpose(), Use::Guest | Use::Copy);
+        let others = self.volumes.iter().filter(|volume| !volume.name.parse().is_ok_and(|name| of_guest(&name)));
+        Bytes(others.fold(self.room.0, |room, other| room.saturating_sub(other.promised.0)))
+    }
+
     /// What nobody was promised. Whatever shares what, all of them never take more than if none shared anything.
     fn free(&self) -> Bytes {
         let promised = self.volumes.iter().map(|volume| volume.promised.0).fold(0, u64::saturating_add);
@@ -129,6 +142,15 @@ impl<V: Volumes> Backing for OnVolumes<V> {
 
     fn obstacle(&self, host: &Host) -> Option<String> {
         self.0.obstacle(host)
+    }
+
+    fn room(&self, task: &Task<'_>) -> Result<Option<Bytes>, Failure> {
+        if self.obstacle(task.host).is_some() {
+            return Ok(None);
+        }
+        let found = self.0.found(task)?;
+        let room = if found.room == Bytes(0) { self.0.room(task)? } else { found.for_guests() };
+        Ok(Some(self.0.volumes_in(room)))
     }
 
     fn lies_on_image(&self) -> bool {

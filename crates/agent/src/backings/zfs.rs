@@ -79,6 +79,16 @@ impl Volumes for Zfs {
         host.path(format!("/dev/zvol/{PARENT}/{name}"))
     }
 
+    fn room(&self, task: &Task<'_>) -> Result<Bytes, Failure> {
+        let argv = Argv::new("zfs").args(["list", "-H", "-p", "-o", "available", POOL]);
+        let said = argv.limit(TOOL).quiet().run(task)?.stdout;
+        said.trim().parse().map(Bytes).map_err(|_| wrong(&said))
+    }
+
+    fn volumes_in(&self, room: Bytes) -> Bytes {
+        Bytes(room.0 - room.0.div_ceil(NOTES + 1))
+    }
+
     fn found(&self, task: &Task<'_>) -> Result<Found, Failure> {
         parse(&list(task, "filesystem,volume", "name,volsize,used,available,referenced")?)
     }
@@ -255,6 +265,9 @@ mod tests {
         assert_eq!(found.volumes[0].name, "guest.0195b7c6f2a17c3e9d58a1b2c3d4e5f6");
         assert!(parse("corpus/guests\t-\n").is_err());
         assert_eq!(parse("").unwrap().room, Bytes(0));
+        // So much that a volume of that size, with its notes, has room.
+        let size = Zfs.volumes_in(found.room).0;
+        assert!(size + size / NOTES <= 1_000_000_000 && size > 969_000_000, "{size}");
     }
 
     #[test]

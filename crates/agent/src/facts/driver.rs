@@ -7,9 +7,11 @@ use super::parse::package_versions;
 use crate::backings;
 use crate::files;
 use crate::host::Host;
+use crate::task::Task;
 
 /// Each driver, its version, and what stands in its way.
-pub fn facts(host: &Host) -> Vec<DriverFact> {
+pub fn facts(task: &Task<'_>) -> Vec<DriverFact> {
+    let host = task.host;
     let status = files::read(&host.path("/var/lib/dpkg/status")).ok().flatten();
     let packages = status.as_deref().map(package_versions).unwrap_or_default();
     let version = |names: &[&str]| names.iter().find_map(|name| packages.get(name)).map(ToString::to_string);
@@ -20,7 +22,7 @@ pub fn facts(host: &Host) -> Vec<DriverFact> {
                 driver,
                 version: version(&["lxc"]),
                 obstacle: obstacle(host, status.is_none()),
-                backings: backings::facts(host),
+                backings: backings::facts(task),
             },
             Driver::Libvirt => later(driver, version(&["libvirt-daemon-system"])),
             Driver::Docker => later(driver, version(&["docker.io", "docker-ce"])),

@@ -1,4 +1,5 @@
-//! What the host is, and how it is now; read from files, without starting a process.
+//! What the host is, and how it is now: read from files. A reading starts no process, and what the host is one only for the
+//! room of pools that no file tells.
 
 mod driver;
 mod foreign;
@@ -15,6 +16,7 @@ use corpus_protocol::{Facts, Reading, Storage};
 use crate::failure::{At, Failure};
 use crate::host::Host;
 use crate::project::saved;
+use crate::task::Task;
 use crate::{confinement, drivers, image, node};
 
 pub use self::foreign::{in_the_way as other_firewall, require_none as require_no_other_firewall};
@@ -22,7 +24,8 @@ pub use self::listener::{is_taken, is_taken_at, listeners, processes_of};
 pub use self::parse::package_versions;
 
 /// What the host is.
-pub fn facts(host: &Host) -> Result<Facts, Failure> {
+pub fn facts(task: &Task<'_>) -> Result<Facts, Failure> {
+    let host = task.host;
     let system = rustix::system::uname();
     let (memory, _) = memory(host)?;
     Ok(Facts {
@@ -34,7 +37,7 @@ pub fn facts(host: &Host) -> Result<Facts, Failure> {
         memory,
         storage: storage(host)?,
         addresses: addresses(host),
-        drivers: driver::facts(host),
+        drivers: driver::facts(task),
         listeners: listeners(host),
         confinement: confinement::facts(host),
         not_held: drivers::all().iter().flat_map(|driver| driver.not_held(host)).collect(),
@@ -96,6 +99,7 @@ const fn of_disk(blocks: u64, available: u64, block: u64) -> Storage {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::task::test::with_task;
 
     #[test]
     fn what_nobody_can_have_is_not_free() {
@@ -105,7 +109,7 @@ mod tests {
 
     #[test]
     fn this_host_has_facts() {
-        let facts = facts(&Host::default()).unwrap();
+        let facts = with_task(&Host::default(), facts).unwrap();
         assert!(facts.cpu.count >= 1 && facts.memory > Bytes(0) && facts.storage.total > facts.storage.used);
         let reading = reading(&Host::default()).unwrap();
         assert!(reading.uptime_s > 0 && reading.memory_total == facts.memory);

@@ -85,12 +85,16 @@ impl Place {
         assert!(error.kind == ErrorKind::Invalid && error.message.contains(why), "{error}");
         line.change(&Request::EnsureAbsent { name: plan.name.clone(), id: None });
         world.must(self.make);
-        assert_eq!(self.fact(&mut line).obstacle, None);
+        let BackingFact { obstacle, room, .. } = self.fact(&mut line);
+        assert_eq!(obstacle, None);
         // The pool is made once, and the image's volume.
         line.twice(&Request::EnsureGuest { plan: Box::new(plan.clone()) });
         line.twice(&Request::EnsureAbsent { name: plan.name, id: None });
         let alone = self.volumes(world);
         assert_eq!(alone.matches("image.").count(), 1, "{alone}");
+        // What guests may have there is told before the pool is made, and hardly less after.
+        let [before, after] = [room, self.fact(&mut line).room].map(|room| room.unwrap().0);
+        assert!(before < 30_000_000_000 && (15_000_000_000..before).contains(&after), "{before}, then {after}");
         line
     }
 
@@ -133,7 +137,10 @@ impl Place {
     /// What others were promised in the pool is not promised again, though nothing is in it.
     fn keeps_promises(&self, world: &World, line: &mut Line) {
         let before = leftovers(world);
+        let room = |line: &mut Line| self.fact(line).room.unwrap();
+        let without_others = room(line);
         world.must(self.others);
+        assert!(room(line) < without_others, "{without_others:?}");
         let plan = guest("flat.lab.test", 18, self.backing);
         let error = line.ask(Request::EnsureGuest { plan: Box::new(plan.clone()) }).unwrap_err();
         assert!(error.kind == ErrorKind::NoSpace && error.message.contains("corpus/guests"), "{error}");

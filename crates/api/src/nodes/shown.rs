@@ -5,8 +5,8 @@
 
 use chrono::{DateTime, Utc};
 use corpus_domain::{
-    Bytes, DnsName, DriftKind, Driver, Environment, GuestId, GuestName, GuestNetwork, ImageName, JobId, NodeAddress,
-    NodeId, NodeName, NodeState, Overcommit, Reachability, Room, Safeguard, UnixUser,
+    Backing, Bytes, DnsName, DriftKind, Driver, Environment, GuestId, GuestName, GuestNetwork, ImageName, JobId,
+    NodeAddress, NodeId, NodeName, NodeState, Overcommit, Reachability, Room, Safeguard, UnixUser,
 };
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -131,8 +131,10 @@ pub struct Node {
     pub bridge: String,
     /// What it has, once it told.
     pub capacity: Option<Room>,
-    /// What its guests were promised.
+    /// What its guests were promised: of storage, in the file system that they share.
     pub promised: Room,
+    /// Pools in which guests on some backings lie instead.
+    pub pools: Vec<NodePool>,
     /// How much more than it has may be promised.
     pub overcommit: Overcommit,
     /// What it is.
@@ -149,6 +151,17 @@ pub struct Node {
     pub checked_at: Option<DateTime<Utc>>,
 }
 impl Reply for Node {}
+
+/// A pool of a node that guests on one backing lie in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct NodePool {
+    /// What its guests lie on.
+    pub backing: Backing,
+    /// What their sizes come to at most.
+    pub room: Bytes,
+    /// What they were promised.
+    pub promised: Bytes,
+}
 
 /// The host that a node is reached through.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]

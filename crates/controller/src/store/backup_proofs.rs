@@ -19,13 +19,13 @@ pub async fn begin(
     (node, image): (NodeId, &ImageName),
 ) -> sqlx::Result<bool> {
     let noted = sqlx::query!(
-        "insert into backup_proofs as p (backup_id, project_id, id, node_id, image, memory, cpu_millis, storage)
-         select $1, project_id, $2, $4, $5, memory, cpu_millis, storage from guests
+        "insert into backup_proofs as p (backup_id, project_id, id, node_id, image, memory, cpu_millis, storage, backing)
+         select $1, project_id, $2, $4, $5, memory, cpu_millis, storage, backing from guests
          where id = $3 and not exists (select from backup_proofs o
                                        where o.project_id = guests.project_id and o.node_id is not null)
          on conflict (backup_id) do update set id = $2, began_at = now(), ended_at = null, passed = null, told = null,
              node_id = $4, image = $5, memory = excluded.memory, cpu_millis = excluded.cpu_millis,
-             storage = excluded.storage
+             storage = excluded.storage, backing = excluded.backing
          where p.ended_at is not null",
         backup.0,
         id.0,

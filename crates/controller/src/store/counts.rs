@@ -1,5 +1,5 @@
 //! The numbers beside the navigation: each page has them, so they are one statement, over sums that the
-//! database keeps (`project_tallies`, `node_tallies`).
+//! database keeps (`project_tallies`, `node_promises`).
 
 use corpus_api::overview::{Counts, FailedGuest};
 use corpus_domain::{Backing, GuestId, ProjectId, Room, SizeProfile, UserId};
@@ -116,10 +116,7 @@ pub async fn slots(conn: &mut PgConnection) -> sqlx::Result<(u32, u32)> {
                     (n.cpu_millis * n.cpu_overcommit / 100 - coalesce(p.cpu_millis, 0)) / $2::bigint,
                     (n.storage / 100 * n.storage_overcommit + n.storage % 100 * n.storage_overcommit / 100
                         - coalesce(p.storage, 0)) / $3::bigint) end))) as slots
-            from nodes n left join (
-                select node_id, sum(guests) as guests, sum(memory)::bigint as memory,
-                    sum(cpu_millis)::bigint as cpu_millis, sum(storage)::bigint as storage
-                from node_tallies group by node_id) p on p.node_id = n.id
+            from nodes n left join node_promises p on p.node_id = n.id
         ) s
         "#,
         room::amount(small.memory.0),

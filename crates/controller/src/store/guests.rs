@@ -170,7 +170,7 @@ impl GuestRow {
     /// Whether its node can promise it the storage of this size; the error says what there is.
     pub fn storage_free(&self, node: &Node, size: SizeProfile) -> Result<(), String> {
         let more = self.storage_more(size);
-        let Some(free) = node.free().filter(|free| free.storage < more) else { return Ok(()) };
+        let Some(free) = node.free_on(self.backing).filter(|free| free.storage < more) else { return Ok(()) };
         let (free, more) = (free.storage.gb(), more.gb());
         Err(format!("{} has {free} of storage free, and {more} more are needed", node.address))
     }

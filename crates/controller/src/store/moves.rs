@@ -18,8 +18,8 @@ pub async fn begin(conn: &mut PgConnection, guest: &GuestRow, to: NodeId, image:
     // What an earlier move left is over: its own node is where visitors are sent now.
     settle(&mut *conn, guest.id).await?;
     sqlx::query!(
-        "insert into guest_moves (guest_id, node_id, image, memory, cpu_millis, storage)
-         select id, $2, $3, memory, cpu_millis, storage from guests where id = $1",
+        "insert into guest_moves (guest_id, node_id, image, memory, cpu_millis, storage, backing)
+         select id, $2, $3, memory, cpu_millis, storage, backing from guests where id = $1",
         guest.id.0,
         to.0,
         image.as_str(),

@@ -5,9 +5,10 @@ mod lines;
 use std::net::IpAddr;
 
 use chrono::{DateTime, Utc};
+use corpus_api::nodes::NodePool;
 use corpus_domain::{
-    Environment, Factor, GuestNetwork, NodeAddress, NodeId, NodeName, NodeState, Overcommit, Reachability, Room,
-    UnixUser, UserId,
+    Backing, Bytes, Environment, Factor, GuestNetwork, NodeAddress, NodeId, NodeName, NodeState, Overcommit,
+    Reachability, Room, UnixUser, UserId,
 };
 use corpus_protocol::{Facts, Reading};
 use sqlx::PgConnection;
@@ -60,8 +61,10 @@ pub struct Node {
     pub guests: u32,
     /// What it has, once it told.
     pub capacity: Option<Room>,
-    /// What its guests were promised.
+    /// What its guests were promised: of storage, in the file system that they share.
     pub promised: Room,
+    /// Pools in which guests on some backings lie instead.
+    pub pools: Vec<NodePool>,
     /// How much more than it has may be promised.
     pub overcommit: Overcommit,
     /// What it is.
@@ -92,6 +95,20 @@ impl Node {
     /// What may be promised still; none when it has not told yet what it has.
     pub fn free(&self) -> Option<Room> {
         Some(self.capacity?.overcommitted(self.overcommit).without(self.promised))
+    }
+
+    /// The same for guests on this backing, whose storage may be in a pool of its own.
+    pub fn free_on(&self, backing: Backing) -> Option<Room> {
+        let pool = self.pool(backing).map(|pool| {
+            let all = Room { storage: pool.room, ..Room::default() }.overcommitted(self.overcommit);
+            Bytes(all.storage.0.saturating_sub(pool.promised.0))
+        });
+        self.free().map(|free| Room { storage: pool.unwrap_or(free.storage), ..free })
+    }
+
+    /// The pool that guests on this backing lie in, if that is not the file system that the others share.
+    pub fn pool(&self, backing: Backing) -> Option<&NodePool> {
+        self.pools.iter().find(|pool| pool.backing == backing)
     }
 
     /// How many more guests of size `small` fit; none unless it is ready.
@@ -146,12 +163,18 @@ pub async fn insert(conn: &mut PgConnection, node: &NewNode<'_>, by: UserId) -> 
 pub async fn list(conn: &mut PgConnection, only: Option<NodeId>) -> sqlx::Result<Vec<Node>> {
     let rows = sqlx::query!(
         "select n.*, p.guests as \"guests!\", p.memory as \"promised_memory!\", p.cpu_millis as \"promised_cpu!\",
-                p.storage as \"promised_storage!\",
+                p.storage as \"promised_storage!\", l.pools as pools_told,
                 (select to_jsonb(w) from node_gateways w where w.node_id = n.id) as gateway
          from nodes n cross join lateral (
              select count(*) as guests, coalesce(sum(g.memory), 0)::bigint as memory,
-                 coalesce(sum(g.cpu_millis), 0)::bigint as cpu_millis, coalesce(sum(g.storage), 0)::bigint as storage
+                 coalesce(sum(g.cpu_millis), 0)::bigint as cpu_millis,
+                 coalesce(sum(g.storage) filter (where not n.pools ? g.backing), 0)::bigint as storage
              from guests g where g.node_id = n.id) p
+         cross join lateral (
+             select jsonb_agg(jsonb_build_object('backing', key, 'room', value, 'promised', (
+                 select coalesce(sum(g.storage), 0) from guests g where g.node_id = n.id and g.backing = key))
+                 order by key) as pools
+             from jsonb_each(n.pools)) l
          where $1::uuid is null or n.id = $1 order by n.address, n.ssh_port",
         only.map(|id| id.0),
     )
@@ -189,6 +212,7 @@ pub async fn list(conn: &mut PgConnection, only: Option<NodeId>) -> sqlx::Result
                 guests: number(row.guests)?,
                 capacity,
                 promised,
+                pools: json_opt(row.pools_told)?.unwrap_or_default(),
                 overcommit,
                 facts: json_opt(row.facts)?,
                 facts_at: row.facts_at,

@@ -48,22 +48,23 @@ pub async fn loads(conn: &mut PgConnection) -> sqlx::Result<Vec<Load>> {
     let rows = sqlx::query!(
         r#"with leaving as (
              select case when m.moved then m.node_id else g.node_id end as node_id, sum(m.memory)::bigint as memory,
-                 sum(m.cpu_millis)::bigint as cpu, sum(m.storage)::bigint as storage
-             from guest_moves m join guests g on g.id = m.guest_id where m.memory > 0 group by 1
+                 sum(m.cpu_millis)::bigint as cpu,
+                 sum(m.storage) filter (where not o.pools ? m.backing)::bigint as storage
+             from guest_moves m join guests g on g.id = m.guest_id
+             join nodes o on o.id = case when m.moved then m.node_id else g.node_id end
+             where m.memory > 0 group by 1
          ), node as (
              select n.id, n.address, n.name, n.environments, n.makes,
                  greatest(n.slots - coalesce(t.guests, 0), 0) as slots,
                  n.memory / 100 * n.memory_overcommit + n.memory % 100 * n.memory_overcommit / 100 as memory,
                  n.cpu_millis * n.cpu_overcommit / 100 as cpu,
                  n.storage / 100 * n.storage_overcommit + n.storage % 100 * n.storage_overcommit / 100 as storage,
-                 coalesce(t.memory, 0) as of_memory, coalesce(t.cpu, 0) as of_cpu, coalesce(t.storage, 0) as of_storage,
+                 coalesce(t.memory, 0) as of_memory, coalesce(t.cpu_millis, 0) as of_cpu,
+                 coalesce(t.storage, 0) as of_storage,
                  coalesce(l.memory, 0) as left_memory, coalesce(l.cpu, 0) as left_cpu,
                  coalesce(l.storage, 0) as left_storage
              from nodes n
-             left join (
-                 select node_id, sum(guests) as guests, sum(memory)::bigint as memory, sum(cpu_millis)::bigint as cpu,
-                     sum(storage)::bigint as storage
-                 from node_tallies group by node_id) t on t.node_id = n.id
+             left join node_promises t on t.node_id = n.id
              left join leaving l on l.node_id = n.id
              where n.state = 'ready' and n.reachability = 'reachable' and n.memory > 0 and n.cpu_millis > 0
                  and n.storage > 0
@@ -118,8 +119,10 @@ pub struct Candidate {
     pub project: ProjectName,
     /// What it does.
     pub state: GuestState,
-    /// What it is promised.
+    /// What it is promised, of storage that in the file system that nodes are compared by.
     pub needed: Room,
+    /// What it is promised in a pool of its node, if it lies in one.
+    pub pooled: Option<Bytes>,
     /// What made it.
     pub driver: Driver,
     /// Where its files are.
@@ -152,13 +155,14 @@ pub async fn candidates(conn: &mut PgConnection, sought: Sought<'_>) -> sqlx::Re
         Promise::Cpu => "cpu",
     };
     let rows = sqlx::query!(
-        r#"select g.id, g.name, p.name as project, g.state, g.driver, g.backing, g.memory, g.cpu_millis, g.storage
-           from guests g join projects p on p.id = g.project_id
+        r#"select g.id, g.name, p.name as project, g.state, g.driver, g.backing, g.memory, g.cpu_millis, g.storage,
+               n.pools ? g.backing as "pooled!"
+           from guests g join projects p on p.id = g.project_id join nodes n on n.id = g.node_id
            cross join lateral (
              select case $4 when 'memory' then g.memory when 'storage' then g.storage else g.cpu_millis end as amount) size
            where g.node_id = $1 and g.environment = $2 and g.state in ('running', 'stopped')
              and g.privileged_reason is null and size.amount <= $5 and g.driver || '/' || g.backing = any($6)
-             and g.id <> all($7) and p.leaving_since is null
+             and g.id <> all($7) and p.leaving_since is null and not ($4 = 'storage' and n.pools ? g.backing)
              and not exists (select from snapshots s where s.guest_id = g.id)
              and not exists (select from job_locks l where l.resource = 'guest:' || g.id::text)
              and not exists (select from leaving_guests l where l.guest_id = g.id)
@@ -174,12 +178,15 @@ pub async fn candidates(conn: &mut PgConnection, sought: Sought<'_>) -> sqlx::Re
         GUESTS,
     );
     let rows = rows.fetch_all(conn).await?.into_iter().map(|row| {
+        let all = room([row.memory, row.cpu_millis.into(), row.storage])?;
+        let pooled = row.pooled.then_some(all.storage);
         Ok(Candidate {
             id: GuestId(row.id),
             name: word(&row.name)?,
             project: word(&row.project)?,
             state: word(&row.state)?,
-            needed: room([row.memory, row.cpu_millis.into(), row.storage])?,
+            needed: if row.pooled { Room { storage: Bytes(0), ..all } } else { all },
+            pooled,
             driver: word(&row.driver)?,
             backing: word(&row.backing)?,
         })

@@ -34,21 +34,21 @@ impl Wanted {
     }
 }
 
-/// The node with room for the most guests like this one, or the one asked for if it has room;
+/// The node with room for the most guests like this one, in the pool that its backing has there if it has one, or the one asked for if it has room;
 /// only one that takes guests of the environment now, and can make this one.
 pub async fn pick(conn: &mut PgConnection, wanted: Wanted) -> sqlx::Result<Option<NodeId>> {
     let Wanted { environment, only, besides, moved, needed, .. } = wanted;
     let found = sqlx::query_scalar!(
         "select n.id
          from nodes n
-         left join (
-             select node_id, sum(guests) as guests, sum(memory)::bigint as memory,
-                 sum(cpu_millis)::bigint as cpu_millis, sum(storage)::bigint as storage
-             from node_tallies group by node_id) t on t.node_id = n.id
+         left join node_promises t on t.node_id = n.id
+         left join lateral (
+             select (n.pools ->> $9)::bigint as room, coalesce(sum(p.storage), 0)::bigint as promised
+             from node_tallies p where p.node_id = n.id and p.backing = $9) pool on n.pools ? $9
          cross join lateral (
-             select guests_that_fit(n.slots, n.memory, n.cpu_millis, n.storage, n.memory_overcommit,
+             select guests_that_fit(n.slots, n.memory, n.cpu_millis, coalesce(pool.room, n.storage), n.memory_overcommit,
                  n.cpu_overcommit, n.storage_overcommit, coalesce(t.guests, 0), coalesce(t.memory, 0),
-                 coalesce(t.cpu_millis, 0), coalesce(t.storage, 0), $3, $4, $5) as more) room
+                 coalesce(t.cpu_millis, 0), coalesce(pool.promised, t.storage, 0), $3, $4, $5) as more) room
          where n.state = 'ready' and n.reachability = 'reachable' and $1 = any(n.environments)
            and ($2::uuid is null or n.id = $2) and $6 = any(n.makes) and room.more > 0
            and n.id is distinct from $7
@@ -62,6 +62,7 @@ pub async fn pick(conn: &mut PgConnection, wanted: Wanted) -> sqlx::Result<Optio
         wanted.making(),
         besides.map(|id| id.0),
         moved.map(|id| id.0),
+        wanted.backing.as_str(),
     );
     Ok(found.fetch_optional(conn).await?.map(NodeId))
 }
@@ -122,13 +123,10 @@ pub async fn with_room(conn: &mut PgConnection, needed: &[Room]) -> sqlx::Result
     let storage: Vec<i64> = needed.iter().map(|room| amount(room.storage.0)).collect();
     let rows = sqlx::query!(
         r#"with node as (
-             select n.*, coalesce(t.guests, 0) as guests, coalesce(t.promised_memory, 0) as promised_memory,
-                 coalesce(t.promised_cpu, 0) as promised_cpu, coalesce(t.promised_storage, 0) as promised_storage
+             select n.*, coalesce(t.guests, 0) as guests, coalesce(t.memory, 0) as promised_memory,
+                 coalesce(t.cpu_millis, 0) as promised_cpu, coalesce(t.storage, 0) as promised_storage
              from nodes n
-             left join (
-                 select node_id, sum(guests) as guests, sum(memory)::bigint as promised_memory,
-                     sum(cpu_millis)::bigint as promised_cpu, sum(storage)::bigint as promised_storage
-                 from node_tallies group by node_id) t on t.node_id = n.id
+             left join node_promises t on t.node_id = n.id
              where n.state = 'ready' and n.reachability = 'reachable'
          )
          select asked.place as "place!", e.environment as "environment!", count(*) as "of!",

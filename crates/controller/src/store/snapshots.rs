@@ -31,12 +31,13 @@ pub async fn insert(
         What::Before(deployment, by) => (None, Some(by), Some(deployment)),
     };
     sqlx::query!(
-        "insert into snapshots (id, guest_id, project_id, node_id, storage, comment, created_by, deployment_id)
-         values ($1, $2, $3, $4, $5, $6, $7, $8)",
+        "insert into snapshots (id, guest_id, project_id, node_id, backing, storage, comment, created_by, deployment_id)
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
         id.0,
         guest.id.0,
         guest.project_id.0,
         guest.node_id.0,
+        guest.backing.as_str(),
         bytes(storage),
         comment,
         by.map(|by| by.0),

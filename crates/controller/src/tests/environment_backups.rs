@@ -170,8 +170,9 @@ async fn each_guest_has_its_latest_backup_of_then(db: PgPool) {
     atlas
         .world
         .run(
-            "insert into backup_proofs (backup_id, project_id, id, ended_at, passed, told, memory, cpu_millis, storage)
-              select id, project_id, gen_random_uuid(), now(), true, 'it boots', 1, 1, 1 from guest_backups
+            "insert into backup_proofs (backup_id, project_id, id, ended_at, passed, told, memory, cpu_millis, storage,
+                backing)
+              select id, project_id, gen_random_uuid(), now(), true, 'it boots', 1, 1, 1, 'loop' from guest_backups
               where taken_at = '2026-11-02T01:00:00Z'",
         )
         .await;

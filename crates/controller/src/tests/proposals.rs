@@ -97,6 +97,34 @@ async fn even_nodes_are_left_as_they_are(db: PgPool) {
     forbidden(fleet.world.ask(&mia, ProposeMoves {}).await);
 }
 
+/// What lies in a pool takes nothing of the storage that nodes are compared by, and moves where the other's has room.
+#[sqlx::test(migrations = "../../migrations")]
+async fn storage_in_a_pool_is_not_evened_out(db: PgPool) {
+    let fleet = Fleet::new(db).await;
+    let (full, empty) = (fleet.node(11).await, fleet.node(12).await);
+    let pools = async |gb: u64| {
+        let drivers = serde_json::json!([{ "driver": "lxc", "version": "5", "obstacle": null, "backings": [
+            { "backing": "lvm", "holds_size": true, "obstacle": null, "room": gb * 1_000_000_000 } ] }]);
+        let told = "update nodes set facts = jsonb_set(facts, '{drivers}', $1) where facts is not null";
+        sqlx::query(told).bind(drivers).execute(&fleet.world.db).await.unwrap();
+    };
+    pools(100).await;
+    fleet.guests(full, 4, [512, 20, 100]).await;
+    fleet.world.run("update guests set backing = 'lvm'").await;
+    assert!(fleet.proposed().await.even, "80 GB of the pool, and nothing of the file system");
+    fleet.world.run("update guests set memory = memory * 6").await;
+    pools(10).await;
+    let all = fleet.proposed().await;
+    assert!(!all.even && all.items.is_empty(), "{all:?}");
+    pools(100).await;
+    let all = fleet.proposed().await;
+    let told: Vec<_> = all.items.iter().map(|one| (one.evens, one.to.node, one.to.after.storage)).collect();
+    assert_eq!(told, vec![(Promise::Memory, empty, 0); 2]);
+    for one in &all.items {
+        fleet.made(one).await;
+    }
+}
+
 #[sqlx::test(migrations = "../../migrations")]
 async fn what_is_proposed_ends_even_and_each_move_is_accepted(db: PgPool) {
     let fleet = Fleet::new(db).await;
@@ -182,8 +210,8 @@ async fn only_nodes_that_take_a_guest_are_asked(db: PgPool) {
     }
     for unmoved in [
         "update guests set privileged_reason = 'it mounts disks'",
-        "insert into snapshots (id, guest_id, project_id, node_id, storage)
-         select gen_random_uuid(), id, project_id, node_id, 0 from guests",
+        "insert into snapshots (id, guest_id, project_id, node_id, backing, storage)
+         select gen_random_uuid(), id, project_id, node_id, backing, 0 from guests",
         "insert into leaving_guests (guest_id, node_id, how) select id, node_id, 'move' from guests",
         "update guests set state = 'starting'",
         "update projects set leaving_since = now(), leaving_job = gen_random_uuid()",

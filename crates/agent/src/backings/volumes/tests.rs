@@ -23,6 +23,9 @@ impl Volumes for Told {
     fn device(&self, host: &Host, name: &Name) -> PathBuf {
         host.path("/dev").join(name.to_string())
     }
+    fn room(&self, _: &Task<'_>) -> Result<Bytes, Failure> {
+        Ok(Bytes(950))
+    }
     fn found(&self, _: &Task<'_>) -> Result<Found, Failure> {
         let volume = |name: &str, promised| Volume { name: name.into(), size: Bytes(500), promised: Bytes(promised) };
         Ok(Found { room: Bytes(1000), step: Bytes(4), volumes: vec![volume(GUEST, self.0), volume("others", 100)] })
@@ -67,6 +70,19 @@ fn what_was_promised_is_not_free() {
         assert!(matches!(error, Failure::NoSpace { free: Bytes(0), .. }), "{error}");
     });
     assert_eq!(OnVolumes(Told(0)).promised(&host, folder.path()), 0, "it is not the disk of the guests' folders");
+}
+
+#[test]
+fn what_guests_may_have_is_told() {
+    let volume = |name: &str, promised| Volume { name: name.into(), size: Bytes(promised), promised: Bytes(promised) };
+    let [image, copy] = ["image", "copy"].map(|purpose| GUEST.replace("guest", purpose));
+    let volumes = vec![volume(GUEST, 300), volume(&copy, 100), volume(&image, 50), volume("others", 7)];
+    let found = Found { room: Bytes(1000), step: Bytes(4), volumes };
+    assert_eq!((found.for_guests(), found.free()), (Bytes(943), Bytes(543)));
+    assert_eq!(Found { room: Bytes(40), ..found }.for_guests(), Bytes(0));
+    let folder = tempfile::tempdir().unwrap();
+    let told = with_task(&Host::below(folder.path()), |task| OnVolumes(Told(0)).room(task)).unwrap();
+    assert_eq!(told, None, "it can't be used");
 }
 
 #[test]

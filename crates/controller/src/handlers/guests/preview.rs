@@ -82,7 +82,7 @@ async fn place(conn: &mut PgConnection, wanted: room::Wanted) -> Result<Previewe
         return Err(no_node(&nodes::list(conn, wanted.only).await?, wanted));
     };
     let node = nodes::get(conn, id).await?.ok_or(Denied::NotFound)?;
-    let fits = fits(&node, wanted.needed);
+    let fits = fits(&node, wanted);
     let why = match wanted.only {
         Some(_) => "You chose it.",
         None => "It has room for the most guests like this one.",
@@ -91,7 +91,7 @@ async fn place(conn: &mut PgConnection, wanted: room::Wanted) -> Result<Previewe
 }
 
 /// How many such guests a node has room for.
-fn fits(node: &Node, needed: Room) -> u64 {
+fn fits(node: &Node, wanted: room::Wanted) -> u64 {
     let slots = u64::from(node.slots.saturating_sub(node.guests));
-    node.free().map_or(slots, |free| free.holds(needed).min(slots))
+    node.free_on(wanted.backing).map_or(slots, |free| free.holds(wanted.needed).min(slots))
 }

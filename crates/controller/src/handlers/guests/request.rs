@@ -340,14 +340,16 @@ pub(in crate::handlers) async fn supported(conn: &mut PgConnection, wanted: &Mak
 /// Why no node takes the guest: what is the matter with the one asked for, or what the one with the most room lacks.
 pub(super) fn no_node(nodes: &[Node], wanted: room::Wanted) -> Error {
     let (obstacle, needed) = (|node: &Node| obstacle(node, wanted), wanted.needed);
+    let lacks = |node: &Node| lacks(node, wanted);
     let message = match (wanted.only, nodes) {
-        (Some(_), [node]) => obstacle(node).unwrap_or_else(|| lacks(node, needed)),
+        (Some(_), [node]) => obstacle(node).unwrap_or_else(|| lacks(node)),
         (Some(_), _) => return Denied::NotFound.into(),
         (None, _) => {
             let able = nodes.iter().filter(|node| obstacle(node).is_none());
-            let best = able.max_by_key(|node| node.free().map(|free| (free.holds(needed), free.memory)));
+            let best =
+                able.max_by_key(|node| node.free_on(wanted.backing).map(|free| (free.holds(needed), free.memory)));
             match best {
-                Some(node) => format!("{} Choose less, link another node, or destroy a guest.", lacks(node, needed)),
+                Some(node) => format!("{} Choose less, link another node, or destroy a guest.", lacks(node)),
                 None => format!("No node takes guests of {} now. Link or initialize one.", wanted.environment),
             }
         }
@@ -355,10 +357,12 @@ pub(super) fn no_node(nodes: &[Node], wanted: room::Wanted) -> Error {
     Error::field("node", message)
 }
 
-fn lacks(node: &Node, needed: Room) -> String {
-    match node.free() {
+fn lacks(node: &Node, wanted: room::Wanted) -> String {
+    let (needed, backing) = (wanted.needed, wanted.backing);
+    match node.free_on(backing) {
         Some(free) if free.holds(needed) == 0 => {
-            format!("{} has {free} free, and {needed} are needed: it has no slot for this guest.", node.address)
+            let pool = node.pool(backing).map(|_| format!(" for guests on {backing}")).unwrap_or_default();
+            format!("{} has {free} free{pool}, and {needed} are needed: it has no slot for this guest.", node.address)
         }
         _ => format!("{} has no free slot: all {} are in use.", node.address, node.slots),
     }

@@ -187,7 +187,7 @@ pub(super) async fn note(
         return Err(Error::Conflict(message));
     }
     let may_take = guest.storage;
-    if let Some(free) = node.free().filter(|free| free.storage < may_take) {
+    if let Some(free) = node.free_on(guest.backing).filter(|free| free.storage < may_take) {
         let (free, most) = (free.storage.gb(), may_take.gb());
         let message = format!("{} has {free} of storage free, and a snapshot may take {most}.", node.address);
         return Err(Error::Conflict(message));

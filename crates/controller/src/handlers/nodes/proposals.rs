@@ -4,7 +4,7 @@
 mod plan;
 
 use corpus_api::moves::{Promise, ProposeMoves, ProposedMove, ProposedMoves, ProposedNode};
-use corpus_domain::{Environment, GuestState};
+use corpus_domain::{Environment, GuestState, Room};
 use corpus_gate::{Handle, Permit, Result};
 use sqlx::PgConnection;
 
@@ -103,6 +103,8 @@ async fn takes(
 ) -> Result<bool> {
     let Some(needed) = to.needed(guest.needed).filter(|_| *asked > 0) else { return Ok(false) };
     *asked -= 1;
+    // Of those that would come to the pool before, it is not known: whoever moves one is told when it is full.
+    let needed = Room { storage: guest.pooled.unwrap_or(needed.storage), ..needed };
     let wanted = room::Wanted {
         environment,
         only: Some(to.load.id),

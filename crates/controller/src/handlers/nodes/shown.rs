@@ -39,6 +39,7 @@ pub(super) fn whole(line: NodeLine, row: nodes::Node, guests: &HashMap<GuestName
         bridge: row.bridge,
         capacity: row.capacity,
         promised: row.promised,
+        pools: row.pools,
         overcommit: row.overcommit,
         facts: row.facts.map(facts),
         facts_at: row.facts_at,

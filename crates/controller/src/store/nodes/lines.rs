@@ -69,7 +69,7 @@ async fn read(
                         n.cpu_overcommit, n.storage_overcommit, coalesce(sum(t.guests), 0)::bigint,
                         coalesce(sum(t.memory), 0)::bigint, coalesce(sum(t.cpu_millis), 0)::bigint,
                         coalesce(sum(t.storage), 0)::bigint, $12, $13, $14))
-                    from node_tallies t where t.node_id = n.id) else 0 end as rank
+                    from node_promises t where t.node_id = n.id) else 0 end as rank
             from nodes n
             where ($2::uuid is null or n.id = $2)
                 and (cardinality($3::text[]) = 0 or n.state = any($3))
@@ -94,7 +94,7 @@ async fn read(
                     n.cpu_overcommit, n.storage_overcommit, coalesce(sum(t.guests), 0)::bigint,
                     coalesce(sum(t.memory), 0)::bigint, coalesce(sum(t.cpu_millis), 0)::bigint,
                     coalesce(sum(t.storage), 0)::bigint, $12, $13, $14))
-                from node_tallies t where t.node_id = n.id) as "free!",
+                from node_promises t where t.node_id = n.id) as "free!",
             (select count(*) from guests g
                 where g.node_id = n.id and ($1::uuid[] is null or g.project_id = any($1))) as "own!",
             array(select jsonb_array_elements_text(

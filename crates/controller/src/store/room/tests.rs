@@ -53,6 +53,10 @@ fn wanted(only: Option<NodeId>, limits: Limits) -> Wanted {
 }
 
 async fn guest(conn: &mut PgConnection, name: &str, node: NodeId, limits: Limits) {
+    guest_on(conn, Backing::Overlayfs, name, node, limits).await;
+}
+
+async fn guest_on(conn: &mut PgConnection, backing: Backing, name: &str, node: NodeId, limits: Limits) {
     let row = guests::NewGuest {
         id: GuestId(Uuid::now_v7()),
         name: &name.parse().unwrap(),
@@ -62,7 +66,7 @@ async fn guest(conn: &mut PgConnection, name: &str, node: NodeId, limits: Limits
         driver: corpus_domain::Driver::Lxc,
         image: &"debian-12".parse().unwrap(),
         profile: None,
-        backing: Backing::Overlayfs,
+        backing,
         size: SizeProfile::Small,
         limits,
         mode: corpus_domain::Mode::Masterless,
@@ -132,6 +136,93 @@ async fn a_guest_goes_where_it_can_be_made(pool: PgPool) {
         (Backing::Loop, true, 1, 2),
     ];
     assert_eq!(told, all);
+}
+
+/// The node has a pool for guests on `lvm`, of so many GB.
+async fn with_pool(pool: &PgPool, node: NodeId, gb: u64) {
+    let drivers = serde_json::json!([{ "driver": "lxc", "version": "5", "obstacle": null, "backings": [
+        { "backing": "overlayfs", "holds_size": false, "obstacle": null },
+        { "backing": "lvm", "holds_size": true, "obstacle": null, "room": gb * 1_000_000_000 },
+    ] }]);
+    let told = "update nodes set facts = jsonb_set(facts, '{drivers}', $2) where id = $1";
+    sqlx::query(told).bind(node.0).bind(drivers).execute(pool).await.unwrap();
+}
+
+/// Guests in a pool take nothing of what the others share, and the other way round.
+#[sqlx::test(migrations = "../../migrations")]
+async fn a_pool_has_room_of_its_own(pool: PgPool) {
+    project(&pool).await;
+    let id = node(&pool, 11, 64, 16).await;
+    with_pool(&pool, id, 12).await;
+    let mut conn = pool.acquire().await.unwrap();
+    let few = limits("256 MiB", "0.1");
+    let on =
+        |backing| Wanted { backing, needed: Room::of_guest(few, backing, SizeProfile::Small), ..wanted(None, few) };
+    for name in ["a.test", "b.test"] {
+        assert_eq!(pick(&mut conn, on(Backing::Lvm)).await.unwrap(), Some(id));
+        guest_on(&mut conn, Backing::Lvm, name, id, few).await;
+    }
+    assert_eq!(pick(&mut conn, on(Backing::Lvm)).await.unwrap(), None, "12 GB hold two of 5 GB");
+    assert_eq!(pick(&mut conn, on(Backing::Overlayfs)).await.unwrap(), Some(id));
+    let view = nodes::get(&mut conn, id).await.unwrap().unwrap();
+    let told: Vec<_> = view.pools.iter().map(|one| (one.backing, one.room.0, one.promised.0)).collect();
+    assert_eq!((told, view.promised.storage), (vec![(Backing::Lvm, 12_000_000_000, 10_000_000_000)], Bytes(0)));
+    let free = [Backing::Lvm, Backing::Overlayfs].map(|backing| view.free_on(backing).unwrap().storage.0);
+    assert_eq!(free, [2_000_000_000, 100_000_000_000]);
+
+    // A snapshot lies where its guest does, and goes from there with it.
+    let promises =
+        "select coalesce(sum(storage) filter (where backing = 'lvm'), 0)::bigint, sum(guests) from node_tallies";
+    let in_pool =
+        async |conn: &mut PgConnection| sqlx::query_as::<_, (i64, i64)>(promises).fetch_one(conn).await.unwrap();
+    let snapshot = "insert into snapshots (id, guest_id, project_id, node_id, backing, storage)
+        select gen_random_uuid(), id, project_id, node_id, backing, storage from guests where name = 'a.test'";
+    sqlx::query(snapshot).execute(&mut *conn).await.unwrap();
+    assert_eq!(in_pool(&mut conn).await, (15_000_000_000, 2));
+    sqlx::query("select fold_tallies()").execute(&mut *conn).await.unwrap();
+    assert_eq!(in_pool(&mut conn).await, (15_000_000_000, 2));
+    sqlx::query("delete from guests where name = 'a.test'").execute(&mut *conn).await.unwrap();
+    sqlx::query("select fold_tallies()").execute(&mut *conn).await.unwrap();
+    assert_eq!(in_pool(&mut conn).await, (5_000_000_000, 1));
+    assert_eq!(pick(&mut conn, on(Backing::Lvm)).await.unwrap(), Some(id));
+
+    // A system disk that is full, or small, does not matter to those in the pool.
+    let small = "update nodes set facts = jsonb_set(facts, '{storage,total}', '1000000000')";
+    sqlx::query(small).execute(&mut *conn).await.unwrap();
+    assert_eq!(pick(&mut conn, on(Backing::Overlayfs)).await.unwrap(), None);
+    assert_eq!(pick(&mut conn, on(Backing::Lvm)).await.unwrap(), Some(id));
+    sqlx::query("update nodes set storage_overcommit = 50").execute(&mut *conn).await.unwrap();
+    assert_eq!(pick(&mut conn, on(Backing::Lvm)).await.unwrap(), None, "operators promise half of it only");
+}
+
+/// What was promised before is summed up by what it lies on.
+#[sqlx::test(migrations = false)]
+async fn promises_of_before_are_known_by_backing(pool: PgPool) {
+    const THIS: i64 = 102;
+    upgrade::until(&pool, THIS).await;
+    project(&pool).await;
+    let id = node(&pool, 11, 64, 16).await;
+    with_pool(&pool, id, 100).await;
+    let guests = "insert into guests (id, name, node_id, project_id, environment, driver, image, backing, size, mode, state,
+             memory, cpu_millis, storage)
+         select gen_random_uuid(), backing || '.test', $1, $2, 'dev', 'lxc', 'debian-12', backing, 'small', 'masterless',
+             'running', 268435456, 100, storage from (values ('overlayfs', 2000000000), ('lvm', 5000000000)) of (backing, storage)";
+    sqlx::query(guests).bind(id.0).bind(PROJECT).execute(&pool).await.unwrap();
+    let snapshots = "insert into snapshots (id, guest_id, project_id, node_id, storage)
+        select gen_random_uuid(), id, project_id, node_id, storage from guests where name = $1";
+    for guest in ["lvm.test", "overlayfs.test"] {
+        sqlx::query(snapshots).bind(guest).execute(&pool).await.unwrap();
+    }
+    upgrade::since(&pool, THIS).await;
+    let sums = "select guests, storage from node_promises";
+    let sums: (i64, i64) = sqlx::query_as(sums).fetch_one(&pool).await.unwrap();
+    assert_eq!(sums, (2, 4_000_000_000));
+    let mut conn = pool.acquire().await.unwrap();
+    assert_eq!(nodes::get(&mut conn, id).await.unwrap().unwrap().pools[0].promised, Bytes(5_000_000_000));
+    sqlx::query("delete from guests").execute(&pool).await.unwrap();
+    sqlx::query("select fold_tallies()").execute(&pool).await.unwrap();
+    let left: i64 = sqlx::query_scalar("select count(*) from node_tallies").fetch_one(&pool).await.unwrap();
+    assert_eq!(left, 0, "each goes from where it was counted");
 }
 
 /// As a request does it.
