@@ -90,10 +90,10 @@ impl Lane {
             self.unpack_image().await?;
             self.done(self.ask(InitializeNode { node }).await?.job).await?;
         }
-        // A disk that is full has no room to promise.
-        sqlx::query("update nodes set slots = 16, storage_overcommit = 1000, reachability = 'reachable'")
-            .execute(&self.db)
-            .await?;
+        // A disk that is full has no room to promise; and what was read of one that was full says how small it was.
+        let ready = "update nodes set slots = 16, storage_overcommit = 1000, reachability = 'reachable',
+            facts = jsonb_set(facts, '{storage,total}', '8000000000')";
+        sqlx::query(ready).execute(&self.db).await?;
         Ok(())
     }
 
