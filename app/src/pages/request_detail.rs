@@ -56,6 +56,10 @@ async fn outlook(caller: &Caller, request: &Request, asked: &Asked) -> Outlook {
     match &request.wanted {
         Wanted::RequestGuest(wanted) => {
             outlook.guest = caller.ask(preview(wanted)).await.ok();
+            if let Some(guest) = &mut outlook.guest {
+                // What its profile said stands in it since it was asked for, whatever became of the profile.
+                guest.wrong.retain(|wrong| wrong.field != "profile");
+            }
             if request.may_decide {
                 outlook.nodes = caller.ask(ready_nodes()).await.map(|page| page.items).unwrap_or_default();
             }

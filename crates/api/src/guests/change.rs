@@ -39,7 +39,7 @@ pub struct RequestGuest {
     pub processes: Option<ProcessLimit>,
     /// Share of the disk's time; as the size says unless said.
     pub io_weight: Option<IoWeight>,
-    /// Where its root file system lives; `overlayfs` unless said.
+    /// Where its root file system lives; as its profile says unless said, or as is usual in its environment.
     pub backing: Option<Backing>,
     /// What makes it; `lxc` unless said.
     pub driver: Option<Driver>,
