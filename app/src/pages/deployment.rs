@@ -9,7 +9,7 @@ use corpus_api::deployments::{Deploy, Deployment, DeploymentLine, DeploymentPart
 use corpus_api::environments::{GetEnvironment, LiveRelease, ProjectEnvironment};
 use corpus_api::notices::NoticeOf;
 use corpus_api::words::Number;
-use corpus_domain::{CommitId, DeploymentState, Environment, ProjectName, Trigger, shown_actor};
+use corpus_domain::{CommitId, DeploymentState, Environment, Phase, ProjectName, Trigger, shown_actor};
 use leptos::prelude::*;
 
 use super::Asked;
@@ -79,7 +79,7 @@ pub fn deployment_view(
     view! {
         {head(title.into_any(), below.into_any(), actions.into_any())}
         {error_summary(form)}
-        <div class="stack" id="live-notices" data-live="">{fault(detail)}{waits_for(detail)}{not_everywhere(detail)}</div>
+        <div class="stack" id="live-notices" data-live="">{fault(detail)}{waits_for(detail)}{not_everywhere(detail)}{warned(detail)}</div>
         <div id="live-pipeline" data-live="">{report.map(|report| pipeline(detail, report))}</div>
         <div class="cols">
             <div class="stack">
@@ -156,16 +156,27 @@ fn actions(detail: &Deployment, around: Option<&ProjectEnvironment>) -> AnyView 
     let may = detail.may_deploy && one.state.is_over();
     let back = around.filter(|_| is_newest(detail)).and_then(|around| roll_back(&around.summary));
     let again = one.commit.as_ref().filter(|_| may);
-    let again = again.map(|commit| deploy_again(one, commit));
+    // Deployed again as it was it would fail again, before anything is changed.
+    let again = again.map(|commit| deploy_again(one, commit, cannot_archive(detail)));
     view! { {look}{job}{report}{back}{again} }.into_any()
 }
 
+/// Whether it failed since what was live could not archive itself.
+fn cannot_archive(detail: &Deployment) -> bool {
+    let fault = detail.report.as_ref().and_then(|report| report.fault.as_ref());
+    fault.is_some_and(|fault| fault.phase == Phase::Archive && fault.recipe.is_some())
+}
+
 /// The button that deploys its commit to the same environment; to prod it is asked once.
-fn deploy_again(one: &DeploymentLine, commit: &CommitId) -> AnyView {
-    let hidden =
-        view! { {shown_at(&whole_path(one), "commit")}<input type="hidden" name="commit" value=commit.to_string()/> };
+fn deploy_again(one: &DeploymentLine, commit: &CommitId, plain_archive: bool) -> AnyView {
+    let plain = plain_archive.then(|| view! { <input type="hidden" name="plain_archive" value="true"/> });
+    let hidden = view! { {shown_at(&whole_path(one), "commit")}{plain}<input type="hidden" name="commit" value=commit.to_string()/> };
     let (post, hidden) = (to::<Deploy>(&[&one.project, &one.environment]), hidden.into_any());
-    let word = again(Some(commit));
+    let word = if plain_archive {
+        format!("Deploy {} without the archive recipe", commit.short())
+    } else {
+        again(Some(commit))
+    };
     if one.environment == Environment::Prod {
         let question = format!(
             "This is prod of {}. Its visitors may notice; if the deployment fails, everything is put back.",
@@ -196,8 +207,13 @@ fn fault(detail: &Deployment) -> Option<AnyView> {
     let there = refused.map(|follower| {
         view! { <a class="link" href=part_path(one, &follower.guest)>{format!("What happened on {}", follower.guest)}</a> }
     });
-    let hint = (one.state == DeploymentState::Broken)
-        .then_some("Putting things back failed too: a person must look at the guest.");
+    let hint = match one.state {
+        DeploymentState::Broken => Some("Putting things back failed too: a person must look at the guest."),
+        _ if cannot_archive(detail) => Some(
+            "It is what is live that failed to archive itself. Without that its code and pillar are kept all the same, and no dump.",
+        ),
+        _ => None,
+    };
     let drilled = (one.state, one.trigger) == (DeploymentState::RolledBack, Trigger::Drill);
     let (tone, place, hint) = match one.state {
         _ if drilled => {
@@ -209,6 +225,13 @@ fn fault(detail: &Deployment) -> Option<AnyView> {
     let stands = stands(detail).map(|text| view! { <span class="strong">{text}</span> });
     let more = view! { <span>{sentence(text)}</span>{there}{line}{hint.map(|hint| view! { <span class="strong">{hint}</span> })}{stands} };
     Some(notice(tone, place, more.into_any()))
+}
+
+/// What is odd about it, though it went on.
+fn warned(detail: &Deployment) -> Option<AnyView> {
+    let warnings = &detail.report.as_ref()?.warnings;
+    let each = warnings.iter().map(|text| view! { <span>{sentence(text)}</span> }).collect_view();
+    (!warnings.is_empty()).then(|| notice(Tone::Warn, "Was this meant?", each.into_any()))
 }
 
 /// What is live, now that it failed.

@@ -13,7 +13,7 @@ use corpus_app::pages::deployment_test_cases::Tests;
 use corpus_app::pages::{
     deployment, deployments, environment, environment_questions, project, project_destroy, projects, robot, roll_back,
 };
-use corpus_domain::{DeploymentState, GuestState, ProjectRole};
+use corpus_domain::{DeploymentState, GuestState, Phase, ProjectRole};
 
 use crate::{deployment_samples, html, offers_again, project_samples, samples};
 
@@ -151,6 +151,32 @@ fn a_live_deployment_offers_what_was_before_and_a_viewer_nothing() {
     old.live = Some(project_samples::live(219, 20));
     let page = page_of(&old, &log(Window::Tail));
     assert!(!page.contains("Roll back to") && offers_again(&page));
+}
+
+/// Where what is live fails to archive itself, the same again would fail again.
+#[test]
+fn what_cannot_archive_itself_is_gone_on_without() {
+    let mut stuck = deployment_samples::deployment(DeploymentState::RolledBack);
+    let fault = stuck.report.as_mut().unwrap().fault.as_mut().unwrap();
+    (fault.phase, fault.recipe) = (Phase::Archive, Some("archive".into()));
+    let page = page_of(&stuck, &log(Window::Tail));
+    assert!(page.contains("Deploy 77b02de without the archive recipe") && !offers_again(&page));
+    assert!(
+        page.contains("name=\"plain_archive\" value=\"true\"")
+            && page.contains("its code and pillar are kept all the same")
+    );
+    // Too little room for it is no fault of a recipe.
+    stuck.report.as_mut().unwrap().fault.as_mut().unwrap().recipe = None;
+    let page = page_of(&stuck, &log(Window::Tail));
+    assert!(!page.contains("plain_archive") && offers_again(&page));
+}
+
+#[test]
+fn what_is_odd_about_a_tree_is_said() {
+    let mut odd = deployment_samples::deployment(DeploymentState::Live);
+    assert!(page_of(&odd, &log(Window::Tail)).contains("It has fewer checks than what was live (2, before 3)"));
+    odd.report.as_mut().unwrap().warnings.clear();
+    assert!(!page_of(&odd, &log(Window::Tail)).contains("Was this meant?"));
 }
 
 #[test]

@@ -76,7 +76,7 @@ fn program(order: &HookOrder, folder: &Path, mark: &str, task: &Task<'_>) -> Res
             fs::create_dir_all(&states).at("make", &states)?;
             files::write(&states.join("hook.sls"), &order.content, 0o600)?;
             let packages = salt::packages(task.host, bundle)?;
-            salt::Run::prepare(&folder.join("run"), &packages, &tree, "hook.sls", &facts)?.argv()
+            salt::Run::prepare(&folder.join("run"), &packages, &tree, ("hook.sls", salt::Act::Apply), &facts)?.argv()
         }
     };
     let limit = format!("{}", order.limit_s + MARGIN);

@@ -107,6 +107,9 @@ pub struct DeployOrder {
     pub trigger: Trigger,
     /// Only these phases; all when empty.
     pub only: Vec<Phase>,
+    /// Whether what is live is archived as it lies: the recipe that it has for that does not run.
+    #[serde(default)]
+    pub plain_archive: bool,
     /// Who, for people.
     pub by: String,
     /// Whether the guest follows: prepared, it waits for [`Request::CommitDeployment`] or
@@ -172,6 +175,9 @@ pub enum DeploymentEvent {
         previous: Option<CommitId>,
         /// What comes with it.
         commits: Vec<Commit>,
+        /// Whether what was live is archived as it lies.
+        #[serde(default)]
+        plain_archive: bool,
     },
     /// A phase begins.
     PhaseBegun {
@@ -204,6 +210,11 @@ pub enum DeploymentEvent {
     Proved {
         /// How it went.
         proof: Proof,
+    },
+    /// Something is odd about what is deployed, which goes on.
+    Warned {
+        /// What, a sentence.
+        text: String,
     },
     /// The guest's storage is too small for the archive; it goes on when there is room, or without
     /// old archives after a while.
@@ -412,6 +423,12 @@ pub struct Report {
     pub previous: Option<CommitId>,
     /// What came with it, newest first, 50 at most.
     pub commits: Vec<Commit>,
+    /// Whether what was live was archived as it lay.
+    #[serde(default)]
+    pub plain_archive: bool,
+    /// What was odd about it.
+    #[serde(default)]
+    pub warnings: Vec<String>,
     /// When it was ordered.
     pub ordered_ms: Millis,
     /// When its first phase began.

@@ -191,7 +191,8 @@ pub async fn ask(lane: &Lane, kind: JobKind) -> Result<JobId> {
         }
         JobKind::Deploy => {
             let (project, only) = (lane.project().await?, Phases::default());
-            let head = Deploy { project, environment: ENVIRONMENT, commit: None, archive: None, only };
+            let head =
+                Deploy { project, environment: ENVIRONMENT, commit: None, archive: None, only, plain_archive: false };
             controller.call(member, head, None).await?.job
         }
         JobKind::ProjectDestroy => destroy_project(lane).await?,

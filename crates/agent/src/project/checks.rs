@@ -69,7 +69,8 @@ impl Prover<'_> {
         }
     }
 
-    fn words(&self, check: &Check) -> String {
+    /// What it says, for people.
+    pub fn words(&self, check: &Check) -> String {
         match check {
             Check { http: Some(http), .. } => {
                 let mut text = format!("GET http://{}{} is {}", self.host(http), http.path, http.status.unwrap_or(200));

@@ -250,7 +250,8 @@ fn deploy(
 ) -> Result<bool, Failure> {
     let by = std::env::var("SUDO_USER").unwrap_or_else(|_| "root".into());
     let id = DeploymentId::from(Uuid::now_v7());
-    let wanted = DeployOrder { project: layout.project().clone(), id, source, trigger, only, by, follower: false };
+    let project = layout.project().clone();
+    let wanted = DeployOrder { project, id, source, trigger, only, plain_archive: false, by, follower: false };
     order::order(layout, &wanted, task)?;
     println!("deployment {id}; interrupting this command does not end it");
     let mut render = Render::default();

@@ -148,6 +148,8 @@ impl Run<'_> {
             pillar: self.target.pillar.clone(),
             previous: self.target.previous.as_ref().and_then(|live| live.commit.clone()),
             commits,
+            plain_archive: ordered.plain_archive,
+            warnings: progress.warnings.clone(),
             ordered_ms: self.ordered.ordered_ms,
             began_ms: progress.began_ms.unwrap_or(now),
             ended_ms: now,

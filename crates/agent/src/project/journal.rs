@@ -41,6 +41,8 @@ pub struct Progress {
     pub phases: Vec<PhaseReport>,
     /// The checks so far.
     pub proofs: Vec<Proof>,
+    /// What was odd so far.
+    pub warnings: Vec<String>,
     /// How many lines it has.
     pub lines: u64,
     /// The bytes of their text.
@@ -83,6 +85,12 @@ impl Progress {
                 self.of(*phase, |report| report.recipes.push(recipe.clone()));
             }
             DeploymentEvent::Proved { proof } => self.proofs.push(proof.clone()),
+            // Once, however often a run began anew.
+            DeploymentEvent::Warned { text } => {
+                if !self.warnings.contains(text) {
+                    self.warnings.push(text.clone());
+                }
+            }
             DeploymentEvent::PhaseEnded { phase, outcome, elapsed_ms } => {
                 self.open = None;
                 self.of(*phase, |report| (report.outcome, report.elapsed_ms) = (*outcome, *elapsed_ms));
@@ -212,6 +220,11 @@ impl Journal {
         for line in text.as_ref().lines() {
             self.line(Stream::Note, line);
         }
+    }
+
+    /// Says what is odd, and goes on.
+    pub fn warn(&mut self, text: &str) {
+        self.tell(DeploymentEvent::Warned { text: plain_line(text, MAX_TEXT) });
     }
 
     /// A recipe ended.

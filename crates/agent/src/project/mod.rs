@@ -42,6 +42,7 @@ pub mod run;
 pub mod salt;
 pub mod saved;
 pub mod steps;
+mod warned;
 pub mod yaml;
 
 pub use follow::follow;

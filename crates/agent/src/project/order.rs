@@ -153,6 +153,7 @@ mod tests {
             source: Source::Head,
             trigger: Trigger::Hand,
             only: vec![],
+            plain_archive: false,
             by: "mia".into(),
             follower: false,
         };

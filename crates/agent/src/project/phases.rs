@@ -23,6 +23,9 @@ use crate::task::Task;
 /// How long the storage may take to grow, and no longer than half of what the phase may take.
 const GROWTH: Duration = Duration::from_mins(1);
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
+/// What is live may not be able to archive itself, and must not stand in the way of what mends that.
+const WITHOUT_RECIPE: &str = "it is what is live that failed to archive itself; to go on without that, with its code and pillar \
+                              kept all the same: git push -o plain-archive, or on the page of this deployment";
 /// What changes something, so that there must be a way back.
 const CHANGING: [Phase; 4] = [Phase::Sync, Phase::ReleaseSync, Phase::Install, Phase::Fixperms];
 
@@ -56,6 +59,7 @@ impl Run<'_> {
             pillar: self.target.pillar.clone(),
             previous,
             commits: commits.and_then(Result::ok).unwrap_or_default(),
+            plain_archive: self.ordered.order.plain_archive,
         });
         let stopped = failed.or_else(|| kept.err().map(|failure| failure.to_string()));
         stopped.map_or(Ok(()), |message| Err(self.fault(Phase::Archive, message)))
@@ -192,8 +196,16 @@ impl Run<'_> {
             archive::ensure_room(self.layout, &rule, task)?;
             self.way_back(task)
         })?;
-        self.recipes(span, &Recipes::find(&self.layout.tree())?, Phase::Archive)?;
-        Ok(Outcome::Done)
+        self.warn_of_way_back(span)?;
+        if self.ordered.order.plain_archive {
+            self.journal().note("the recipe that what is live has for this does not run, as was wanted");
+            return Ok(Outcome::Done);
+        }
+        let archived = self.recipes(span, &Recipes::find(&self.layout.tree())?, Phase::Archive);
+        if archived.as_ref().is_err_and(|stop| stop.recipe.is_some()) && !self.cancel.is_set() {
+            self.journal().note(WITHOUT_RECIPE);
+        }
+        archived.map(|_| Outcome::Done)
     }
 
     /// Who gives the guest more storage hears that it is too small, and has a while for it.
@@ -253,6 +265,7 @@ impl Run<'_> {
             Ok(())
         })?;
         self.take_configuration()?;
+        self.warn_of_tree();
         Ok(Outcome::Done)
     }
 
@@ -285,6 +298,8 @@ impl Run<'_> {
             // The data hooks of what comes back.
             self.recipes(span, &recipes, Phase::Rollback)?;
         }
+        // What is only run when this is live, or has to go, is not found to be broken then.
+        self.render(span, &recipes, &[Phase::Archive, Phase::Rollback, Phase::Fixperms, Phase::Notify])?;
         self.recipes(span, &recipes, Phase::Install)?;
         if self.ordered.order.trigger == Trigger::Drill {
             return Err(Stop::new("drill: broken on purpose at the end of install"));

@@ -46,13 +46,16 @@ impl Redactor {
     pub fn event(&self, mut event: DeploymentEvent) -> DeploymentEvent {
         let clean = |text: &mut String| *text = self.text(text);
         match &mut event {
-            DeploymentEvent::Line { text, .. } | DeploymentEvent::Waiting { what: text } => clean(text),
+            DeploymentEvent::Line { text, .. }
+            | DeploymentEvent::Waiting { what: text }
+            | DeploymentEvent::Warned { text } => clean(text),
             DeploymentEvent::RecipeEnded { recipe, .. } => self.recipe(recipe),
             DeploymentEvent::Proved { proof } => self.proof(proof),
             DeploymentEvent::Ended { report } => {
                 report.phases.iter_mut().flat_map(|phase| &mut phase.recipes).for_each(|recipe| self.recipe(recipe));
                 report.proofs.iter_mut().for_each(|proof| self.proof(proof));
                 report.fault.iter_mut().for_each(|fault| clean(&mut fault.message));
+                report.warnings.iter_mut().for_each(clean);
             }
             DeploymentEvent::Begun { commits, .. } => commits.iter_mut().for_each(|commit| clean(&mut commit.subject)),
             DeploymentEvent::PhaseBegun { .. }

@@ -44,6 +44,7 @@ impl Render {
                 vec![ended(*phase, Some(&recipe.name), recipe.outcome, recipe.elapsed_ms) + &reason]
             }
             DeploymentEvent::Proved { proof } => vec![proved(proof)],
+            DeploymentEvent::Warned { text } => vec![format!("warning: {text}")],
             DeploymentEvent::NeedsRoom { bytes } => vec![format!("waiting for {} more storage", Bytes(*bytes).gib())],
             DeploymentEvent::LeavesBalance { .. } => vec!["leaving the balance; its visitors go elsewhere".to_owned()],
             DeploymentEvent::PhaseEnded { phase, outcome, elapsed_ms } => {

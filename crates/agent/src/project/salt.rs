@@ -77,6 +77,15 @@ fn remove_others(packages: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
+/// What Salt does with a recipe.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Act {
+    /// Sees to it that its states are so.
+    Apply,
+    /// Tells whether it could.
+    Render,
+}
+
 /// A run of Salt for one recipe.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Run {
@@ -92,7 +101,7 @@ impl Run {
         folder: &Path,
         packages: &Path,
         tree: &Path,
-        recipe: &str,
+        (recipe, act): (&str, Act),
         configuration: &Path,
     ) -> Result<Self, Failure> {
         let sls = recipe.strip_suffix(".sls").unwrap_or(recipe);
@@ -111,7 +120,7 @@ impl Run {
         files::write(&folder.join("launch.py"), LAUNCH, 0o600)?;
         let order = json!({
             "packages": packages, "folder": folder, "sls": sls, "configuration": configuration,
-            "result": run.result_path(),
+            "result": run.result_path(), "render": act == Act::Render,
         });
         saved::write(&folder.join("launch.json"), &order)?;
         Ok(run)
@@ -143,6 +152,11 @@ impl Run {
     pub fn argv(&self) -> Vec<std::ffi::OsString> {
         let (launch, order) = (self.folder.join("launch.py"), self.folder.join("launch.json"));
         ["python3".into(), "-W".into(), "ignore".into(), launch.into(), order.into()].into()
+    }
+
+    /// Nothing is left of a run that was not for its states.
+    pub fn forget(&self) -> Result<(), Failure> {
+        files::remove_folder(&self.folder).map(drop)
     }
 
     /// What became of each state, in the order in which they ran; for a recipe that Salt could

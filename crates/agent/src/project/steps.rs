@@ -109,7 +109,7 @@ impl Run<'_> {
         self.journal().tell(DeploymentEvent::RecipeBegun { phase: span.phase, name: recipe.name.clone() });
         let began = Instant::now();
         let mut trail = Trail::default();
-        let (failed, states) = match self.prepare(span, recipe) {
+        let (failed, states) = match self.prepare(span, recipe, salt::Act::Apply) {
             Ok((program, salt)) => {
                 let failed = self.run_program(span, &program, &mut trail);
                 let states = salt.map_or_else(|| Ok(Vec::new()), |run| run.result());
@@ -137,6 +137,26 @@ impl Run<'_> {
         Err(Stop { recipe: Some(recipe.name.clone()), message, line: failing.map(|(line, _)| line) })
     }
 
+    /// Has Salt render the recipes of these phases, of which none runs: what would fail in it later fails now.
+    pub fn render(&self, span: &Span, recipes: &Recipes, of: &[Phase]) -> Result<(), Stop> {
+        let recipes = of.iter().flat_map(|phase| recipes.of(*phase)).filter(|recipe| recipe.salt);
+        recipes.into_iter().try_for_each(|recipe| self.renders(span, recipe))
+    }
+
+    fn renders(&self, span: &Span, recipe: &Recipe) -> Result<(), Stop> {
+        if self.cancel.is_set() {
+            return Err(Stop::from(Failure::Cancelled));
+        }
+        let (program, run) = self.prepare(span, recipe, salt::Act::Render)?;
+        let mut trail = Trail::default();
+        let failed = self.run_program(span, &program, &mut trail);
+        run.iter().try_for_each(salt::Run::forget)?;
+        let Some(reason) = failed else { return Ok(()) };
+        let (line, said) = trail.failing().unzip();
+        let message = format!("it does not render: {}", said.unwrap_or(reason));
+        Err(Stop { recipe: Some(recipe.name.clone()), message, line })
+    }
+
     fn run_program(&self, span: &Span, program: &Program, trail: &mut Trail) -> Option<String> {
         let bounds = Bounds {
             deadline: span.deadline,
@@ -160,7 +180,7 @@ impl Run<'_> {
         })
     }
 
-    fn prepare(&self, span: &Span, recipe: &Recipe) -> Result<(Program, Option<salt::Run>), Failure> {
+    fn prepare(&self, span: &Span, recipe: &Recipe, act: salt::Act) -> Result<(Program, Option<salt::Run>), Failure> {
         let program = Program { path: recipe.path.clone(), ..self.program(span.phase)? };
         if !recipe.salt {
             return Ok((program, None));
@@ -169,7 +189,7 @@ impl Run<'_> {
         let packages = salt::packages(self.host, self.plan.salt.as_ref().ok_or_else(missing)?)?;
         let folder = self.layout.deployment(self.id()).join("salt").join(&recipe.name);
         let configuration = configuration_file(self)?;
-        let run = salt::Run::prepare(&folder, &packages, &self.layout.tree(), &recipe.name, &configuration)?;
+        let run = salt::Run::prepare(&folder, &packages, &self.layout.tree(), (&recipe.name, act), &configuration)?;
         let mut argv = run.argv().into_iter();
         // The name of a program is looked up by the `PATH` that it is given.
         let path = PathBuf::from(argv.next().unwrap_or_default());

@@ -155,6 +155,7 @@ fn objects(guest: &Guest) -> u64 {
 
 fn release(id: DeploymentId, (code, pillar): (&str, &str)) -> DeployOrder {
     DeployOrder {
+        plain_archive: false,
         project: "duo".parse().unwrap(),
         id,
         source: Source::Release { commit: Some(code.parse().unwrap()), pillar: Some(pillar.parse().unwrap()) },

@@ -31,6 +31,20 @@ fn exits(recipe: &str, status: u8) -> String {
     format!("mkdir -p .corpus; printf '#!/bin/sh\\nexit {status}\\n' > .corpus/{recipe}; chmod +x .corpus/{recipe}")
 }
 
+/// What is live can't archive itself: nobody is kept from going on, and it is kept as it lies.
+fn goes_on_without_its_recipe(guest: &Guest, name: &str) {
+    let live = guest.live(name);
+    guest.commit(name, "date > beside");
+    guest.push(name, "-o plain-archiv origin main").refused("there is no option \"plain-archiv\" of a push");
+    let told = guest.push(name, "origin main").text;
+    assert!(told.contains("git push -o plain-archive"), "{told}");
+    assert_eq!(guest.live(name), live);
+    guest.push(name, "-o plain-archive origin main").good();
+    assert_eq!(guest.live(name), guest.head(name));
+    let kept = guest.root_says(&format!("grep -l {live} /srv/projects/{name}/archives/*/meta.json")).text;
+    assert!(kept.contains("meta.json"), "{kept}");
+}
+
 /// Each phase fails once, the way back too; in the end the example deploys as ever.
 fn broken_in_every_phase(guest: &Guest, name: &str, page: &str) {
     guest.commit(name, &format!("{}{}", arm("archive"), arm("rollback")));
@@ -38,6 +52,7 @@ fn broken_in_every_phase(guest: &Guest, name: &str, page: &str) {
 
     guest.root_does("touch /tmp/break-archive");
     broken(guest, name, "date > x", "archive failed at archive: exit status 9", page);
+    goes_on_without_its_recipe(guest, name);
     guest.root_does("rm /tmp/break-archive");
 
     let hook = format!("/srv/projects/{name}/git/pillar.git/hooks/proc-receive");
@@ -139,6 +154,14 @@ pub fn python_app(guest: &Guest) {
     guest.push("notes", "origin main").good();
     assert!(guest.page("/").contains("<li>first"), "{}", guest.page("/"));
     broken_in_every_phase(guest, "notes", "/");
+    // What proved it does not any more, and its recipes are elsewhere: it goes live, and both are said.
+    guest.commit("notes", "sed -i '/^checks:/,$d' .corpus/defaults.yaml; mv .corpus recipes; ln -s recipes .corpus");
+    let told = guest.push("notes", "origin main").good();
+    for warning in
+        ["fewer checks than what was live (0, before 1)", ".corpus is a link to recipes; what is there is taken"]
+    {
+        assert!(told.contains(warning) && told.contains("warning: "), "{told}");
+    }
     guest.root_does("systemctl disable --now notes-web.socket notes-web.service 2>&1");
 }
 
@@ -168,6 +191,21 @@ pub fn salt_app(guest: &Guest) {
     assert_eq!((&states[0]["id"], &states[1]["function"]), (&"pages".into(), &"file.managed".into()));
     assert!(report["fault"]["line"].as_u64().is_some(), "{report}");
     assert!(!report.to_string().contains("hunter22"));
+    // Nobody waits for what goes wrong when this one has to go.
+    broken(guest, "salty", "echo '{% if %}' > .salt/rollback.sls", "install failed at rollback.sls", "/");
+    broken(
+        guest,
+        "salty",
+        "printf 'x:\\n  nosuch.state: []\\n{{ nothing.here }}' > .salt/notify.sls",
+        "notify.sls",
+        "/",
+    );
     broken_in_every_phase(guest, "salty", "/");
+    // Somebody broke what is live on the guest itself: that is said before anything is changed, and is mended by a push.
+    guest.root_does("echo '{% if %}' > /srv/projects/salty/project/.salt/rollback.sls");
+    guest.commit("salty", "sed -i 's/title: .*/title: Mended/' .salt/PILLAR.sample");
+    let told = guest.push("salty", "origin main").good();
+    assert!(told.contains("warning: what is live could not be put back, should this fail: rollback.sls"), "{told}");
+    assert!(guest.page("/").contains(">Mended</h1>"), "{}", guest.page("/"));
     guest.root_does("systemctl disable --now salty-web");
 }

@@ -21,6 +21,10 @@ pub struct Deploy {
     /// Only these phases; all of them unless said.
     #[serde(default)]
     pub only: Phases,
+    /// Whether what is live is archived as it lies: its code and pillar are kept, and the recipe that it has for that does
+    /// not run, which fails, say.
+    #[serde(default)]
+    pub plain_archive: bool,
 }
 impl Operation for Deploy {
     type Kind = Write;

@@ -28,6 +28,8 @@ pub struct DeploymentReport {
     pub fault: Option<DeploymentFault>,
     /// All checks that were made.
     pub proofs: Vec<Proof>,
+    /// What was odd about it, though it went on: a folder of recipes that is a link, fewer checks than the live one had.
+    pub warnings: Vec<String>,
     /// What was live when it ended.
     pub live: Option<LiveRelease>,
     /// Where the tree that failed is kept, below the project's folder.

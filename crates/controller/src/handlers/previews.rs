@@ -250,7 +250,7 @@ impl Handle<MakePreview> for Controller {
             id,
             on: &on,
             trigger: Trigger::Push,
-            ordered: Some(&Ordered { source, only: Vec::new() }),
+            ordered: Some(&Ordered::whole(source)),
             by_id: Some(who.id),
             by: who.login.as_str(),
             leader: None,

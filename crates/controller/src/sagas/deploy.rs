@@ -159,6 +159,7 @@ async fn order(ctx: &Ctx, part: &Part) -> Result<(), StepError> {
         source: ordered.source,
         trigger: known.trigger,
         only: ordered.only,
+        plain_archive: ordered.plain_archive,
         by: known.by,
         follower: known.leader.is_some(),
     };

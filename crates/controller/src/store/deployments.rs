@@ -22,6 +22,16 @@ pub struct Ordered {
     pub source: Source,
     /// Only these phases; all when empty.
     pub only: Vec<Phase>,
+    /// Whether what is live is archived as it lies.
+    #[serde(default)]
+    pub plain_archive: bool,
+}
+
+impl Ordered {
+    /// All phases of it.
+    pub const fn whole(source: Source) -> Self {
+        Self { source, only: Vec::new(), plain_archive: false }
+    }
 }
 
 /// A deployment that begins.

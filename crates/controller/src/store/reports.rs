@@ -71,6 +71,7 @@ pub fn report(told: Report) -> DeploymentReport {
         phases: told.phases.into_iter().map(phase).collect(),
         fault: told.fault.map(fault),
         proofs: told.proofs.into_iter().map(proof).collect(),
+        warnings: told.warnings,
         live: told.live.map(|told| live(told, None)),
         failed_tree: told.failed_tree,
         archives: told.archives.into_iter().map(archive).collect(),

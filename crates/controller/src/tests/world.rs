@@ -316,7 +316,7 @@ impl World {
 /// An order to deploy what the branch holds.
 pub fn head(project: &str, environment: Environment) -> Deploy {
     let project = project.parse().unwrap();
-    Deploy { project, environment, commit: None, archive: None, only: Phases::default() }
+    Deploy { project, environment, commit: None, archive: None, only: Phases::default(), plain_archive: false }
 }
 
 #[track_caller]

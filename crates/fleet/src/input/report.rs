@@ -17,6 +17,8 @@ const MOST_COMMITS: usize = 50;
 /// A project keeps up to 100 archives (`archives` of its settings).
 pub(super) const MOST_ARCHIVES: usize = 200;
 const MOST_PROOFS: usize = 200;
+/// What is odd about a tree is told in a few sentences.
+const MOST_WARNINGS: usize = 20;
 /// Recipes of a phase: a project has some dozens.
 const MOST_RECIPES: usize = 200;
 /// States of all recipes of a report together: Salt has some hundreds for a large project.
@@ -26,7 +28,9 @@ const MOST_STATES: usize = 2_000;
 pub(super) fn entry(entry: &mut Entry) {
     time(&mut entry.at_ms);
     match &mut entry.event {
-        DeploymentEvent::Waiting { what } => *what = plain_line(what, SENTENCE),
+        DeploymentEvent::Waiting { what: text } | DeploymentEvent::Warned { text } => {
+            *text = plain_line(text, SENTENCE);
+        }
         DeploymentEvent::Begun { commits, .. } => of_commits(commits),
         DeploymentEvent::PhaseBegun { .. }
         | DeploymentEvent::NeedsRoom { .. }
@@ -48,6 +52,8 @@ pub(super) fn whole(report: &mut Report) {
     of_phases(&mut report.phases);
     report.proofs.truncate(MOST_PROOFS);
     report.proofs.iter_mut().for_each(of_proof);
+    report.warnings.truncate(MOST_WARNINGS);
+    report.warnings.iter_mut().for_each(|text| *text = plain_line(text, SENTENCE));
     report.archives.truncate(MOST_ARCHIVES);
     report.archives.iter_mut().for_each(|archive| time(&mut archive.at_ms));
     if let Some(live) = &mut report.live {

@@ -148,6 +148,8 @@ fn report(commit: &CommitId, failed: bool) -> anyhow::Result<Report> {
         pillar: Some(commit.clone()),
         previous: Some(commit.clone()),
         commits: (0..5).map(change).collect(),
+        plain_archive: false,
+        warnings: Vec::new(),
         ordered_ms: 0,
         began_ms: 0,
         ended_ms: 0,

@@ -105,6 +105,7 @@ fn configuration() -> String {
          # Only this way of unpacking says what the limit is.\n\
          \tunpackLimit = 1\n\
          \tadvertiseAtomic = true\n\
+         \tadvertisePushOptions = true\n\
          [transfer]\n\
          \tfsckObjects = true\n\
          [gc]\n\

@@ -37,7 +37,14 @@ pub struct Push {
     pub commands: Vec<Command>,
     /// Whether all or none of them are to be done.
     pub atomic: bool,
+    /// What was said with it: `git push -o …`.
+    pub options: Vec<String>,
 }
+
+const ATOMIC: &str = "atomic";
+const PUSH_OPTIONS: &str = "push-options";
+/// What the hook knows of what git offers.
+const KNOWN: [&str; 2] = [ATOMIC, PUSH_OPTIONS];
 
 /// Negotiates the version and reads what is asked for; nothing when git went away.
 pub fn ask(from: &mut impl Read, to: &mut impl Write) -> io::Result<Option<Push>> {
@@ -47,13 +54,20 @@ pub fn ask(from: &mut impl Read, to: &mut impl Write) -> io::Result<Option<Push>
     if version != "version=1" {
         return Err(io::Error::new(ErrorKind::InvalidData, format!("git offers {version:?}, known is version=1")));
     }
-    let atomic = features.split_whitespace().any(|feature| feature == "atomic");
-    pkt::write(to, if atomic { b"version=1\0atomic" } else { b"version=1" })?;
+    let taken: Vec<&str> = features.split_whitespace().filter(|feature| KNOWN.contains(feature)).collect();
+    let (atomic, has_options) = (taken.contains(&ATOMIC), taken.contains(&PUSH_OPTIONS));
+    let answer = if taken.is_empty() { version.to_owned() } else { format!("{version}\0{}", taken.join(" ")) };
+    pkt::write(to, answer.as_bytes())?;
     pkt::end(to)?;
     let Some(lines) = pkt::read_section(from)? else { return Ok(None) };
     let commands = lines.iter().map(|line| command(line)).collect::<Option<Vec<_>>>();
     let commands = commands.ok_or_else(|| io::Error::new(ErrorKind::InvalidData, "git sent no command of a push"))?;
-    Ok(Some(Push { commands, atomic }))
+    let mut options = Vec::new();
+    if has_options {
+        let Some(said) = pkt::read_section(from)? else { return Ok(None) };
+        options = said.iter().map(|line| String::from_utf8_lossy(line).trim_end().to_owned()).collect();
+    }
+    Ok(Some(Push { commands, atomic, options }))
 }
 
 fn command(line: &[u8]) -> Option<Command> {
@@ -117,11 +131,13 @@ mod tests {
             format!("{OLD} {ZERO} refs/heads/x"),
         ];
         let commands: Vec<&str> = commands.iter().map(String::as_str).collect();
-        let git = [section(&["version=1\0push-options atomic"]), section(&commands)].concat();
+        let options = section(&["plain-archive\n", "a b"]);
+        let git = [section(&["version=1\0push-options atomic pull"]), section(&commands), options].concat();
         let mut said = Vec::new();
         let push = ask(&mut git.as_slice(), &mut said).unwrap().unwrap();
-        assert_eq!(said, section(&["version=1\0atomic"]));
+        assert_eq!(said, section(&["version=1\0push-options atomic"]));
         assert!(push.atomic);
+        assert_eq!(push.options, ["plain-archive", "a b"]);
         let id = |id: &str| id.parse::<CommitId>().ok();
         assert_eq!(push.commands[0], Command { old: id(OLD), new: id(NEW), name: "refs/heads/main".into() });
         assert_eq!((push.commands[1].old.clone(), push.commands[1].name.as_str()), (None, "refs/heads/a b"));

@@ -251,6 +251,8 @@ mod tests {
             pillar: None,
             previous: None,
             commits: vec![],
+            plain_archive: false,
+            warnings: vec![],
             ordered_ms: 0,
             began_ms: 0,
             ended_ms: 0,

@@ -27,6 +27,8 @@ use crate::task::Task;
 pub(super) const DEPLOYMENT: &str = "CORPUS_PUSH_DEPLOYMENT";
 /// The branches of previews.
 const PREVIEWS: &str = "refs/heads/preview/";
+/// The one option of a push: what is live is archived as it lies.
+const PLAIN_ARCHIVE: &str = "plain-archive";
 /// Deployed unless the configuration says otherwise.
 const DEFAULT: [&str; 2] = ["main", "master"];
 
@@ -41,7 +43,9 @@ pub fn receive(
     let (mut input, mut output) = (io::stdin().lock(), io::stdout().lock());
     let Some(push) = ask(&mut input, &mut output).at("read from", "git receive-pack")? else { return Ok(()) };
     pushed::settle_all(layout, task)?;
-    let hook = Hook { layout, repository, task, branches: deployed(layout), by: pusher(task.host, exposed) };
+    let plain_archive = push.options.iter().any(|option| option == PLAIN_ARCHIVE);
+    let (branches, by) = (deployed(layout), pusher(task.host, exposed));
+    let hook = Hook { layout, repository, task, branches, plain_archive, by };
     let verdicts = hook.decide(push);
     // Git may be gone: what was decided stays so.
     let _ = report(&mut output, &verdicts);
@@ -62,12 +66,18 @@ struct Hook<'a> {
     repository: Repository,
     task: &'a Task<'a>,
     branches: Vec<String>,
+    plain_archive: bool,
     by: String,
 }
 
 impl Hook<'_> {
     /// Deployed branches come first: what becomes of them may decide on the others.
     fn decide(&self, push: Push) -> Vec<(Command, Verdict)> {
+        if let Some(unknown) = push.options.iter().find(|option| *option != PLAIN_ARCHIVE) {
+            let shown: String = unknown.chars().take(40).collect();
+            let refused = format!("there is no option {shown:?} of a push; there is {PLAIN_ARCHIVE}");
+            return push.commands.into_iter().map(|command| (command, Verdict::Refused(refused.clone()))).collect();
+        }
         let (deployed, stored): (Vec<_>, Vec<_>) =
             push.commands.into_iter().partition(|command| self.is_deployed(&command.name));
         let several = deployed.len() > 1;
@@ -160,6 +170,7 @@ impl Hook<'_> {
             source,
             trigger: Trigger::Push,
             only: Vec::new(),
+            plain_archive: self.plain_archive,
             by: self.by.clone(),
             follower: false,
         };

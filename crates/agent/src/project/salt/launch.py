@@ -1,7 +1,7 @@
 """One recipe by `salt-call --local`, as the agent of Corpus starts it: launch.py ORDER.
 
 ORDER is a JSON file: `packages` (Salt's), `folder` (its configuration), `sls`, `configuration`
-(the project's, a JSON file) and `result`. Beside what salt-call does, the mapping `cfg` is in the
+(the project's, a JSON file), `result`, and `render`: whether it is only rendered. Beside what salt-call does, the mapping `cfg` is in the
 context of everything that is rendered, and each state is told as soon as it is done: failed ones
 on standard error. Salt's own result goes to the file `result`.
 """
@@ -129,7 +129,8 @@ def main():
     give_cfg()
     tell_states(teller)
     sys.argv = ["salt-call", "--local", "--config-dir", ORDER["folder"], "--retcode-passthrough", "--log-level=quiet",
-                "--out=json", f"--out-file={ORDER['result']}", "state.apply", "mods=" + json.dumps([ORDER["sls"]])]
+                "--out=json", f"--out-file={ORDER['result']}", "state.show_sls" if ORDER["render"] else "state.apply",
+                "mods=" + json.dumps([ORDER["sls"]])]
     try:
         salt_call()
     finally:

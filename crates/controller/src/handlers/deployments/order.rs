@@ -30,7 +30,8 @@ impl Handle<Deploy> for Controller {
             return Err(Error::field("commit", "Deploy a commit or restore an archive, one of the two."));
         }
         let trigger = if asked.archive.is_some() { Trigger::Restore } else { Trigger::Hand };
-        let ordered = Ordered { source: source(&asked), only: asked.only.to_vec() };
+        let (only, plain_archive) = (asked.only.to_vec(), asked.plain_archive);
+        let ordered = Ordered { source: source(&asked), only, plain_archive };
         let order = self.order(&mut change, asked.environment, trigger, ordered).await?;
         change.commit(order.entry(), order.accepted).await
     }
@@ -50,7 +51,7 @@ impl Handle<Drill> for Controller {
         if environment == Environment::Prod {
             return Err(Error::field("environment", "Nothing is broken on purpose in prod; drill on staging."));
         }
-        let ordered = Ordered { source: Source::Head, only: Vec::new() };
+        let ordered = Ordered::whole(Source::Head);
         let order = self.order(&mut change, environment, Trigger::Drill, ordered).await?;
         change.commit(order.entry(), order.accepted).await
     }
@@ -110,7 +111,7 @@ impl Controller {
         };
         let number = deployments::insert(tx, &new).await?.unwrap_or_default();
         let detail = json!({ "environment": environment, "number": number, "trigger": trigger, "deployment": id,
-                             "source": ordered.source, "only": ordered.only });
+                             "source": ordered.source, "only": ordered.only, "plain_archive": ordered.plain_archive });
         let job = self.queue(change, deploy::job(id, number, &on, &followers, kept)).await?;
         let tx = change.transaction().await?;
         deployments::set_job(tx, id, job).await?;

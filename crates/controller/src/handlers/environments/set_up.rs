@@ -74,7 +74,7 @@ impl Controller {
             id,
             on: follower,
             trigger: Trigger::Hand,
-            ordered: Some(&Ordered { source, only: Vec::new() }),
+            ordered: Some(&Ordered::whole(source)),
             by_id: Some(who.id),
             by: who.login.as_str(),
             leader: Some((live.deployment, brought.number)),

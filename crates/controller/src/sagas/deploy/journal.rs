@@ -90,6 +90,8 @@ impl Journal {
             pillar: None,
             previous: None,
             commits: Vec::new(),
+            plain_archive: false,
+            warnings: Vec::new(),
             ordered_ms: 0,
             began_ms: 0,
             ended_ms: 0,
@@ -125,7 +127,8 @@ impl Journal {
                 news.note = Some(format!("waits for {what}"));
                 self.waits_for = Some(what);
             }
-            DeploymentEvent::Begun { commit, pillar, previous, commits } => {
+            DeploymentEvent::Begun { commit, pillar, previous, commits, plain_archive } => {
+                report.plain_archive = plain_archive;
                 report.state = DeploymentState::Running;
                 report.began_ms = at;
                 (report.commit, report.pillar) = (commit, pillar);
@@ -153,6 +156,7 @@ impl Journal {
                 self.recipe(phase, recipe, &mut news);
             }
             DeploymentEvent::Proved { proof } => self.proof(proof, &mut news),
+            DeploymentEvent::Warned { text } => self.warned(text, &mut news),
             DeploymentEvent::PhaseEnded { phase, outcome, elapsed_ms } => {
                 let ended = of_phase(report, phase);
                 (ended.outcome, ended.elapsed_ms) = (outcome, elapsed_ms);
@@ -215,6 +219,18 @@ impl Journal {
             self.report.proofs.push(proof);
         } else {
             news.refused.push("more of its checks is not kept until it ends".to_owned());
+        }
+    }
+
+    fn warned(&mut self, text: String, news: &mut News) {
+        if self.report.warnings.contains(&text) {
+            return;
+        }
+        news.note = Some(format!("warning: {text}"));
+        if self.fits(&text) {
+            self.report.warnings.push(text);
+        } else {
+            news.refused.push("more of what is odd is not kept until it ends".to_owned());
         }
     }
 
@@ -359,8 +375,18 @@ mod tests {
         let mut journal = started();
         take(&mut journal, DeploymentEvent::Waiting { what: "#6 of bob".to_owned() });
         assert_eq!(journal.waits_for.as_deref(), Some("#6 of bob"));
-        take(&mut journal, DeploymentEvent::Begun { commit: None, pillar: None, previous: None, commits: Vec::new() });
+        take(
+            &mut journal,
+            DeploymentEvent::Begun {
+                commit: None,
+                pillar: None,
+                previous: None,
+                commits: Vec::new(),
+                plain_archive: true,
+            },
+        );
         assert_eq!((journal.report.state, journal.waits_for.is_none()), (DeploymentState::Running, true));
+        assert!(journal.report.plain_archive, "the followers do as the leader does");
         take(&mut journal, DeploymentEvent::PhaseBegun { phase: Phase::Install });
         take(&mut journal, DeploymentEvent::RecipeBegun { phase: Phase::Install, name: "10_app".to_owned() });
         let running = journal.report.phases.last().unwrap();

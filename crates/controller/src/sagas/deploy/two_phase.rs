@@ -177,16 +177,19 @@ async fn as_of(
     follower: &Placement,
 ) -> sqlx::Result<Option<Ordered>> {
     let only = leader.ordered.as_ref().map(|ordered| ordered.only.clone()).unwrap_or_default();
+    let report = leader.report.as_ref();
+    // What was pushed was ordered on the guest, which tells.
+    let plain_archive = leader.ordered.as_ref().is_some_and(|ordered| ordered.plain_archive)
+        || report.is_some_and(|report| report.plain_archive);
     if let Some(Source::Archive { archive }) = leader.ordered.as_ref().map(|ordered| &ordered.source) {
         // The guest's archives are called as its own deployments are.
         let there = followers::deployments_of(conn, *archive).await?;
         let kept = there.into_iter().find(|one| follower.archives.iter().any(|kept| kept.id == one.id));
-        return Ok(kept.map(|one| Ordered { source: Source::Archive { archive: one.id }, only }));
+        return Ok(kept.map(|one| Ordered { source: Source::Archive { archive: one.id }, only, plain_archive }));
     }
-    let report = leader.report.as_ref();
     let commit = report.and_then(|report| report.commit.clone());
     let pillar = report.and_then(|report| report.pillar.clone());
-    Ok(Some(Ordered { source: Source::Release { commit, pillar }, only }))
+    Ok(Some(Ordered { source: Source::Release { commit, pillar }, only, plain_archive }))
 }
 
 /// What a follower is to deploy comes to it from the leader.

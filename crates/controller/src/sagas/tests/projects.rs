@@ -30,7 +30,14 @@ pub fn project() -> ProjectName {
 
 /// An order to deploy what was pushed.
 pub fn head() -> Deploy {
-    Deploy { project: project(), environment: DEV, commit: None, archive: None, only: Phases::default() }
+    Deploy {
+        project: project(),
+        environment: DEV,
+        commit: None,
+        archive: None,
+        only: Phases::default(),
+        plain_archive: false,
+    }
 }
 
 /// A node with a guest of the project.
