@@ -181,7 +181,7 @@ pub fn salt_app(guest: &Guest) {
 
     broken(guest, "salty", "echo TODO >> .salt/files/index.html", "install failed at 30_links.sls", "/");
     broken(guest, "salty", "sed -i 's/cfg.title/cfg.title | nofilter/' .salt/files/index.html", "10_pages.sls", "/");
-    broken(guest, "salty", "echo '{% if %}' >> .salt/20_service.sls", "install failed at 20_service.sls", "/");
+    broken(guest, "salty", "echo '{% if %}' >> .salt/20_service.sls", "Rendering SLS 'base:20_service' failed", "/");
     broken(guest, "salty", "printf 'x:\\n  nosuch.state: []\\n' > .salt/25_x.sls", "25_x.sls", "/");
     let last = "ls -td /srv/projects/salty/deployments/*/ | head -n 1";
     let report = guest.root_does(&format!("cat $({last})report.json"));
