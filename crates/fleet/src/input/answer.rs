@@ -2,9 +2,9 @@
 
 use corpus_domain::{Bytes, plain_line};
 use corpus_protocol::{
-    Answer, ConfigurationEntry, Difference, Dumped, Event, Facts, FromAgent, GuestDrops, GuestReading, GuestStorage,
-    GuestUpdates, MAX_CERTIFICATES, MAX_MAIL_COUNTS, MAX_SSH_SIGNS, MAX_UPDATES, MemberReading, Proof, Reading,
-    RequestError, SignsReading, Site, SshSign, Storage,
+    Answer, BackingFact, ConfigurationEntry, Difference, Dumped, Event, Facts, FromAgent, GuestDrops, GuestReading,
+    GuestStorage, GuestUpdates, MAX_CERTIFICATES, MAX_MAIL_COUNTS, MAX_SSH_SIGNS, MAX_UPDATES, MemberReading, Proof,
+    Reading, RequestError, SignsReading, Site, SshSign, Storage,
 };
 
 use super::{report, traffic};
@@ -15,8 +15,11 @@ pub(super) const LINE: usize = 4_096;
 pub(super) const NAME: usize = 256;
 /// A sentence for people.
 pub(super) const SENTENCE: usize = 1_000;
-/// A host has no more memory or storage than 2^60 bytes, an exbibyte, in this decade.
-pub(super) const HUGE: u64 = 1 << 60;
+/// A host has no more memory or storage than 2^56 bytes, 72 petabytes, in this decade. Promised a hundred times, that is a
+/// number that the database counts with.
+pub(super) const HUGE: u64 = 1 << 56;
+/// There are six backings.
+const MOST_BACKINGS: usize = 16;
 /// No host is up for a hundred years.
 const A_CENTURY_S: u64 = 100 * 366 * 86_400;
 /// No host has a load beyond that, and what can't be computed with is none.
@@ -163,6 +166,11 @@ fn of_facts(facts: &mut Facts) {
     for driver in drivers {
         driver.version.iter_mut().for_each(|text| cut(text, NAME));
         driver.obstacle.iter_mut().for_each(|text| cut(text, SENTENCE));
+        driver.backings.truncate(MOST_BACKINGS);
+        for BackingFact { obstacle, room, .. } in &mut driver.backings {
+            obstacle.iter_mut().for_each(|text| cut(text, SENTENCE));
+            *room = room.map(|room| at_most(room, HUGE));
+        }
     }
 }
 

@@ -62,6 +62,20 @@ fn no_number_breaks_what_is_made_of_it() {
     assert_eq!(again, *reading);
     assert!(reading.memory_used <= reading.memory_total && reading.storage.used == Bytes(1), "{reading:?}");
     assert!(i64::try_from(reading.uptime_s).is_ok() && i64::try_from(reading.memory_total.0).is_ok());
+    let backing = json!({ "backing": "lvm", "holds_size": true, "obstacle": "x".repeat(9_000), "room": u64::MAX });
+    let driver = json!({ "driver": "lxc", "version": null, "obstacle": null, "backings": vec![backing; 100] });
+    let facts = json!({
+        "type": "facts", "hostname": "h", "os": "o", "kernel": "k", "architecture": "x86_64",
+        "cpu": { "model": "m", "count": u32::MAX }, "memory": u64::MAX, "storage": storage(u64::MAX, 0),
+        "addresses": [], "drivers": [driver], "listeners": [],
+    });
+    let Answer::Facts(facts) = result(&facts) else { panic!("facts") };
+    let [driver] = facts.drivers.as_slice() else { panic!("{facts:?}") };
+    let told = &driver.backings[0];
+    assert!(driver.backings.len() < 20 && told.obstacle.as_ref().unwrap().chars().count() <= 1_001);
+    for amount in [told.room.unwrap(), facts.memory, facts.storage.total] {
+        assert!(i64::try_from(u128::from(amount.0) * 100).is_ok(), "promised a hundred times: {amount:?}");
+    }
     for wrong in [json!(-1), json!(1e30), json!("5"), Value::Null] {
         let line = json!({ "type": "event", "id": 1, "event": { "type": "progress", "done": wrong, "total": 1 } });
         assert!(read(line.to_string().as_bytes()).is_err(), "{line}");

@@ -191,6 +191,15 @@ async fn a_pool_has_room_of_its_own(pool: PgPool) {
     sqlx::query(small).execute(&mut *conn).await.unwrap();
     assert_eq!(pick(&mut conn, on(Backing::Overlayfs)).await.unwrap(), None);
     assert_eq!(pick(&mut conn, on(Backing::Lvm)).await.unwrap(), Some(id));
+    // As much as a node is believed, as often as operators may promise it.
+    let most = "update nodes set storage_overcommit = 10000, memory_overcommit = 10000,
+        facts = jsonb_set(jsonb_set(jsonb_set(facts, '{drivers,0,backings,1,room}', $1), '{storage,total}', $1), '{memory}', $1)";
+    let before: serde_json::Value = sqlx::query_scalar("select facts from nodes").fetch_one(&mut *conn).await.unwrap();
+    sqlx::query(most).bind(serde_json::json!(1_u64 << 56)).execute(&mut *conn).await.unwrap();
+    assert_eq!(pick(&mut conn, on(Backing::Lvm)).await.unwrap(), Some(id));
+    assert_eq!(pick(&mut conn, on(Backing::Overlayfs)).await.unwrap(), Some(id));
+    let back = "update nodes set facts = $1, memory_overcommit = 150";
+    sqlx::query(back).bind(before).execute(&mut *conn).await.unwrap();
     sqlx::query("update nodes set storage_overcommit = 50").execute(&mut *conn).await.unwrap();
     assert_eq!(pick(&mut conn, on(Backing::Lvm)).await.unwrap(), None, "operators promise half of it only");
 }
