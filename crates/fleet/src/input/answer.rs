@@ -168,7 +168,9 @@ fn of_facts(facts: &mut Facts) {
         driver.obstacle.iter_mut().for_each(|text| cut(text, SENTENCE));
         driver.backings.truncate(MOST_BACKINGS);
         for BackingFact { obstacle, room, .. } in &mut driver.backings {
-            obstacle.iter_mut().for_each(|text| cut(text, SENTENCE));
+            if let Some(obstacle) = obstacle {
+                cut(obstacle, SENTENCE);
+            }
             *room = room.map(|room| at_most(room, HUGE));
         }
     }
