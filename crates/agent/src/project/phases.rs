@@ -298,9 +298,9 @@ impl Run<'_> {
             // The data hooks of what comes back.
             self.recipes(span, &recipes, Phase::Rollback)?;
         }
-        // What is only run when this is live, or has to go, is not found to be broken then.
-        self.render(span, &recipes, &[Phase::Archive, Phase::Rollback, Phase::Fixperms, Phase::Notify])?;
         self.recipes(span, &recipes, Phase::Install)?;
+        // What is only run when this is live, or has to go, is not found to be broken then. It may ask for what was installed.
+        self.render(span, &recipes, &[Phase::Archive, Phase::Rollback, Phase::Fixperms, Phase::Notify])?;
         if self.ordered.order.trigger == Trigger::Drill {
             return Err(Stop::new("drill: broken on purpose at the end of install"));
         }
