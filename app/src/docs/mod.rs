@@ -77,6 +77,7 @@ const SHELVES: [(&str, &[Source]); 3] = [
             source!("first-steps"),
             source!("dns"),
             source!("deploying"),
+            source!("makina-states"),
             source!("ci"),
             source!("firewall"),
             source!("snapshots"),

@@ -75,8 +75,8 @@ fn program(order: &HookOrder, folder: &Path, mark: &str, task: &Task<'_>) -> Res
             let states = tree.join(".salt");
             fs::create_dir_all(&states).at("make", &states)?;
             files::write(&states.join("hook.sls"), &order.content, 0o600)?;
-            let packages = salt::packages(task.host, bundle)?;
-            salt::Run::prepare(&folder.join("run"), &packages, &tree, ("hook.sls", salt::Act::Apply), &facts)?.argv()
+            let place = salt::Place::of_tree(salt::packages(task.host, bundle)?, tree, facts.clone());
+            salt::Run::prepare(&folder.join("run"), &place, &salt::Act::Apply("hook.sls"))?.argv()
         }
     };
     let limit = format!("{}", order.limit_s + MARGIN);

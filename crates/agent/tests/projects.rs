@@ -34,6 +34,7 @@ fn on_a_guest_the_pipeline() {
     story::deploys(&guest);
     story::dumps(&guest);
     story::one_phase(&guest);
+    story::around_archive(&guest);
     failures::in_each_phase(&guest);
     failures::each_kind(&guest);
     failures::agent_killed(&guest);

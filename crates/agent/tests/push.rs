@@ -20,6 +20,8 @@ mod brought;
 mod examples;
 #[path = "push/guest.rs"]
 mod guest;
+#[path = "push/makina.rs"]
+mod makina;
 #[path = "push/measured.rs"]
 mod measured;
 #[path = "push/pushes.rs"]
@@ -93,6 +95,17 @@ fn on_a_guest_the_examples() {
     examples::static_site(&guest);
     examples::python_app(&guest);
     examples::salt_app(&guest);
+}
+
+#[test]
+#[ignore = "needs the lab"]
+fn on_a_guest_a_project_of_makina_states() {
+    let guest = Guest::start("makina");
+    makina::deploys_unchanged(&guest);
+    makina::is_changed_and_comes_back(&guest);
+    makina::formulas_are_named(&guest);
+    makina::bad_values_are_refused(&guest);
+    makina::is_forgotten(&guest);
 }
 
 #[test]

@@ -19,7 +19,8 @@ const MAX_DEPTH: usize = 16;
 /// The longest that a phase or a check may be given, in seconds.
 const MAX_SECONDS: u64 = 86_400;
 /// Facts of the guest, which nobody sets.
-const FACTS: [&str; 7] = ["api_version", "name", "environment", "root", "project_root", "pillar_root", "data"];
+const FACTS: [&str; 8] =
+    ["api_version", "name", "environment", "root", "project_root", "pillar_root", "data", "ssh_identity"];
 const SECRETS: [&str; 5] = ["password", "secret", "token", "key", "dsn"];
 
 /// What an environment that says nothing lets its guests' storage grow to by itself: 20 GB.
@@ -105,6 +106,7 @@ fn known(key: &str, value: &Value) -> Result<(), String> {
         "archives" => typed::<u64>(key, value, "a number from 0 to 100").and_then(|number| {
             (number <= 100).then_some(()).ok_or_else(|| "archives is a number from 0 to 100.".to_owned())
         }),
+        "salt_roots" => typed::<Vec<String>>(key, value, "a list of folders").map(drop),
         "limits" => limits(value),
         "storage_limit" => typed::<SizeProfile>(key, value, "a size, such as large").map(drop),
         "checks" => typed::<Vec<Check>>(key, value, "a list, each with one of http, tcp, command")?

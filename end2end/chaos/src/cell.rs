@@ -125,7 +125,7 @@ fn order(lane: &Lane, place: &Place, point: Option<Duration>) -> Order {
 /// How long a job may take to the step at which it is disturbed. A node that goes down writes all that it has to its disk,
 /// which takes long where much else is written to that.
 const fn reached_within(kind: JobKind) -> Duration {
-    Duration::from_secs(if matches!(kind, JobKind::NodeReboot) { 150 } else { 40 })
+    Duration::from_secs(if matches!(kind, JobKind::NodeReboot) { 150 } else { 90 })
 }
 
 impl Scene<'_> {

@@ -96,6 +96,7 @@ pub fn is_one_way(kind: JobKind) -> bool {
         JobKind::NodeUnlink
             | JobKind::GuestDestroy
             | JobKind::NameDetach
+            | JobKind::NodeImages
             | JobKind::SnapshotRemove
             | JobKind::BackupRemove
             | JobKind::EnvironmentRemove

@@ -109,6 +109,7 @@ impl Lane {
             "delete from environment_guests",
             "delete from environments",
             "delete from dns_names",
+            "delete from guest_backups where state <> 'ready'",
             "delete from guests",
             "delete from nodes",
         ];
@@ -146,7 +147,7 @@ impl Lane {
         let kind = self.read(job).await?.line.kind;
         let controller = if kind == JobKind::CertificateIssue { &self.directory.controller } else { &self.controller };
         let engine = controller.engine(&engine_config(Faults::default()));
-        let ended = self.over(job, Duration::from_secs(90)).await;
+        let ended = self.over(job, Duration::from_mins(3)).await;
         engine.shutdown(Duration::from_secs(2)).await;
         ended
     }

@@ -18,7 +18,7 @@ const BUILD: Duration = Duration::from_mins(30);
 /// What a build needs at its largest, packages and system together.
 const ROOM: Bytes = Bytes(1_500_000_000);
 const PACKAGES: &str =
-    "systemd-sysv,openssh-server,sudo,git,python3,iproute2,iputils-ping,ca-certificates,curl,nano-tiny";
+    "systemd-sysv,openssh-server,sudo,git,python3,iproute2,iputils-ping,ca-certificates,curl,nano-tiny,rsync,acl";
 
 /// What a container has no hardware, terminal or network for, and what would delay its sshd.
 const MASKED: [&str; 45] = [

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use crate::failure::{At, Failure};
 use crate::files;
 use crate::project::layout::Layout;
-use crate::project::{account, archive, ensure, git, order, run};
+use crate::project::{account, archive, dialect, ensure, git, order, run};
 use crate::task::Task;
 
 /// How long deployments that run have to end.
@@ -23,6 +23,7 @@ pub fn ensure(layout: &Layout, data: bool, task: &Task<'_>) -> Result<bool, Fail
         git::gone(layout, task)?;
     }
     let mut changed = account::ensure_absent(task, layout.project())?;
+    dialect::forget(layout)?;
     for entry in fs::read_dir(&home).at("list", &home)? {
         let path = entry.at("list", &home)?.path();
         if path == layout.data() && !data {

@@ -1,5 +1,6 @@
 //! The account that a project's tree belongs to.
 
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use corpus_domain::ProjectName;
@@ -26,18 +27,28 @@ pub fn name(project: &ProjectName) -> String {
     format!("p-{name}").chars().take(MAX).collect()
 }
 
-/// The account exists; tells whether it had to be made.
-pub fn ensure(task: &Task<'_>, project: &ProjectName) -> Result<bool, Failure> {
+/// The account exists, and its home is where its key lies; tells whether anything was changed.
+pub fn ensure(task: &Task<'_>, project: &ProjectName, home: &Path) -> Result<bool, Failure> {
     let name = name(project);
     match find(&name) {
-        Some(entry) if entry.about == about(project) => return Ok(false),
+        Some(entry) if entry.about == about(project) => return settle(task, &name, &entry, home),
         Some(_) => return Err(Failure::Invalid(format!("the guest has an account {name} that is not the project's"))),
         None => {}
     }
     Argv::new("useradd")
-        .args(["--system", "--user-group", "--no-create-home", "--home-dir", "/nonexistent"])
+        .args(["--system", "--user-group", "--no-create-home", "--home-dir"])
+        .arg(home)
         .args(["--shell", "/usr/sbin/nologin", "--comment", &about(project), &name])
         .run(task)?;
+    Ok(true)
+}
+
+/// One that was made before accounts had a home gets it. That can't be while something runs as it, and is tried again then.
+fn settle(task: &Task<'_>, name: &str, entry: &Entry, home: &Path) -> Result<bool, Failure> {
+    if Path::new(&entry.home) == home || !leftovers::of_user(entry.user).is_empty() {
+        return Ok(false);
+    }
+    Argv::new("usermod").arg("--home").arg(home).arg(name).run(task)?;
     Ok(true)
 }
 
@@ -84,17 +95,18 @@ struct Entry {
     user: u32,
     group: u32,
     about: String,
+    home: String,
 }
 
 /// An account of passwd(5).
 fn find(name: &str) -> Option<Entry> {
-    let passwd = files::read(std::path::Path::new("/etc/passwd")).ok().flatten()?;
+    let passwd = files::read(Path::new("/etc/passwd")).ok().flatten()?;
     passwd.lines().find_map(|line| {
         let mut fields = line.split(':');
         (fields.next() == Some(name)).then_some(())?;
         let user = fields.nth(1)?.parse().ok()?;
         let group = fields.next()?.parse().ok()?;
-        Some(Entry { user, group, about: fields.next()?.to_owned() })
+        Some(Entry { user, group, about: fields.next()?.to_owned(), home: fields.next()?.to_owned() })
     })
 }
 

@@ -7,7 +7,6 @@ use crate::failure::Failure;
 use crate::files;
 use crate::project::archive::{self, Archive};
 use crate::project::configuration::Configuration;
-use crate::project::recipe::Recipes;
 use crate::project::run::Run;
 use crate::project::steps::{Span, Stop};
 use crate::project::{leftovers, restore, saved};
@@ -65,7 +64,7 @@ impl Run<'_> {
             Some(commit) => format!("code and pillar are back: {} is live", commit.short()),
             None => "code and pillar are back as they were; nothing was live".into(),
         });
-        let recipes = Recipes::find(&self.layout.tree())?;
+        let recipes = self.found()?;
         self.recipes(span, &recipes, Phase::Rollback)?;
         self.recipes(span, &recipes, Phase::Fixperms)?;
         let checks = self.checks_before();

@@ -15,17 +15,18 @@ use crate::lock;
 use crate::project::configuration::Configuration;
 use crate::project::layout::{Layout, ROOT};
 use crate::project::render::Render;
-use crate::project::{absent, archive, ensure, follow, git, order, requests, run, saved, yaml};
+use crate::project::{absent, archive, ensure, follow, git, order, requests, run, salt, saved, tasks, yaml};
 use crate::task::{Cancel, Task};
 
 /// How the command is used.
 pub const USAGE: &str = "corpus-agent project COMMAND NAME …
-  init NAME [--environment dev|staging|prod] [--host NAME]… [KEY=VALUE]…
+  init NAME [--environment dev|staging|prod] [--host NAME]… [--salt BUNDLE.tar.gz] [KEY=VALUE]…
   deploy NAME [--only PHASE,…] [--commit COMMIT]
   archive | sync | release-sync | install | fixperms | prove | notify NAME
   rollback NAME [--to DEPLOYMENT]
+  run-task NAME TASK
   get-configuration NAME
-  set-configuration NAME KEY=VALUE…";
+  set-configuration NAME [--replace true] KEY=VALUE…";
 
 /// The words of a command line.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -133,6 +134,11 @@ fn act(words: &[&str], task: &Task<'_>) -> Result<bool, Failure> {
         "init" => init(&layout, &words, task).map(|()| true),
         "get-configuration" => get(&layout),
         "set-configuration" => set(&layout, &words, task).map(|()| true),
+        "run-task" => {
+            words.knows(&[])?;
+            let which = || Failure::Invalid(format!("which task? usage: {USAGE}"));
+            tasks::run(&layout, words.plain.get(1).ok_or_else(which)?, task)
+        }
         "deploy" => {
             words.knows(&["only", "commit"])?;
             let commit = words.option("commit").map(str::parse::<CommitId>).transpose()?;
@@ -161,7 +167,7 @@ fn deployment(id: &str) -> Result<DeploymentId, Failure> {
 }
 
 fn init(layout: &Layout, words: &Words, task: &Task<'_>) -> Result<(), Failure> {
-    words.knows(&["environment", "host"])?;
+    words.knows(&["environment", "host", "salt"])?;
     let _locks = lock::take(&[lock::project(layout.project())], task)?;
     let before: Option<ProjectPlan> = saved::read(&layout.plan())?;
     let mut plan = before.unwrap_or_else(|| ProjectPlan {
@@ -175,6 +181,10 @@ fn init(layout: &Layout, words: &Words, task: &Task<'_>) -> Result<(), Failure> 
         storage_grows: false,
         balanced: false,
     });
+    plan.salt = match words.option("salt") {
+        Some(path) => Some(salt::packed(Path::new(path), task)?),
+        None => plan.salt.or_else(|| salt::unpacked(task.host)),
+    };
     if let Some(environment) = words.option("environment") {
         plan.environment = environment.parse()?;
     }
@@ -189,7 +199,7 @@ fn init(layout: &Layout, words: &Words, task: &Task<'_>) -> Result<(), Failure> 
     }
     ensure::ensure(layout, &plan, task)?;
     if !words.pairs.is_empty() {
-        change_settings(layout, &plan, &words.pairs)?;
+        change_settings(layout, &plan, &words.pairs, false)?;
     }
     println!("project {} is ready as {}; push to", layout.project(), plan.environment);
     println!("  code    root@this-guest:{}", layout.repository().display());
@@ -206,15 +216,22 @@ fn get(layout: &Layout) -> Result<bool, Failure> {
 }
 
 fn set(layout: &Layout, words: &Words, task: &Task<'_>) -> Result<(), Failure> {
-    words.knows(&[])?;
+    words.knows(&["replace"])?;
     let plan = saved::plan(layout)?;
     let _locks = lock::take(&[lock::project(layout.project())], task)?;
-    change_settings(layout, &plan, &words.pairs)
+    change_settings(layout, &plan, &words.pairs, words.option("replace") == Some("true"))
 }
 
-fn change_settings(layout: &Layout, plan: &ProjectPlan, pairs: &[(String, String)]) -> Result<(), Failure> {
+/// Sets these, beside what was set here before or, where the whole is replaced, in its place.
+fn change_settings(
+    layout: &Layout,
+    plan: &ProjectPlan,
+    pairs: &[(String, String)],
+    replace: bool,
+) -> Result<(), Failure> {
     let before: Mapping = saved::read(&layout.settings())?.unwrap_or_default();
-    let mut settings = Value::Object(before.clone().into_iter().collect());
+    let kept = if replace { Mapping::new() } else { before.clone() };
+    let mut settings = Value::Object(kept.into_iter().collect());
     for (key, value) in pairs {
         let error = |_| Failure::Invalid(format!("the value of {key} is no YAML"));
         put(&mut settings, key, yaml::parse_value(value).map_err(error)?)?;

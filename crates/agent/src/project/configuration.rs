@@ -3,9 +3,12 @@
 //! Built in, the project's own defaults (`.salt/PILLAR.sample`, `.corpus/defaults.yaml`), what
 //! was set at the controller or on the guest, the pillar (`init.sls`). Mappings are merged key
 //! by key, anything else is replaced whole. Where a project is on its guest is a fact that no
-//! layer can change. A value is a secret when a key on its path says so ([`is_secret`]).
+//! layer can change. A value is a secret when a key on its path says so ([`is_secret`]). In a tree
+//! that was made for makina-states sample and pillar are templates, and lie elsewhere
+//! ([`dialect`]).
 
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use corpus_domain::{Environment, Origin, Phase};
@@ -15,19 +18,28 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::failure::Failure;
+use crate::project::dialect::{self, layers};
 use crate::project::layout::Layout;
 use crate::project::mapping::{is_secret, mark, merge, texts, walk};
-use crate::project::{account, saved, yaml};
+use crate::project::{account, identity, rendered, saved, yaml};
+
+/// A project's own defaults, as in the tree.
+pub const SAMPLE: &str = ".salt/PILLAR.sample";
+const DEFAULTS: &str = ".corpus/defaults.yaml";
+/// What the pillar's file is called.
+pub const PILLAR: &str = "the pillar's init.sls";
 
 /// The shape of the configuration and of what recipes can rely on.
 pub const API_VERSION: u64 = 2;
+const VERSION: &str = "api_version";
 /// The word of `limits` for what is dumped before a backup, which is no phase.
 const DUMPS: &str = "backup";
 const INSTALL_LIMIT: u64 = 1800;
 const PHASE_LIMIT: u64 = 300;
 /// Several guests may deploy one after the other.
 const FOLLOWERS_LIMIT: u64 = 7200;
-const FACTS: [&str; 7] = ["api_version", "name", "environment", "root", "project_root", "pillar_root", "data"];
+const FACTS: [&str; 8] =
+    [VERSION, "name", "environment", "root", "project_root", "pillar_root", "data", "ssh_identity"];
 
 /// The merged configuration, and where each value comes from.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -67,22 +79,42 @@ pub struct Http {
 impl Configuration {
     /// The configuration as the trees and the plan make it now.
     pub fn load(layout: &Layout, plan: &ProjectPlan) -> Result<Self, Failure> {
+        let (tree, pillar) = (layout.tree(), layout.pillar().join("init.sls"));
+        let is_spoken = dialect::is_spoken(&tree);
+        let values = |path: &Path, name: &str| {
+            if is_spoken { rendered::read(layout, path, name) } else { yaml::read(path, name) }
+        };
+        let mut all = vec![
+            (Origin::Defaults, values(&tree.join(SAMPLE), SAMPLE)?),
+            (Origin::Defaults, yaml::read(&tree.join(DEFAULTS), DEFAULTS)?),
+            (Origin::Set, plan.settings.clone()),
+            (Origin::Set, saved::read(&layout.settings())?.unwrap_or_default()),
+            (Origin::Pillar, values(&pillar, PILLAR)?),
+        ];
+        all.iter().try_for_each(|(_, layer)| of_this_api(layer.get(VERSION)))?;
+        if is_spoken {
+            all = layers::arrange(all, plan, &layers::system()?);
+        }
         let mut made = Self::default();
         made.lay(built_in(layout, plan), Origin::BuiltIn);
-        for defaults in [".salt/PILLAR.sample", ".corpus/defaults.yaml"] {
-            made.lay(without_facts(yaml::read(&layout.tree().join(defaults), defaults)?), Origin::Defaults);
+        for (origin, layer) in all {
+            made.lay(without_facts(layer), origin);
         }
-        made.lay(without_facts(plan.settings.clone()), Origin::Set);
-        made.lay(without_facts(saved::read(&layout.settings())?.unwrap_or_default()), Origin::Set);
-        made.lay(
-            without_facts(yaml::read(&layout.pillar().join("init.sls"), "the pillar's init.sls")?),
-            Origin::Pillar,
-        );
         made.checks()?;
         made.limits()?;
         made.branches()?;
         made.archives()?;
+        made.salt_roots()?;
+        of_this_api(made.values.get(layers::SECTION).and_then(|section| section.get(VERSION)))?;
         Ok(made)
+    }
+
+    /// The configuration of a project none of whose own values was read yet.
+    pub fn before_values(layout: &Layout, plan: &ProjectPlan) -> Self {
+        let mut made = Self::default();
+        made.lay(built_in(layout, plan), Origin::BuiltIn);
+        made.lay(without_facts(plan.settings.clone()), Origin::Set);
+        made
     }
 
     /// The configuration with which the project went live.
@@ -168,6 +200,11 @@ impl Configuration {
         self.typed("archives")
     }
 
+    /// Folders besides `.salt` in which Salt looks for states, templates and modules: of the guest, or of the tree.
+    pub fn salt_roots(&self) -> Result<Vec<PathBuf>, Failure> {
+        self.typed("salt_roots")
+    }
+
     /// The user that the project's tree belongs to.
     pub fn user(&self) -> Result<String, Failure> {
         self.typed("user")
@@ -222,10 +259,21 @@ impl Configuration {
     }
 }
 
+/// A project says for which version of all this it was made, if it says so; one for another is not deployed in a way that it
+/// does not know.
+fn of_this_api(said: Option<&Value>) -> Result<(), Failure> {
+    let Some(said) = said else { return Ok(()) };
+    let number = said.as_u64().or_else(|| said.as_str()?.parse().ok());
+    if number == Some(API_VERSION) {
+        return Ok(());
+    }
+    Err(Failure::Invalid(format!("it is made for {VERSION} {said}, and here is {API_VERSION}")))
+}
+
 fn built_in(layout: &Layout, plan: &ProjectPlan) -> Mapping {
     let text = |path: std::path::PathBuf| json!(path.to_string_lossy());
     let pairs = [
-        ("api_version", json!(API_VERSION)),
+        (VERSION, json!(API_VERSION)),
         ("name", json!(plan.project)),
         ("environment", json!(plan.environment)),
         ("root", text(layout.home())),
@@ -233,10 +281,12 @@ fn built_in(layout: &Layout, plan: &ProjectPlan) -> Mapping {
         ("pillar_root", text(layout.pillar())),
         ("data", text(layout.data())),
         ("user", json!(account::name(layout.project()))),
+        ("ssh_identity", json!(identity::public(layout))),
         ("hosts", json!(plan.hosts)),
         ("branches", json!(["main", "master"])),
         ("archives", json!(if plan.environment == Environment::Dev { 0 } else { 5 })),
         ("limits", json!({})),
+        ("salt_roots", json!([])),
         ("checks", json!([])),
     ];
     pairs.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
@@ -326,6 +376,8 @@ mod tests {
         assert!(told("checks: [{tcp: 1, command: [x]}]\n").contains("one of http, tcp, command"));
         assert!(told("limits: {instal: 5}\n").contains("limits"));
         assert!(told("archives: many\n").contains("archives"));
+        assert!(told("api_version: 3\n").contains("it is made for api_version 3, and here is 2"));
+        assert!(load("api_version: 2\n", json!({}), "api_version: '2'\n").is_ok());
     }
 
     /// Projects have the word of before in their repositories.

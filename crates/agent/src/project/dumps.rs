@@ -34,7 +34,7 @@ pub fn dump(layout: &Layout, task: &Task<'_>) -> Result<Answer, Failure> {
     let live = saved::read::<Live>(&layout.live())?;
     let (Some(live), Some(configuration)) = (live, Configuration::live(layout)?) else { return nothing(layout) };
     let _turn = queue::hold(layout, task)?;
-    let all = Recipes::find(&layout.tree())?;
+    let all = Recipes::find(&layout.tree(), saved::plan(layout)?.environment)?;
     let recipes: Vec<_> = all.of_backups().collect();
     if recipes.is_empty() {
         return nothing(layout);

@@ -6,7 +6,6 @@ use corpus_protocol::{DeploymentEvent, Fault, Live, Report, Source};
 use crate::failure::Failure;
 use crate::files;
 use crate::project::archive::{self, Archive};
-use crate::project::recipe::Recipes;
 use crate::project::rotation::{FailedTree, Retention};
 use crate::project::run::Run;
 use crate::project::{git, order, saved};
@@ -28,7 +27,7 @@ impl Run<'_> {
         let _ = saved::write(&path, &report);
         let told = self.phase(Phase::Notify, |run, span| {
             run.say_result(state, fault);
-            run.recipes(span, &Recipes::find(&run.layout.tree())?, Phase::Notify)?;
+            run.recipes(span, &run.found()?, Phase::Notify)?;
             Ok(Outcome::Done)
         });
         let _ = files::remove(&path);

@@ -10,7 +10,7 @@ use crate::failure::{At, Failure};
 use crate::files;
 use crate::project::configuration::Configuration;
 use crate::project::layout::Layout;
-use crate::project::{account, git, order, salt, saved};
+use crate::project::{account, git, identity, order, salt, saved};
 use crate::runner::Argv;
 use crate::task::Task;
 
@@ -82,9 +82,10 @@ pub fn layout(layout: &Layout, plan: &ProjectPlan, task: &Task<'_>) -> Result<bo
 }
 
 fn layout_of(layout: &Layout, task: &Task<'_>) -> Result<bool, Failure> {
-    let mut changed = account::ensure(task, layout.project())?;
+    let mut changed = account::ensure(task, layout.project(), &layout.home())?;
     let (user, group) = account::ids(&account::name(layout.project()))?;
     changed |= folder(&layout.home(), 0, group, 0o755, true)?;
+    changed |= identity::ensure(layout, (user, group), task)?;
     // What these belong to, once they are there, is the project's own matter.
     changed |= folder(&layout.tree(), user, group, 0o755, false)?;
     changed |= folder(&layout.data(), user, group, 0o755, false)?;

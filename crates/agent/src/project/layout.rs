@@ -47,6 +47,16 @@ impl Layout {
         self.root.join(self.project.as_str())
     }
 
+    /// Where the account's own SSH key is; its home is the project's folder.
+    pub fn ssh(&self) -> PathBuf {
+        self.home().join(".ssh")
+    }
+
+    /// The public half of that key.
+    pub fn identity(&self) -> PathBuf {
+        self.home().join("identity.pub")
+    }
+
     /// The folder of its bare repositories.
     pub fn repositories(&self) -> PathBuf {
         self.home().join("git")
@@ -135,6 +145,16 @@ impl Layout {
     /// The configuration with which the project is live.
     pub fn configuration(&self) -> PathBuf {
         self.home().join("configuration.json")
+    }
+
+    /// What Salt read of the project's templates of values.
+    pub fn rendered(&self) -> PathBuf {
+        self.home().join("rendered")
+    }
+
+    /// The passwords that recipes had made, of all projects of the guest.
+    pub fn passwords(&self) -> PathBuf {
+        self.root.join(".passwords.json")
     }
 
     /// What is live.

@@ -12,12 +12,12 @@ use crate::files;
 use crate::project::archive::{self, Archive};
 use crate::project::configuration::Configuration;
 use crate::project::permissions::{self, Rule};
-use crate::project::recipe::Recipes;
+use crate::project::recipe::{Around, Recipes};
 use crate::project::release::Checkout;
 use crate::project::rotation::Retention;
 use crate::project::run::{Run, Target, boot};
 use crate::project::steps::{Span, Stop};
-use crate::project::{account, ensure, git, redact::Redactor, restore, saved};
+use crate::project::{account, ensure, git, restore, saved};
 use crate::task::Task;
 
 /// How long the storage may take to grow, and no longer than half of what the phase may take.
@@ -182,6 +182,35 @@ impl Run<'_> {
     }
 
     fn archive(&mut self, span: &Span) -> Result<Outcome, Stop> {
+        if self.ordered.order.plain_archive {
+            self.keep(span)?;
+            self.journal().note("the recipe that what is live has for this does not run, as was wanted");
+            return Ok(Outcome::Done);
+        }
+        let recipes = self.found()?;
+        let archived = self.archive_by(span, &recipes);
+        if archived.as_ref().is_err_and(|stop| stop.recipe.is_some()) && !self.cancel.is_set() {
+            self.journal().note(WITHOUT_RECIPE);
+        }
+        archived.map(|()| Outcome::Done)
+    }
+
+    /// What was stopped for the copy is started again, whatever became of it.
+    fn archive_by(&mut self, span: &Span, recipes: &Recipes) -> Result<(), Stop> {
+        let before = self.all(span, recipes.around_archive(Around::Before));
+        let kept = before.and_then(|_| self.keep(span));
+        let archived = kept.and_then(|()| self.recipes(span, recipes, Phase::Archive));
+        let after = self.all(span, recipes.around_archive(Around::After));
+        archived.and(after).map(drop)
+    }
+
+    /// The recipes that the tree has for this environment.
+    pub fn found(&self) -> Result<Recipes, Failure> {
+        Recipes::find(&self.layout.tree(), self.plan.environment)
+    }
+
+    /// Keeps what is live.
+    fn keep(&mut self, span: &Span) -> Result<(), Stop> {
         let in_use = self.archives_in_use();
         let (kept, live) = (self.configuration.archives()?, self.target.previous.as_ref());
         let rule = Retention { kept, live, in_use: &in_use, failed_tree: None };
@@ -196,16 +225,7 @@ impl Run<'_> {
             archive::ensure_room(self.layout, &rule, task)?;
             self.way_back(task)
         })?;
-        self.warn_of_way_back(span)?;
-        if self.ordered.order.plain_archive {
-            self.journal().note("the recipe that what is live has for this does not run, as was wanted");
-            return Ok(Outcome::Done);
-        }
-        let archived = self.recipes(span, &Recipes::find(&self.layout.tree())?, Phase::Archive);
-        if archived.as_ref().is_err_and(|stop| stop.recipe.is_some()) && !self.cancel.is_set() {
-            self.journal().note(WITHOUT_RECIPE);
-        }
-        archived.map(|_| Outcome::Done)
+        self.warn_of_way_back(span)
     }
 
     /// Who gives the guest more storage hears that it is too small, and has a while for it.
@@ -284,13 +304,14 @@ impl Run<'_> {
 
     /// From here on the configuration is that of the trees as they are now.
     fn take_configuration(&mut self) -> Result<(), Failure> {
+        self.render_values()?;
         self.configuration = Configuration::load(self.layout, &self.plan)?;
-        self.journal().hide(Redactor::new(self.configuration.secrets()));
+        self.hide(self.configuration.secrets());
         Ok(())
     }
 
     fn install(&mut self, span: &Span) -> Result<Outcome, Stop> {
-        let recipes = Recipes::find(&self.layout.tree())?;
+        let recipes = self.found()?;
         for ignored in &recipes.ignored {
             self.journal().note(format!("ignored: {ignored}"));
         }
@@ -300,7 +321,7 @@ impl Run<'_> {
         }
         self.recipes(span, &recipes, Phase::Install)?;
         // What is only run when this is live, or has to go, is not found to be broken then. It may ask for what was installed.
-        self.render(span, &recipes, &[Phase::Archive, Phase::Rollback, Phase::Fixperms, Phase::Notify])?;
+        self.render(span, recipes.later())?;
         if self.ordered.order.trigger == Trigger::Drill {
             return Err(Stop::new("drill: broken on purpose at the end of install"));
         }
@@ -308,8 +329,7 @@ impl Run<'_> {
     }
 
     fn fixperms(&mut self, span: &Span) -> Result<Outcome, Stop> {
-        let recipes = Recipes::find(&self.layout.tree())?;
-        if !self.recipes(span, &recipes, Phase::Fixperms)? {
+        if !self.recipes(span, &self.found()?, Phase::Fixperms)? {
             self.fix_permissions()?;
         }
         Ok(Outcome::Done)

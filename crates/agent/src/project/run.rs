@@ -5,6 +5,7 @@
 //! then finishes. Nothing is changed before the archive is whole; the deployment is live once
 //! `live.json` names it, and not before all checks passed.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -231,11 +232,18 @@ impl Run<'_> {
 
     /// Secrets of the configuration that was, and that is, are blacked out from now on.
     pub fn hide_secrets(&mut self) {
-        let live = Configuration::live(self.layout).ok().flatten().unwrap_or_default();
-        let now = Configuration::load(self.layout, &self.plan);
-        self.configuration = now.unwrap_or_else(|_| live.clone());
-        let mut secrets = live.secrets();
+        let live = Configuration::live(self.layout).ok().flatten();
+        let mut secrets = live.as_ref().map(Configuration::secrets).unwrap_or_default();
+        let now = Configuration::load(self.layout, &self.plan).ok().or(live);
+        self.configuration = now.unwrap_or_else(|| Configuration::before_values(self.layout, &self.plan));
         secrets.extend(self.configuration.secrets());
+        self.hide(secrets);
+    }
+
+    /// These are blacked out from now on, and passwords that recipes had made.
+    pub fn hide(&self, mut secrets: Vec<String>) {
+        let made: BTreeMap<String, String> = saved::read(&self.layout.passwords()).ok().flatten().unwrap_or_default();
+        secrets.extend(made.into_values());
         self.journal().hide(Redactor::new(secrets));
     }
 }

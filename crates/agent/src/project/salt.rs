@@ -4,20 +4,27 @@
 //! is one run with a configuration of its own below the deployment, the project's `.salt` as its
 //! file root, and the project's configuration as `cfg`: in the context of everything that is
 //! rendered, in the pillar, and its keys in the pillar themselves. Salt's own result is read back
-//! state by state, in the order in which they ran.
+//! state by state, in the order in which they ran. Further roots of states, and their modules, are
+//! those that the configuration names (`salt_roots`) and those of the project's [`Dialect`].
 
+use std::ffi::OsString;
 use std::fs;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use corpus_protocol::{SaltBundle, SaltState};
-use serde_json::{Value, json};
+use corpus_domain::Environment;
+use corpus_protocol::{ProjectPlan, SaltBundle, SaltState};
+use serde_json::{Map, Value, json};
 
 use crate::failure::{At, Failure};
 use crate::files;
 use crate::host::Host;
 use crate::image::archive;
+use crate::project::configuration::Configuration;
+use crate::project::dialect::{self, Dialect, Kept};
+use crate::project::layout::Layout;
+use crate::project::process::Program;
 use crate::project::saved;
 use crate::runner::Argv;
 use crate::task::Task;
@@ -60,6 +67,26 @@ pub fn ensure(bundle: &SaltBundle, task: &Task<'_>) -> Result<bool, Failure> {
     Ok(true)
 }
 
+/// A bundle that lies here packed.
+pub fn packed(path: &Path, task: &Task<'_>) -> Result<SaltBundle, Failure> {
+    let path = fs::canonicalize(path).at("find", path)?;
+    Ok(SaltBundle { sha256: archive::hash(task, &path)?, path: path.to_string_lossy().into_owned() })
+}
+
+/// The bundle that was unpacked here last, if one was.
+pub fn unpacked(host: &Host) -> Option<SaltBundle> {
+    let folder = host.path(FOLDER);
+    let entries = fs::read_dir(&folder).into_iter().flatten().flatten();
+    let newest = entries
+        .filter_map(|entry| {
+            let name = entry.file_name().into_string().ok()?;
+            let digest = name.len() == 64 && name.bytes().all(|byte| byte.is_ascii_hexdigit());
+            Some((entry.metadata().ok()?.modified().ok()?, name)).filter(|_| digest)
+        })
+        .max();
+    newest.map(|(_, sha256)| SaltBundle { path: String::new(), sha256 })
+}
+
 /// A run that uses an older bundle has read what it needs, but for rare modules: that is why
 /// the last but one stays.
 fn remove_others(packages: &Path) -> Result<(), Failure> {
@@ -77,13 +104,100 @@ fn remove_others(packages: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What Salt does with a recipe.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Act {
-    /// Sees to it that its states are so.
-    Apply,
+/// What Salt does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Act<'a> {
+    /// Sees to it that the states of a recipe (`20_migrate.sls`) are so.
+    Apply(&'a str),
     /// Tells whether it could.
-    Render,
+    Render(&'a str),
+    /// Reads files of values: each name with its path.
+    Values(Map<String, Value>),
+}
+
+impl Act<'_> {
+    fn recipe(&self) -> &str {
+        match self {
+            Self::Apply(recipe) | Self::Render(recipe) => recipe,
+            Self::Values(_) => "",
+        }
+    }
+}
+
+/// What a run of Salt works with.
+#[derive(Debug, Clone)]
+pub struct Place {
+    /// Salt, as unpacked by [`ensure`].
+    packages: PathBuf,
+    /// The tree with the `.salt` that holds the recipe, and the environment that may have a folder in it.
+    tree: PathBuf,
+    environment: Option<Environment>,
+    /// A JSON file that holds `cfg`.
+    configuration: PathBuf,
+    /// Further roots of states.
+    roots: Vec<PathBuf>,
+    /// How the project's recipes speak, if not as ours.
+    dialect: Option<Dialect>,
+}
+
+impl Place {
+    /// That of a project whose configuration lies in the file, and of which `kept` was put aside.
+    pub fn of(
+        layout: &Layout,
+        host: &Host,
+        plan: &ProjectPlan,
+        (configuration, file): (&Configuration, PathBuf),
+        kept: &Kept<'_>,
+    ) -> Result<Self, Failure> {
+        let missing = || Failure::Missing("Salt was not put on this guest".into());
+        let tree = layout.tree();
+        Ok(Self {
+            packages: packages(host, plan.salt.as_ref().ok_or_else(missing)?)?,
+            configuration: file,
+            roots: configuration.salt_roots()?,
+            environment: Some(plan.environment),
+            dialect: dialect::is_spoken(&tree).then(|| Dialect::bring(layout, host, kept)).transpose()?,
+            tree,
+        })
+    }
+
+    /// That of a recipe which is no project's.
+    pub fn of_tree(packages: PathBuf, tree: PathBuf, configuration: PathBuf) -> Self {
+        Self { packages, tree, environment: None, configuration, roots: Vec::new(), dialect: None }
+    }
+
+    /// The roots of states, the first that has a file before the others.
+    fn roots(&self) -> Vec<PathBuf> {
+        let salt = self.tree.join(".salt");
+        let own = self.environment.map(|environment| salt.join(environment.as_str()));
+        let mut roots: Vec<PathBuf> = own.filter(|folder| folder.is_dir()).into_iter().chain([salt]).collect();
+        roots.extend(self.roots.iter().map(|root| self.tree.join(root)));
+        roots.extend(self.dialect.iter().map(|dialect| dialect.root.clone()));
+        roots
+    }
+
+    fn minion(&self, folder: &Path) -> Value {
+        let mut roots = self.roots();
+        let own = |name: &str| self.dialect.as_ref().map(|dialect| dialect.folder.join(name));
+        let below = |roots: &[PathBuf], name: &str| roots.iter().map(|root| root.join(name)).collect::<Vec<_>>();
+        let modules: Vec<_> = below(&roots, "_modules").into_iter().chain(own("modules")).collect();
+        let states: Vec<_> = below(&roots, "_states").into_iter().chain(own("states")).collect();
+        roots.extend(own("roots"));
+        json!({
+            "id": "guest",
+            "file_client": "local",
+            "root_dir": folder.join("var"),
+            "file_roots": {"base": roots},
+            "pillar_roots": {"base": [folder.join("pillar")]},
+            "module_dirs": modules,
+            "states_dirs": states,
+            "log_file": folder.join("salt.log"),
+            "log_level_logfile": "warning",
+            // These ask name servers and PCI; nobody deploys by their answers.
+            "enable_fqdns_grains": false,
+            "enable_gpu_grains": false,
+        })
+    }
 }
 
 /// A run of Salt for one recipe.
@@ -94,16 +208,9 @@ pub struct Run {
 }
 
 impl Run {
-    /// Prepares the run of a recipe in an empty `folder` of its own: `packages` as unpacked by
-    /// [`ensure`], `tree` with the `.salt` that holds `recipe` (`20_migrate.sls`),
-    /// `configuration` a JSON file that holds `cfg`.
-    pub fn prepare(
-        folder: &Path,
-        packages: &Path,
-        tree: &Path,
-        (recipe, act): (&str, Act),
-        configuration: &Path,
-    ) -> Result<Self, Failure> {
+    /// Prepares a run in an empty `folder` of its own.
+    pub fn prepare(folder: &Path, place: &Place, act: &Act<'_>) -> Result<Self, Failure> {
+        let recipe = act.recipe();
         let sls = recipe.strip_suffix(".sls").unwrap_or(recipe);
         if sls.contains('.') {
             return Err(Failure::Invalid(format!("{recipe}: Salt takes a dot in a name for a folder; rename it")));
@@ -111,37 +218,25 @@ impl Run {
         files::remove_folder(folder)?;
         let run = Self { folder: folder.to_owned(), recipe: recipe.to_owned() };
         fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).at("make", folder)?;
-        saved::write(&folder.join("minion"), &run.minion(tree))?;
+        saved::write(&folder.join("minion"), &place.minion(folder))?;
         let pillar = folder.join("pillar");
         fs::create_dir_all(&pillar).at("make", &pillar)?;
         saved::write(&pillar.join("top.sls"), &json!({"base": {"*": ["corpus"]}}))?;
-        let path = Value::String(configuration.to_string_lossy().into_owned());
+        let path = Value::String(place.configuration.to_string_lossy().into_owned());
         files::write(&pillar.join("corpus.sls"), &PILLAR.replace("PATH", &path.to_string()), 0o600)?;
         files::write(&folder.join("launch.py"), LAUNCH, 0o600)?;
+        let (word, paths) = match act {
+            Act::Apply(_) => ("apply", None),
+            Act::Render(_) => ("render", None),
+            Act::Values(paths) => ("values", Some(paths)),
+        };
         let order = json!({
-            "packages": packages, "folder": folder, "sls": sls, "configuration": configuration,
-            "result": run.result_path(), "render": act == Act::Render,
+            "packages": place.packages, "folder": folder, "act": word, "sls": sls, "paths": paths,
+            "configuration": place.configuration, "result": run.result_path(),
+            "dialect": place.dialect.as_ref().map(|dialect| json!({"folder": dialect.folder, "about": dialect.about})),
         });
         saved::write(&folder.join("launch.json"), &order)?;
         Ok(run)
-    }
-
-    fn minion(&self, tree: &Path) -> Value {
-        let salt = tree.join(".salt");
-        json!({
-            "id": "guest",
-            "file_client": "local",
-            "root_dir": self.folder.join("var"),
-            "file_roots": {"base": [&salt]},
-            "pillar_roots": {"base": [self.folder.join("pillar")]},
-            "module_dirs": [salt.join("_modules")],
-            "states_dirs": [salt.join("_states")],
-            "log_file": self.folder.join("salt.log"),
-            "log_level_logfile": "warning",
-            // These ask name servers and PCI; nobody deploys by their answers.
-            "enable_fqdns_grains": false,
-            "enable_gpu_grains": false,
-        })
     }
 
     fn result_path(&self) -> PathBuf {
@@ -149,14 +244,26 @@ impl Run {
     }
 
     /// The command; its environment is that of every recipe.
-    pub fn argv(&self) -> Vec<std::ffi::OsString> {
+    pub fn argv(&self) -> Vec<OsString> {
         let (launch, order) = (self.folder.join("launch.py"), self.folder.join("launch.json"));
         ["python3".into(), "-W".into(), "ignore".into(), launch.into(), order.into()].into()
+    }
+
+    /// The same as a program in these surroundings, by whose `PATH` it is looked up.
+    pub fn program(&self, surroundings: Program) -> Program {
+        let mut argv = self.argv().into_iter();
+        let path = PathBuf::from(argv.next().unwrap_or_default());
+        Program { path, args: argv.collect(), ..surroundings }
     }
 
     /// Nothing is left of a run that was not for its states.
     pub fn forget(&self) -> Result<(), Failure> {
         files::remove_folder(&self.folder).map(drop)
+    }
+
+    /// The values that were read, by their names.
+    pub fn values(&self) -> Result<Map<String, Value>, Failure> {
+        Ok(saved::read(&self.result_path())?.unwrap_or_default())
     }
 
     /// What became of each state, in the order in which they ran; for a recipe that Salt could
@@ -178,7 +285,8 @@ const PILLAR: &str = "#!py\n\
     def run():\n\
     \x20   with open(PATH, encoding='utf-8') as file:\n\
     \x20       cfg = json.load(file)\n\
-    \x20   return {**cfg, 'cfg': cfg}\n";
+    \x20   own = {'makina-projects.' + cfg['name']: cfg['ms_project']} if 'ms_project' in cfg else {}\n\
+    \x20   return {**cfg, 'cfg': cfg, **own}\n";
 
 fn states(result: &Value, recipe: &str) -> Vec<SaltState> {
     let Some(told) = result.as_object() else { return vec![error(result, recipe)] };
@@ -240,8 +348,16 @@ fn millis(duration: &Value) -> u64 {
 /// Whether a line of a run is where to begin to read when it failed: the result of a failed
 /// state, or what Salt says of a file that it can't render.
 pub fn tells_failure(line: &str) -> bool {
-    line == "      Result: False" || line.starts_with("Rendering SLS ")
+    line == "      Result: False" || line.starts_with("Rendering SLS ") || line.starts_with(MISSING)
 }
+
+/// What a line says of somebody else's that is not there, and is why Salt failed.
+pub fn missing(line: &str) -> Option<&str> {
+    line.strip_prefix(MISSING)
+}
+
+/// How such a line begins (launch.py).
+const MISSING: &str = "Missing: ";
 
 #[cfg(test)]
 mod tests {

@@ -4,12 +4,13 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use corpus_domain::{CommitId, Outcome, Phase};
+use corpus_domain::{CommitId, DeploymentState, Outcome, Phase};
 use corpus_protocol::{DeploymentEvent, RecipeReport, RequestError, SaltState, Source, Stream};
 
 use crate::failure::Failure;
 use crate::project::archive::Archive;
 use crate::project::checks::Prover;
+use crate::project::dialect::Kept;
 use crate::project::leftovers::MARK;
 use crate::project::phases::configuration_file;
 use crate::project::process::{Bounds, Program};
@@ -94,8 +95,13 @@ fn looks_like_an_error(text: &str) -> bool {
 impl Run<'_> {
     /// Runs the recipes of the tree that belong to a phase; tells whether there were any.
     pub fn recipes(&self, span: &Span, recipes: &Recipes, of: Phase) -> Result<bool, Stop> {
+        self.all(span, recipes.of(of))
+    }
+
+    /// Runs these recipes in a phase; tells whether there were any.
+    pub fn all<'r>(&self, span: &Span, recipes: impl Iterator<Item = &'r Recipe>) -> Result<bool, Stop> {
         let mut any = false;
-        for recipe in recipes.of(of) {
+        for recipe in recipes {
             any = true;
             self.recipe(span, recipe)?;
         }
@@ -109,7 +115,7 @@ impl Run<'_> {
         self.journal().tell(DeploymentEvent::RecipeBegun { phase: span.phase, name: recipe.name.clone() });
         let began = Instant::now();
         let mut trail = Trail::default();
-        let (failed, states) = match self.prepare(span, recipe, salt::Act::Apply) {
+        let (failed, states) = match self.prepare(span, recipe, &salt::Act::Apply(&recipe.name)) {
             Ok((program, salt)) => {
                 let failed = self.run_program(span, &program, &mut trail);
                 let states = salt.map_or_else(|| Ok(Vec::new()), |run| run.result());
@@ -132,28 +138,29 @@ impl Run<'_> {
             },
         );
         let Some(reason) = failed else { return Ok(()) };
-        let said = said(&states).or_else(|| failing.as_ref().map(|(_, text)| text.clone()));
+        let told = failing.as_ref().map(|(_, text)| text.clone());
+        let said = told.as_deref().and_then(salt::missing).map(str::to_owned).or_else(|| said(&states)).or(told);
         let message = said.map_or_else(|| reason.clone(), |said| format!("{reason}: {said}"));
         Err(Stop { recipe: Some(recipe.name.clone()), message, line: failing.map(|(line, _)| line) })
     }
 
-    /// Has Salt render the recipes of these phases, of which none runs: what would fail in it later fails now.
-    pub fn render(&self, span: &Span, recipes: &Recipes, of: &[Phase]) -> Result<(), Stop> {
-        let recipes = of.iter().flat_map(|phase| recipes.of(*phase)).filter(|recipe| recipe.salt);
-        recipes.into_iter().try_for_each(|recipe| self.renders(span, recipe))
+    /// Has Salt render these recipes, of which none runs: what would fail in it later fails now.
+    pub fn render<'r>(&self, span: &Span, mut recipes: impl Iterator<Item = &'r Recipe>) -> Result<(), Stop> {
+        recipes.try_for_each(|recipe| self.renders(span, recipe))
     }
 
     fn renders(&self, span: &Span, recipe: &Recipe) -> Result<(), Stop> {
         if self.cancel.is_set() {
             return Err(Stop::from(Failure::Cancelled));
         }
-        let (program, run) = self.prepare(span, recipe, salt::Act::Render)?;
+        let (program, run) = self.prepare(span, recipe, &salt::Act::Render(&recipe.name))?;
         let mut trail = Trail::default();
         let failed = self.run_program(span, &program, &mut trail);
         run.iter().try_for_each(salt::Run::forget)?;
         let Some(reason) = failed else { return Ok(()) };
         let (line, said) = trail.failing().unzip();
-        let message = format!("it does not render: {}", said.unwrap_or(reason));
+        let said = said.as_deref().map(|said| salt::missing(said).unwrap_or(said));
+        let message = format!("it does not render: {}", said.unwrap_or(&reason));
         Err(Stop { recipe: Some(recipe.name.clone()), message, line })
     }
 
@@ -180,31 +187,39 @@ impl Run<'_> {
         })
     }
 
-    fn prepare(&self, span: &Span, recipe: &Recipe, act: salt::Act) -> Result<(Program, Option<salt::Run>), Failure> {
-        let program = Program { path: recipe.path.clone(), ..self.program(span.phase)? };
+    fn prepare(
+        &self,
+        span: &Span,
+        recipe: &Recipe,
+        act: &salt::Act<'_>,
+    ) -> Result<(Program, Option<salt::Run>), Failure> {
         if !recipe.salt {
-            return Ok((program, None));
+            return Ok((Program { path: recipe.path.clone(), ..self.program(span.phase)? }, None));
         }
-        let missing = || Failure::Missing("Salt was not put on this guest".into());
-        let packages = salt::packages(self.host, self.plan.salt.as_ref().ok_or_else(missing)?)?;
+        let goes_back =
+            span.phase == Phase::Rollback || self.ending.is_some_and(|state| state != DeploymentState::Live);
+        let archive = self.archive_for(span.phase);
+        let kept = Kept { archive: archive.folder(), goes_back };
+        let configuration = (&self.configuration, configuration_file(self)?);
+        let place = salt::Place::of(self.layout, self.host, &self.plan, configuration, &kept)?;
         let folder = self.layout.deployment(self.id()).join("salt").join(&recipe.name);
-        let configuration = configuration_file(self)?;
-        let run = salt::Run::prepare(&folder, &packages, &self.layout.tree(), (&recipe.name, act), &configuration)?;
-        let mut argv = run.argv().into_iter();
-        // The name of a program is looked up by the `PATH` that it is given.
-        let path = PathBuf::from(argv.next().unwrap_or_default());
-        Ok((Program { path, args: argv.collect(), ..program }, Some(run)))
+        let run = salt::Run::prepare(&folder, &place, act)?;
+        Ok((run.program(self.program(span.phase)?), Some(run)))
+    }
+
+    /// The archive that recipes of a phase put aside into, or bring back from.
+    fn archive_for(&self, phase: Phase) -> Archive {
+        match self.ordered.order.source {
+            // What comes back brings its own dumps; should that fail, this run's own are needed.
+            Source::Archive { archive } if phase == Phase::Install => Archive::of(self.layout, archive),
+            _ => Archive::of(self.layout, self.id()),
+        }
     }
 
     /// A program of the project in its surroundings; only its path is missing.
-    fn program(&self, phase: Phase) -> Result<Program, Failure> {
+    pub fn program(&self, phase: Phase) -> Result<Program, Failure> {
         let id = self.id();
-        let own = Archive::of(self.layout, id);
-        let archive = match self.ordered.order.source {
-            // What comes back brings its own dumps; should that fail, this run's own are needed.
-            Source::Archive { archive } if phase == Phase::Install => Archive::of(self.layout, archive),
-            _ => own,
-        };
+        let archive = self.archive_for(phase);
         let mut env: Vec<(String, OsString)> =
             self.configuration.environment().into_iter().map(|(name, value)| (name, value.into())).collect();
         let mut set = |name: &str, value: OsString| env.push((name.to_owned(), value));

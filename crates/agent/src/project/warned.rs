@@ -4,11 +4,8 @@
 use std::fs;
 use std::path::Path;
 
-use corpus_domain::Phase;
-
 use crate::project::checks::Prover;
 use crate::project::configuration::Check;
-use crate::project::recipe::Recipes;
 use crate::project::run::Run;
 use crate::project::steps::{Span, Stop};
 
@@ -33,7 +30,7 @@ impl Run<'_> {
         if self.target.previous.is_none() {
             return Ok(());
         }
-        let rendered = self.render(span, &Recipes::find(&self.layout.tree())?, &BACK);
+        let rendered = self.render(span, self.found()?.to_go_back());
         if self.cancel.is_set() {
             return rendered;
         }
@@ -44,9 +41,6 @@ impl Run<'_> {
         Ok(())
     }
 }
-
-/// What it takes to go back, where that is Salt's.
-const BACK: [Phase; 2] = [Phase::Rollback, Phase::Fixperms];
 
 /// Folders of recipes that are links: a tree that was copied by a tool that follows none has lost its recipes.
 fn links(tree: &Path) -> Vec<String> {

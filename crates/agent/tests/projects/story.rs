@@ -185,6 +185,34 @@ pub fn one_phase(guest: &Guest) {
     );
 }
 
+/// What is live is copied between two of its recipes, the later one also when that fails; and each environment has its own.
+pub fn around_archive(guest: &Guest) {
+    println!("--- around what is archived, and for one environment");
+    let order = format!("{HOME}/data/order");
+    let notes = |what: &str| format!("#!/bin/sh -e\necho {what} >> \"$CORPUS_DATA/order\"\n");
+    let archive = notes("archive") + "cp \"$CORPUS_DATA/rows\" \"$CORPUS_ARCHIVE/rows\"; ! [ -e /root/armed ] || exit 7\n";
+    let (before, after) = (notes("before"), notes("after"));
+    let (own, other) = (notes("own"), notes("other"));
+    guest.commit(&with(&[
+        (".corpus/pre_archive", &before),
+        (".corpus/archive", &archive),
+        (".corpus/post_archive.sh", &after),
+        (".corpus/30_here", &notes("any")),
+        (".corpus/staging/30_here", &own),
+        (".corpus/dev/31_there", &other),
+    ]));
+    guest.must(&format!("rm -f {order} /root/armed; corpus-agent project deploy shop"));
+    assert_eq!(guest.must(&format!("cat {order}; rm {order}")), "own\n");
+    guest.must("corpus-agent project deploy shop");
+    assert_eq!(guest.must(&format!("cat {order}; rm {order}")), "before\narchive\nafter\nown\n");
+    guest.must("touch /root/armed");
+    let (said, report) = guest.deploy("");
+    assert!(!said.success && report["fault"]["recipe"] == "archive", "{}", said.text);
+    assert_eq!(guest.must(&format!("cat {order}; rm {order} /root/armed")), "before\narchive\nafter\n");
+    guest.commit(&with(&[]));
+    guest.must(&format!("corpus-agent project deploy shop; rm {order}"));
+}
+
 const SLOW: &str = "#!/bin/sh\nwhile ! [ -e /run/go-on ]; do sleep 0.05; done\n";
 
 pub fn queue(guest: &Guest) {

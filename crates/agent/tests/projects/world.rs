@@ -104,7 +104,7 @@ impl Guest {
             let path = tree.join(path);
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(&path, text).unwrap();
-            if path.parent().unwrap().ends_with(".corpus") && path.extension().is_none_or(|ext| ext != "yaml") {
+            if path.starts_with(tree.join(".corpus")) && path.extension().is_none_or(|ext| ext != "yaml") {
                 use std::os::unix::fs::PermissionsExt;
                 std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
             }

@@ -68,6 +68,7 @@ pub fn measure(guest: &Guest) {
     }
     let (corpus, bare) = (median(corpus), median(bare));
     let (order, back, refused) = (median(order), median(back), median(refused));
+    let (hand, salted) = by_salt(guest);
     let mut table = "| What, in seconds (median of 7) | |\n|---|---|\n".to_owned();
     for (what, value) in [
         ("`git push` to a bare repository with a shell hook that keeps a copy and checks out", bare),
@@ -76,6 +77,8 @@ pub fn measure(guest: &Guest) {
         ("of that, from the push accepted to live", order),
         ("a failed install rolled back, rollback recipe and proof that the old one answers included", back),
         ("`git push` of that, until it is refused", refused),
+        ("three recipes of Salt with ten states each, by `salt-call --local` by hand", hand),
+        ("the same when they are pushed: the phase install, which also renders what runs later", salted),
     ] {
         writeln!(table, "| {what} | {value:.2} |").unwrap();
     }
@@ -91,9 +94,43 @@ pub fn measure(guest: &Guest) {
     assert!(corpus - bare < 10.0 && back < 20.0);
 }
 
+/// What recipes of Salt take by hand, and in a deployment.
+fn by_salt(guest: &Guest) -> (f64, f64) {
+    guest.project("salted", None);
+    guest.commit(
+        "salted",
+        "mkdir .salt; for recipe in 10_a 20_b 30_c; do for state in $(seq 10); do
+          printf '%s-%s:\\n  file.managed:\\n    - name: /tmp/salted/%s-%s\\n    - contents: x\\n    - makedirs: true\\n' $recipe $state $recipe $state
+        done > .salt/$recipe.sls; done",
+    );
+    guest.root_does(
+        r#"mkdir /tmp/hand; cat > /tmp/hand/minion <<'MINION'
+        {"id": "guest", "file_client": "local", "root_dir": "/tmp/hand/var", "enable_fqdns_grains": false,
+         "enable_gpu_grains": false, "file_roots": {"base": ["/srv/projects/salted/project/.salt"]}}
+MINION"#,
+    );
+    let by_hand = "export PYTHONPATH=$(ls -d /opt/corpus/salt/*); for recipe in 10_a 20_b 30_c; do
+        python3 -W ignore -c 'from salt.scripts import salt_call; salt_call()' --local --config-dir /tmp/hand \
+          --log-level=quiet state.apply $recipe >/dev/null; done";
+    let (mut hand, mut pushed) = (vec![], vec![]);
+    for _ in 0..3 {
+        guest.commit("salted", "date +%N > changed");
+        guest.push("salted", "origin main").good();
+        pushed.push(phase(&last_report_of(guest, "salted"), "install"));
+        let began = Instant::now();
+        guest.root_does(by_hand);
+        hand.push(began.elapsed().as_secs_f64());
+    }
+    (median(hand), median(pushed))
+}
+
 fn last_report(guest: &Guest) -> Value {
-    let script = "cat $(ls -t /srv/projects/fast/deployments/*/report.json | head -n 1)";
-    serde_json::from_str(&guest.root_does(script)).unwrap()
+    last_report_of(guest, "fast")
+}
+
+fn last_report_of(guest: &Guest, project: &str) -> Value {
+    let script = format!("cat $(ls -t /srv/projects/{project}/deployments/*/report.json | head -n 1)");
+    serde_json::from_str(&guest.root_does(&script)).unwrap()
 }
 
 /// When the phases of the last one began, after the order, for whoever wants to know where the time goes.

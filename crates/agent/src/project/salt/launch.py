@@ -1,11 +1,18 @@
 """One recipe by `salt-call --local`, as the agent of Corpus starts it: launch.py ORDER.
 
-ORDER is a JSON file: `packages` (Salt's), `folder` (its configuration), `sls`, `configuration`
-(the project's, a JSON file), `result`, and `render`: whether it is only rendered. Beside what salt-call does, the mapping `cfg` is in the
-context of everything that is rendered, and each state is told as soon as it is done: failed ones
-on standard error. Salt's own result goes to the file `result`.
+ORDER is a JSON file: `packages` (Salt's), `folder` (its configuration), `configuration` (the project's, a JSON file), `result`,
+and what is to be done: `act` is `apply` (the recipe `sls` is), `render` (whether it could be) or `values` (files of values, `paths`,
+are read as Salt reads pillars). Beside what salt-call does, the mapping `cfg` is in the context of everything that is
+rendered, and each state is told as soon as it is done: failed ones on standard error. Salt's own result goes to the file
+`result`.
+
+`dialect`, where a project was made for makina-states, says where what such projects rely on lies (`folder`), and what this run is
+for; `opts['ms_project']` is there then.
 """
 import json
+import logging
+import os
+import re
 import sys
 import time
 import warnings
@@ -16,7 +23,17 @@ with open(ORDER["configuration"], encoding="utf-8") as file:
     CFG = json.load(file)
 # Not by PYTHONPATH: what the states start must not see Salt's packages.
 sys.path.insert(0, ORDER["packages"])
+DIALECT = ORDER["dialect"]
+if DIALECT:
+    sys.path.insert(0, DIALECT["folder"])
+    import corpus_dialect
 
+    corpus_dialect.load(CFG, DIALECT["about"])
+    # Such recipes let root work in what belongs to the project's user, which git refuses nowadays.
+    os.environ.update(GIT_CONFIG_COUNT="1", GIT_CONFIG_KEY_0="safe.directory", GIT_CONFIG_VALUE_0="*")
+
+import salt.client
+import salt.exceptions
 import salt.state
 import salt.utils.templates
 from salt.scripts import salt_call
@@ -29,9 +46,16 @@ LINES = 200
 
 def with_cfg(render):
     def rendered(*args, context=None, **keywords):
+        if DIALECT and "opts" in keywords:
+            keywords["opts"] = with_project(keywords["opts"])
         return render(*args, context={"cfg": CFG, **(context or {})}, **keywords)
 
     return rendered
+
+
+def with_project(opts):
+    """Salt's options are a mapping of copies: the project's must be the one that all templates change."""
+    return {**(opts.value() if hasattr(opts, "value") else opts), "ms_project": corpus_dialect.PROJECT}
 
 
 def give_cfg():
@@ -100,6 +124,8 @@ def tell_states(teller):
     chunk, chunks = salt.state.State.call_chunk, salt.state.State.call_chunks
 
     def call_chunk(self, low, running, *args, **keywords):
+        if DIALECT:
+            corpus_dialect.modern(low)
         result = chunk(self, low, running, *args, **keywords)
         teller.states(running)
         return result
@@ -121,16 +147,35 @@ def tell_errors(teller):
         return
     if not isinstance(result, dict):
         for error in result if isinstance(result, list) else [result]:
-            teller.lines(str(error).rstrip("\n").split("\n"), True)
+            missing = corpus_dialect.missing(str(error)) if DIALECT else None
+            lines = str(error).rstrip("\n").split("\n")
+            teller.lines([f"Missing: {missing}", *lines] if missing else lines, True)
+
+
+def values():
+    """Files of values. What can't be read may be a secret, so an error is told by its first line, which quotes nothing."""
+    logging.disable(logging.CRITICAL)
+    caller = salt.client.Caller(c_path=os.path.join(ORDER["folder"], "minion"))
+    read = {}
+    for name, path in ORDER["paths"].items():
+        try:
+            read[name] = caller.cmd("slsutil.renderer", path=path, default_renderer="jinja|yaml")
+        except salt.exceptions.SaltException as error:
+            first, line = str(error).split("\n", 1)[0], re.search(r"line \d+", str(error))
+            sys.exit(f"{name}: {first}" if not line or line[0] in first else f"{name}: {first}; {line[0]}")
+    with open(ORDER["result"], "w", encoding="utf-8") as file:
+        json.dump(read, file, default=str)
 
 
 def main():
     teller = Teller()
     give_cfg()
+    if ORDER["act"] == "values":
+        return values()
     tell_states(teller)
     sys.argv = ["salt-call", "--local", "--config-dir", ORDER["folder"], "--retcode-passthrough", "--log-level=quiet",
-                "--out=json", f"--out-file={ORDER['result']}", "state.show_sls" if ORDER["render"] else "state.apply",
-                "mods=" + json.dumps([ORDER["sls"]])]
+                "--out=json", f"--out-file={ORDER['result']}",
+                "state.show_sls" if ORDER["act"] == "render" else "state.apply", "mods=" + json.dumps([ORDER["sls"]])]
     try:
         salt_call()
     finally:

@@ -1,0 +1,3 @@
+{% set cfg = opts['ms_project'] %}
+include:
+  - makina-states.projects.{{cfg['api_version']}}.{{cfg['installer']}}.rollback
