@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use corpus_domain::{JobKind, JobState};
 
+use crate::bring::Level;
 use crate::cell::{self, Durations, NotReached, Outcome, Place};
 use crate::fault::{Fault, Moment, touches};
 use crate::kind::{self, KINDS};
@@ -104,8 +105,11 @@ pub async fn try_all(
                 let outcome = outcome.map_err(|error| format!("{error:#}"));
                 let good = outcome.as_ref().is_ok_and(|outcome| outcome.wrong.is_empty());
                 queue.note(place, outcome);
-                // The next cell must not suffer from what this one has left.
-                if !good && let Err(error) = heal(&mut lane).await {
+                // The next cell must not suffer from what this one has left: a guest's own disk stops at a full one of its node.
+                let stopped = place.fault == Fault::DiskFull && kind::level(place.kind) == Level::Sized;
+                if (!good || stopped)
+                    && let Err(error) = heal(&mut lane).await
+                {
                     queue.give_up(lane.number, &error);
                     return;
                 }

@@ -220,6 +220,10 @@ fn grow(task: &Task<'_>, store: &Store, size: SizeProfile) -> Result<bool, Failu
         let message = format!("the guest's storage has {}; it can't shrink to {size}, {}", has.gb(), wanted.gb());
         return Err(Failure::Invalid(message));
     }
+    if has == wanted && filesystem::fills(&File::open(file).at("open", file)?, wanted) {
+        // What is whole need not be mounted for that: a file system that stopped at a full disk can't be, before its guest is restarted.
+        return Ok(false);
+    }
     if has < wanted {
         require_room(task.host, file, wanted)?;
         let disk = OpenOptions::new().write(true).open(file).at("open", file)?;
@@ -296,6 +300,29 @@ mod tests {
         let error = require_room(&host, &two, Bytes(1 << 20)).unwrap_err();
         assert!(matches!(error, Failure::NoSpace { free: Bytes(0), .. }), "{error}");
         require_room(&host, &one, Bytes(1 << 20)).unwrap();
+    }
+
+    /// As after a shrink that failed: the disk has its size still, and what is on it can't be mounted.
+    #[test]
+    fn what_is_whole_is_not_touched() {
+        let folder = tempfile::tempdir().unwrap();
+        let host = Host::below(folder.path());
+        let guest = host.lxc().join("one.x");
+        fs::create_dir_all(&guest).unwrap();
+        let size = SizeProfile::Xxxsmall;
+        let (disk, wanted) = (File::create_new(file(&guest)).unwrap(), size.storage().0);
+        disk.set_len(wanted).unwrap();
+        let grown = || {
+            crate::task::test::with_task(&host, |task| {
+                let image = host.corpus().join("images/x");
+                let store = Store { folder: guest.clone(), image, ids: None, is_begun: |_| false };
+                grow(task, &store, size)
+            })
+        };
+        assert!(grown().is_err(), "there is no file system on it");
+        std::os::unix::fs::FileExt::write_all_at(&disk, b"_BHRfS_M", (64 << 10) + 64).unwrap();
+        std::os::unix::fs::FileExt::write_all_at(&disk, &wanted.to_le_bytes(), (64 << 10) + 112).unwrap();
+        assert!(!grown().unwrap());
     }
 
     #[test]

@@ -22,6 +22,7 @@ use crate::task::Task;
 /// How long making one of an image may take.
 pub const MAKE: Duration = Duration::from_mins(10);
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
+const LARGEST_BLOCK: u64 = 64 << 10;
 
 /// Makes one of a folder, no larger than it must be. It is ended with an agent that is killed, and holds its disk no more.
 pub fn make(task: &Task<'_>, root: &Path, disk: &Path) -> Result<(), Failure> {
@@ -104,8 +105,12 @@ pub fn sizes(disk: &File) -> Option<[Bytes; 2]> {
 
 /// Whether it has all of a disk of this size: a part of a block at the end stays unused.
 fn is_filled(root: &GuestRoot, disk: Bytes) -> Result<bool, Failure> {
-    const LARGEST_BLOCK: u64 = 64 << 10;
     Ok(root.size()?.0.saturating_add(LARGEST_BLOCK) > disk.0)
+}
+
+/// The same by what is on the disk.
+pub fn fills(disk: &File, size: Bytes) -> bool {
+    sizes(disk).is_some_and(|[of, _]| of.0.saturating_add(LARGEST_BLOCK) > size.0)
 }
 
 /// The lock on a file, waited for so long.

@@ -202,7 +202,8 @@ impl Configuration {
 
     /// Folders besides `.salt` in which Salt looks for states, templates and modules: of the guest, or of the tree.
     pub fn salt_roots(&self) -> Result<Vec<PathBuf>, Failure> {
-        self.typed("salt_roots")
+        // What went live by an older agent does not say.
+        if self.values.contains_key("salt_roots") { self.typed("salt_roots") } else { Ok(Vec::new()) }
     }
 
     /// The user that the project's tree belongs to.
@@ -387,6 +388,15 @@ mod tests {
         assert_eq!(limit("limits: {others: 9}\n"), 9);
         assert_eq!(limit("limits: {followers: 8, others: 9}\n"), 8);
         assert_eq!(limit("limits: {install: 9}\n"), FOLLOWERS_LIMIT);
+    }
+
+    #[test]
+    fn what_went_live_by_an_older_agent_has_no_folders_for_salt() {
+        let folder = tempfile::tempdir().unwrap();
+        let layout = Layout::new(folder.path(), &"shop".parse().unwrap());
+        std::fs::create_dir_all(layout.home()).unwrap();
+        saved::write(&layout.configuration(), &json!({"user": "shop"})).unwrap();
+        assert!(Configuration::live(&layout).unwrap().unwrap().salt_roots().unwrap().is_empty());
     }
 
     #[test]

@@ -64,7 +64,8 @@ impl Run<'_> {
         }
         self.with_task(&self.cancel, |task| dialect::settle(self.layout, task))?;
         let mut texts = Vec::new();
-        for (path, name) in [(self.layout.tree().join(SAMPLE), SAMPLE), (self.layout.pillar().join("init.sls"), PILLAR)] {
+        for (path, name) in [(self.layout.tree().join(SAMPLE), SAMPLE), (self.layout.pillar().join("init.sls"), PILLAR)]
+        {
             if let Some(text) = files::read(&path)? {
                 texts.push((name, path, text));
             }

@@ -190,7 +190,8 @@ pub fn around_archive(guest: &Guest) {
     println!("--- around what is archived, and for one environment");
     let order = format!("{HOME}/data/order");
     let notes = |what: &str| format!("#!/bin/sh -e\necho {what} >> \"$CORPUS_DATA/order\"\n");
-    let archive = notes("archive") + "cp \"$CORPUS_DATA/rows\" \"$CORPUS_ARCHIVE/rows\"; ! [ -e /root/armed ] || exit 7\n";
+    let archive =
+        notes("archive") + "cp \"$CORPUS_DATA/rows\" \"$CORPUS_ARCHIVE/rows\"; ! [ -e /root/armed ] || exit 7\n";
     let (before, after) = (notes("before"), notes("after"));
     let (own, other) = (notes("own"), notes("other"));
     guest.commit(&with(&[

@@ -17,7 +17,10 @@ pub fn deploys_unchanged(guest: &Guest) {
     let page = guest.page("/");
     assert!(page.contains("<h1>from the sample</h1>"), "{page}");
     assert!(page.contains("old in staging (staging, of debianof debian), known: mia"), "{page}");
-    assert!(page.contains("/srv/projects/old/project/app /srv/projects/old/data/www http://{s}.tiles.test/{z}/"), "{page}");
+    assert!(
+        page.contains("/srv/projects/old/project/app /srv/projects/old/data/www http://{s}.tiles.test/{z}/"),
+        "{page}"
+    );
     // A task is no recipe of install, and stock recipes only copy the tree again.
     assert!(!text.contains("users-are-known") && !text.contains("old-sav-project-dir"), "{text}");
     assert!(text.contains("ignored: archive.sls only copies the tree, as Corpus does itself"), "{text}");
@@ -109,12 +112,17 @@ pub fn is_changed_and_comes_back(guest: &Guest) {
 pub fn formulas_are_named(guest: &Guest) {
     let missing = [
         ("include:\\n  - makina-states.services.http.nginx\\n", "the formula makina-states.services.http.nginx"),
-        ("{%% import \"makina-states/services/http/nginx/init.sls\" as nginx %%}\\nx: {test.nop: []}\\n", "the formula makina-states/services/http/nginx"),
+        (
+            "{%% import \"makina-states/services/http/nginx/init.sls\" as nginx %%}\\nx: {test.nop: []}\\n",
+            "the formula makina-states/services/http/nginx",
+        ),
         ("{%% set php = salt[\"mc_php.settings\"]() %%}\\nx: {test.nop: []}\\n", "the module mc_php"),
     ];
     for (recipe, what) in missing {
         guest.commit(NAME, &format!("printf '{recipe}' > .salt/300_formula.sls"));
-        guest.push(NAME, "origin main").refused(&format!("300_formula.sls: exit status 1: {what} is not on this guest"));
+        guest
+            .push(NAME, "origin main")
+            .refused(&format!("300_formula.sls: exit status 1: {what} is not on this guest"));
         guest.mia("cd old; git reset -q --hard HEAD~1").good();
     }
     let module = "def settings():\\n    return {\"version\": \"8\"}\\n";
@@ -144,7 +152,10 @@ pub fn bad_values_are_refused(guest: &Guest) {
         guest.mia("cd old; git reset -q --hard HEAD~1").good();
         text
     };
-    refused("echo 'a: {{ nothing.here }}' >> .salt/PILLAR.sample", ".salt/PILLAR.sample: Jinja variable 'nothing' is undefined");
+    refused(
+        "echo 'a: {{ nothing.here }}' >> .salt/PILLAR.sample",
+        ".salt/PILLAR.sample: Jinja variable 'nothing' is undefined",
+    );
     let text = refused("true\nprintf 'a: [hunter22\\nb: c\\n' >> .salt/PILLAR.sample", ".salt/PILLAR.sample: ");
     assert!(!text.contains("hunter22"), "{text}");
     refused("echo '- a' > .salt/PILLAR.sample", "must be a mapping");

@@ -79,7 +79,8 @@ fn fold(layer: Mapping, name: Option<&ProjectName>) -> Mapping {
 
 /// Where below the project's values a key leads; none for a key that is not of them.
 fn path_of<'a>(key: &'a str, name: Option<&ProjectName>) -> Option<Vec<&'a str>> {
-    let (prefix, below) = PREFIXES.iter().find_map(|prefix| Some((*prefix, key.strip_prefix(prefix)?.strip_prefix('.')?)))?;
+    let (prefix, below) =
+        PREFIXES.iter().find_map(|prefix| Some((*prefix, key.strip_prefix(prefix)?.strip_prefix('.')?)))?;
     match name {
         Some(name) => {
             let path = below.strip_prefix(name.as_str())?;
@@ -170,11 +171,20 @@ mod tests {
     fn values_come_together_from_wherever_they_are_said() {
         let made = made(
             vec![
-                (Origin::Defaults, json!({"makina-projects.projectname": {"data": {"a": 1, "b": 1, "c": 1, "d": 1, "l": [1]}},
-                    "makina-states.services.http.nginx.size": "7M", "checks": []})),
-                (Origin::Set, json!({"ms_project": {"data": {"b": 2}}, "makina-projects": {"shop": {"data": {"c": 2}}, "other": {"x": 1}}})),
-                (Origin::Pillar, json!({"makina-projects.shop.data.d": 3, "makina-projects.shop": {"data": {"l": [3]}},
-                    "makina-projects.other": {"data": {"a": 9}}, "makina-projects.shopping": {"data": {"a": 9}}})),
+                (
+                    Origin::Defaults,
+                    json!({"makina-projects.projectname": {"data": {"a": 1, "b": 1, "c": 1, "d": 1, "l": [1]}},
+                    "makina-states.services.http.nginx.size": "7M", "checks": []}),
+                ),
+                (
+                    Origin::Set,
+                    json!({"ms_project": {"data": {"b": 2}}, "makina-projects": {"shop": {"data": {"c": 2}}, "other": {"x": 1}}}),
+                ),
+                (
+                    Origin::Pillar,
+                    json!({"makina-projects.shop.data.d": 3, "makina-projects.shop": {"data": {"l": [3]}},
+                    "makina-projects.other": {"data": {"a": 9}}, "makina-projects.shopping": {"data": {"a": 9}}}),
+                ),
             ],
             "Debian",
         );

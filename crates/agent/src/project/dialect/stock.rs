@@ -22,14 +22,17 @@ pub fn is_stock(text: &str) -> bool {
 fn statements(text: &str) -> String {
     let mut rest = text;
     let mut kept = String::new();
-    while let Some((before, tag)) = rest.split_once("{%").into_iter().chain(rest.split_once("{#")).min_by_key(|(before, _)| before.len()) {
+    while let Some((before, tag)) =
+        rest.split_once("{%").into_iter().chain(rest.split_once("{#")).min_by_key(|(before, _)| before.len())
+    {
         kept.push_str(before);
         let comment = rest[before.len()..].starts_with("{#");
         let ended = tag.split_once(if comment { "#}" } else { "%}" });
         rest = ended.map_or("", |(_, after)| after);
         // What is decided or asked elsewhere is more than a copy.
         let said = ended.map_or(tag, |(said, _)| said).trim_matches(['-', ' ', '\n']);
-        let names = ["set ", "macro do()", "endmacro"].iter().any(|word| said.starts_with(word)) && !said.contains("salt");
+        let names =
+            ["set ", "macro do()", "endmacro"].iter().any(|word| said.starts_with(word)) && !said.contains("salt");
         if !comment && !names {
             kept.push_str("\nis decided\n");
         }
@@ -63,12 +66,24 @@ fn is_frame(line: &str) -> bool {
         path.is_some_and(|path| is_tree(&format!("\"{path}/\"")))
     };
     let state = line.strip_suffix(':').is_some_and(|id| !id.contains([' ', ':', '"', '\'']));
-    let known = ["include:", "cmd.run:", "- name: |", "set -e", "fi", "fi;", "- require:", "- watch:", "{{do()}}", "{{ do() }}"];
-    let user = line.strip_prefix("- user: ").is_some_and(|user| !user.trim().contains(' ') || user.trim() == "{{ cfg.user }}");
+    let known = [
+        "include:",
+        "cmd.run:",
+        "- name: |",
+        "set -e",
+        "fi",
+        "fi;",
+        "- require:",
+        "- watch:",
+        "{{do()}}",
+        "{{ do() }}",
+    ];
+    let user =
+        line.strip_prefix("- user: ").is_some_and(|user| !user.trim().contains(' ') || user.trim() == "{{ cfg.user }}");
     let order = line.strip_prefix("- cmd:").is_some_and(|id| !id.trim().contains([' ', ':']));
-    let tests = ["if [ ! -d \"", "if [ -d \""].iter().any(|before| {
-        quoted(line, before, "\" ];then") || quoted(line, before, "\" ]; then")
-    });
+    let tests = ["if [ ! -d \"", "if [ -d \""]
+        .iter()
+        .any(|before| quoted(line, before, "\" ];then") || quoted(line, before, "\" ]; then"));
     let makes = quoted(line, "mkdir -p \"", "\";") || quoted(line, "mkdir -p \"", "\"");
     state || known.contains(&line) || user || order || tests || makes
 }
@@ -118,7 +133,9 @@ shop-back:
         for text in [INCLUDED, SAID, BAKED] {
             assert!(is_stock(text), "{text}");
         }
-        assert!(is_stock("{% set cfg = opts['ms_project'] %}\n{% macro do() %}\n{{cfg.name}}-x:\n  cmd.run:\n    - name: |\n      rsync -Aav --delete \"{{dest}}/\" \"{{cfg.project_root}}/\"\n{% endmacro %}\n{{do()}}\n"));
+        assert!(is_stock(
+            "{% set cfg = opts['ms_project'] %}\n{% macro do() %}\n{{cfg.name}}-x:\n  cmd.run:\n    - name: |\n      rsync -Aav --delete \"{{dest}}/\" \"{{cfg.project_root}}/\"\n{% endmacro %}\n{{do()}}\n"
+        ));
     }
 
     /// Whatever does more is the project's own.
@@ -137,6 +154,8 @@ shop-back:
         for text in more {
             assert!(!is_stock(&text), "{text}");
         }
-        assert!(!is_stock("") && !is_stock("{% set cfg = opts['ms_project'] %}\n") && !is_stock("shop:\n  test.nop: []\n"));
+        assert!(
+            !is_stock("") && !is_stock("{% set cfg = opts['ms_project'] %}\n") && !is_stock("shop:\n  test.nop: []\n")
+        );
     }
 }
