@@ -94,7 +94,8 @@ fn stage(place: &Place) -> Result<&'static str> {
 }
 
 fn put(lane: &Lane, place: &Place, on_node: bool) -> Result<()> {
-    let does = if place.fault == Fault::HookFails { "exit 3".to_owned() } else { format!("sleep {SLEEP} & wait $!") };
+    let does =
+        if place.fault == Fault::HookFails { "exit 3".to_owned() } else { format!("{} & wait $!", sleeper(lane)) };
     put_script(lane, place, on_node, &does)
 }
 
@@ -132,12 +133,17 @@ async fn begun(lane: &Lane, job: JobId) -> Result<()> {
     bail!("the hook did not begin:\n{}", lane.story(job).await)
 }
 
+/// What a hook does that goes on. The lanes are on one host, and each must find its own.
+fn sleeper(lane: &Lane) -> String {
+    format!("sleep {SLEEP}{}", lane.number)
+}
+
 async fn end_sleep(lane: &Lane, on_node: bool) -> Result<()> {
     if on_node {
-        return lane.node.attach(&format!("pkill -KILL -f '^sleep {SLEEP}$'")).await.map(drop);
+        return lane.node.attach(&format!("pkill -KILL -f '^{}$'", sleeper(lane))).await.map(drop);
     }
     let mut kill = command("pkill");
-    kill.args(["-KILL", "-f", &format!("^sleep {SLEEP}$")]);
+    kill.args(["-KILL", "-f", &format!("^{}$", sleeper(lane))]);
     run_command(kill, Duration::from_secs(5)).await.map(drop)
 }
 
@@ -148,11 +154,11 @@ async fn left(lane: &Lane, on_node: bool) -> Result<Vec<String>> {
         wrong.clear();
         let processes = if on_node {
             lane.node
-                .attach(&format!("pgrep -f '^sleep {SLEEP}$'; ls -A /var/lib/corpus/hooks 2>/dev/null; true"))
+                .attach(&format!("pgrep -f '^{}$'; ls -A /var/lib/corpus/hooks 2>/dev/null; true", sleeper(lane)))
                 .await?
         } else {
             let mut look = command("pgrep");
-            look.args(["-f", &format!("^sleep {SLEEP}$")]);
+            look.args(["-f", &format!("^{}$", sleeper(lane))]);
             run_command(look, Duration::from_secs(5)).await.unwrap_or_default()
         };
         if !processes.is_empty() {
