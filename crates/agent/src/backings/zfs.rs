@@ -112,7 +112,9 @@ impl Volumes for Zfs {
             sleep(POLL_INTERVAL);
             task.go_on()?;
         }
-        Ok(())
+        // A name that was just made may go once more and come back, while udev has not looked at the device for the last time.
+        let timeout = format!("--timeout={}", NAMED.as_secs());
+        Argv::new("udevadm").args(["settle", &timeout]).limit(TOOL).quiet().end(task).map(drop)
     }
 
     fn detach(&self, task: &Task<'_>, name: &Name) -> Result<(), Failure> {
