@@ -41,6 +41,11 @@ pub async fn run(path: &[String], matches: &ArgMatches) -> Result<Exit, Failure>
     confirm::confirm(&client, one.meta.id, matches).await?;
     let given = given(&client, &one, matches).await?;
     let Asked { wire, output, file } = read(one.meta.id, given)?;
+    if let Some(sent) = one.meta.file.filter(|sent| sent.streamed) {
+        let path = matches.get_one::<String>(sent.field).map_or("", String::as_str);
+        output::print(&output, &client.upload(wire, path, sent).await?, matches.get_flag("json"));
+        return Ok(Exit::Done);
+    }
     if file == Some(FileType::Bytes) && std::io::stdout().is_terminal() {
         // What a guest wrote may be anything, and a terminal obeys some of it.
         return Err(Failure::usage("what comes is no text for a terminal: say where it goes, as … > FILE"));
@@ -109,6 +114,11 @@ async fn given(
     let mut given = Vec::new();
     for field in one.fields.iter().filter(|field| one.meta.if_match != Some(field.name)) {
         let Some(texts) = matches.get_many::<String>(field.name) else { continue };
+        if one.meta.file.is_some_and(|sent| sent.streamed && sent.field == field.name) {
+            // It goes by itself; the server calls it something.
+            given.push((field.name.to_owned(), uuid::Uuid::nil().to_string()));
+            continue;
+        }
         for text in texts {
             let text = if field.secret { from_file(text)? } else { from_at(text)? };
             let both =

@@ -1,7 +1,8 @@
 //! Requests to a Corpus.
 
+use corpus_api::operation::BodyFile;
 use corpus_api::{Operation, Problem, Wire, wire};
-use reqwest::header::{CONTENT_TYPE, IF_MATCH};
+use reqwest::header::{CONTENT_LENGTH, CONTENT_TYPE, IF_MATCH};
 use reqwest::{Method, RequestBuilder, Response};
 use serde_json::Value;
 
@@ -31,13 +32,13 @@ impl Client {
     /// however often it is sent.
     pub async fn call<O: Operation>(&self, operation: &O) -> Result<O::Output, Failure> {
         let answer = self.value(wire(operation)).await?;
-        serde_json::from_value(answer).map_err(|error| unreadable(&error))
+        serde_json::from_value(answer).map_err(|error| unreadable_answer(&error))
     }
 
     /// Sends a request; what comes back, as JSON.
     pub async fn value(&self, wire: Wire) -> Result<Value, Failure> {
         let body = self.send(wire).await?.bytes().await.map_err(|error| self.unreachable(&error))?;
-        serde_json::from_slice(&body).map_err(|error| unreadable(&error))
+        serde_json::from_slice(&body).map_err(|error| unreadable_answer(&error))
     }
 
     /// Sends a request, and once more when the line was lost.
@@ -54,6 +55,27 @@ impl Client {
             eprintln!("< {}", response.status());
         }
         if response.status().is_success() { Ok(response) } else { Err(refused(response).await) }
+    }
+
+    /// Sends a file, while it is read: once, since it takes as long as the line.
+    pub async fn upload(&self, wire: Wire, path: &str, as_what: BodyFile) -> Result<Value, Failure> {
+        let unreadable = |error: std::io::Error| Failure::usage(format!("{path} can't be read: {error}"));
+        let file = tokio::fs::File::open(path).await.map_err(unreadable)?;
+        let about = file.metadata().await.map_err(unreadable)?;
+        if about.len() > as_what.limit {
+            let most = as_what.limit / 1_000_000_000;
+            return Err(Failure::usage(format!("{path} is too large: {most} GB at most")));
+        }
+        let wire = Wire { body: None, ..wire };
+        let request =
+            self.request(&wire, None).header(CONTENT_TYPE, as_what.media_types.first().copied().unwrap_or_default());
+        // With its length, what is too large is refused before it is sent.
+        let request = if about.is_file() { request.header(CONTENT_LENGTH, about.len()) } else { request };
+        let response =
+            request.body(reqwest::Body::from(file)).send().await.map_err(|error| self.unreachable(&error))?;
+        let response = if response.status().is_success() { response } else { return Err(refused(response).await) };
+        let body = response.bytes().await.map_err(|error| self.unreachable(&error))?;
+        serde_json::from_slice(&body).map_err(|error| unreadable_answer(&error))
     }
 
     fn request(&self, wire: &Wire, key: Option<&str>) -> RequestBuilder {
@@ -109,6 +131,6 @@ async fn refused(response: Response) -> Failure {
     }
 }
 
-fn unreadable(error: &serde_json::Error) -> Failure {
+fn unreadable_answer(error: &serde_json::Error) -> Failure {
     Failure::new(Exit::Refused, format!("the answer can't be read; is this `corpus` of another release? {error}"))
 }

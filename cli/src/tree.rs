@@ -88,7 +88,10 @@ fn leaf(name: &str, one: &Described) -> Command {
     // Both are said in one word, too.
     let needs_it = |field: &Field| !(names_environment(&one.meta) && field.name == "environment");
     let placed = placed.into_iter().map(|field| positional(field).required(field.needed && needs_it(field)));
-    let command = command.args(placed).args(named.into_iter().map(option));
+    let sent = |field: &Field| one.meta.file.is_some_and(|file| file.streamed && file.field == field.name);
+    let named =
+        named.into_iter().map(|field| if sent(field) { option(field).value_name("FILE") } else { option(field) });
+    let command = command.args(placed).args(named);
     confirm::confirmed(command, one.meta.id)
 }
 

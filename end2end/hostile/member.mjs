@@ -1,6 +1,7 @@
 // A member who is hostile beyond their roles: every form with the ids of others, fields that no form offers, names that
 // are somebody's, a login that is not theirs.
 import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
@@ -370,6 +371,34 @@ export async function attacks(attack, world) {
     }
     await bob.sends('/projects/atlas/images/secret/delete', {})
     assert.deepEqual(await versions(), [])
+  })
+
+  await attack('sends an archive that writes elsewhere, never ends, or is of others', async () => {
+    const send = async (image, tar, project = 'borealis') => mallory.ask(`/api/v1/projects/${project}/images/${image}/archive`, {
+      method: 'PUT', file: execFileSync('zstd', ['-qc'], { input: tar }), headers: { 'content-type': 'application/zstd' },
+    })
+    const entry = (path, { type = '0', link = '', content = '', uid = 0 } = {}) => {
+      const header = Buffer.alloc(512)
+      const put = (at, text) => header.write(text, at, 'latin1')
+      put(0, path), put(100, '0000755'), put(108, uid.toString(8).padStart(7, '0')), put(116, '0000000'), put(124, content.length.toString(8).padStart(11, '0')), put(136, '00000000000'), put(148, '        '), put(156, type), put(157, link), put(257, 'ustar\u000000')
+      put(148, `${header.reduce((sum, byte) => sum + byte, 0).toString(8).padStart(6, '0')}\u0000 `)
+      return Buffer.concat([header, Buffer.from(content), Buffer.alloc((512 - content.length % 512) % 512)])
+    }
+    const system = ['etc/passwd', 'etc/shadow', 'sbin/init', 'usr/sbin/sshd'].map(path => entry(path, { content: 'x' }))
+    const archive = (...more) => Buffer.concat([...more, ...system, Buffer.alloc(1024)])
+    assert.equal((await send('web', archive(), 'atlas')).status, 404)
+    for (const [more, why] of [
+      [[entry('../../etc/cron.d/x', { content: '* * * * * root id' })], 'leads out'],
+      [[entry('etc', { type: '2', link: '/etc' })], 'in what is no folder'],
+      [[entry('a', { type: '1', link: '/etc/shadow' })], 'another name of'],
+      [[entry('a', { content: 'x', uid: 100_000 })], 'owner or group'],
+      [[entry('etc/passwd', { content: 'y' })], 'there twice'],
+    ]) {
+      const answer = await send('odd', archive(...more))
+      assert.ok(answer.status === 422 && answer.html.includes(why), `${why}: ${answer.status} ${answer.html}`)
+    }
+    assert.equal((await send('odd', Buffer.from('no archive'))).status, 422)
+    assert.deepEqual(await world.database.rows("select i.name from made_images i join projects p on p.id = i.project_id where p.name = 'borealis'"), [])
   })
 
   await attack('takes the apex of a zone, a wildcard, a name of another', async () => {

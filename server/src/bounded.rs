@@ -32,7 +32,10 @@ static FILES: LazyLock<Vec<Plain>> = LazyLock::new(|| {
 
 /// The largest body of an operation: as JSON a file takes up to twice the room.
 pub fn limit(meta: &Plain) -> usize {
-    meta.file.map_or(USUAL, |file| file.limit.saturating_mul(2))
+    meta.file.map_or(USUAL, |file| {
+        let limit = file.limit.saturating_mul(if file.streamed { 1 } else { 2 });
+        usize::try_from(limit).unwrap_or(usize::MAX)
+    })
 }
 
 /// The largest body of a request.
@@ -70,6 +73,7 @@ mod tests {
     fn only_what_takes_a_file_may_be_large() {
         let at = |method: &Method, path: &str| limit_of(method, path);
         assert_eq!(at(&Method::PUT, "/api/v1/deployments/1/tests/unit"), 16 * 1024 * 1024);
+        assert_eq!(at(&Method::PUT, "/api/v1/projects/atlas/images/web/archive"), 10_000_000_000);
         for (method, path) in [
             (Method::POST, "/api/v1/deployments/1/tests/unit"),
             (Method::PUT, "/deployments/1/tests/unit"),

@@ -23,7 +23,8 @@ use tower_http::request_id::{MakeRequestUuid, PropagateRequestIdLayer, SetReques
 use crate::config::Settings;
 use crate::doors::events::Streams;
 use crate::doors::export::Exports;
-use crate::doors::{PREFIX, admit, ask, events, form, json, oauth};
+use crate::doors::upload::Uploads;
+use crate::doors::{PREFIX, admit, ask, events, form, json, oauth, upload};
 use crate::login::{Accounts, Directory, Login};
 use crate::quota::Quota;
 use crate::turns::Turns;
@@ -47,6 +48,8 @@ pub struct Web {
     pub streams: Arc<Streams>,
     /// The places of exports.
     pub exports: Arc<Exports>,
+    /// The places of archives that come.
+    pub uploads: Arc<Uploads>,
     /// Whose request is worked on.
     pub turns: Arc<Turns>,
     /// How many requests each member may send to the API.
@@ -74,6 +77,7 @@ impl Web {
             login: Arc::new(Login::new(accounts, directory, controller.clone())),
             streams: Arc::default(),
             exports: Arc::default(),
+            uploads: Arc::default(),
             turns: Arc::default(),
             controller,
             stopping,
@@ -144,7 +148,9 @@ fn api(web: &Web) -> Router<Web> {
             router
         }};
     }
+    let (archives, takes) = upload::route();
     followed(corpus_api::each_operation!(routes))
+        .route(archives, takes)
         .fallback(json::not_found)
         .method_not_allowed_fallback(json::method_not_allowed)
         .layer(from_fn_with_state(web.clone(), admit::admit))
@@ -182,7 +188,8 @@ pub fn paths() -> Vec<String> {
     impl Visitor for Paths {
         fn visit<O: Operation>(&mut self) {
             let meta = O::META.plain();
-            self.0.extend((meta.method != Method::Get).then(|| meta.form_path()));
+            let has_form = meta.method != Method::Get && !meta.file.is_some_and(|file| file.streamed);
+            self.0.extend(has_form.then(|| meta.form_path()));
         }
     }
     impl StreamVisitor for Paths {

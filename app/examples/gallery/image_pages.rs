@@ -24,7 +24,7 @@ pub fn all(is_empty: bool) -> ProjectImages {
         bytes: Bytes(212_000_000),
         unpacked: Bytes(812_000_000),
         made_at: before(ago),
-        guest: word("golden.lab.test"),
+        guest: Some(word("golden.lab.test")),
         folder: None,
         made_by: Some(word("mia")),
         comment: Some(word("Debian 12 with <PostgreSQL> 16")),
@@ -36,6 +36,7 @@ pub fn all(is_empty: bool) -> ProjectImages {
         made_by: None,
         ..version("scratch-0f0f0f0f0f0f", 900_000, 0)
     };
+    let sent = ProjectImageVersion { guest: None, ..version("sent-0f0f0f0f0f0f", 600_000, 0) };
     let image = |name: &str, is_being_made, versions| ProjectImage { name: word(name), is_being_made, versions };
     let items = vec![
         image(
@@ -43,7 +44,7 @@ pub fn all(is_empty: bool) -> ProjectImages {
             true,
             vec![version("database-0f0f0f0f0f0f", 7_200, 2), version("database-1f0f0f0f0f0f", 90_000, 5)],
         ),
-        image("scratch", false, vec![built]),
+        image("scratch", false, vec![built, sent]),
         image("web", true, Vec::new()),
     ];
     let guest = |number, name: &str| ImageGuest { id: GuestId(id(number)), name: word(name) };

@@ -8,7 +8,9 @@ use leptos::prelude::*;
 
 use super::projects::project_path;
 use crate::caller::Caller;
-use crate::components::{Field, Tone, age, bytes, card, confirm_at, empty, error_summary, head, status, stays_at};
+use crate::components::{
+    Field, Tone, age, bytes, card, confirm_at, copied, empty, error_summary, head, status, stays_at,
+};
 use crate::form::{FormState, Result};
 use crate::layout::Page;
 use crate::to::to;
@@ -46,7 +48,10 @@ pub fn images_view(all: &ProjectImages, form: &FormState) -> AnyView {
         {error_summary(form)}
         <div class="cols">
             <div class="stack">{images}</div>
-            <div class="stack">{all.may_change.then(|| card("make", "Make one", ().into_any(), make(all, &form.of("make"))))}</div>
+            <div class="stack">{all.may_change.then(|| view! {
+                {card("make", "Make one", ().into_any(), make(all, &form.of("make")))}
+                {card("upload", "Send one", ().into_any(), upload(&all.project))}
+            })}</div>
         </div>
     }
     .into_any()
@@ -70,6 +75,19 @@ fn make(all: &ProjectImages, form: &FormState) -> AnyView {
             <p class="quiet">"Host keys, name, logs, SSH keys of members and all in /srv/projects stay behind. What else is in its files, passwords of its own accounts too, is in each guest made of it. "<a class="link" href="/docs/images#images-of-a-project">"What is left out"</a></p>
             <div class="submit"><button class="btn primary">"Make an image"</button></div>
         </form>
+    }
+    .into_any()
+}
+
+/// An archive has gigabytes, and takes hours where the line is far: the command line goes on without a page.
+fn upload(project: &ProjectName) -> AnyView {
+    let command = format!("corpus image upload {project} web --archive system.tar.zst");
+    view! {
+        <div class="body">
+            <p>"A whole system that you have as a tar, compressed by zstd, 10 GB at most:"</p>
+            <p>{copied("upload-command", "the command", command)}</p>
+            <p class="quiet">"It is read and put into an archive anew; what leads out of it is refused. "<a class="link" href="/docs/images#images-of-a-project">"What it needs"</a></p>
+        </div>
     }
     .into_any()
 }
@@ -116,11 +134,12 @@ fn row(one: &ProjectImageVersion, is_newest: bool) -> AnyView {
     let newest = is_newest.then(|| view! { " "{status(Tone::Ok, "New guests")} });
     let comment = one.comment.as_ref().map(|comment| view! { <div class="quiet small">{comment.to_string()}</div> });
     let folder = one.folder.as_ref().map(|folder| view! { <div class="small"><code>{folder.to_string()}</code></div> });
+    let of = one.guest.as_ref().map_or_else(|| "An archive".to_owned(), ToString::to_string);
     let by = one.made_by.as_ref().map(|by| view! { <div class="quiet small">{by.to_string()}</div> });
     view! {
         <tr>
             <td data-label="Version" class="wrap"><code title=one.sha256.clone()>{one.label.to_string()}</code>{newest}{comment}</td>
-            <td data-label="Of" class="wrap">{one.guest.to_string()}{folder}</td>
+            <td data-label="Of" class="wrap">{of}{folder}</td>
             <td data-label="Made">{age(one.made_at)}{by}</td>
             <td data-label="Archive" class="num">{bytes(one.bytes.0)}</td>
             <td data-label="In it" class="num">{bytes(one.unpacked.0)}</td>

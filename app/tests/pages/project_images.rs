@@ -23,6 +23,8 @@ fn only_what_no_guest_is_a_clone_of_can_be_removed() {
         "212.0 MB",
         "image=database",
         "golden.lab.test",
+        "An archive",
+        "corpus image upload atlas web --archive system.tar.zst",
     ] {
         assert!(shown.contains(text), "{text}\n{shown}");
     }
@@ -33,7 +35,8 @@ fn only_what_no_guest_is_a_clone_of_can_be_removed() {
 #[test]
 fn who_may_not_is_offered_nothing() {
     let shown = page(&ProjectImages { may_change: false, ..image_pages::all(false) });
-    assert_eq!((shown.matches("<form").count(), shown.matches("New guest\"").count()), (0, 0), "{shown}");
+    let offered = ["<form", "New guest\"", "corpus image upload"].map(|text| shown.matches(text).count());
+    assert_eq!(offered, [0, 0, 0], "{shown}");
     let shown = page(&ProjectImages { may_change: false, ..image_pages::all(true) });
     assert!(shown.contains("There is none") && shown.contains("Maintainers make one"), "{shown}");
     let shown = page(&ProjectImages { guests: Vec::new(), ..image_pages::all(true) });

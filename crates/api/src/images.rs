@@ -1,6 +1,8 @@
-//! Images that guests are clones of: which there are, in which versions, and where these are. [`made`] are those of projects.
+//! Images that guests are clones of: which there are, in which versions, and where these are. [`made`] are those of projects,
+//! [`upload`] is how one comes as an archive.
 
 pub mod made;
+pub mod upload;
 
 use chrono::{DateTime, Utc};
 use corpus_domain::{Bytes, ImageName, NodeId};

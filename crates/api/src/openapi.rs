@@ -134,7 +134,10 @@ impl Book {
             self.put(name.to_owned(), closed.build().into());
             let required = if in_body.contains(&true) { Required::True } else { Required::False };
             let content = ContentBuilder::new().schema(Some(Ref::from_schema_name(name))).build();
-            let mut body = RequestBodyBuilder::new().content("application/json", content).required(Some(required));
+            let mut body = RequestBodyBuilder::new().required(Some(required));
+            if !meta.file.is_some_and(|file| file.streamed) {
+                body = body.content("application/json", content);
+            }
             for (file, media_type) in
                 meta.file.iter().flat_map(|file| file.media_types.iter().map(move |one| (file, one)))
             {

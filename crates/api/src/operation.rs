@@ -250,7 +250,10 @@ pub struct BodyFile {
     /// What its `Content-Type` may be.
     pub media_types: &'static [&'static str],
     /// How large a request may be, in bytes.
-    pub limit: usize,
+    pub limit: u64,
+    /// Whether it is taken while it comes, by a door of its own: too large to be had at once, and never sent as JSON. All
+    /// other fields travel beside it.
+    pub streamed: bool,
 }
 
 /// That an operation will go.
@@ -372,6 +375,7 @@ impl Plain {
             _ if self.if_match == Some(field) => Place::IfMatch,
             _ if self.params().any(|param| param == field) => Place::Path,
             Method::Get | Method::Delete => Place::Query,
+            _ if self.file.is_some_and(|file| file.streamed && file.field != field) => Place::Query,
             Method::Post | Method::Put => Place::Body,
         }
     }

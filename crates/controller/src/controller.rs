@@ -17,6 +17,7 @@ use crate::nodes::{AgentBinary, ControlKey, Pool, StillLinked};
 use crate::seal::SealKeys;
 use crate::services::{Services, Settings, internal};
 use crate::store::{Db, nodes};
+use crate::uploads::Arrivals;
 use crate::{ProjectGroups, Result, events, job_errors, sagas, server_keys};
 use corpus_api::Principal;
 use corpus_api::notices::NoticeOf;
@@ -83,6 +84,7 @@ impl Controller {
             signed_in: SignedIn::default(),
             instance: Uuid::now_v7(),
             archives_seen: images::Seen::default(),
+            arrivals: Arrivals::default(),
             looked_at: LookedAt::default(),
             access_followers: Arc::default(),
             backup_readers: Readers::default(),

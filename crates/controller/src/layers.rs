@@ -37,6 +37,7 @@ const LAYERS: [&[&str]; 6] = [
         "server_keys",
         "services",
         "spread",
+        "uploads",
     ],
     &["sagas"],
     &["controller"],

@@ -39,6 +39,7 @@ mod spread;
 pub mod ssh_keys;
 pub mod store;
 mod surroundings;
+mod uploads;
 mod webhooks;
 
 #[cfg(test)]
@@ -67,3 +68,4 @@ pub use store::kept_forms::KeptForm;
 pub use store::keys::KeyHolder;
 pub use store::users::SignIn;
 pub use surroundings::{GuestMailSettings, Surroundings};
+pub use uploads::HeldArchive;

@@ -28,6 +28,7 @@ use crate::own_backups::OwnBackups;
 use crate::seal::{Purpose, SealKeys, Sealed};
 use crate::store::{Db, Transaction, guests};
 use crate::surroundings::{Around, Surroundings};
+use crate::uploads::Arrivals;
 use crate::{Error, ProjectGroups, Result, Rules, ssh_keys};
 
 /// What the operator decides.
@@ -106,6 +107,8 @@ pub struct Services {
     pub instance: Uuid,
     /// What was read of the archives of images.
     pub(crate) archives_seen: images::Seen,
+    /// Archives of images that came and are not kept yet.
+    pub(crate) arrivals: Arrivals,
     /// What somebody has on a page now.
     pub(crate) looked_at: LookedAt,
     /// Who follows requests of visitors now.

@@ -101,6 +101,16 @@ impl Gate {
         self.judge(who, about, needs).await.map(drop).map_err(|error| told(&error, "may"))
     }
 
+    /// Whether they may ask for an operation, before what it takes has come; it is judged again when it is asked for.
+    pub async fn admits<O: Ask>(&self, who: &Principal, operation: &O) -> std::result::Result<(), Problem> {
+        let meta = O::META.plain();
+        let judging = async {
+            may_ask(who, &meta)?;
+            self.judged(who, operation).await.map(drop)
+        };
+        judging.await.map_err(|error: Error| told(&error, meta.id))
+    }
+
     /// Whether what is followed may still be seen.
     pub async fn still<S: Stream>(&self, who: &Principal, what: &S) -> std::result::Result<(), Problem> {
         let meta = S::META.plain();

@@ -32,7 +32,9 @@ where
     Controller: Handle<O>,
 {
     let meta = O::META.plain();
-    if meta.method == Method::Get { router } else { router.route(&meta.form_path(), post(take::<O>)) }
+    // What is taken while it comes is too large for a form.
+    let is_none = meta.method == Method::Get || meta.file.is_some_and(|file| file.streamed);
+    if is_none { router } else { router.route(&meta.form_path(), post(take::<O>)) }
 }
 
 /// Takes the form of an operation.

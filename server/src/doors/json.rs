@@ -33,6 +33,10 @@ where
     Controller: Handle<O>,
 {
     let meta = O::META.plain();
+    if meta.file.is_some_and(|file| file.streamed) {
+        // It has a door of its own.
+        return router;
+    }
     let method = match meta.method {
         Method::Get => MethodFilter::GET,
         Method::Post => MethodFilter::POST,
@@ -62,10 +66,14 @@ pub async fn method_not_allowed() -> Refused {
 
 /// What a request carries besides its method.
 pub struct Asked {
-    path: Result<RawPathParams, RawPathParamsRejection>,
-    query: Option<String>,
-    headers: HeaderMap,
-    body: Result<Bytes, BytesRejection>,
+    /// What stands in its path.
+    pub path: Result<RawPathParams, RawPathParamsRejection>,
+    /// What comes after that.
+    pub query: Option<String>,
+    /// Its headers.
+    pub headers: HeaderMap,
+    /// Its body, where that is not taken while it comes.
+    pub body: Result<Bytes, BytesRejection>,
 }
 
 async fn ask<O: Ask>(
@@ -93,8 +101,13 @@ where
 }
 
 impl Asked {
-    /// The operation that a request is, wherever its fields travel.
+    /// The operation that a request is.
     fn read<O: Operation>(&self) -> Result<O, Problem> {
+        self.input::<O>()?.read().map_err(Problem::wrong)
+    }
+
+    /// The fields of an operation, wherever they travel.
+    pub fn input<O: Operation>(&self) -> Result<Input, Problem> {
         let meta = O::META.plain();
         let mut input = Input::default();
         for (name, value) in self.path.as_ref().map_err(|_| Problem::not_found(""))? {
@@ -111,7 +124,7 @@ impl Asked {
         }
         self.version(&meta, &mut input)?;
         self.body(&meta, &mut input)?;
-        input.read().map_err(Problem::wrong)
+        Ok(input)
     }
 
     fn version(&self, meta: &Plain, input: &mut Input) -> Result<(), Problem> {
@@ -136,8 +149,9 @@ impl Asked {
         let kind = self.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
         let kind = kind.split(';').next().unwrap_or_default().trim();
         if let Some(file) = meta.file.filter(|file| file.media_types.iter().any(|one| kind.eq_ignore_ascii_case(one))) {
-            if body.len() > file.limit {
-                return Err(too_large(file.limit));
+            let limit = usize::try_from(file.limit).unwrap_or(usize::MAX);
+            if body.len() > limit {
+                return Err(too_large(limit));
             }
             let text = std::str::from_utf8(body).map_err(|error| {
                 Problem::malformed(format!(
@@ -164,7 +178,8 @@ impl Asked {
 
 /// The problem of a body that is larger than its request needs.
 pub fn too_large(limit: usize) -> Problem {
-    Problem::too_large(format!("A request has {} KiB at most here.", limit / 1024))
+    let most = if limit < 1 << 30 { format!("{} KiB", limit / 1024) } else { format!("{} GB", limit / 1_000_000_000) };
+    Problem::too_large(format!("A request has {most} at most here."))
 }
 
 fn key(headers: &HeaderMap) -> Result<Option<Key>, Problem> {
@@ -172,7 +187,8 @@ fn key(headers: &HeaderMap) -> Result<Option<Key>, Problem> {
     key.to_str().unwrap_or_default().parse().map(Some)
 }
 
-fn answer<O: Operation>(output: &O::Output, asked: &Asked) -> Response {
+/// The answer to an operation.
+pub fn answer<O: Operation>(output: &O::Output, asked: &Asked) -> Response {
     let mut headers = HeaderMap::new();
     let mut put = |name: HeaderName, value: Option<String>| {
         if let Some(value) = value.and_then(|value| HeaderValue::try_from(value).ok()) {

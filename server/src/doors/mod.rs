@@ -3,7 +3,8 @@
 //! [`json`] is the API, which [`admit`] stands before, [`form`] takes plain HTML forms, [`events`] is what can
 //! be followed, [`answers`] is how pages ask, and [`mod@ask`] how their islands do. What they have in common
 //! is `corpus_api`: where an operation lives, how it is read and who may. [`oauth`] is how programs come to a
-//! token, [`export`] how a list is answered as a file, and [`mod@fetch`] a file of a backup.
+//! token, [`export`] how a list is answered as a file, and [`mod@fetch`] a file of a backup; [`upload`] takes the archive
+//! of an image.
 
 pub mod admit;
 pub mod answers;
@@ -15,6 +16,7 @@ pub mod form;
 pub mod json;
 pub mod oauth;
 pub mod proof;
+pub mod upload;
 
 /// Where the API begins.
 pub const PREFIX: &str = "/api/v1";

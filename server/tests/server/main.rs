@@ -28,3 +28,4 @@ mod reports;
 mod strangers;
 mod support;
 mod tokens;
+mod uploads;

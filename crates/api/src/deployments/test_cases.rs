@@ -56,7 +56,12 @@ impl Operation for UploadTests {
         .needs(Role::Developer)
         .token(Grant::Deploy)
         .robots()
-        .file(BodyFile { field: "xml", media_types: &["application/xml", "text/xml"], limit: JunitXml::MAX_BYTES });
+        .file(BodyFile {
+            field: "xml",
+            media_types: &["application/xml", "text/xml"],
+            limit: JunitXml::MAX_BYTES as u64,
+            streamed: false,
+        });
     const MORE: &'static [(&'static str, Role)] = &[("of prod", Role::Maintainer)];
     fn scope(&self) -> Scope {
         Scope::ToDeploy(self.deployment)

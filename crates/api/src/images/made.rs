@@ -132,8 +132,8 @@ pub struct ProjectImageVersion {
     pub unpacked: Bytes,
     /// When it was made.
     pub made_at: DateTime<Utc>,
-    /// Of which guest.
-    pub guest: GuestName,
+    /// Of which guest; none: it came as an archive.
+    pub guest: Option<GuestName>,
     /// Of which folder of it, if not of the guest itself.
     pub folder: Option<FilePath>,
     /// By whom; none: they are gone.

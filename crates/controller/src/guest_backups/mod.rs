@@ -15,6 +15,7 @@ mod bring;
 mod incoming;
 mod look;
 mod pack;
+mod repack;
 mod save;
 
 use std::io;
@@ -35,8 +36,9 @@ pub(crate) use bring::{bring, sums};
 pub(crate) use incoming::Limits;
 pub use look::Content;
 pub(crate) use look::{Fetched, Readers};
-pub(crate) use pack::{What, pack};
-pub(crate) use save::save;
+pub(crate) use pack::{Packed, What, pack};
+pub(crate) use repack::repack;
+pub(crate) use save::{PIECES, Reading, save};
 
 use crate::nodes::{NodeEndpoint, NodeError, Pool, TreeInput, TreeOutput, TreeWords};
 use crate::seal::{Purpose, Sealed};

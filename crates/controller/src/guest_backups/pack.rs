@@ -29,7 +29,7 @@ const LEVEL: i32 = 6;
 /// again under each of its names.
 const LINKED: usize = 64 << 20;
 /// The one attribute that an image keeps: without its capability `ping` works for root only.
-const CAPABILITY: &[u8] = b"security.capability";
+pub(super) const CAPABILITY: &[u8] = b"security.capability";
 
 /// Which files become an image.
 #[derive(Debug, Clone)]
@@ -63,8 +63,7 @@ pub(crate) async fn pack(
 }
 
 fn write(what: &What, to: &Path, listed: Listed, contents: &Arc<dyn Contents>) -> Result<Packed, CarryError> {
-    let file = BufWriter::new(File::create(to)?);
-    let mut out = Writer::new(zstd::stream::write::Encoder::new(file, LEVEL)?, &what.mark)?;
+    let mut out = Archive::at(to, &what.mark)?;
     let (mut walk, mut sieve) = (Walk::default(), Sieve::new(&what.folder));
     let (mut waiting, mut unpacked) = (VecDeque::<(Kept, TreeEntry, Option<Box<dyn Read + Send>>)>::new(), 0_u64);
     for entry in listed.entries() {
@@ -85,26 +84,23 @@ fn write(what: &What, to: &Path, listed: Listed, contents: &Arc<dyn Contents>) -
         let content = if wanted { Some(contents.open(number)?) } else { None };
         waiting.push_back((kept, entry, content));
         if waiting.len() > AHEAD {
-            waiting.pop_front().map_or(Ok(()), |(kept, entry, content)| out.entry(&kept, &entry, content))?;
+            waiting.pop_front().map_or(Ok(()), |(kept, entry, content)| out.waited(&kept, &entry, content))?;
         }
     }
     for (kept, entry, content) in waiting {
-        out.entry(&kept, &entry, content)?;
+        out.waited(&kept, &entry, content)?;
     }
     if out.files == 0 {
         return Err(CarryError::Told("there is no such folder in it".to_owned()));
     }
-    let files = out.files;
-    let file = out.builder.into_inner()?.finish()?;
-    file.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()?;
-    Ok(Packed { unpacked, files })
+    Ok(Packed { unpacked, files: out.end()? })
 }
 
 /// A file that is kept.
-struct Kept {
-    path: PathBuf,
+pub(super) struct Kept {
+    pub path: PathBuf,
     /// Whether what is in it is not.
-    is_empty: bool,
+    pub is_empty: bool,
 }
 
 /// Decides which files are kept, in the order of a list.
@@ -166,12 +162,30 @@ fn fate(path: &[Vec<u8>], is_folder: bool) -> Fate {
 }
 
 /// The archive on its way.
-struct Writer<W: Write> {
+pub(super) struct Writer<W: Write> {
     builder: Builder<W>,
     /// Files of several names, by their number: where each is first.
     linked: HashMap<u64, PathBuf>,
     linked_bytes: usize,
-    files: u64,
+    pub files: u64,
+}
+
+/// Such an archive in a file.
+pub(super) type Archive = Writer<zstd::stream::write::Encoder<'static, BufWriter<File>>>;
+
+impl Archive {
+    /// A new one.
+    pub fn at(to: &Path, mark: &str) -> io::Result<Self> {
+        let file = BufWriter::new(File::create(to)?);
+        Self::new(zstd::stream::write::Encoder::new(file, LEVEL)?, mark)
+    }
+
+    /// All of it is on disk; how many files it has.
+    pub fn end(self) -> io::Result<u64> {
+        let file = self.builder.into_inner()?.finish()?;
+        file.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()?;
+        Ok(self.files)
+    }
 }
 
 impl<W: Write> Writer<W> {
@@ -201,7 +215,18 @@ impl<W: Write> Writer<W> {
         }
     }
 
-    fn entry(&mut self, kept: &Kept, entry: &TreeEntry, content: Option<Box<dyn Read + Send>>) -> io::Result<()> {
+    /// A file is another name of one that was told.
+    pub fn is_another_name(&mut self, inode: u64, first: PathBuf) {
+        self.linked.insert(inode, first);
+    }
+
+    fn waited(&mut self, kept: &Kept, entry: &TreeEntry, content: Option<Box<dyn Read + Send>>) -> io::Result<()> {
+        let mut content = content;
+        self.entry(kept, entry, content.as_mut().map(|content| content as &mut dyn Read))
+    }
+
+    /// Adds a file. Without a content it is empty.
+    pub fn entry(&mut self, kept: &Kept, entry: &TreeEntry, content: Option<&mut dyn Read>) -> io::Result<()> {
         self.files += 1;
         let mut header = Header::new_gnu();
         header.set_mode(entry.mode);
@@ -235,7 +260,7 @@ impl<W: Write> Writer<W> {
             return self.builder.append_data(&mut header, &kept.path, io::empty());
         };
         header.set_size(entry.size);
-        let mut counted = Counted { from: content.as_mut().take(entry.size), read: 0 };
+        let mut counted = Counted { from: Read::by_ref(&mut content).take(entry.size), read: 0 };
         self.builder.append_data(&mut header, &kept.path, &mut counted)?;
         // One that became shorter since it was listed would move all that comes after it.
         if counted.read != entry.size || content.read(&mut [0])? > 0 {

@@ -18,7 +18,7 @@ use super::{CarryError, ENDS, Limits, Program};
 use crate::nodes::TreeInput;
 
 /// Pieces of one file that wait for who reads it.
-const PIECES: usize = 8;
+pub(crate) const PIECES: usize = 8;
 
 /// Brings all files of a snapshot into a repository. `progress` is told how much of how much has come.
 pub(crate) async fn save(
@@ -78,20 +78,27 @@ impl Contents for Asking {
     fn open(&self, number: u64) -> io::Result<Box<dyn Read + Send>> {
         let (to, from) = mpsc::channel(PIECES);
         self.0.send(Wanted { number, to }).map_err(|_| cut())?;
-        Ok(Box::new(Reading { from, piece: Bytes::new(), is_over: false }))
+        Ok(Box::new(Reading::of(from)))
     }
 }
 
 /// The line is no more.
 fn cut() -> io::Error {
-    io::Error::new(io::ErrorKind::UnexpectedEof, "the node sends no more")
+    io::Error::new(io::ErrorKind::UnexpectedEof, "no more is sent")
 }
 
 /// One file as a thread reads it.
-struct Reading {
+pub(crate) struct Reading {
     from: mpsc::Receiver<Bytes>,
     piece: Bytes,
     is_over: bool,
+}
+
+impl Reading {
+    /// Of these pieces, of which the last is an empty one.
+    pub const fn of(from: mpsc::Receiver<Bytes>) -> Self {
+        Self { from, piece: Bytes::new(), is_over: false }
+    }
 }
 
 impl Read for Reading {

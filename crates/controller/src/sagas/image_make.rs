@@ -21,9 +21,7 @@ use crate::nodes::{Sha256, TreeWhat, TreeWhich};
 use crate::services::Services;
 use crate::store::guests::GuestRow;
 use crate::store::made_images::{self, Made};
-
-/// An image has no more than this in its files, in bytes: each node that makes such a guest unpacks it.
-const MOST: u64 = 20_000_000_000;
+use crate::uploads::MOST;
 
 /// What the job is about.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -229,7 +227,7 @@ async fn keep(ctx: Ctx) -> Result<(), StepError> {
         sha256: &sha256,
         bytes: Bytes(bytes),
         unpacked: Bytes(unpacked),
-        guest: &of,
+        guest: Some(&of),
         folder: folder.as_ref(),
         comment: comment.as_ref(),
         by,

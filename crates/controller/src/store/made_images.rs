@@ -53,8 +53,8 @@ pub struct Made<'a> {
     pub bytes: Bytes,
     /// How much is in it.
     pub unpacked: Bytes,
-    /// Of which guest.
-    pub guest: &'a GuestName,
+    /// Of which guest; none: it came as an archive.
+    pub guest: Option<&'a GuestName>,
     /// Of which folder of it.
     pub folder: Option<&'a FilePath>,
     /// What is in it.
@@ -74,7 +74,7 @@ pub async fn keep(conn: &mut PgConnection, made: &Made<'_>) -> sqlx::Result<()> 
         made.sha256,
         i64::try_from(made.bytes.0).unwrap_or(i64::MAX),
         i64::try_from(made.unpacked.0.max(1)).unwrap_or(i64::MAX),
-        made.guest.as_str(),
+        made.guest.map(GuestName::as_str),
         made.folder.map(FilePath::as_str),
         made.comment.map(Label::as_str),
         made.by.map(|by| by.0),
@@ -125,7 +125,7 @@ pub async fn of_project(conn: &mut PgConnection, project: ProjectId) -> sqlx::Re
     let ids: Vec<Uuid> = images.iter().map(|image| image.id).collect();
     let rows = sqlx::query!(
         r#"select v.image_id as "image_id!", v.label as "label!", v.sha256, v.bytes, v.unpacked as "unpacked!",
-            v.made_at, v.guest as "guest!", v.folder, v.comment, u.login as "login?",
+            v.made_at, v.guest, v.folder, v.comment, u.login as "login?",
             (select count(*) from guests g where g.image = v.label) as "guests!"
          from image_versions v left join users u on u.id = v.made_by
          where v.image_id = any($1) order by v.made_at desc, v.found_at desc"#,
@@ -139,7 +139,7 @@ pub async fn of_project(conn: &mut PgConnection, project: ProjectId) -> sqlx::Re
             bytes: Bytes(number(row.bytes)?),
             unpacked: Bytes(number(row.unpacked)?),
             made_at: row.made_at,
-            guest: word(&row.guest)?,
+            guest: word_opt(row.guest.as_deref())?,
             folder: word_opt(row.folder.as_deref())?,
             made_by: word_opt(row.login.as_deref())?,
             comment: word_opt(row.comment.as_deref())?,

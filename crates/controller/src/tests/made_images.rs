@@ -2,7 +2,9 @@
 
 use corpus_api::guests::{GetGuest, RequestGuest};
 use corpus_api::images::made::{ListProjectImages, MOST_IMAGES, MakeImage, ProjectImages, RemoveImage};
+use corpus_api::images::upload::{SentArchive, UploadImage};
 use corpus_api::jobs::CancelJob;
+use corpus_api::{Principal, Problem};
 use corpus_domain::{Bytes, Environment, GuestId, ProjectRole, SizeProfile};
 use sqlx::PgPool;
 use uuid::Uuid;
@@ -39,7 +41,7 @@ async fn made(world: &World, digit: char) -> String {
     let guest = "golden.test".parse().unwrap();
     let (bytes, unpacked) = (Bytes(5), Bytes(7));
     let version =
-        Made { image, sha256: &sha256, bytes, unpacked, guest: &guest, folder: None, comment: None, by: None };
+        Made { image, sha256: &sha256, bytes, unpacked, guest: Some(&guest), folder: None, comment: None, by: None };
     made_images::keep(&mut conn, &version).await.unwrap();
     made_images::settle(&mut conn, image).await.unwrap();
     sha256
@@ -167,4 +169,101 @@ async fn nothing_is_left_of_what_was_removed(db: PgPool) {
     world.run("delete from guests").await;
     world.run("delete from projects").await;
     assert_eq!(world.count("select count(*) from image_versions").await, 0);
+}
+
+/// A system as small as one may be.
+fn system() -> Vec<u8> {
+    let mut tar = tar::Builder::new(zstd::stream::write::Encoder::new(Vec::new(), 1).unwrap());
+    for path in ["etc/passwd", "etc/shadow", "sbin/init", "usr/sbin/sshd"] {
+        let mut header = tar::Header::new_gnu();
+        header.set_mode(0o755);
+        header.set_uid(0);
+        header.set_gid(0);
+        header.set_mtime(0);
+        header.set_size(2);
+        tar.append_data(&mut header, path, b"x\n".as_slice()).unwrap();
+    }
+    tar.into_inner().unwrap().finish().unwrap()
+}
+
+impl World {
+    /// Sends an archive, in pieces; what lies in the folder meanwhile is told.
+    async fn send(
+        &self,
+        who: &Principal,
+        project: &str,
+        image: &str,
+        pieces: Vec<Result<Vec<u8>, ()>>,
+    ) -> Result<String, Problem> {
+        let (project, image) = (project.parse().unwrap(), image.parse().unwrap());
+        let asked = UploadImage { project, image, comment: None, archive: SentArchive(Uuid::now_v7()) };
+        let body = futures::stream::iter(pieces.into_iter().map(|piece| piece.map(bytes::Bytes::from)));
+        let held = self.controller.receive_image(who, &asked, body).await?;
+        let label = self.ask(who, asked.clone()).await.map(|kept| kept.label.to_string());
+        drop(held);
+        // It can't be had twice.
+        at_field(self.ask(who, asked).await, "archive", "Send the archive itself");
+        label
+    }
+
+    /// What lies in the folder of archives, but for whole ones.
+    fn unfinished(&self) -> usize {
+        let folder = std::fs::read_dir(&self.controller.services.settings.made_images).into_iter().flatten();
+        folder.filter(|one| one.as_ref().unwrap().file_name().to_string_lossy().starts_with('.')).count()
+    }
+}
+
+#[sqlx::test(migrations = "../../migrations")]
+async fn one_comes_as_an_archive(db: PgPool) {
+    let world = World::new(db).await;
+    world.run("update nodes set slots = 4096, reachability = 'reachable'").await;
+    let mut mia = world.member("mia", &[]).await;
+    let mut eve = world.member("eve", &[]).await;
+    world.project(&mut mia, "atlas").await;
+    world.project(&mut eve, "borealis").await;
+    let dan = world.member("dan", &[("atlas", ProjectRole::Developer)]).await;
+    let whole = || system().chunks(20).map(|piece| Ok(piece.to_vec())).collect::<Vec<_>>();
+
+    // Who may not is refused before anything of it is read.
+    let poisoned = || vec![Err(())];
+    forbidden(world.send(&dan, "atlas", "web", poisoned()).await);
+    hidden(world.send(&eve, "atlas", "web", poisoned()).await);
+    at_field(world.send(&mia, "atlas", "debian-12", poisoned()).await, "image", "for everybody");
+    assert!(!world.controller.services.settings.made_images.exists(), "nothing was written");
+
+    let mut cut = whole();
+    cut.truncate(2);
+    at_field(world.send(&mia, "atlas", "web", cut.clone()).await, "archive", "no whole tar");
+    cut.push(Err(()));
+    at_field(world.send(&mia, "atlas", "web", cut).await, "archive", "did not come whole");
+    at_field(world.send(&mia, "atlas", "web", vec![Ok(b"no archive".to_vec())]).await, "archive", "no whole tar");
+    let none = zstd::encode_all([0_u8; 1024].as_slice(), 1).unwrap();
+    at_field(world.send(&mia, "atlas", "web", vec![Ok(none)]).await, "archive", "no /etc/passwd");
+    let shown = async || world.ask(&mia, list("atlas")).await.unwrap().items;
+    assert!(shown().await.is_empty() && world.unfinished() == 0);
+
+    let first = world.send(&mia, "atlas", "web", whole()).await.unwrap();
+    let images = shown().await;
+    let version = &images[0].versions[0];
+    assert_eq!((version.label.as_str(), version.guest.as_ref(), version.unpacked), (first.as_str(), None, Bytes(8)));
+    let archive = world.controller.services.made_archive(&version.sha256);
+    assert_eq!((archive.exists(), world.unfinished()), (true, 0));
+    let asked = world.ask(&mia, wanted("atlas", "a.test", "web")).await.unwrap();
+    assert_eq!(world.ask(&mia, GetGuest { guest: asked.guest }).await.unwrap().image.as_str(), first);
+    // The same once more is a version of its own, and what new guests are made from.
+    let second = world.send(&mia, "atlas", "web", whole()).await.unwrap();
+    assert_ne!(first, second);
+    assert!(world.ask(&mia, GetGuest { guest: asked.guest }).await.unwrap().image_is_old);
+    assert_eq!(world.count("select count(*) from audit where action = 'image.upload' and detail ? 'sha256'").await, 2);
+    at_field(world.ask(&eve, wanted("borealis", "b.test", "web")).await, "image", "There is no image web");
+
+    // While a version is made of a guest, and beyond as many as there may be.
+    world.run("update made_images set is_being_made = true").await;
+    conflict(world.send(&mia, "atlas", "web", poisoned()).await, "is being made");
+    world.run("update made_images set is_being_made = false").await;
+    for number in 1..MOST_IMAGES {
+        world.send(&mia, "atlas", &format!("web{number}"), whole()).await.unwrap();
+    }
+    conflict(world.send(&mia, "atlas", "more", poisoned()).await, "has 10 images already");
+    assert_eq!(world.unfinished(), 0);
 }

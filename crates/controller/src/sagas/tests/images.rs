@@ -1,7 +1,9 @@
 //! An image of a guest: made while it goes on, whatever fails on the way, and what a guest that is made of it is.
 
+use bytes::Bytes;
 use corpus_api::guests::{DestroyGuest, GetGuest, RequestGuest};
 use corpus_api::images::made::{ListProjectImages, MakeImage, ProjectImage, RemoveImage};
+use corpus_api::images::upload::{SentArchive, UploadImage};
 use corpus_domain::{GuestState, JobState};
 use sqlx::PgPool;
 
@@ -75,6 +77,24 @@ async fn images_are_made_of_guests(db: PgPool) {
     let job = world.controller.call(&world.member, DestroyGuest { guest: other }, None).await.unwrap().job;
     world.done(job).await;
 
+    // What was made of it comes back as an archive that somebody sent.
+    let sent = images().await[0].versions[0].sha256.clone();
+    let sent = tokio::fs::read(world.controller.services.made_archive(&sent)).await.unwrap();
+    let (project, image) = ("atlas".parse().unwrap(), "sent".parse().unwrap());
+    let upload = UploadImage { project, image, comment: None, archive: SentArchive(uuid::Uuid::now_v7()) };
+    let pieces: Vec<Result<Bytes, ()>> = sent.chunks(64 << 10).map(|piece| Ok(Bytes::copy_from_slice(piece))).collect();
+    let held = world.controller.receive_image(&world.member, &upload, futures::stream::iter(pieces)).await.unwrap();
+    world.controller.call(&world.member, upload, None).await.unwrap();
+    drop(held);
+    let wanted = RequestGuest { image: Some("sent".parse().unwrap()), ..World::plain_request(OTHER) };
+    let (other, job) = world.request(wanted).await.unwrap();
+    world.done(job).await;
+    let told = "cat /opt/app/it /opt/app/link; stat -c %u:%g:%a:%h /opt/app/it; getcap /usr/bin/ping";
+    let told = inside(OTHER, told).await;
+    assert!(told.trim().starts_with("kept\nkept\n33:44:4750:2"), "{told}");
+    let job = world.controller.call(&world.member, DestroyGuest { guest: other }, None).await.unwrap().job;
+    world.done(job).await;
+
     // Of a folder that a script filled; one that is no system is no image.
     inside(NAME, "mkdir -p /srv/image /srv/none && cp -a /bin /etc /lib /lib64 /sbin /usr /srv/image/ 2>/dev/null; mkdir -p \
                   /srv/image/var /srv/image/root /srv/image/home /srv/image/tmp; cp -a /var/lib /srv/image/var/; echo scratch > /srv/image/etc/made").await;
@@ -95,7 +115,7 @@ async fn images_are_made_of_guests(db: PgPool) {
         let job = world.controller.call(&world.member, DestroyGuest { guest }, None).await.unwrap().job;
         world.done(job).await;
     }
-    for name in ["web", "scratch"] {
+    for name in ["web", "sent", "scratch"] {
         let (project, image) = ("atlas".parse().unwrap(), name.parse().unwrap());
         world.controller.call(&world.member, RemoveImage { project, image }, None).await.unwrap();
     }
