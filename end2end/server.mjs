@@ -34,6 +34,7 @@ function configuration(folder, data, [port, gitPort], changes) {
     certificates: {},
     access_log: {},
     guest_mail: {},
+    salt_master: {},
     backup: {},
     git: { listen: `127.0.0.1:${gitPort}` },
     projects: { create: 'ops' },

@@ -32,6 +32,8 @@ mod preview_samples;
 mod project_pages;
 #[path = "gallery/snapshot_pages.rs"]
 mod snapshot_pages;
+#[path = "gallery/state_pages.rs"]
+mod state_pages;
 #[path = "gallery/told_samples.rs"]
 mod told_samples;
 #[path = "gallery/traffic_pages.rs"]
@@ -402,6 +404,9 @@ fn with_id(path: &str, variant: &str) -> Page {
         return page;
     }
     if let Some(page) = traffic_pages::page(&Route::of(path), variant) {
+        return page;
+    }
+    if let Some(page) = state_pages::page(&Route::of(path), variant) {
         return page;
     }
     if let Some(page) = mail_pages::page(&Route::of(path), variant) {

@@ -33,6 +33,7 @@ impl Route {
             Self::NodeFirewall(_) | Self::Networks => ("firewall", "what-operators-decide"),
             Self::Intrusion => ("intrusion", "who-is-kept-out"),
             Self::GuestMail(_) => ("mail", "of-one-guest"),
+            Self::GuestStates(_) => ("states", "modes"),
             Self::GuestSnapshots(_) => ("snapshots", "take-one"),
             Self::GuestBackups(_) => ("backups", "take-one"),
             Self::ProjectBackups(_) => ("backups", "have-it-as-another-guest"),
@@ -89,7 +90,7 @@ pub(crate) mod tests {
     use super::*;
 
     /// A path of every page.
-    pub const ROUTES: [&str; 72] = [
+    pub const ROUTES: [&str; 73] = [
         "/",
         "/not-created",
         "/login",
@@ -112,6 +113,7 @@ pub(crate) mod tests {
         "/guests/0199d3c0-0000-7000-8000-000000000001/snapshots",
         "/guests/0199d3c0-0000-7000-8000-000000000001/backups",
         "/guests/0199d3c0-0000-7000-8000-000000000001/mail",
+        "/guests/0199d3c0-0000-7000-8000-000000000001/states",
         "/projects",
         "/projects/new",
         "/projects/atlas",

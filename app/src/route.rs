@@ -32,6 +32,7 @@ pub enum Route {
     DestroyGuest(GuestId),
     GuestFirewall(GuestId),
     GuestMail(GuestId),
+    GuestStates(GuestId),
     GuestSnapshots(GuestId),
     GuestBackups(GuestId),
     Projects,
@@ -110,6 +111,7 @@ impl Route {
             ["guests", id] => with(id, Self::Guest),
             ["guests", id, "firewall" | "ports"] => with(id, Self::GuestFirewall),
             ["guests", id, "mail"] => with(id, Self::GuestMail),
+            ["guests", id, "states" | "mode"] => with(id, Self::GuestStates),
             ["guests", id, "snapshots"]
             | ["guests", id, "snapshots", "schedule"]
             | ["guests", id, "snapshots", _, "restore" | "delete"] => with(id, Self::GuestSnapshots),
@@ -264,6 +266,7 @@ impl Route {
             Self::DestroyGuest(id) => format!("/guests/{id}/destroy"),
             Self::GuestFirewall(id) => format!("/guests/{id}/firewall"),
             Self::GuestMail(id) => format!("/guests/{id}/mail"),
+            Self::GuestStates(id) => format!("/guests/{id}/states"),
             Self::GuestSnapshots(id) => format!("/guests/{id}/snapshots"),
             Self::GuestBackups(id) => format!("/guests/{id}/backups"),
             Self::Overview => "/".to_owned(),
@@ -345,6 +348,7 @@ impl Route {
             | Self::DestroyGuest(_)
             | Self::GuestFirewall(_)
             | Self::GuestMail(_)
+            | Self::GuestStates(_)
             | Self::GuestSnapshots(_)
             | Self::GuestBackups(_) => "/guests",
             Self::Projects

@@ -20,6 +20,7 @@ mod pages;
 pub mod postgres;
 mod quota;
 mod root;
+pub mod salt_master;
 mod security;
 pub mod serve;
 pub mod sessions;

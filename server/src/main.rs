@@ -11,6 +11,7 @@ use corpus_server::config::{Settings, places};
 use corpus_server::database::Database;
 use corpus_server::login::Accounts;
 use corpus_server::own_backup;
+use corpus_server::salt_master;
 use corpus_server::serve::{Server, announcement};
 use corpus_server::trace;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -26,6 +27,7 @@ Commands:
   backup                 take a backup of the controller as [backup] says, then end
   list-backups           say which there are
   check-backups          read every byte of them, and say whether all is as it was written
+  salt-master            run a Salt master for guests as [salt_master] says, beside the server
   restore                bring a backup back where there is none of its files and an empty database:
                          --from PLACE --password-file FILE [--backup ID, else the newest]; PLACE is a folder, or
                          what backup.place was, with --access FILE: one with the sections [sftp] or [s3]
@@ -43,6 +45,7 @@ enum Command {
     Backup,
     ListBackups,
     CheckBackups,
+    SaltMaster,
     Restore,
     Help,
     Version,
@@ -114,6 +117,7 @@ fn parse(mut args: impl Iterator<Item = OsString>) -> anyhow::Result<Asked> {
             Some("backup") => Command::Backup,
             Some("list-backups") => Command::ListBackups,
             Some("check-backups") => Command::CheckBackups,
+            Some("salt-master") => Command::SaltMaster,
             Some("restore") => Command::Restore,
             Some("help" | "--help" | "-h") => Command::Help,
             Some("--version" | "-V") => Command::Version,
@@ -149,6 +153,7 @@ fn run(command: Command, config: Option<&Path>) -> anyhow::Result<()> {
             Command::Backup => backup(&settings).await,
             Command::ListBackups => list_backups(&settings).await,
             Command::CheckBackups => check_backups(&settings).await,
+            Command::SaltMaster => salt_master(&settings).await,
             _ => serve(settings).await,
         }
     });
@@ -191,6 +196,12 @@ async fn listen(mut term: Signal, mut int: Signal, end: CancellationToken, at_on
         }
         told.cancel();
     }
+}
+
+async fn salt_master(settings: &Settings) -> anyhow::Result<()> {
+    let (end, at_once) = (CancellationToken::new(), CancellationToken::new());
+    tokio::spawn(listen(signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?, end.clone(), at_once));
+    salt_master::run(settings, end).await
 }
 
 async fn migrate(settings: &Settings) -> anyhow::Result<()> {

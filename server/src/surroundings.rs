@@ -1,8 +1,10 @@
 //! What this Corpus is made of, by the configuration: what guests must not reach.
 
 use std::collections::BTreeSet;
+use std::net::Ipv4Addr;
 
 use corpus_controller::Surroundings;
+use corpus_domain::{EgressRule, Transport};
 use secrecy::ExposeSecret;
 use url::{Host, Url};
 
@@ -29,10 +31,18 @@ pub fn of(settings: &Settings) -> Surroundings {
     hosts.extend(settings.guest_mail.map(|mail| mail.relay.ip().to_string()));
     Surroundings {
         hosts,
-        allowed: settings.egress.clone(),
+        allowed: settings.egress.iter().copied().chain(masters(settings)).collect(),
         webhooks: settings.webhooks.clone(),
         mail: settings.guest_mail,
     }
+}
+
+/// The two ports of the controller's own Salt master: its minions are guests.
+fn masters(settings: &Settings) -> Vec<EgressRule> {
+    let Some(master) = &settings.salt_master else { return Vec::new() };
+    let Ok(to) = master.address.parse::<Ipv4Addr>() else { return Vec::new() };
+    let rule = |port| EgressRule { to: to.into(), port: Some((Transport::Tcp, port)) };
+    [master.publish_port, master.request_port].map(rule).into()
 }
 
 fn host_in(url: &str) -> Option<String> {

@@ -80,6 +80,7 @@ const SHELVES: [(&str, &[Source]); 3] = [
             source!("makina-states"),
             source!("ci"),
             source!("firewall"),
+            source!("states"),
             source!("snapshots"),
             source!("backups"),
             source!("moving"),

@@ -208,7 +208,7 @@ pub fn about(guest: &Guest) -> AnyView {
         ("Backing", guest.backing.as_str().into_any()),
         ("Size", size_of(&guest.line).into_any()),
         ("Confinement", confinement(guest)),
-        ("Mode", guest.mode.as_str().into_any()),
+        ("Mode", mode_link(guest)),
         ("Autostart", yes(guest.autostart).into_any()),
         ("Firewall", firewall_link(guest)),
         ("Mail", mail_link(guest)),
@@ -227,6 +227,11 @@ fn moved(last: &LastMove) -> AnyView {
     let from = last.from.as_ref().map(|from| format!(" from {from}"));
     let still = format!("; answered nothing for {}, while ", took(whole(last.downtime_ms)));
     view! { {age(last.at)}{from}{still}{bytes(last.bytes.0)}" were brought" }.into_any()
+}
+
+fn mode_link(guest: &Guest) -> AnyView {
+    view! { {guest.mode.as_str()}", "<a class="link" href=format!("{}/states", path(guest))>"its states"</a> }
+        .into_any()
 }
 
 fn firewall_link(guest: &Guest) -> AnyView {

@@ -43,6 +43,7 @@ pub mod guest_mail;
 pub mod guest_parts;
 pub mod guest_settings;
 pub mod guest_snapshots;
+pub mod guest_states;
 pub mod guests;
 pub mod hooks;
 pub mod images;
@@ -146,6 +147,7 @@ pub async fn load(route: Route, caller: &Caller, asked: Asked) -> Result<Page> {
         Route::Guest(id) => guest::load(caller, id, &asked).await,
         Route::GuestFirewall(id) => guest_firewall::load(caller, id, &asked.form).await,
         Route::GuestMail(id) => guest_mail::load(caller, id, &asked.form).await,
+        Route::GuestStates(id) => guest_states::load(caller, id, &asked.form).await,
         Route::GuestSnapshots(id) => guest_snapshots::load(caller, id, &asked.form).await,
         Route::GuestBackups(id) => guest_backups::load(caller, id, &asked.form).await,
         Route::EnvironmentMail(name, which) => environment_mail::load(caller, (&name, which), &asked.form).await,

@@ -426,7 +426,7 @@ fn optional(
             {Field::new(form, "image", "Image").hint("What it is a clone of").select(images(&sizes.images, has_profiles))}
             {Field::new(form, "driver", "Driver").suggest(if has_profiles { "" } else { "lxc" }).select(or_as_said(has_profiles, picks(drivers(makings))))}
             {Field::new(form, "backing", "Backing").hint("What its files lie on").select(backings(makings))}
-            {Field::new(form, "mode", "Mode").suggest(if has_profiles { "" } else { "masterless" }).select(or_as_said(has_profiles, picks(["masterless"])))}
+            {Field::new(form, "mode", "Mode").suggest(if has_profiles { "" } else { "masterless" }).select(or_as_said(has_profiles, picks(["masterless", "salt", "mastersalt"])))}
             {Field::new(form, "ip", "Address").mono().hint("Inside the node's guest network").input()}
             {Field::new(form, "mac", "MAC").mono().hint("00:16:3e:xx:xx:xx").input()}
             {(!is_asking(principal, form)).then(|| Field::new(form, "password", "Root password").password("new-password").hint("12 to 128 characters; empty: a generated one").input())}

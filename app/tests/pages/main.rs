@@ -52,6 +52,10 @@ mod several_guests;
 #[allow(dead_code, unused_imports, missing_docs, reason = "each user needs a part of them")]
 mod snapshot_pages;
 mod snapshots;
+#[path = "../../examples/gallery/state_pages.rs"]
+#[allow(dead_code, missing_docs, reason = "each user needs a part of them")]
+mod state_pages;
+mod states;
 mod traffic;
 #[path = "../../examples/gallery/traffic_pages.rs"]
 #[allow(dead_code, unused_imports, missing_docs, reason = "each user needs a part of them")]

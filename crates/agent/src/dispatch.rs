@@ -9,7 +9,9 @@ use crate::failure::Failure;
 use crate::project::followers::Decision;
 use crate::project::{self, Layout};
 use crate::task::Task;
-use crate::{boot, check, drivers, facts, hook, image, lock, node, packages, record, snapshots, traffic, updates};
+use crate::{
+    boot, check, drivers, facts, hook, image, lock, mode, node, packages, record, snapshots, traffic, updates,
+};
 
 /// Serves a request to its end.
 pub fn answer(request: &Request, job: Option<JobRef>, task: &Task<'_>) -> Reply {
@@ -93,6 +95,9 @@ fn serve(request: &Request, of_job: bool, task: &Task<'_>) -> Result<Answer, Fai
         Request::EnsureProjectAbsent { project, data } => {
             project::absent::ensure(&Layout::of(task.host, project), *data, task).map(done)
         }
+        Request::EnsureMinionKey { .. } | Request::EnsureMode { .. } | Request::ApplyStates { .. } => {
+            salt(request, task)
+        }
         Request::RunHook { hook } => hook::run(hook, task),
         Request::RemoveNode => node::remove(task).map(done),
         Request::EnsureImage { name, source } => image::ensure(task, name, source).map(done),
@@ -132,6 +137,16 @@ fn serve(request: &Request, of_job: bool, task: &Task<'_>) -> Result<Answer, Fai
         }
         Request::EnsureResting { name, id } => drivers::ensure_resting(task, name, *id).map(done),
         Request::EnsureAbsent { name, id } => drivers::ensure_absent(task, name, *id).map(done),
+    }
+}
+
+/// What is about how this guest is managed.
+fn salt(request: &Request, task: &Task<'_>) -> Result<Answer, Failure> {
+    match request {
+        Request::EnsureMinionKey { id } => mode::minion_key(*id, task).map(|key| Answer::MinionKey { key }),
+        Request::EnsureMode { plan } => mode::ensure(plan, task).map(done),
+        Request::ApplyStates { plan, test, limit_s } => mode::apply(plan, (*test, *limit_s), task).map(Answer::States),
+        _ => Err(Failure::Invalid("this is not about how the guest is managed".into())),
     }
 }
 

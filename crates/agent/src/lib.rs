@@ -37,6 +37,7 @@ pub mod itself;
 pub mod line;
 pub mod lock;
 pub mod mail;
+pub mod mode;
 pub mod node;
 pub mod packages;
 pub mod project;

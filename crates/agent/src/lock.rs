@@ -56,6 +56,9 @@ pub fn wanted(request: &Request) -> Vec<Wanted> {
         | Request::RunHook { .. }
         | Request::ProveProject { .. }
         | Request::ReadProject { .. } => vec![],
+        Request::EnsureMinionKey { .. } | Request::EnsureMode { .. } | Request::ApplyStates { .. } => {
+            vec![alone("salt".into())]
+        }
         Request::EnsureProject { plan } => vec![self::project(&plan.project)],
         Request::EnsureProjectAbsent { project, .. } | Request::DumpProject { project } => vec![self::project(project)],
         Request::EnsureDriver { .. }

@@ -24,6 +24,8 @@ mod guest;
 mod makina;
 #[path = "push/measured.rs"]
 mod measured;
+#[path = "push/mode.rs"]
+mod mode;
 #[path = "push/pushes.rs"]
 mod pushes;
 #[path = "push/room.rs"]

@@ -1,6 +1,7 @@
 //! Guests: what is asked about those that are there. [`change`] is what is done to them.
 
 mod change;
+mod mode;
 mod preview;
 mod secret;
 mod settings;
@@ -11,6 +12,7 @@ pub use change::{
     ConfirmGuestHostKey, DestroyGuest, EnlargeGuest, GuestHostKeyConfirmed, GuestMoving, GuestRequested, MoveGuest,
     RequestGuest, RestartGuest, SetGuestLimits, ShrinkGuest, StartGuest, StopGuest, WantedNames,
 };
+pub use mode::{ApplyGuestStates, GetGuestStates, GuestStates, StateLine, StatesRun, SwitchGuestMode};
 pub use preview::{GuestPreview, PreviewGuest, PreviewedNode};
 pub use secret::{GuestPasswordRevealed, RevealGuestPassword};
 pub use settings::{GetGuestSettings, GuestConf, GuestSettings, SetGuestSettings};

@@ -191,6 +191,8 @@ pub const fn to_start(kind: JobKind, environment: Option<Environment>) -> Role {
         | JobKind::GuestShrink
         | JobKind::GuestLimit
         | JobKind::GuestConfigure
+        | JobKind::GuestMode
+        | JobKind::GuestStates
         | JobKind::SnapshotRestore
         | JobKind::SnapshotRemove
         | JobKind::BackupRestore

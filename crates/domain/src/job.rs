@@ -33,6 +33,10 @@ word_enum!(
         GuestLimit = "guest_limit",
         /// Change a guest's settings.
         GuestConfigure = "guest_configure",
+        /// Switch how a guest's configuration is managed.
+        GuestMode = "guest_mode",
+        /// Apply the states of a guest, or try them.
+        GuestStates = "guest_states",
         /// Take a snapshot of a guest.
         SnapshotTake = "snapshot_take",
         /// Bring the files of a snapshot back to its guest.

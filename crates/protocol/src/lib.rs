@@ -15,6 +15,7 @@ mod guest;
 mod hook;
 mod links;
 mod mail;
+mod mode;
 mod node;
 mod project;
 mod request;
@@ -41,6 +42,7 @@ pub use links::{
     is_link_name, is_stand_in, link_name, stand_in,
 };
 pub use mail::{MAX_MAIL_COUNTS, MailCount, MailGuest, MailPlan};
+pub use mode::{Follows, MAX_SALT_KEY, MAX_STATES, MasterPlace, ModePlan, STATES_LIMIT_S, StatesRun};
 pub use node::{
     Block, Dropped, Egress, FirewallReading, FirewallRule, GuestPort, HealthCheck, HttpRoute, Https, ImageSource,
     NodePlan, Pool, PoolMember, PublishedPort, RuleCount, SshRoute, ZoneServers,
@@ -63,7 +65,7 @@ pub use tree::{
 };
 
 /// The version of these shapes; raised with every change of them.
-pub const VERSION: u32 = 15;
+pub const VERSION: u32 = 16;
 
 /// The longest line that either side accepts, in bytes.
 pub const MAX_LINE: usize = 4 << 20;

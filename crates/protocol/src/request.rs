@@ -13,6 +13,7 @@ use crate::facts::{Facts, Reading};
 use crate::guest::{AuthorizedKeys, GuestPlan, GuestSetup};
 use crate::hook::HookOrder;
 use crate::mail::MailCount;
+use crate::mode::{ModePlan, StatesRun};
 use crate::node::{FirewallReading, ImageSource, NodePlan};
 use crate::project::{
     ArchiveEntry, ConfigurationEntry, DeployOrder, Entry, Live, Millis, ProjectPlan, Proof, Report, Turn,
@@ -477,6 +478,29 @@ pub enum Request {
         /// Whether its data goes too.
         data: bool,
     },
+    /// The guest has the pair of keys by which a master knows its minion. Answer: [`Answer::MinionKey`]. For agents on
+    /// guests, as are the two that follow.
+    EnsureMinionKey {
+        /// Which guest. What another one's files brought along is removed.
+        id: GuestId,
+    },
+    /// The guest is managed as planned: what it follows, and no more of Salt, runs in it, now and from its next boot on.
+    EnsureMode {
+        /// The whole of it.
+        plan: Box<ModePlan>,
+    },
+    /// All states that the guest's top file names for it are so, or would be. It is ended when the line is. Answer:
+    /// [`Answer::States`].
+    ApplyStates {
+        /// How it is managed.
+        plan: Box<ModePlan>,
+        /// Whether it is only tried.
+        test: bool,
+        /// How long it may take, in seconds, [`STATES_LIMIT_S`] at most.
+        ///
+        /// [`STATES_LIMIT_S`]: crate::STATES_LIMIT_S
+        limit_s: u32,
+    },
     /// The operator's hook has run, in a folder of its own, as root. Unlike all others it may be no more true a
     /// second time, and it is ended when the line is: nobody would hear what became of it.
     RunHook {
@@ -501,6 +525,13 @@ pub enum Answer {
     Facts(Box<Facts>),
     /// How the host is.
     Reading(Box<Reading>),
+    /// The public key of the guest's minion, as PEM.
+    MinionKey {
+        /// The key.
+        key: String,
+    },
+    /// What became of the guest's states.
+    States(StatesRun),
     /// The state a guest was found in.
     Guest {
         /// Running, stopped.

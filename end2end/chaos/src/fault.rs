@@ -187,6 +187,8 @@ pub fn touches(kind: &str, step: &str) -> Option<Touches> {
         ("guest_create" | "guest_start" | "guest_restart" | "snapshot_restore" | "backup_restore" | "backup_prove" | "node_reboot", "ping")
         // Their agent is the guest's, behind a port of the node.
         | ("environment_set_up", "salt" | "project" | "ready")
+        | ("guest_mode", "salt" | "mode")
+        | ("guest_states", "salt" | "states")
         | ("environment_configure", "plan")
         | ("environment_remove", "project")
         | ("deploy", "order" | "follow" | "record") => Guest,
@@ -208,7 +210,8 @@ pub fn touches(kind: &str, step: &str) -> Option<Touches> {
         // Of an environment on one node.
         | ("environment_remove", "unspread")
         // It is there, as it is in most cases.
-        | ("guest_create", "ids" | "allocate" | "image" | "files" | "ready")
+        | ("guest_create", "ids" | "allocate" | "image" | "files" | "mode" | "states" | "ready")
+        | ("guest_mode", "master" | "keep")
         | ("node_images" | "backup_restore", "bring")
         | ("guest_start" | "guest_restart", "ready")
         | ("guest_stop", "stopped")

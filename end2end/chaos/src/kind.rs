@@ -7,8 +7,8 @@ use corpus_api::deployments::{Deploy, Phases};
 use corpus_api::environments::{GetEnvironmentSettings, RemoveEnvironment, SetEnvironmentSettings, SetUpEnvironment};
 use corpus_api::firewall::{AllowToGuest, GetGuestFirewall, RemoveFirewallRule};
 use corpus_api::guests::{
-    DestroyGuest, EnlargeGuest, GetGuest, GetGuestLimits, GetGuestSettings, RestartGuest, SetGuestLimits,
-    SetGuestSettings, ShrinkGuest, StartGuest, StopGuest,
+    ApplyGuestStates, DestroyGuest, EnlargeGuest, GetGuest, GetGuestLimits, GetGuestSettings, GetGuestStates,
+    RestartGuest, SetGuestLimits, SetGuestSettings, ShrinkGuest, StartGuest, StopGuest, SwitchGuestMode,
 };
 use corpus_api::images::BringImages;
 use corpus_api::images::made::MakeImage;
@@ -19,7 +19,7 @@ use corpus_api::node_service::RebootNode;
 use corpus_api::nodes::{InitializeNode, RepairNode, UnlinkNode};
 use corpus_api::projects::DestroyProject;
 use corpus_api::snapshots::{ListSnapshots, RemoveSnapshot, RestoreSnapshot, TakeSnapshot};
-use corpus_domain::{BackupId, GuestId, JobId, JobKind, SizeProfile, SnapshotId, Transport};
+use corpus_domain::{BackupId, GuestId, JobId, JobKind, Mode, SizeProfile, SnapshotId, Transport};
 
 use crate::bring::{Level, SIMPLE};
 use crate::lane::{ENVIRONMENT, Lane};
@@ -28,13 +28,15 @@ use crate::lane::{ENVIRONMENT, Lane};
 const MEMORY: &str = "1.5 GiB";
 
 /// In the order in which a lane tries them, so that little has to be rebuilt in between.
-pub const KINDS: [JobKind; 37] = [
+pub const KINDS: [JobKind; 39] = [
     JobKind::GuestCreate,
     JobKind::GuestStart,
     JobKind::GuestStop,
     JobKind::GuestRestart,
     JobKind::GuestLimit,
     JobKind::GuestConfigure,
+    JobKind::GuestMode,
+    JobKind::GuestStates,
     JobKind::SnapshotTake,
     JobKind::SnapshotRestore,
     JobKind::SnapshotRemove,
@@ -130,6 +132,8 @@ pub async fn ask(lane: &Lane, kind: JobKind) -> Result<JobId> {
             controller.call(member, set, None).await?.job
         }
         JobKind::GuestConfigure => configure(lane).await?,
+        JobKind::GuestMode => switch_mode(lane).await?,
+        JobKind::GuestStates => apply_states(lane).await?,
         JobKind::GuestDestroy => controller.call(member, DestroyGuest { guest: guest(lane).await? }, None).await?.job,
         JobKind::SnapshotTake => take_snapshot(lane, guest(lane).await?).await?,
         JobKind::SnapshotRestore => {
@@ -340,6 +344,19 @@ async fn backup(lane: &Lane) -> Result<(GuestId, BackupId)> {
         lane.done(take_backup(lane, guest).await?).await?;
     }
     Ok((guest, all().await?.items.first().context("no backup")?.id))
+}
+
+/// To the mode that it has not, each time.
+async fn switch_mode(lane: &Lane) -> Result<JobId> {
+    let id = guest(lane).await?;
+    let now = lane.controller.call(&lane.member, GetGuestStates { guest: id }, None).await?.mode;
+    let mode = if now == Mode::Salt { Mode::Masterless } else { Mode::Salt };
+    Ok(lane.controller.call(&lane.member, SwitchGuestMode { guest: id, mode }, None).await?.job)
+}
+
+async fn apply_states(lane: &Lane) -> Result<JobId> {
+    let apply = ApplyGuestStates { guest: guest(lane).await?, test: false };
+    Ok(lane.controller.call(&lane.member, apply, None).await?.job)
 }
 
 async fn guest(lane: &Lane) -> Result<GuestId> {

@@ -65,7 +65,7 @@ impl Setting {
             image_folder: self.image_folder.clone(),
             images: ImageNames::default(),
             made_images: self.seal_key_file.with_file_name("made-images"),
-            salt_bundle: None,
+            salt_bundle: std::env::var_os("CORPUS_SALT_BUNDLE").map(Into::into),
             hooks_folder: self.hooks_folder.clone(),
             git_url: Some("ssh://git@corpus.test:2222".to_owned()),
             public_url: "https://corpus.test".to_owned(),

@@ -118,6 +118,7 @@ const PAGES: &[(bool, Sees, &str, &str)] = &[
     (false, Everyone, "/guests/…/destroy", "/guests/{guest}/destroy"),
     (false, Everyone, "/guests/…/firewall", "/guests/{guest}/firewall"),
     (false, Everyone, "/guests/…/mail", "/guests/{guest}/mail"),
+    (false, Everyone, "/guests/…/states", "/guests/{guest}/states"),
     (false, Everyone, "/guests/…/snapshots", "/guests/{guest}/snapshots"),
     (false, Everyone, "/guests/…/backups", "/guests/{guest}/backups"),
     (false, Everyone, "/projects/…/backups", "/projects/project2/backups"),

@@ -213,7 +213,10 @@ impl Host {
                 Ok(done(stopped.unwrap_or(false)))
             }
             Request::EnsureAbsent { name, .. } => Ok(done(self.guests.remove(name).is_some())),
-            Request::EnsureProject { .. }
+            Request::EnsureMinionKey { .. }
+            | Request::EnsureMode { .. }
+            | Request::ApplyStates { .. }
+            | Request::EnsureProject { .. }
             | Request::Deploy { .. }
             | Request::FollowDeployment { .. }
             | Request::CancelDeployment { .. }
@@ -225,7 +228,7 @@ impl Host {
             | Request::ProveProject { .. }
             | Request::DumpProject { .. }
             | Request::EnsureProjectAbsent { .. } => {
-                Err(refused(ErrorKind::Invalid, "simulated guests hold no projects".to_owned()))
+                Err(refused(ErrorKind::Invalid, "simulated guests hold no projects, and run no Salt".to_owned()))
             }
         }
     }

@@ -65,7 +65,7 @@ replayed!(
 
 /// Kinds whose agent is a guest's own, or that change or copy a guest's storage, or change its limits or settings: simulated hosts have neither, so
 /// they are not recorded.
-const ON_GUESTS: [JobKind; 19] = [
+const ON_GUESTS: [JobKind; 21] = [
     JobKind::EnvironmentSetUp,
     JobKind::EnvironmentConfigure,
     JobKind::EnvironmentRemove,
@@ -74,6 +74,8 @@ const ON_GUESTS: [JobKind; 19] = [
     JobKind::GuestShrink,
     JobKind::GuestLimit,
     JobKind::GuestConfigure,
+    JobKind::GuestMode,
+    JobKind::GuestStates,
     JobKind::SnapshotTake,
     JobKind::SnapshotRestore,
     JobKind::SnapshotRemove,

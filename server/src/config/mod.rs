@@ -26,6 +26,7 @@ use thiserror::Error;
 use url::Url;
 
 use crate::own_backup::BackupSettings;
+use crate::salt_master::SaltMaster;
 use read::Reader;
 
 /// The whole configuration.
@@ -53,6 +54,8 @@ pub struct Settings {
     pub guest_backups: Option<Storage>,
     /// The bundle of Salt that is brought to guests of projects; `None`: they have no Salt.
     pub salt_bundle: Option<PathBuf>,
+    /// The controller's Salt master, if there is to be one.
+    pub salt_master: Option<SaltMaster>,
     /// The folder of the operator's hooks.
     pub hooks_folder: PathBuf,
     /// The database; `None` asks for a private PostgreSQL.
@@ -391,6 +394,7 @@ fn read_all(r: &mut Reader) -> Option<Settings> {
     let public_host = public_url.as_ref().and_then(Url::host_str).unwrap_or("localhost").to_owned();
     let git = r.has_section("git").then(|| sections::git(r, public_host));
     let mail = r.has_section("mail").then(|| sections::mail(r));
+    let salt_master = r.has_section("salt_master").then(|| sections::salt_master(r, &data_folder)).flatten();
     let guest_mail = r.has_section("guest_mail").then(|| sections::guest_mail(r));
     Some(Settings {
         listen,
@@ -403,6 +407,7 @@ fn read_all(r: &mut Reader) -> Option<Settings> {
         made_images: r.optional("made_images").unwrap_or_else(|| data_folder.join("made-images")),
         guest_backups: places::place(r, "guest_backups", &access),
         salt_bundle: r.optional("salt_bundle"),
+        salt_master,
         hooks_folder: r.optional("hooks_folder").unwrap_or_else(|| PathBuf::from("/etc/corpus/hooks")),
         database_url: r.checked("database_url", |text| sections::is_postgres(text).then(|| text.into())),
         seal_key_file: r.optional("seal_key_file").unwrap_or_else(|| data_folder.join("seal.key")),

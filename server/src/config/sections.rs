@@ -1,15 +1,15 @@
 //! The sections of the configuration, and what their values must look like.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use corpus_acme::{DirectorySettings, ExternalAccount, ProofKind};
 use corpus_backup::{Access, Keep};
 use corpus_controller::mail::Relay;
 use corpus_controller::{AcmeSettings, CertificateSettings, GuestMailSettings, ImageNames, IntrusionSettings, Issuer};
-use corpus_domain::{ImageName, ProviderName};
+use corpus_domain::{ImageName, NodeAddress, ProviderName};
 use secrecy::ExposeSecret;
 use tracing_subscriber::EnvFilter;
 use url::Url;
@@ -18,6 +18,7 @@ use super::places;
 use super::read::Reader;
 use super::{Dns, DnsKind, Git, GroupPattern, Guests, Ldap, Log, Mail};
 use crate::own_backup::BackupSettings;
+use crate::salt_master::SaltMaster;
 
 pub fn log(r: &mut Reader) -> Log {
     let json = r.checked("log.format", |text| match text {
@@ -55,6 +56,31 @@ pub fn backup(r: &mut Reader, access: &Access) -> Option<BackupSettings> {
     let every_hours = count(r, "backup.every_hours", 0..=8_760).unwrap_or(24);
     let every_hours = Some(every_hours).filter(|hours| *hours > 0);
     Some(BackupSettings { storage: storage?, password: password?, keep, every_hours })
+}
+
+/// A master is called and reached as its minions are told.
+pub fn salt_master(r: &mut Reader, data_folder: &Path) -> Option<SaltMaster> {
+    let is_name = |text: &str| {
+        let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+        (1..=32).contains(&text.len()) && text.chars().all(plain) && !text.starts_with('-')
+    };
+    let name = r.checked("salt_master.name", |text| is_name(text).then(|| text.to_owned()));
+    let is_address = |text: &str| text.parse::<NodeAddress>().is_ok();
+    let address = r.checked("salt_master.address", |text| is_address(text).then(|| text.to_owned()));
+    let address = r.required("salt_master.address", address);
+    let port = |r: &mut Reader, key| r.checked(key, |text| text.parse().ok().filter(|port: &u16| *port > 0));
+    let (publish, request) = (port(r, "salt_master.publish_port"), port(r, "salt_master.request_port"));
+    let own = |name: &str| data_folder.join("salt").join(name);
+    Some(SaltMaster {
+        name: name.unwrap_or_else(|| "main".to_owned()),
+        listen: r.optional("salt_master.listen").unwrap_or(IpAddr::from([0, 0, 0, 0])),
+        publish_port: publish.unwrap_or(4505),
+        request_port: request.unwrap_or(4506),
+        states: r.optional("salt_master.states").unwrap_or_else(|| own("states")),
+        pillar: r.optional("salt_master.pillar").unwrap_or_else(|| own("pillar")),
+        folder: r.optional("salt_master.folder").unwrap_or_else(|| own("master")),
+        address: address?,
+    })
 }
 
 pub fn ldap(r: &mut Reader) -> Option<Ldap> {

@@ -318,6 +318,7 @@ async fn environments(world: &World, browser: &mut Browser, node: &str, guest: &
     quotas(browser).await;
     firewalls(world, browser, node, guest).await;
     mail_of_guests(browser, guest).await;
+    states_of_guests(world, browser, guest).await;
     snapshots(world, browser, guest).await;
     backups(world, browser, guest).await;
     let request = requests(world, browser, node, &other).await;
@@ -367,6 +368,7 @@ async fn paths(world: &World, (node, guest, other): (&str, &str, &str), made: Ma
         format!("/guests/{guest}/destroy"),
         format!("/guests/{guest}/firewall"),
         format!("/guests/{guest}/mail"),
+        format!("/guests/{guest}/states"),
         format!("/guests/{guest}/snapshots"),
         format!("/guests/{guest}/backups"),
         "/projects".into(),
@@ -625,6 +627,15 @@ async fn environment_backups(browser: &mut Browser) {
     let form = "/projects/{project}/environments/{environment}/backups/restore";
     let jobs = browser.form(form, restore, &[&shown[..], &[("without", "true")]].concat()).await;
     assert!(jobs.starts_with("/jobs?job=") && browser.page(&jobs).await.contains("back to a backup"), "{jobs}");
+}
+
+/// Asks for the states of a guest, and for another mode.
+async fn states_of_guests(world: &World, browser: &mut Browser, guest: &str) {
+    world.run(&format!("update guests set state = 'running' where id = '{guest}'")).await;
+    browser.form("/guests/{guest}/states", &format!("/guests/{guest}/states"), &[("test", "true")]).await;
+    world.run("delete from jobs where kind = 'guest_states'").await;
+    browser.form("/guests/{guest}/mode", &format!("/guests/{guest}/mode"), &[("mode", "salt")]).await;
+    world.run("delete from jobs where kind = 'guest_mode'").await;
 }
 
 /// Switches mail of an environment on, and of a guest off.

@@ -21,7 +21,7 @@ use crate::support::Running;
 use tenant::{NODE, Tenant};
 
 /// What no page of the router's list is: pages that take no form.
-const PAGES: [&str; 46] = [
+const PAGES: [&str; 47] = [
     "/",
     "/nodes",
     "/nodes/link",
@@ -35,6 +35,7 @@ const PAGES: [&str; 46] = [
     "/guests/{id}",
     "/guests/{id}/destroy",
     "/guests/{guest}/mail",
+    "/guests/{guest}/states",
     "/guests/{guest}/snapshots",
     "/guests/{guest}/backups",
     "/networks",

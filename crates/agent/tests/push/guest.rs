@@ -160,17 +160,20 @@ impl Guest {
     }
 
     /// What the controller wants a project to be.
-    pub fn plan(&self, name: &str) -> ProjectPlan {
-        let bundle = std::fs::read(self.root().join("salt.tar.gz")).unwrap();
+    /// The bundle of Salt that lies in it.
+    pub fn bundle(&self) -> SaltBundle {
         let sha256 = self.root_does("sha256sum /salt.tar.gz").split(' ').next().unwrap().to_owned();
-        assert!(!bundle.is_empty());
+        SaltBundle { path: "/salt.tar.gz".into(), sha256 }
+    }
+
+    pub fn plan(&self, name: &str) -> ProjectPlan {
         ProjectPlan {
             project: name.parse().unwrap(),
             environment: "staging".parse().unwrap(),
             hosts: vec![],
             proxy: None,
             settings: Mapping::default(),
-            salt: Some(SaltBundle { path: "/salt.tar.gz".into(), sha256 }),
+            salt: Some(self.bundle()),
             role: Role::default(),
             storage_grows: false,
             balanced: false,

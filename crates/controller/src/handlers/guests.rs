@@ -6,6 +6,7 @@ mod backups;
 mod before_deployments;
 mod environment_backups;
 mod limits;
+mod modes;
 mod move_preview;
 mod moves;
 mod power;

@@ -8,7 +8,7 @@ use corpus_protocol::{Answer, ProjectPlan, Request, Role, SaltBundle};
 use serde::{Deserialize, Serialize};
 use sqlx::PgConnection;
 
-use super::node_calls::{Asked, call, failed_at, patiently};
+use super::node_calls::{self, Asked, call, failed_at, patiently};
 use crate::jobs::{Lock, StepContext, StepError};
 use crate::nodes::{GuestEndpoint, NodeError, UploadName};
 use crate::services::Services;
@@ -118,6 +118,53 @@ pub fn failed(placement: &Placement, error: NodeError) -> StepError {
 
 pub fn awaited(placement: &Placement) -> String {
     format!("guest {} to answer", placement.guest_name)
+}
+
+/// Asks a guest for something that is about itself and no project, as it is entered now.
+pub async fn ask_inside<P: Send + Sync>(
+    ctx: &StepContext<Services, P>,
+    guest: GuestId,
+    request: Request,
+    limit: Duration,
+) -> Result<Answer, StepError> {
+    let once = || async {
+        let (endpoint, awaited) = inside(ctx, guest).await?;
+        let answer = call(ctx, &ctx.services().guests, &endpoint, request.clone(), limit).await;
+        Ok(Asked { awaited, answer })
+    };
+    let Asked { awaited, answer } = patiently(ctx, NodeError::is_transient, once).await?;
+    answer.map_err(|error| failed_at(awaited, error))
+}
+
+/// How a guest is entered, and what is waited for meanwhile.
+async fn inside<P: Send + Sync>(
+    ctx: &StepContext<Services, P>,
+    guest: GuestId,
+) -> Result<(GuestEndpoint, String), StepError> {
+    let mut conn = ctx.services().db.acquire().await?;
+    let row = guests::get(&mut conn, guest).await?.ok_or_else(|| StepError::permanent("the guest's row is gone"))?;
+    let host_key = guests::host_key(&mut conn, guest).await?;
+    drop(conn);
+    let at = node_calls::endpoint(ctx, row.node_id).await?;
+    let none = || StepError::permanent("the guest has no SSH port or host key yet");
+    let pinned_host_key = host_key
+        .ok_or_else(none)?
+        .parse()
+        .map_err(|error| StepError::permanent("the guest's host key can't be read").caused_by(error))?;
+    let user = "root".parse().map_err(|error| StepError::permanent("no account name").caused_by(error))?;
+    let port = row.ssh_port.ok_or_else(none)?.get();
+    let endpoint = GuestEndpoint { id: guest, address: at.address, port, user, pinned_host_key, gateway: at.gateway };
+    Ok((endpoint, format!("guest {} to answer", row.name)))
+}
+
+/// Brings the bundle of Salt to a guest, unless it is there.
+pub async fn bring_salt_inside<P: Send + Sync>(
+    ctx: &StepContext<Services, P>,
+    guest: GuestId,
+) -> Result<SaltBundle, StepError> {
+    let (endpoint, awaited) = inside(ctx, guest).await?;
+    let brought = bring_salt_to(ctx, &endpoint, &awaited).await?;
+    brought.ok_or_else(|| StepError::permanent("no bundle of Salt is configured (salt_bundle)"))
 }
 
 /// Brings the bundle of Salt to the guest, unless it is there; none when none is configured.

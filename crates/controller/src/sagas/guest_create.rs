@@ -3,13 +3,18 @@
 use std::time::Duration;
 
 use corpus_api::guests::RequestGuest;
-use corpus_domain::{BackupId, Bytes, GuestId, GuestName, GuestState, JobKind, NodeId, ProjectId, SnapshotId, SshPort};
-use corpus_protocol::{Account, GuestFile, GuestNet, GuestPlan, GuestSetup, Request, SshHostKey};
+use corpus_domain::{
+    BackupId, Bytes, GuestId, GuestName, GuestState, JobKind, Mode, NodeId, ProjectId, SnapshotId, SshPort,
+};
+use corpus_protocol::{Account, GuestFile, GuestNet, GuestPlan, GuestSetup, Request, SaltBundle, SshHostKey};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::backup;
 use super::files_across::{Way, carry};
+use super::guest_calls::{LAYOUT, bring_salt_inside};
+use super::guest_mode::{self, SWITCHES};
+use super::guest_states::{self, STATES};
 use super::node_calls::{self, SHORT, apply_with, ask, bring_keys, resolv_conf};
 use super::node_images;
 use super::node_initialize::LONG;
@@ -108,6 +113,8 @@ pub fn steps() -> Job<Services, Params> {
         .step(Step::new("start", "Start", start).undo(stop))
         .step(Step::new("routes", "Route its SSH port", route).undo(unroute).undo_retry(Retry::times(30)))
         .step(Step::new("ping", "Log in over SSH", ping).limit(BOOT * 2))
+        .step(Step::new("mode", "Manage it by Salt", mode).limit(LAYOUT * 2 + SWITCHES))
+        .step(Step::new("states", "Apply its states for the first time", states).limit(STATES + LAYOUT))
         .step(Step::new("ready", "Mark as running", ready))
 }
 
@@ -306,6 +313,27 @@ pub(super) async fn log_in_as<P: JobParams>(
     let login = ctx.or_cancelled(async { login.await.map_err(unanswered) }).await?;
     ctx.log(format!("logged in after {} ms", login.elapsed.as_millis()));
     Ok(())
+}
+
+/// Without a master nothing of Salt goes on running, so there is nothing to do: by far the most guests.
+async fn mode(ctx: Ctx) -> Result<Option<SaltBundle>, StepError> {
+    let (guest, mode) = (ctx.params().guest, guest(&ctx).await?.mode);
+    if mode == Mode::Masterless {
+        return Ok(None);
+    }
+    let salt = bring_salt_inside(&ctx, guest).await?;
+    if mode == Mode::Mastersalt {
+        guest_mode::be_known(&ctx, guest).await?;
+    }
+    guest_mode::manage(&ctx, guest, mode, salt.clone()).await?;
+    Ok(Some(salt))
+}
+
+/// What fails in them is told, and is no reason to have no guest: who asked for it can go in and mend it.
+async fn states(ctx: Ctx) -> Result<(), StepError> {
+    let (guest, mode) = (ctx.params().guest, guest(&ctx).await?.mode);
+    let Some(salt) = ctx.output("mode")? else { return Ok(()) };
+    guest_states::apply(&ctx, guest, (mode, false), salt).await.map(drop)
 }
 
 async fn ready(ctx: Ctx) -> Result<(), StepError> {

@@ -24,10 +24,12 @@ pub mod guest_destroy;
 pub mod guest_enlarge;
 pub mod guest_evacuate;
 pub mod guest_limit;
+pub mod guest_mode;
 pub mod guest_move;
 pub mod guest_point;
 pub mod guest_power;
 pub mod guest_shrink;
+pub mod guest_states;
 pub mod image_make;
 pub mod keys_sync;
 pub mod name_attach;
@@ -65,6 +67,8 @@ pub fn registry() -> Registry<Services> {
         .with(guest_shrink::steps())
         .with(guest_limit::steps())
         .with(guest_configure::steps())
+        .with(guest_mode::steps())
+        .with(guest_states::steps())
         .with(snapshot::take_steps())
         .with(snapshot_restore::steps())
         .with(snapshot::remove_steps())

@@ -141,6 +141,8 @@ pub struct GuestRow {
     pub storage: Bytes,
     /// What it may take of its node.
     pub limits: Limits,
+    /// How its configuration is managed.
+    pub mode: Mode,
     /// Its address, once allocated.
     pub ip: Option<Ipv4Addr>,
     /// Its MAC, once allocated.
@@ -189,7 +191,7 @@ pub async fn on_node(conn: &mut PgConnection, node: NodeId) -> sqlx::Result<Vec<
 async fn rows(conn: &mut PgConnection, id: Option<GuestId>, node: Option<NodeId>) -> sqlx::Result<Vec<GuestRow>> {
     let rows = sqlx::query!(
         "select g.id, g.name, g.node_id, n.address, n.network, n.bridge, g.project_id, p.name as project,
-                g.environment, g.driver, g.image, g.backing, g.size, g.ip, g.mac, g.ssh_port, g.autostart, g.host_key,
+                g.environment, g.driver, g.image, g.backing, g.size, g.mode, g.ip, g.mac, g.ssh_port, g.autostart, g.host_key,
                 g.privileged_reason, g.state, g.memory, g.cpu_millis, g.processes, g.io_weight, g.storage
          from guests g join nodes n on n.id = g.node_id join projects p on p.id = g.project_id
          where g.id = $1 or g.node_id = $2 order by g.name",
@@ -211,6 +213,7 @@ async fn rows(conn: &mut PgConnection, id: Option<GuestId>, node: Option<NodeId>
             size: word(&row.size)?,
             storage: Bytes(number(row.storage)?),
             limits: limits(row.memory, row.cpu_millis, row.processes, row.io_weight)?,
+            mode: word(&row.mode)?,
             ip: word_opt(row.ip.as_deref())?,
             mac: word_opt(row.mac.as_deref())?,
             ssh_port: row.ssh_port.map(ssh_port).transpose()?,

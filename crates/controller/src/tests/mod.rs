@@ -57,6 +57,7 @@ mod robots;
 mod snapshots;
 mod spread;
 mod standing;
+mod states;
 mod storage;
 mod switches;
 mod test_cases;

@@ -85,7 +85,7 @@ async fn opened_with(
         image_folder,
         made_images: files.path().join("made-images"),
         images,
-        salt_bundle: None,
+        salt_bundle: Some(files.path().join("salt.tar.gz")),
         hooks_folder: "/nonexistent".into(),
         git_url: Some("ssh://git@corpus.test:2222".to_owned()),
         public_url: "https://corpus.test".to_owned(),

@@ -3,8 +3,8 @@
 use corpus_domain::{Bytes, plain_line};
 use corpus_protocol::{
     Answer, BackingFact, ConfigurationEntry, Difference, Dumped, Event, Facts, FromAgent, GuestDrops, GuestReading,
-    GuestStorage, GuestUpdates, MAX_CERTIFICATES, MAX_MAIL_COUNTS, MAX_SSH_SIGNS, MAX_UPDATES, MemberReading, Proof,
-    Reading, RequestError, SignsReading, Site, SshSign, Storage,
+    GuestStorage, GuestUpdates, MAX_CERTIFICATES, MAX_MAIL_COUNTS, MAX_SALT_KEY, MAX_SSH_SIGNS, MAX_UPDATES,
+    MemberReading, Proof, Reading, RequestError, SignsReading, Site, SshSign, Storage,
 };
 
 use super::{report, traffic};
@@ -107,6 +107,8 @@ fn of_answer(answer: &mut Answer) {
                 }
             }
         }
+        Answer::MinionKey { key } => cut(key, MAX_SALT_KEY),
+        Answer::States(run) => report::states_run(run),
         Answer::Report(report) => report::whole(report),
         Answer::Project { deployments, archives, configuration, .. } => {
             deployments.truncate(MOST_DEPLOYMENTS);

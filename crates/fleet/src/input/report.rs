@@ -4,7 +4,9 @@
 use std::collections::BTreeSet;
 
 use corpus_domain::plain_line;
-use corpus_protocol::{DeploymentEvent, Entry, Millis, PhaseReport, Proof, RecipeReport, Report, SaltState};
+use corpus_protocol::{
+    DeploymentEvent, Entry, MAX_STATES, Millis, PhaseReport, Proof, RecipeReport, Report, SaltState, StatesRun,
+};
 
 use super::answer::{LINE, NAME, SENTENCE, cut};
 
@@ -23,6 +25,8 @@ const MOST_WARNINGS: usize = 20;
 const MOST_RECIPES: usize = 200;
 /// States of all recipes of a report together: Salt has some hundreds for a large project.
 const MOST_STATES: usize = 2_000;
+/// States of one guest.
+const MOST_RAN: u64 = 1_000_000;
 
 /// Bounds a line of a journal.
 pub(super) fn entry(entry: &mut Entry) {
@@ -85,7 +89,20 @@ fn of_recipe(recipe: &mut RecipeReport, room: &mut usize) {
     span(&mut recipe.elapsed_ms);
     recipe.states.truncate(*room);
     *room -= recipe.states.len();
-    for SaltState { id, function, name, comment, elapsed_ms, .. } in &mut recipe.states {
+    of_states(&mut recipe.states);
+}
+
+/// Bounds what all states of a guest came to: no more were told than ran.
+pub(super) fn states_run(run: &mut StatesRun) {
+    run.states.truncate(MAX_STATES);
+    of_states(&mut run.states);
+    run.ran = run.ran.min(MOST_RAN);
+    run.failed = run.failed.min(run.ran);
+    run.changed = run.changed.min(run.ran);
+}
+
+fn of_states(states: &mut [SaltState]) {
+    for SaltState { id, function, name, comment, elapsed_ms, .. } in states {
         for text in [id, function, name] {
             cut(text, NAME);
         }

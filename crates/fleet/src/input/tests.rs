@@ -104,6 +104,16 @@ fn no_list_and_no_text_is_longer_than_there_is_use_for() {
     };
     let failed = dumped.failed.unwrap();
     assert!(i64::try_from(dumped.bytes.0).is_ok() && failed.chars().count() <= 1_001 && !failed.contains('\u{1b}'));
+    let state = json!({ "id": "i", "function": "f", "name": "n", "ok": true, "changed": true, "comment": "c".repeat(9_000), "elapsed_ms": 7 });
+    let ran =
+        json!({ "type": "states", "states": vec![state; 700], "ran": u64::MAX, "failed": u64::MAX, "changed": 3 });
+    let Answer::States(run) = result(&ran) else { panic!("states") };
+    assert_eq!((run.states.len(), run.ran, run.failed, run.changed), (200, 1_000_000, 1_000_000, 3));
+    assert_eq!(run.states[0].comment.chars().count(), 1_001);
+    let Answer::MinionKey { key } = result(&json!({ "type": "minion_key", "key": "k".repeat(9_000) })) else {
+        panic!("a key")
+    };
+    assert_eq!(key.chars().count(), 4_097);
     let many = format!(r#"{{"type":"result","id":1,"result":[{}0]}}"#, "0,".repeat(MAX_LINE / 2 - 100));
     assert!(read(many.as_bytes()).unwrap_err().contains("values"));
     let deep = format!(r#"{{"type":"result","id":1,"result":{}"#, "[".repeat(50_000));

@@ -102,7 +102,7 @@ impl World {
             image_folder: folder.path().to_owned(),
             made_images: folder.path().join("made-images"),
             images: ImageNames::default(),
-            salt_bundle: None,
+            salt_bundle: Some("/nowhere/salt.tar.gz".into()),
             hooks_folder: hook_in(folder.path()),
             git_url: Some("ssh://git@corpus.test:2222".to_owned()),
             public_url: "https://corpus.test".to_owned(),

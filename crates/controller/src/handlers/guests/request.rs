@@ -18,7 +18,7 @@ use uuid::Uuid;
 use super::super::backings;
 use super::super::previews::no_preview;
 use super::super::profiles;
-use super::{row, settings};
+use super::{modes, row, settings};
 use crate::guest_backups::not_kept;
 use crate::quotas::More;
 use crate::sagas::guest_create::{self, FromSnapshot};
@@ -325,16 +325,13 @@ pub(super) const fn quota_field(of: QuotaOf) -> &'static str {
 
 /// What nodes tell that they can make, and this release; the rest of the design's words are known and refused.
 pub(in crate::handlers) async fn supported(conn: &mut PgConnection, wanted: &Making) -> Result<()> {
-    let Making { driver, backing, .. } = *wanted;
+    let Making { driver, backing, mode, .. } = *wanted;
     if !room::is_made(conn, driver, backing).await? {
         let is_usual = room::is_made(conn, driver, Backing::Overlayfs).await?;
         let field = if is_usual { "backing" } else { "driver" };
         return Err(Error::field(field, format!("No compute node makes guests with {driver} on {backing}.")));
     }
-    if wanted.mode != Mode::Masterless {
-        return Err(Error::field("mode", "Only masterless can be used so far."));
-    }
-    Ok(())
+    modes::can_be_had(conn, mode).await
 }
 
 /// Why no node takes the guest: what is the matter with the one asked for, or what the one with the most room lacks.

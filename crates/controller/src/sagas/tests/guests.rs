@@ -3,21 +3,21 @@
 use std::time::Duration;
 
 use corpus_api::guests::{
-    DestroyGuest, EnlargeGuest, GetGuest, GetGuestLimits, GetGuestSettings, RequestGuest, RestartGuest, SetGuestLimits,
-    SetGuestSettings, ShrinkGuest, StartGuest, StopGuest,
+    ApplyGuestStates, DestroyGuest, EnlargeGuest, GetGuest, GetGuestLimits, GetGuestSettings, GetGuestStates,
+    RequestGuest, RestartGuest, SetGuestLimits, SetGuestSettings, ShrinkGuest, StartGuest, StopGuest, SwitchGuestMode,
 };
 use corpus_api::keys::RemoveKey;
 use corpus_api::lxc_lines::{CreateLxcLine, GetLxcLine, SetLxcLine};
 use corpus_api::projects::DestroyProject;
 use corpus_api::snapshots::{ListSnapshots, RemoveSnapshot, RestoreSnapshot, TakeSnapshot};
-use corpus_domain::{Backing, GuestState, JobState, SizeProfile, SnapshotState};
+use corpus_domain::{Backing, GuestState, JobState, Mode, SizeProfile, SnapshotState};
 use sqlx::PgPool;
 
 use super::share::{faults, some};
 use super::world::World;
 use crate::jobs::testing::Fault;
 
-const CREATE: [&str; 12] = [
+const CREATE: [&str; 14] = [
     "ids",
     "allocate",
     "image",
@@ -29,6 +29,8 @@ const CREATE: [&str; 12] = [
     "start",
     "routes",
     "ping",
+    "mode",
+    "states",
     "ready",
 ];
 const DESTROY: [&str; 5] = ["mark", "routes", "names", "absent", "forget"];
@@ -464,5 +466,78 @@ async fn snapshots_bring_a_guest_back(db: PgPool) {
     let job = world.controller.call(&world.member, DestroyGuest { guest }, None).await.unwrap().job;
     world.done(job).await;
     world.assert_no_guest(NAME).await;
+    world.leave(node).await;
+}
+
+#[sqlx::test(migrations = "../../migrations")]
+#[ignore = "needs the lab"]
+async fn modes_are_switched_and_states_applied(db: PgPool) {
+    let world = World::new(db).await;
+    let node = world.ready_node().await;
+    let (guest, job) = world.ask_guest(NAME).await;
+    world.done(job).await;
+    let inside = async |script: &str| world.on_node(&format!("lxc-attach -n {NAME} -- sh -c '{script}'")).await;
+    let shown = async || world.controller.call(&world.member, GetGuestStates { guest }, None).await.unwrap();
+    let switch =
+        async |mode| world.controller.call(&world.member, SwitchGuestMode { guest, mode }, None).await.unwrap().job;
+    let apply =
+        async |test| world.controller.call(&world.member, ApplyGuestStates { guest, test }, None).await.unwrap().job;
+    let is_active = async || inside("systemctl is-active corpus-salt-minion corpus-salt-master || true").await;
+    let says = |mode| if mode == Mode::Salt { "active\nactive" } else { "inactive\ninactive" };
+
+    // Whatever fails on the way, what runs is what the row says.
+    let mut tried = faults(&["mode"]);
+    tried.extend([Fault::FailBefore("keep".into()), Fault::KillAt(2), Fault::KillAt(4), Fault::None]);
+    for fault in tried {
+        let before = shown().await.mode;
+        let to = if before == Mode::Salt { Mode::Masterless } else { Mode::Salt };
+        let ended = world.run(switch(to).await, fault.clone()).await;
+        let now = shown().await.mode;
+        let expected = if ended.state() == JobState::Done { to } else { before };
+        assert_eq!(now, expected, "{fault:?}: {}", ended.story());
+        assert_eq!(is_active().await.trim(), says(now), "{fault:?}: {}", ended.story());
+    }
+    if shown().await.mode == Mode::Masterless {
+        assert_eq!(world.run(switch(Mode::Salt).await, Fault::None).await.state(), JobState::Done);
+    }
+    // Nothing is for it yet, which is no failure.
+    let ended = world.run(apply(false).await, Fault::None).await;
+    assert_eq!((ended.state(), shown().await.last.unwrap().ran), (JobState::Done, 0), "{}", ended.story());
+
+    let write = async |file: &str, text: &str| {
+        let into = format!("lxc-attach -n {NAME} -- sh -c 'mkdir -p /srv/salt; cat >/srv/salt/{file}'");
+        world.on_node(&format!("cat <<'END' | {into}\n{text}\nEND")).await
+    };
+    write("top.sls", "base:\n  '*':\n    - hello").await;
+    write("hello.sls", "/etc/hello:\n  file.managed:\n    - contents: {{ grains['corpus']['node'] }}").await;
+    for (fault, test, changed) in [(Fault::None, true, 1), (Fault::KillAt(3), false, 1), (Fault::None, false, 0)] {
+        let ended = world.run(apply(test).await, fault.clone()).await;
+        let last = shown().await.last.unwrap();
+        assert_eq!((ended.state(), last.failed), (JobState::Done, 0), "{fault:?}: {}", ended.story());
+        // What was applied by a server that was killed then is so when the next one asks.
+        assert!(last.changed == changed || matches!(fault, Fault::KillAt(_)), "{fault:?}: {last:?}");
+    }
+    assert!(!inside("cat /etc/hello").await.trim().is_empty());
+    write("hello.sls", "fails:\n  cmd.run:\n    - name: exit 3").await;
+    let ended = world.run(apply(false).await, Fault::None).await;
+    assert_eq!(ended.state(), JobState::Undone, "{}", ended.story());
+    assert!(ended.story().contains("1 of 1 states failed"), "{}", ended.story());
+    let last = shown().await.last.unwrap();
+    assert_eq!((last.failed, last.states[0].ok, last.states[0].function.as_str()), (1, false, "cmd.run"));
+
+    let job = world.controller.call(&world.member, DestroyGuest { guest }, None).await.unwrap().job;
+    world.done(job).await;
+    // One is asked for in that mode; its states are applied before it is ready.
+    let wanted = RequestGuest { mode: Some(Mode::Salt), ..World::plain_request(NAME) };
+    let (guest, job) = world.request(wanted).await.unwrap();
+    world.done(job).await;
+    assert_eq!(
+        inside("systemctl is-active corpus-salt-minion corpus-salt-master || true").await.trim(),
+        "active\nactive"
+    );
+    let seen = world.controller.call(&world.member, GetGuestStates { guest }, None).await.unwrap();
+    assert_eq!((seen.mode, seen.last.map(|last| last.ran)), (Mode::Salt, Some(0)));
+    let job = world.controller.call(&world.member, DestroyGuest { guest }, None).await.unwrap().job;
+    world.done(job).await;
     world.leave(node).await;
 }

@@ -93,7 +93,7 @@ impl World {
             image_folder: PathBuf::from(fact("CORPUS_IMAGE_FOLDER")),
             images: ImageNames::default(),
             made_images: files.path().join("made-images"),
-            salt_bundle: None,
+            salt_bundle: std::env::var_os("CORPUS_SALT_BUNDLE").map(Into::into),
             hooks_folder: files.path().join("hooks"),
             git_url: Some("ssh://git@corpus.test:2222".to_owned()),
             public_url: "https://corpus.test".to_owned(),

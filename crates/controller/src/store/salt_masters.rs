@@ -1,0 +1,149 @@
+//! The controller's Salt masters, and the guests that follow them.
+//!
+//! A master is a service of its own. It says that it is there, reads which minions it is to know, and says that it does.
+
+use corpus_domain::{Environment, GuestId, GuestName, ProjectName};
+use corpus_protocol::MasterPlace;
+use sqlx::PgConnection;
+
+use super::{number, word};
+
+/// What a master says of itself.
+#[derive(Debug)]
+pub struct NewMaster<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// Where guests reach it.
+    pub address: &'a str,
+    /// Where it publishes, and where it answers.
+    pub ports: (u16, u16),
+    /// Its public key, as PEM.
+    pub public_key: &'a str,
+}
+
+/// A guest that follows a master.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Minion {
+    /// Which guest.
+    pub guest: GuestId,
+    /// What its minion is called.
+    pub name: GuestName,
+    /// Its project.
+    pub project: ProjectName,
+    /// Its environment.
+    pub environment: Environment,
+    /// Where its node answers.
+    pub node: String,
+    /// The public key of its minion, as PEM.
+    pub public_key: String,
+    /// Whether the master has it.
+    pub is_known: bool,
+}
+
+/// What a guest follows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Followed {
+    /// The master's name.
+    pub master: String,
+    /// Where it is.
+    pub place: MasterPlace,
+    /// The public key of the guest's minion.
+    pub public_key: String,
+    /// Whether the master has it.
+    pub is_known: bool,
+}
+
+/// Notes that a master is there. One that has another key than before, since its folder was lost, is to be followed anew.
+pub async fn register(conn: &mut PgConnection, master: &NewMaster<'_>) -> sqlx::Result<()> {
+    let (publish_port, request_port) = (i32::from(master.ports.0), i32::from(master.ports.1));
+    let register = sqlx::query!(
+        "insert into salt_masters (name, address, publish_port, request_port, public_key) values ($1, $2, $3, $4, $5)
+         on conflict (name) do update set address = excluded.address, publish_port = excluded.publish_port,
+            request_port = excluded.request_port, public_key = excluded.public_key, seen_at = now()",
+        master.name,
+        master.address,
+        publish_port,
+        request_port,
+        master.public_key,
+    );
+    register.execute(conn).await.map(drop)
+}
+
+/// Notes that a master is there still, and knows these.
+pub async fn seen(conn: &mut PgConnection, name: &str, known: &[GuestId]) -> sqlx::Result<()> {
+    let known: Vec<_> = known.iter().map(|guest| guest.0).collect();
+    let seen = sqlx::query!(
+        "with known as (update salt_minions set known_at = now() where master = $1 and guest_id = any($2))
+         update salt_masters set seen_at = now() where name = $1",
+        name,
+        &known,
+    );
+    seen.execute(conn).await.map(drop)
+}
+
+/// The guests that follow a master, by name.
+pub async fn minions(conn: &mut PgConnection, name: &str) -> sqlx::Result<Vec<Minion>> {
+    let rows = sqlx::query!(
+        r#"select m.guest_id, g.name, p.name as project, g.environment, n.address, m.public_key,
+            m.known_at is not null as "is_known!"
+         from salt_minions m join guests g on g.id = m.guest_id join projects p on p.id = g.project_id
+            join nodes n on n.id = g.node_id where m.master = $1 order by g.name"#,
+        name
+    );
+    let rows = rows.fetch_all(conn).await?.into_iter().map(|row| {
+        Ok(Minion {
+            guest: GuestId(row.guest_id),
+            name: word(&row.name)?,
+            project: word(&row.project)?,
+            environment: word(&row.environment)?,
+            node: row.address,
+            public_key: row.public_key,
+            is_known: row.is_known,
+        })
+    });
+    rows.collect()
+}
+
+/// The master that is there and has the fewest minions.
+pub async fn pick(conn: &mut PgConnection) -> sqlx::Result<Option<String>> {
+    let picked = sqlx::query_scalar!(
+        "select s.name from salt_masters s where s.seen_at > now() - interval '1 minute'
+         order by (select count(*) from salt_minions m where m.master = s.name), s.name limit 1"
+    );
+    picked.fetch_optional(conn).await
+}
+
+/// What a guest follows, if it follows a master.
+pub async fn of(conn: &mut PgConnection, guest: GuestId) -> sqlx::Result<Option<Followed>> {
+    let row = sqlx::query!(
+        r#"select s.name, s.address, s.publish_port, s.request_port, s.public_key as key, m.public_key,
+            m.known_at is not null as "is_known!"
+         from salt_minions m join salt_masters s on s.name = m.master where m.guest_id = $1"#,
+        guest.0
+    );
+    let row = row.fetch_optional(conn).await?;
+    row.map(|row| {
+        let (publish_port, request_port) = (number(row.publish_port)?, number(row.request_port)?);
+        let place = MasterPlace { address: row.address, publish_port, request_port, key: row.key };
+        Ok(Followed { master: row.name, place, public_key: row.public_key, is_known: row.is_known })
+    })
+    .transpose()
+}
+
+/// A guest's minion is to be known by a master. It is not known as long as that has another key.
+pub async fn follow(conn: &mut PgConnection, guest: GuestId, master: &str, public_key: &str) -> sqlx::Result<()> {
+    let follow = sqlx::query!(
+        "insert into salt_minions as m (guest_id, master, public_key) values ($1, $2, $3)
+         on conflict (guest_id) do update set master = excluded.master, public_key = excluded.public_key,
+            known_at = case when (m.master, m.public_key) = (excluded.master, excluded.public_key) then m.known_at end",
+        guest.0,
+        master,
+        public_key,
+    );
+    follow.execute(conn).await.map(drop)
+}
+
+/// A guest follows no master any more.
+pub async fn forget(conn: &mut PgConnection, guest: GuestId) -> sqlx::Result<()> {
+    sqlx::query!("delete from salt_minions where guest_id = $1", guest.0).execute(conn).await.map(drop)
+}
