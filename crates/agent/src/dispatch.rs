@@ -36,6 +36,7 @@ fn act(request: &Request, job: Option<JobRef>, task: &Task<'_>) -> Result<Answer
     serve(request, job.is_some(), task)
 }
 
+#[expect(clippy::too_many_lines, reason = "an arm for each request, and nothing else")]
 fn serve(request: &Request, of_job: bool, task: &Task<'_>) -> Result<Answer, Failure> {
     let guest = |name: &GuestName, act: &dyn Fn(&dyn drivers::Driver) -> Result<bool, Failure>| {
         let driver = drivers::that_made(task.host, name)?;

@@ -53,6 +53,12 @@ fn unit(what: &str, guest: &str, packages: &Path, folder: &Path) -> String {
     )
 }
 
+/// What the units say that are there.
+pub fn units(host: &Host) -> Result<String, Failure> {
+    let text = |name| Ok(files::read(&host.path(UNITS).join(name))?.unwrap_or_default());
+    [MASTER, MINION].into_iter().map(text).collect()
+}
+
 /// Where everything of Salt's is, on this guest.
 struct Place<'a> {
     host: &'a Host,

@@ -21,6 +21,7 @@ use crate::failure::{At, Failure};
 use crate::files;
 use crate::host::Host;
 use crate::image::archive;
+use crate::mode;
 use crate::project::configuration::Configuration;
 use crate::project::dialect::{self, Dialect, Kept};
 use crate::project::layout::Layout;
@@ -63,7 +64,7 @@ pub fn ensure(bundle: &SaltBundle, task: &Task<'_>) -> Result<bool, Failure> {
     let unpack = Argv::new("tar").arg("-C").arg(&part).args(["--no-same-owner", "-xf"]).arg(packed);
     unpack.limit(UNPACK_TIMEOUT).run(task)?;
     fs::rename(&part, &packages).at("name", &packages)?;
-    remove_others(&packages)?;
+    remove_others(&packages, &mode::units(task.host)?)?;
     Ok(true)
 }
 
@@ -88,12 +89,12 @@ pub fn unpacked(host: &Host) -> Option<SaltBundle> {
 }
 
 /// A run that uses an older bundle has read what it needs, but for rare modules: that is why
-/// the last but one stays.
-fn remove_others(packages: &Path) -> Result<(), Failure> {
+/// the last but one stays; and so does one that a unit of Salt is started from.
+fn remove_others(packages: &Path, units: &str) -> Result<(), Failure> {
     let folder = packages.parent().unwrap_or(packages);
     let entries = fs::read_dir(folder).at("list", folder)?.flatten();
     let mut others: Vec<_> = entries
-        .filter(|entry| entry.path() != packages)
+        .filter(|entry| entry.path() != packages && !units.contains(&*entry.file_name().to_string_lossy()))
         .filter_map(|entry| Some((entry.metadata().ok()?.modified().ok()?, entry.path())))
         .collect();
     others.sort();

@@ -44,6 +44,8 @@ pub const STAGES: &[Stage] = &[
     one("guest.start", "start"),
     one("guest.routes", "routes"),
     one("guest.ping", "ping"),
+    one("guest.mode", "mode"),
+    one("guest.highstate", "states"),
     stage("guest.provisioning", JobKind::GuestCreate, "spawn", "ping"),
     phase("project.archive", Phase::Archive),
     phase("project.sync", Phase::Sync),
@@ -89,7 +91,8 @@ impl Stage {
             (Node, "node.link", Before) => Some("the node is not linked yet: nothing runs there"),
             (Node, "node.unlink", After) => Some("the node is not linked any more: nothing runs there"),
             (Guest, name, _) if name.starts_with("node.") => Some("a job of a node is about no guest"),
-            (Guest, "guest.routes" | "guest.provisioning", After) | (Guest, "guest.ping", _) => None,
+            (Guest, "guest.routes" | "guest.provisioning", After)
+            | (Guest, "guest.ping" | "guest.mode" | "guest.highstate", _) => None,
             (Guest, name, _) if name.starts_with("guest.") => {
                 Some("the guest does not answer yet: from guest.routes.after on it does")
             }
