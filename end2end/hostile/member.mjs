@@ -27,6 +27,8 @@ const fieldsOf = ({ requestBody, parameters = [] }) => {
 }
 const FORMS = Object.entries(paths).flatMap(([path, methods]) => Object.entries(methods)
   .filter(([method]) => ['post', 'put', 'delete'].includes(method))
+  // What is sent as a file only has no form.
+  .filter(([, { requestBody }]) => !requestBody || 'application/json' in requestBody.content)
   .map(([method, operation]) => ({ path: method === 'delete' ? `${path}/delete` : path, fields: fieldsOf(operation) })))
 /** Forms for everybody, about nothing but who sends them, or what they have; the audit has an attack of its own. */
 const OWN = ['/keys', '/tokens', '/notices/read', '/views', '/me/mail', '/me/first-steps/dismiss', '/audit/export',

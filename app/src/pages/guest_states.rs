@@ -65,7 +65,7 @@ fn apply(all: &GuestStates, form: &FormState) -> AnyView {
     let form = form.error_at("guest").map(|text| view! { <p class="error">{text.to_owned()}</p> });
     view! {
         <div class="body">
-            <p class="quiet">"All that /srv/salt/top.sls names for it. Trying them changes nothing, and shows what is not as they say."</p>
+            <p class="quiet">"All that the top file of its mode names for it. Trying them changes nothing, and shows what is not as they say."</p>
             {form}
             <div class="actions">
                 <form method="post" action=to.clone() class="inline">
@@ -122,10 +122,7 @@ fn last(run: Option<&StatesRun>) -> AnyView {
         view! { <p class="quiet body">{text}</p> }
     });
     let table = if run.states.is_empty() {
-        empty(
-            "No state is for this guest",
-            "Its top file, /srv/salt/top.sls, names none for it, or is not there.".into_any(),
-        )
+        empty("No state is for this guest", "The top file of its mode names none for it, or is not there.".into_any())
     } else {
         let rows = run.states.iter().map(|state| row(state, run.test)).collect_view();
         view! {

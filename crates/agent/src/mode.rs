@@ -41,14 +41,15 @@ const TAKEN: Duration = Duration::from_mins(2);
 /// How much of what states came to is read.
 const MAX_RESULT: u64 = 16 << 20;
 
-/// What runs for good. What it started goes with it, and it is started again.
+/// What runs for good. What it started goes with it, and it is started again. A guest of little processor time is entered
+/// before Salt has started in it.
 fn unit(what: &str, guest: &str, packages: &Path, folder: &Path) -> String {
     let (packages, folder) = (packages.display(), folder.display());
     format!(
-        "[Unit]\nDescription=Salt {what} of Corpus\nAfter=network.target {MASTER}\n\
+        "[Unit]\nDescription=Salt {what} of Corpus\nAfter=network.target ssh.service {MASTER}\n\
          # In a copy of this guest's files it does not start.\nConditionHost={guest}\n\n\
          [Service]\nType=exec\nExecStart=/usr/bin/python3 -B -W ignore {folder}/run.py {packages} {folder} {what}\n\
-         Restart=always\nRestartSec=2\nTimeoutStopSec=10\nOOMPolicy=continue\n\n\
+         Nice=10\nRestart=always\nRestartSec=2\nTimeoutStopSec=10\nOOMPolicy=continue\n\n\
          [Install]\nWantedBy=multi-user.target\n"
     )
 }

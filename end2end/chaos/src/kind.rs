@@ -35,8 +35,6 @@ pub const KINDS: [JobKind; 39] = [
     JobKind::GuestRestart,
     JobKind::GuestLimit,
     JobKind::GuestConfigure,
-    JobKind::GuestMode,
-    JobKind::GuestStates,
     JobKind::SnapshotTake,
     JobKind::SnapshotRestore,
     JobKind::SnapshotRemove,
@@ -61,6 +59,9 @@ pub const KINDS: [JobKind; 39] = [
     JobKind::EnvironmentConfigure,
     JobKind::Deploy,
     JobKind::EnvironmentRemove,
+    // What a guest may go on running then takes from nobody but the next one's destruction.
+    JobKind::GuestMode,
+    JobKind::GuestStates,
     JobKind::GuestDestroy,
     JobKind::GuestEnlarge,
     JobKind::GuestShrink,

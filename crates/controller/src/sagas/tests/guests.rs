@@ -472,7 +472,7 @@ async fn snapshots_bring_a_guest_back(db: PgPool) {
 #[sqlx::test(migrations = "../../migrations")]
 #[ignore = "needs the lab"]
 async fn modes_are_switched_and_states_applied(db: PgPool) {
-    let world = World::new(db).await;
+    let world = World::salted(db).await;
     let node = world.ready_node().await;
     let (guest, job) = world.ask_guest(NAME).await;
     world.done(job).await;

@@ -78,6 +78,15 @@ impl World {
 
     /// The same, with certificates from elsewhere.
     pub async fn issuing(db: PgPool, certificates: crate::CertificateSettings) -> Self {
+        Self::with(db, certificates, None).await
+    }
+
+    /// The same, with Salt for guests.
+    pub async fn salted(db: PgPool) -> Self {
+        Self::with(db, crate::CertificateSettings::default(), Some(fact("CORPUS_SALT_BUNDLE").into())).await
+    }
+
+    async fn with(db: PgPool, certificates: crate::CertificateSettings, salt_bundle: Option<PathBuf>) -> Self {
         let files = tempfile::tempdir().unwrap();
         let dns = PowerDns::new(PowerDnsSettings {
             api_url: fact("CORPUS_LAB_DNS_API").parse().unwrap(),
@@ -93,7 +102,7 @@ impl World {
             image_folder: PathBuf::from(fact("CORPUS_IMAGE_FOLDER")),
             images: ImageNames::default(),
             made_images: files.path().join("made-images"),
-            salt_bundle: std::env::var_os("CORPUS_SALT_BUNDLE").map(Into::into),
+            salt_bundle,
             hooks_folder: files.path().join("hooks"),
             git_url: Some("ssh://git@corpus.test:2222".to_owned()),
             public_url: "https://corpus.test".to_owned(),
