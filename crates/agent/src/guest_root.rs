@@ -65,6 +65,11 @@ pub struct Owner {
 }
 
 impl Owner {
+    /// These, with these permission bits.
+    pub const fn of(uid: u32, gid: u32, mode: u32) -> Self {
+        Self { uid, gid, mode: mode & 0o777 }
+    }
+
     /// Root's, with these permission bits.
     pub const fn root(mode: u32) -> Self {
         Self { uid: 0, gid: 0, mode: mode & 0o777 }

@@ -106,6 +106,12 @@ fn known(key: &str, value: &Value) -> Result<(), String> {
         "archives" => typed::<u64>(key, value, "a number from 0 to 100").and_then(|number| {
             (number <= 100).then_some(()).ok_or_else(|| "archives is a number from 0 to 100.".to_owned())
         }),
+        "access" => typed::<BTreeMap<String, Vec<UnixUser>>>(key, value, "lists of accounts, read and write").and_then(
+            |lists| {
+                let known = lists.keys().all(|one| ["read", "write"].contains(&one.as_str()));
+                known.then_some(()).ok_or_else(|| "access has the lists read and write, and no others.".to_owned())
+            },
+        ),
         "salt_roots" => typed::<Vec<String>>(key, value, "a list of folders").map(drop),
         "limits" => limits(value),
         "storage_limit" => typed::<SizeProfile>(key, value, "a size, such as large").map(drop),

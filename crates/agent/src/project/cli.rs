@@ -15,12 +15,15 @@ use crate::lock;
 use crate::project::configuration::Configuration;
 use crate::project::layout::{Layout, ROOT};
 use crate::project::render::Render;
-use crate::project::{absent, archive, ensure, follow, git, order, requests, run, salt, saved, tasks, yaml};
+use crate::project::{
+    absent, archive, editable, ensure, follow, git, installers, order, requests, run, salt, saved, tasks, yaml,
+};
 use crate::task::{Cancel, Task};
 
 /// How the command is used.
 pub const USAGE: &str = "corpus-agent project COMMAND NAME …
-  init NAME [--environment dev|staging|prod] [--host NAME]… [--salt BUNDLE.tar.gz] [KEY=VALUE]…
+  init NAME [--environment dev|staging|prod] [--host NAME]… [--salt BUNDLE.tar.gz] [--origin REPOSITORY]
+       [--installer generic|python|static] [KEY=VALUE]…
   deploy NAME [--only PHASE,…] [--commit COMMIT]
   archive | sync | release-sync | install | fixperms | prove | notify NAME
   rollback NAME [--to DEPLOYMENT]
@@ -167,7 +170,7 @@ fn deployment(id: &str) -> Result<DeploymentId, Failure> {
 }
 
 fn init(layout: &Layout, words: &Words, task: &Task<'_>) -> Result<(), Failure> {
-    words.knows(&["environment", "host", "salt"])?;
+    words.knows(&["environment", "host", "salt", "origin", "installer"])?;
     let _locks = lock::take(&[lock::project(layout.project())], task)?;
     let before: Option<ProjectPlan> = saved::read(&layout.plan())?;
     let mut plan = before.unwrap_or_else(|| ProjectPlan {
@@ -198,8 +201,20 @@ fn init(layout: &Layout, words: &Words, task: &Task<'_>) -> Result<(), Failure> 
         plan.hosts = hosts;
     }
     ensure::ensure(layout, &plan, task)?;
-    if !words.pairs.is_empty() {
-        change_settings(layout, &plan, &words.pairs, false)?;
+    if let Some(origin) = words.option("origin")
+        && editable::ensure(layout, plan.environment, origin, task)?
+    {
+        println!("the tree is a clone of {origin}: edit {} in place", layout.tree().display());
+    }
+    let mut pairs = words.pairs.clone();
+    if let Some(set) = words.option("installer") {
+        for path in installers::write_missing(layout, set)? {
+            println!("  written  {path}");
+        }
+        pairs.push(("installer".to_owned(), set.to_owned()));
+    }
+    if !pairs.is_empty() {
+        change_settings(layout, &plan, &pairs, false)?;
     }
     println!("project {} is ready as {}; push to", layout.project(), plan.environment);
     println!("  code    root@this-guest:{}", layout.repository().display());

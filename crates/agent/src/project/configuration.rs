@@ -62,6 +62,16 @@ pub struct Check {
     pub within: Option<u64>,
 }
 
+/// Which accounts of the guest have access to the tree, beside the one that it belongs to.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Access {
+    /// Who may read.
+    pub read: Vec<String>,
+    /// Who may write too.
+    pub write: Vec<String>,
+}
+
 /// A page that must be served.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -105,6 +115,7 @@ impl Configuration {
         made.branches()?;
         made.archives()?;
         made.salt_roots()?;
+        made.access()?;
         of_this_api(made.values.get(layers::SECTION).and_then(|section| section.get(VERSION)))?;
         Ok(made)
     }
@@ -206,6 +217,12 @@ impl Configuration {
         if self.values.contains_key("salt_roots") { self.typed("salt_roots") } else { Ok(Vec::new()) }
     }
 
+    /// Who has access to the tree besides.
+    pub fn access(&self) -> Result<Access, Failure> {
+        // What went live by an older agent does not say.
+        if self.values.contains_key("access") { self.typed("access") } else { Ok(Access::default()) }
+    }
+
     /// The user that the project's tree belongs to.
     pub fn user(&self) -> Result<String, Failure> {
         self.typed("user")
@@ -288,6 +305,7 @@ fn built_in(layout: &Layout, plan: &ProjectPlan) -> Mapping {
         ("archives", json!(if plan.environment == Environment::Dev { 0 } else { 5 })),
         ("limits", json!({})),
         ("salt_roots", json!([])),
+        ("access", json!({})),
         ("checks", json!([])),
     ];
     pairs.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()

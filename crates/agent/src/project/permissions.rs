@@ -1,4 +1,4 @@
-//! Owners and modes of a tree, set without ever leaving it.
+//! Owners, modes and access lists of a tree, set without ever leaving it.
 //!
 //! The tree belongs to an account that may change it while we walk: so every step is taken from
 //! an open folder, links are never followed, and a file that has other names elsewhere (hard
@@ -9,14 +9,15 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
 use rustix::fs::{
-    AtFlags, Dir, FileType, Gid, Mode, OFlags, RawMode, Stat, Uid, chownat, fchmod, fchown, fstat, openat, statat,
+    AtFlags, Dir, FileType, Gid, Mode, OFlags, RawMode, Stat, Uid, XattrFlags, chownat, fchmod, fchown, fgetxattr,
+    fremovexattr, fsetxattr, fstat, openat, statat,
 };
 use rustix::io::Errno;
 
 use crate::failure::{At, Failure};
 
 /// What is set.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Rule {
     /// The owner.
     pub user: u32,
@@ -26,6 +27,75 @@ pub struct Rule {
     pub add: u32,
     /// Bits that none keeps.
     pub take: u32,
+    /// Which accounts may read besides.
+    pub readers: Vec<u32>,
+    /// Which may write too. Whoever else had access by name has it no more.
+    pub writers: Vec<u32>,
+}
+
+/// Where Linux keeps access lists: acl(5), `include/uapi/linux/posix_acl_xattr.h`.
+const ACCESS: &str = "system.posix_acl_access";
+const DEFAULT: &str = "system.posix_acl_default";
+const VERSION: u32 = 2;
+const UNDEFINED: u32 = u32::MAX;
+/// The kinds of entries, in the order in which they stand.
+const OWNER: u16 = 0x01;
+const NAMED: u16 = 0x02;
+const GROUP: u16 = 0x04;
+const MASK: u16 = 0x10;
+const OTHERS: u16 = 0x20;
+
+impl Rule {
+    /// The access list for a file of this mode, whose group has what the mode says; none: the mode says it all.
+    fn list(&self, mode: u32) -> Option<Vec<u8>> {
+        let (all, look) = (if mode & EXECUTE == 0 { 0o6 } else { 0o7 }, if mode & EXECUTE == 0 { 0o4 } else { 0o5 });
+        let mut named: Vec<(u32, u32)> = self.writers.iter().map(|id| (*id, all)).collect();
+        named.extend(self.readers.iter().filter(|id| !self.writers.contains(id)).map(|id| (*id, look)));
+        named.sort_unstable();
+        named.dedup();
+        let mask = named.iter().fold(mode >> 3 & 0o7, |mask, (_, may)| mask | may);
+        let mut bytes = VERSION.to_le_bytes().to_vec();
+        let mut entry = |kind: u16, may: u32, id: u32| {
+            bytes.extend(kind.to_le_bytes());
+            bytes.extend(u16::try_from(may).unwrap_or_default().to_le_bytes());
+            bytes.extend(id.to_le_bytes());
+        };
+        entry(OWNER, mode >> 6 & 0o7, UNDEFINED);
+        for (id, may) in &named {
+            entry(NAMED, *may, *id);
+        }
+        entry(GROUP, mode >> 3 & 0o7, UNDEFINED);
+        entry(MASK, mask, UNDEFINED);
+        entry(OTHERS, mode & 0o7, UNDEFINED);
+        (!named.is_empty()).then_some(bytes)
+    }
+}
+
+/// What the group itself may by an access list: the mode shows the list's mask in its place.
+fn group_in(list: &[u8]) -> Option<u32> {
+    let (entries, _) = list.get(4..)?.as_chunks::<8>();
+    entries
+        .iter()
+        .find_map(|[kind, high, may, _, ..]| (u16::from_le_bytes([*kind, *high]) == GROUP).then_some(u32::from(*may)))
+}
+
+/// The access list of a file; none: there is none, or its file system has none.
+fn read(fd: BorrowedFd<'_>, which: &str) -> Option<Vec<u8>> {
+    let mut bytes = vec![0; 4 + 8 * 1024];
+    let length = fgetxattr(fd, which, &mut bytes[..]).ok()?;
+    bytes.truncate(length);
+    Some(bytes)
+}
+
+/// The access list is this one, or there is none; tells whether anything had to be done.
+fn lists(fd: BorrowedFd<'_>, which: &str, wanted: Option<&[u8]>) -> rustix::io::Result<bool> {
+    let is = read(fd, which);
+    match wanted {
+        Some(wanted) if is.as_deref() == Some(wanted) => Ok(false),
+        Some(wanted) => fsetxattr(fd, which, wanted, XattrFlags::empty()).map(|()| true),
+        None if is.is_none() => Ok(false),
+        None => fremovexattr(fd, which).map(|()| true),
+    }
 }
 
 /// Deeper folders are left as they are: no open files without bound.
@@ -33,14 +103,14 @@ const DEPTH: usize = 200;
 const EXECUTE: u32 = 0o111;
 
 /// Sets a tree's owners and modes; tells how many names it changed.
-pub fn apply(tree: &Path, rule: Rule) -> Result<u64, Failure> {
+pub fn apply(tree: &Path, rule: &Rule) -> Result<u64, Failure> {
     let root: OwnedFd = File::open(tree).at("open", tree)?.into();
     let mut changed = 0;
     folder(root.as_fd(), rule, 0, &mut changed).at("set owners and modes in", tree)?;
     Ok(changed)
 }
 
-fn folder(fd: BorrowedFd<'_>, rule: Rule, depth: usize, changed: &mut u64) -> rustix::io::Result<()> {
+fn folder(fd: BorrowedFd<'_>, rule: &Rule, depth: usize, changed: &mut u64) -> rustix::io::Result<()> {
     settle(fd, &fstat(fd)?, rule, changed)?;
     if depth > DEPTH {
         return Ok(());
@@ -63,7 +133,7 @@ fn folder(fd: BorrowedFd<'_>, rule: Rule, depth: usize, changed: &mut u64) -> ru
 fn one(
     fd: BorrowedFd<'_>,
     name: &std::ffi::CStr,
-    rule: Rule,
+    rule: &Rule,
     depth: usize,
     changed: &mut u64,
 ) -> rustix::io::Result<()> {
@@ -89,8 +159,10 @@ fn one(
     }
 }
 
-fn settle(fd: BorrowedFd<'_>, about: &Stat, rule: Rule, changed: &mut u64) -> rustix::io::Result<()> {
-    let mode = about.st_mode & 0o7777;
+fn settle(fd: BorrowedFd<'_>, about: &Stat, rule: &Rule, changed: &mut u64) -> rustix::io::Result<()> {
+    let list = read(fd, ACCESS);
+    let shown = about.st_mode & 0o7777;
+    let mode = list.as_deref().and_then(group_in).map_or(shown, |group| shown & !0o070 | group << 3);
     let folder = FileType::from_raw_mode(about.st_mode) == FileType::Directory;
     let executes = folder || mode & EXECUTE != 0;
     let add = if executes { rule.add } else { rule.add & !EXECUTE };
@@ -99,11 +171,21 @@ fn settle(fd: BorrowedFd<'_>, about: &Stat, rule: Rule, changed: &mut u64) -> ru
     if !owned {
         fchown(fd, Some(Uid::from_raw(rule.user)), Some(Gid::from_raw(rule.group)))?;
     }
-    // Giving a file away takes its set-user-id bit, so the mode comes second.
-    if !owned || wanted != mode {
-        fchmod(fd, Mode::from_raw_mode(wanted))?;
-        *changed += 1;
+    // Who had access by name and has it no more is out first; a mode that is set then is that of owner, group and others.
+    let wanted_list = rule.list(wanted);
+    let mut differs = !owned || wanted != mode;
+    if list.is_some() && list != wanted_list {
+        differs |= lists(fd, ACCESS, None)?;
     }
+    // Giving a file away takes its set-user-id bit, so the mode comes second.
+    if differs {
+        fchmod(fd, Mode::from_raw_mode(wanted))?;
+    }
+    differs |= lists(fd, ACCESS, wanted_list.as_deref())?;
+    if folder {
+        differs |= lists(fd, DEFAULT, wanted_list.as_deref())?;
+    }
+    *changed += u64::from(differs);
     Ok(())
 }
 
@@ -129,11 +211,48 @@ mod tests {
         symlink(outside.join("x"), tree.join("a/x")).unwrap();
         fs::hard_link(outside.join("y"), tree.join("y")).unwrap();
         let about = fs::metadata(&tree).unwrap();
-        let rule = Rule { user: about.uid(), group: about.gid(), add: 0o640, take: 0o027 };
-        assert!(apply(&tree, rule).unwrap() > 0);
+        let rule = Rule { readers: vec![], writers: vec![], ..rule(about.uid(), about.gid()) };
+        assert!(apply(&tree, &rule).unwrap() > 0);
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
         assert_eq!((mode(&tree.join("a/file")), mode(&tree.join("run"))), (0o640, 0o750));
         assert_eq!((mode(&outside.join("x")), mode(&outside.join("y"))), (0o666, 0o666));
-        assert_eq!(apply(&tree, rule).unwrap(), 0);
+        assert_eq!(apply(&tree, &rule).unwrap(), 0);
+    }
+
+    fn rule(user: u32, group: u32) -> Rule {
+        Rule { user, group, add: 0o640, take: 0o027, readers: vec![], writers: vec![] }
+    }
+
+    #[test]
+    fn access_by_name_is_what_it_should_be_and_no_more() {
+        // Not every file system has access lists; a folder of the project has.
+        let folder = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+        let tree = folder.path().join("tree");
+        fs::create_dir_all(tree.join("sub")).unwrap();
+        fs::write(tree.join("sub/file"), "").unwrap();
+        let about = fs::metadata(&tree).unwrap();
+        let open = |readers: &[u32], writers: &[u32]| Rule {
+            readers: readers.to_vec(),
+            writers: writers.to_vec(),
+            ..rule(about.uid(), about.gid())
+        };
+        let list = |path: &str, which: &str| read(fs::File::open(tree.join(path)).unwrap().as_fd(), which);
+        assert!(apply(&tree, &open(&[1001], &[1002])).unwrap() > 0);
+        let file = list("sub/file", ACCESS).unwrap();
+        let named: Vec<(u32, u16)> = file[4..]
+            .chunks_exact(8)
+            .filter(|entry| entry[..2] == NAMED.to_le_bytes())
+            .map(|entry| (u32::from_le_bytes(entry[4..].try_into().unwrap()), u16::from_le_bytes([entry[2], entry[3]])))
+            .collect();
+        assert_eq!(named, [(1001, 0o4), (1002, 0o6)]);
+        assert!(list("sub", DEFAULT).is_some(), "what is made there later is open to them too");
+        assert_eq!(apply(&tree, &open(&[1001], &[1002])).unwrap(), 0, "once");
+        // One of them may no more, and the group never could write.
+        assert!(apply(&tree, &open(&[1001], &[])).unwrap() > 0);
+        assert_eq!(group_in(&list("sub/file", ACCESS).unwrap()), Some(0o4));
+        assert!(apply(&tree, &open(&[], &[])).unwrap() > 0);
+        assert_eq!((list("sub/file", ACCESS), list("sub", DEFAULT)), (None, None));
+        let mode = |path: &str| fs::metadata(tree.join(path)).unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode("sub/file"), mode("sub")), (0o640, 0o750));
     }
 }

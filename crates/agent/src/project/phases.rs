@@ -10,7 +10,7 @@ use corpus_protocol::{DeploymentEvent, Fault, Live, Source, Turn};
 use crate::failure::{At, Failure};
 use crate::files;
 use crate::project::archive::{self, Archive};
-use crate::project::configuration::Configuration;
+use crate::project::configuration::{Access, Configuration};
 use crate::project::permissions::{self, Rule};
 use crate::project::recipe::{Around, Recipes};
 use crate::project::release::Checkout;
@@ -335,11 +335,16 @@ impl Run<'_> {
         Ok(Outcome::Done)
     }
 
-    /// The tree belongs to the project's account; the pillar can be read by it, and by nobody else.
+    /// The tree belongs to the project's account, and is open to those that the configuration names; the pillar can be read by it, and by nobody else.
     fn fix_permissions(&self) -> Result<(), Failure> {
         let (user, group) = account::ids(&self.configuration.user()?)?;
-        permissions::apply(&self.layout.tree(), Rule { user, group, add: 0o755, take: 0o022 })?;
-        permissions::apply(&self.layout.pillar(), Rule { user: 0, group, add: 0o750, take: 0o027 })?;
+        let Access { read, write } = self.configuration.access()?;
+        let named = |names: Vec<String>| names.iter().map(|name| account::ids(name).map(|(user, _)| user)).collect();
+        let (readers, writers): (Result<Vec<u32>, Failure>, Result<Vec<u32>, Failure>) = (named(read), named(write));
+        let (readers, writers) = (readers?, writers?);
+        permissions::apply(&self.layout.tree(), &Rule { user, group, add: 0o755, take: 0o022, readers, writers })?;
+        let (readers, writers) = (Vec::new(), Vec::new());
+        permissions::apply(&self.layout.pillar(), &Rule { user: 0, group, add: 0o750, take: 0o027, readers, writers })?;
         Ok(())
     }
 
