@@ -284,7 +284,7 @@ fn refusals(meta: &Plain, fields: bool, body: bool) -> impl Iterator<Item = (&'s
         ("409", "It is not in a state for this", writes),
         ("412", "It was changed meanwhile", meta.if_match.is_some()),
         ("413", "The body is too large", body),
-        ("415", "Send application/json", body),
+        ("415", "Send another content type", body),
         ("422", "Fields are wrong", true),
         ("428", "Say which version is meant", meta.if_match.is_some()),
         ("429", "Too many requests", true),

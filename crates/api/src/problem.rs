@@ -92,7 +92,7 @@ problems! {
     /// More than is taken.
     too_large 413 "The body is too large";
     /// Another type of body.
-    media_type 415 "Send application/json";
+    media_type 415 "Send another content type";
     /// Fields that are wrong.
     fields 422 "Fields are wrong";
     /// A key of another request.

@@ -55,6 +55,8 @@ async fn image(
     let mut input = asked.input::<UploadImage>()?;
     input.text("archive", Uuid::new_v4().to_string());
     let upload: UploadImage = input.read().map_err(Problem::wrong)?;
+    // Who may not see the project is told no more than that, whatever they send.
+    web.controller.may(&who, UploadImage::META.plain().needs, &upload.scope()).await?;
     if !kind.eq_ignore_ascii_case(ARCHIVE_TYPE) {
         let why =
             format!("The body is the archive itself, a tar compressed by zstd: say Content-Type: {ARCHIVE_TYPE}.");
