@@ -34,6 +34,10 @@ impl Route {
             Self::Intrusion => ("intrusion", "who-is-kept-out"),
             Self::GuestMail(_) => ("mail", "of-one-guest"),
             Self::GuestStates(_) => ("states", "modes"),
+            Self::States | Self::ProjectStates(_) => ("states", "those-of-many-guests"),
+            Self::SaltMasters => ("states", "the-controllers-master"),
+            Self::Baseline | Self::NodeBaseline(_) => ("states", "states-of-nodes"),
+            Self::GuestUsers(_) => ("first-steps", "users-of-guests"),
             Self::GuestSnapshots(_) => ("snapshots", "take-one"),
             Self::GuestBackups(_) => ("backups", "take-one"),
             Self::ProjectBackups(_) => ("backups", "have-it-as-another-guest"),
@@ -90,7 +94,7 @@ pub(crate) mod tests {
     use super::*;
 
     /// A path of every page.
-    pub const ROUTES: [&str; 73] = [
+    pub const ROUTES: [&str; 79] = [
         "/",
         "/not-created",
         "/login",
@@ -114,6 +118,12 @@ pub(crate) mod tests {
         "/guests/0199d3c0-0000-7000-8000-000000000001/backups",
         "/guests/0199d3c0-0000-7000-8000-000000000001/mail",
         "/guests/0199d3c0-0000-7000-8000-000000000001/states",
+        "/states",
+        "/salt-masters",
+        "/baseline",
+        "/nodes/0199d3c0-0000-7000-8000-000000000001/baseline",
+        "/projects/atlas/states",
+        "/projects/atlas/users",
         "/projects",
         "/projects/new",
         "/projects/atlas",

@@ -141,7 +141,7 @@ fn navigation(route: &Route, path: &str, principal: &Principal, counts: &Counts)
         view! { <a href=path aria-current=current>{title}{count}</a> }
     };
     let administration = principal.ops.then(|| {
-        view! { <h2>"Administration"</h2>{link("/quotas", "Quotas", 0)}{link("/networks", "Networks", 0)}{link("/intrusion", "Intrusion", 0)}{link("/certificates", "Certificates", 0)}{link("/images", "Images", 0)}{link("/hooks", "Hooks", 0)}{link("/controller-backups", "Backups", 0)} }
+        view! { <h2>"Administration"</h2>{link("/quotas", "Quotas", 0)}{link("/networks", "Networks", 0)}{link("/intrusion", "Intrusion", 0)}{link("/certificates", "Certificates", 0)}{link("/images", "Images", 0)}{link("/hooks", "Hooks", 0)}{link("/baseline", "Baseline", 0)}{link("/salt-masters", "Salt masters", 0)}{link("/controller-backups", "Backups", 0)} }
     });
     let audit = principal.can::<ListAudit>(None).then(|| view! { {administration}{link("/audit", "Audit", 0)} });
     view! {

@@ -22,6 +22,9 @@ pub enum Route {
     UnlinkNode(NodeId),
     EmptyNode(NodeId),
     NodeFirewall(NodeId),
+    NodeBaseline(NodeId),
+    Baseline,
+    SaltMasters,
     Networks,
     Intrusion,
     Guests,
@@ -33,6 +36,7 @@ pub enum Route {
     GuestFirewall(GuestId),
     GuestMail(GuestId),
     GuestStates(GuestId),
+    States,
     GuestSnapshots(GuestId),
     GuestBackups(GuestId),
     Projects,
@@ -44,6 +48,8 @@ pub enum Route {
     Webhooks(ProjectName),
     ProjectBackups(ProjectName),
     ProjectImages(ProjectName),
+    ProjectStates(ProjectName),
+    GuestUsers(ProjectName),
     BackupFiles(ProjectName, BackupId),
     Webhook(ProjectName, WebhookId),
     ProjectEnvironment(ProjectName, Environment),
@@ -102,6 +108,10 @@ impl Route {
             ["nodes", id] => with(id, Self::Node),
             ["nodes", id, "unlink"] => with(id, Self::UnlinkNode),
             ["nodes", id, "empty" | "keep"] | ["nodes", id, "left-behind", _, "delete"] => with(id, Self::EmptyNode),
+            ["nodes", id, "baseline"] => with(id, Self::NodeBaseline),
+            ["baseline"] => Self::Baseline,
+            ["salt-masters"] => Self::SaltMasters,
+            ["states"] => Self::States,
             ["nodes", id, "firewall" | "blocks"] => with(id, Self::NodeFirewall),
             ["networks" | "blocks"] | ["networks", _] | ["networks", _, "delete"] => Self::Networks,
             ["intrusion" | "blocked-addresses"] | ["blocked-addresses", _, "delete"] => Self::Intrusion,
@@ -206,6 +216,8 @@ impl Route {
                 Self::ProjectBackups(name)
             }
             ["images"] | ["images", _, "delete"] => Self::ProjectImages(name),
+            ["states"] | ["states", "schedule"] => Self::ProjectStates(name),
+            ["users"] | ["users", _, "delete"] => Self::GuestUsers(name),
             ["backups", id, "files" | "fetch"] => Self::BackupFiles(name, id.parse().ok()?),
             ["webhooks", id] | ["webhooks", id, "test" | "resume"] | ["webhooks", id, "deliveries", _, "resend"] => {
                 Self::Webhook(name, id.parse().ok()?)
@@ -267,6 +279,12 @@ impl Route {
             Self::GuestFirewall(id) => format!("/guests/{id}/firewall"),
             Self::GuestMail(id) => format!("/guests/{id}/mail"),
             Self::GuestStates(id) => format!("/guests/{id}/states"),
+            Self::States => "/states".to_owned(),
+            Self::NodeBaseline(id) => format!("/nodes/{id}/baseline"),
+            Self::Baseline => "/baseline".to_owned(),
+            Self::SaltMasters => "/salt-masters".to_owned(),
+            Self::ProjectStates(name) => format!("/projects/{name}/states"),
+            Self::GuestUsers(name) => format!("/projects/{name}/users"),
             Self::GuestSnapshots(id) => format!("/guests/{id}/snapshots"),
             Self::GuestBackups(id) => format!("/guests/{id}/backups"),
             Self::Overview => "/".to_owned(),
@@ -337,7 +355,10 @@ impl Route {
             | Self::Node(_)
             | Self::UnlinkNode(_)
             | Self::EmptyNode(_)
-            | Self::NodeFirewall(_) => "/nodes",
+            | Self::NodeFirewall(_)
+            | Self::NodeBaseline(_) => "/nodes",
+            Self::Baseline => "/baseline",
+            Self::SaltMasters => "/salt-masters",
             Self::Networks => "/networks",
             Self::Intrusion => "/intrusion",
             Self::Guests
@@ -349,6 +370,7 @@ impl Route {
             | Self::GuestFirewall(_)
             | Self::GuestMail(_)
             | Self::GuestStates(_)
+            | Self::States
             | Self::GuestSnapshots(_)
             | Self::GuestBackups(_) => "/guests",
             Self::Projects
@@ -360,6 +382,8 @@ impl Route {
             | Self::Webhooks(_)
             | Self::ProjectBackups(_)
             | Self::ProjectImages(_)
+            | Self::ProjectStates(_)
+            | Self::GuestUsers(_)
             | Self::BackupFiles(..)
             | Self::Webhook(..)
             | Self::ProjectEnvironment(..)

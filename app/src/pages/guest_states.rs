@@ -1,6 +1,7 @@
 //! The states of a guest: how its configuration is managed, how that is switched, and what its states came to last.
 
-use corpus_api::guests::{ApplyGuestStates, GetGuestStates, GuestStates, StateLine, StatesRun, SwitchGuestMode};
+use corpus_api::deployments::report::SaltState;
+use corpus_api::guests::{ApplyGuestStates, GetGuestStates, GuestStates, StatesRun, SwitchGuestMode};
 use corpus_domain::{GuestId, GuestState, Mode};
 use leptos::prelude::*;
 
@@ -97,19 +98,25 @@ fn switch(all: &GuestStates, form: &FormState) -> AnyView {
     .into_any()
 }
 
-fn last(run: Option<&StatesRun>) -> AnyView {
-    let Some(run) = run else {
-        let how = "What they come to is shown here, state by state.";
-        return card("run", "Last run", ().into_any(), empty("Its states were not applied yet", how.into_any()));
-    };
-    let (tone, word) = match (run.failed, run.changed, run.test) {
+/// How a run ended, in a few words.
+pub(super) fn outcome(failed: u64, changed: u64, test: bool) -> AnyView {
+    let (tone, word) = match (failed, changed, test) {
         (0, 0, _) => (Tone::Ok, "As they say".to_owned()),
         (0, changed, true) => (Tone::Warn, format!("{changed} are not as they say")),
         (0, changed, false) => (Tone::Ok, format!("{changed} changed")),
         (failed, _, _) => (Tone::Fail, format!("{failed} failed")),
     };
+    status(tone, word)
+}
+
+/// What states came to last, state by state.
+pub(super) fn last(run: Option<&StatesRun>) -> AnyView {
+    let Some(run) = run else {
+        let how = "What they come to is shown here, state by state.";
+        return card("run", "Last run", ().into_any(), empty("The states were not applied yet", how.into_any()));
+    };
     let about = facts(vec![
-        ("Outcome", status(tone, word)),
+        ("Outcome", outcome(run.failed, run.changed, run.test)),
         ("When", age(run.at)),
         ("Was", if run.test { "tried" } else { "applied" }.into_any()),
         ("Mode", run.mode.as_str().into_any()),
@@ -122,7 +129,7 @@ fn last(run: Option<&StatesRun>) -> AnyView {
         view! { <p class="quiet body">{text}</p> }
     });
     let table = if run.states.is_empty() {
-        empty("No state is for this guest", "The top file of its mode names none for it, or is not there.".into_any())
+        empty("No state is for it", "The top file of its mode names none for it, or is not there.".into_any())
     } else {
         let rows = run.states.iter().map(|state| row(state, run.test)).collect_view();
         view! {
@@ -136,7 +143,7 @@ fn last(run: Option<&StatesRun>) -> AnyView {
     card("run", "Last run", ().into_any(), view! { {about}{rest}{table} }.into_any())
 }
 
-fn row(state: &StateLine, test: bool) -> AnyView {
+fn row(state: &SaltState, test: bool) -> AnyView {
     let (tone, word) = match (state.ok, state.changed, test) {
         (false, _, _) => (Tone::Fail, "Failed"),
         (true, true, true) => (Tone::Warn, "Would change"),

@@ -55,8 +55,7 @@ pub fn guests_view(
     let guests = &page.items;
     let request = may_request(principal, counts.projects)
         .then(|| view! { <a class="btn primary" href="/guests/new">"Request a guest"</a> });
-    let below =
-        view! { <span class="quiet">{format!("{} in all, {} running", counts.guests, counts.guests_running)}</span> };
+    let below = view! { <span class="quiet">{format!("{} in all, {} running. ", counts.guests, counts.guests_running)}<a class="link" href="/states">"What their states came to"</a></span> };
     let busy = guests.iter().any(|guest| guest.job.is_some()).then_some("");
     let chosen = may_operate(principal) && !guests.is_empty();
     let body = match guests.as_slice() {

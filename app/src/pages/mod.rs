@@ -6,6 +6,7 @@ pub mod api;
 pub mod audit;
 pub mod backings;
 pub mod backup_files;
+pub mod baseline;
 pub mod certificates;
 pub mod controller_backups;
 pub mod delivery;
@@ -44,6 +45,7 @@ pub mod guest_parts;
 pub mod guest_settings;
 pub mod guest_snapshots;
 pub mod guest_states;
+pub mod guest_users;
 pub mod guests;
 pub mod hooks;
 pub mod images;
@@ -92,8 +94,10 @@ pub mod requests;
 pub mod robot;
 pub mod robots;
 pub mod roll_back;
+pub mod salt_masters;
 pub mod search;
 mod settings_text;
+pub mod states;
 pub mod tokens;
 pub mod traffic;
 pub mod undo;
@@ -148,6 +152,12 @@ pub async fn load(route: Route, caller: &Caller, asked: Asked) -> Result<Page> {
         Route::GuestFirewall(id) => guest_firewall::load(caller, id, &asked.form).await,
         Route::GuestMail(id) => guest_mail::load(caller, id, &asked.form).await,
         Route::GuestStates(id) => guest_states::load(caller, id, &asked.form).await,
+        Route::States => states::load(caller, &asked).await,
+        Route::ProjectStates(name) => states::load_project(caller, &name, &asked).await,
+        Route::GuestUsers(name) => guest_users::load(caller, &name, &asked).await,
+        Route::SaltMasters => salt_masters::load(caller, &asked).await,
+        Route::Baseline => baseline::load(caller, &asked).await,
+        Route::NodeBaseline(id) => baseline::load_node(caller, id, &asked.form).await,
         Route::GuestSnapshots(id) => guest_snapshots::load(caller, id, &asked.form).await,
         Route::GuestBackups(id) => guest_backups::load(caller, id, &asked.form).await,
         Route::EnvironmentMail(name, which) => environment_mail::load(caller, (&name, which), &asked.form).await,

@@ -1,6 +1,7 @@
 //! A compute node: how it is, what it is, what runs on it, what was done with it.
 
 use corpus_api::Principal;
+use corpus_api::baseline::GetNodeBaseline;
 use corpus_api::firewall::nodes::GetNodeFirewall;
 use corpus_api::guests::GuestLine;
 use corpus_api::images::BringImages;
@@ -301,6 +302,10 @@ fn now(principal: &Principal, node: &Node) -> AnyView {
         ("Up", span(i64::try_from(uptime_s).unwrap_or(i64::MAX)).into_any()),
     ];
     rows.push(("Images", images(principal, node)));
+    if principal.can::<GetNodeBaseline>(None) {
+        let path = format!("/nodes/{}/baseline", node.line.id);
+        rows.push(("Baseline", view! { <a class="link" href=path>"What operators want of it"</a> }.into_any()));
+    }
     rows.extend(clock_ahead_s.map(|ahead| ("Clock", clock(ahead).into_any())));
     view! { <div class=class>{facts(rows)}</div> }.into_any()
 }

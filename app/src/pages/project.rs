@@ -15,6 +15,7 @@ use leptos::prelude::*;
 
 use super::deployments::{Shown, table};
 use super::environment::{is_busy, work};
+use super::guest_users::users_path;
 use super::guests::may_request;
 use super::project_backups::backups_path;
 use super::project_badges::badges_card;
@@ -28,6 +29,7 @@ use super::project_quota::quota_card;
 use super::project_set_up::{SET_UP, request_path, set_up};
 use super::projects::{project_path, role_word};
 use super::robots::robots_path;
+use super::states::states_path;
 use super::webhooks::webhooks_path;
 use super::{Asked, again, delivery, not_created, undo};
 use crate::caller::Caller;
@@ -162,7 +164,8 @@ fn request(who: &Principal, project: &Project) -> Option<AnyView> {
 fn audit_link(project: &Project) -> AnyView {
     let page = format!("/audit?project={}", project.name);
     let (backups, images) = (backups_path(&project.name), images_path(&project.name));
-    view! { <p><a class="link" href=page>"What was done here"</a>" · "<a class="link" href=backups>"Backups"</a>" · "<a class="link" href=images>"Images"</a></p> }
+    let (states, users) = (states_path(&project.name), users_path(&project.name));
+    view! { <p><a class="link" href=page>"What was done here"</a>" · "<a class="link" href=backups>"Backups"</a>" · "<a class="link" href=images>"Images"</a>" · "<a class="link" href=states>"States"</a>" · "<a class="link" href=users>"Users of its guests"</a></p> }
         .into_any()
 }
 

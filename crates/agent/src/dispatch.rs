@@ -10,7 +10,8 @@ use crate::project::followers::Decision;
 use crate::project::{self, Layout};
 use crate::task::Task;
 use crate::{
-    boot, check, drivers, facts, hook, image, lock, mode, node, packages, record, snapshots, traffic, updates,
+    baseline, boot, check, drivers, facts, hook, image, lock, mode, node, packages, record, snapshots, traffic,
+    updates, users_wanted,
 };
 
 /// Serves a request to its end.
@@ -96,9 +97,11 @@ fn serve(request: &Request, of_job: bool, task: &Task<'_>) -> Result<Answer, Fai
         Request::EnsureProjectAbsent { project, data } => {
             project::absent::ensure(&Layout::of(task.host, project), *data, task).map(done)
         }
-        Request::EnsureMinionKey { .. } | Request::EnsureMode { .. } | Request::ApplyStates { .. } => {
-            salt(request, task)
-        }
+        Request::EnsureMinionKey { .. }
+        | Request::EnsureMode { .. }
+        | Request::ApplyStates { .. }
+        | Request::ApplyBaseline { .. } => salt(request, task),
+        Request::EnsureUsers { users } => users_wanted::ensure(users, task).map(done),
         Request::RunHook { hook } => hook::run(hook, task),
         Request::RemoveNode => node::remove(task).map(done),
         Request::EnsureImage { name, source } => image::ensure(task, name, source).map(done),
@@ -147,6 +150,9 @@ fn salt(request: &Request, task: &Task<'_>) -> Result<Answer, Failure> {
         Request::EnsureMinionKey { id } => mode::minion_key(*id, task).map(|key| Answer::MinionKey { key }),
         Request::EnsureMode { plan } => mode::ensure(plan, task).map(done),
         Request::ApplyStates { plan, test, limit_s } => mode::apply(plan, (*test, *limit_s), task).map(Answer::States),
+        Request::ApplyBaseline { plan, test, limit_s } => {
+            baseline::apply(plan, (*test, *limit_s), task).map(Answer::States)
+        }
         _ => Err(Failure::Invalid("this is not about how the guest is managed".into())),
     }
 }

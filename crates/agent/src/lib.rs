@@ -19,6 +19,7 @@
 //! - mail of a guest is the relay's when the guest is told so, and no more of it is taken than may be: [`mail`].
 
 pub mod backings;
+pub mod baseline;
 pub mod boot;
 pub mod check;
 pub mod confinement;
@@ -52,3 +53,4 @@ pub mod traffic;
 pub mod tree;
 pub mod updates;
 pub mod users;
+pub mod users_wanted;

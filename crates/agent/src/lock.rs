@@ -56,9 +56,11 @@ pub fn wanted(request: &Request) -> Vec<Wanted> {
         | Request::RunHook { .. }
         | Request::ProveProject { .. }
         | Request::ReadProject { .. } => vec![],
-        Request::EnsureMinionKey { .. } | Request::EnsureMode { .. } | Request::ApplyStates { .. } => {
-            vec![alone("salt".into())]
-        }
+        Request::EnsureMinionKey { .. }
+        | Request::EnsureMode { .. }
+        | Request::ApplyStates { .. }
+        | Request::ApplyBaseline { .. } => vec![alone("salt".into())],
+        Request::EnsureUsers { .. } => vec![alone("users".into())],
         Request::EnsureProject { plan } => vec![self::project(&plan.project)],
         Request::EnsureProjectAbsent { project, .. } | Request::DumpProject { project } => vec![self::project(project)],
         Request::EnsureDriver { .. }

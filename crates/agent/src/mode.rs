@@ -176,14 +176,14 @@ pub fn ensure(plan: &ModePlan, task: &Task<'_>) -> Result<bool, Failure> {
         }
     }
     changed |= place.runs(MINION, &unit("minion"), changed, task)?;
-    run(&place, &packages, TAKEN, task, &["ping".as_ref()]).map_err(|failure| not_taken(plan, failure))?;
+    run(&place.folder, &packages, TAKEN, task, &["ping".as_ref()]).map_err(|failure| not_taken(plan, failure))?;
     Ok(changed)
 }
 
 /// Files and keys, as planned.
 fn lay_out(place: &Place<'_>, plan: &ModePlan, task: &Task<'_>) -> Result<bool, Failure> {
     let mut changed = salt::ensure(&plan.salt, task)?;
-    changed |= files::ensure(&place.folder.join("run.py"), RUN, 0o600)?;
+    changed |= starter(&place.folder)?;
     let packages = salt::packages(task.host, &plan.salt)?;
     let starts = format!("/usr/bin/python3 -B -W ignore {FOLDER}/run.py {} {FOLDER}", packages.display());
     files::ensure(&place.host.path(TYPED), &format!("#!/bin/sh\nexec {starts} \"$@\"\n"), 0o755)?;
@@ -215,7 +215,8 @@ fn lay_out(place: &Place<'_>, plan: &ModePlan, task: &Task<'_>) -> Result<bool, 
     Ok(changed)
 }
 
-fn configure(path: &Path, values: &Value) -> Result<bool, Failure> {
+/// A file of Salt's that says these values.
+pub fn configure(path: &Path, values: &Value) -> Result<bool, Failure> {
     // What is JSON is YAML.
     files::ensure(path, &format!("{values:#}\n"), 0o600)
 }
@@ -285,9 +286,9 @@ fn own_master(place: &Place<'_>) -> Value {
     })
 }
 
-fn run(place: &Place<'_>, packages: &Path, limit: Duration, task: &Task<'_>, words: &[&Path]) -> Result<(), Failure> {
-    let argv = Argv::new("python3").args(["-B", "-W", "ignore"]).arg(place.folder.join("run.py"));
-    argv.arg(packages).arg(&place.folder).args(words).limit(limit).run(task).map(drop)
+fn run(folder: &Path, packages: &Path, limit: Duration, task: &Task<'_>, words: &[&Path]) -> Result<(), Failure> {
+    let argv = Argv::new("python3").args(["-B", "-W", "ignore"]).arg(folder.join("run.py"));
+    argv.arg(packages).arg(folder).args(words).limit(limit).run(task).map(drop)
 }
 
 fn not_taken(plan: &ModePlan, failure: Failure) -> Failure {
@@ -309,17 +310,31 @@ fn not_taken(plan: &ModePlan, failure: Failure) -> Failure {
 }
 
 /// All states that the top file names for this guest are so, or are tried; what became of them.
-pub fn apply(plan: &ModePlan, (test, limit_s): (bool, u32), task: &Task<'_>) -> Result<StatesRun, Failure> {
+pub fn apply(plan: &ModePlan, run: (bool, u32), task: &Task<'_>) -> Result<StatesRun, Failure> {
     let place = Place::of(task.host);
     place.belongs_to(plan.id, task)?;
     lay_out(&place, plan, task)?;
-    let result = place.folder.join("states.json");
+    states(&place.folder, &salt::packages(task.host, &plan.salt)?, run, task)
+}
+
+/// Lays down what starts Salt below a folder.
+pub fn starter(folder: &Path) -> Result<bool, Failure> {
+    files::ensure(&folder.join("run.py"), RUN, 0o600)
+}
+
+/// All states that the configuration below a folder names are so, or are tried.
+pub fn states(
+    folder: &Path,
+    packages: &Path,
+    (test, limit_s): (bool, u32),
+    task: &Task<'_>,
+) -> Result<StatesRun, Failure> {
+    let result = folder.join("states.json");
     files::remove(&result)?;
     let mut words: Vec<&Path> = vec!["states".as_ref(), &result];
     words.extend(test.then_some(Path::new("test")));
-    let packages = salt::packages(task.host, &plan.salt)?;
     let limit = Duration::from_secs(limit_s.clamp(1, STATES_LIMIT_S).into());
-    let ran = run(&place, &packages, limit, task, &words);
+    let ran = run(folder, packages, limit, task, &words);
     let about = fs::metadata(&result).ok();
     if about.is_some_and(|about| about.len() > MAX_RESULT) {
         return Err(Failure::Invalid("the states say more than is read".into()));

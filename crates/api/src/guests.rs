@@ -12,7 +12,7 @@ pub use change::{
     ConfirmGuestHostKey, DestroyGuest, EnlargeGuest, GuestHostKeyConfirmed, GuestMoving, GuestRequested, MoveGuest,
     RequestGuest, RestartGuest, SetGuestLimits, ShrinkGuest, StartGuest, StopGuest, WantedNames,
 };
-pub use mode::{ApplyGuestStates, GetGuestStates, GuestStates, StateLine, StatesRun, SwitchGuestMode};
+pub use mode::{ApplyGuestStates, GetGuestStates, GuestStates, StatesRun, SwitchGuestMode};
 pub use preview::{GuestPreview, PreviewGuest, PreviewedNode};
 pub use secret::{GuestPasswordRevealed, RevealGuestPassword};
 pub use settings::{GetGuestSettings, GuestConf, GuestSettings, SetGuestSettings};

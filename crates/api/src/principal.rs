@@ -178,6 +178,7 @@ pub const fn to_start(kind: JobKind, environment: Option<Environment>) -> Role {
         | JobKind::NodeRepair
         | JobKind::NodeImages
         | JobKind::NodeReboot
+        | JobKind::NodeBaseline
         | JobKind::NodeUnlink
         | JobKind::GuestEvacuate
         | JobKind::KeysSync => Role::Ops,
@@ -193,6 +194,7 @@ pub const fn to_start(kind: JobKind, environment: Option<Environment>) -> Role {
         | JobKind::GuestConfigure
         | JobKind::GuestMode
         | JobKind::GuestStates
+        | JobKind::GuestUsers
         | JobKind::SnapshotRestore
         | JobKind::SnapshotRemove
         | JobKind::BackupRestore

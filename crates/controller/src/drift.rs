@@ -10,6 +10,7 @@ use crate::nodes::{NodeEndpoint, NodeError};
 use crate::services::Services;
 use crate::store::backup_proofs;
 use crate::store::drift::{self, Finding, Wanted};
+use crate::store::guest_users::WithKeys;
 
 /// What a node should be, with all that is on it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,14 +57,16 @@ fn guest_check(guest: &Wanted, control: &str) -> GuestCheck {
         id: Some(guest.id),
         there: settled || guest.state == GuestState::Failed,
         running: settled.then_some(guest.should_run),
-        keys: settled.then(|| authorized_keys(control, &guest.keys)),
+        keys: settled.then(|| authorized_keys(control, &guest.keys, guest.users.clone())),
     }
 }
 
-/// The keys of a guest: root is the controller's, the members enter as sysadmin.
-pub(crate) fn authorized_keys(control: &str, members: &[String]) -> AuthorizedKeys {
+/// The keys of a guest: root is the controller's, the members enter as sysadmin, and who the project wants as themselves.
+pub(crate) fn authorized_keys(control: &str, members: &[String], users: Vec<WithKeys>) -> AuthorizedKeys {
     let of = |account: &str, lines: Vec<String>| account.parse().ok().map(|account| (account, lines));
-    [of("root", vec![control.to_owned()]), of("sysadmin", members.to_vec())].into_iter().flatten().collect()
+    let own = [of("root", vec![control.to_owned()]), of("sysadmin", members.to_vec())].into_iter().flatten();
+    // Nobody of a project takes one of these two.
+    users.into_iter().map(|user| (user.name, user.keys)).chain(own).collect()
 }
 
 /// Whether something differs that was not known before.
@@ -133,6 +136,7 @@ mod tests {
             limits: corpus_domain::SizeProfile::Small.limits(),
             stands_on: None,
             keys: vec!["ssh-ed25519 AAAA mia".to_owned()],
+            users: Vec::new(),
         };
         for state in GuestState::ALL {
             let check = guest_check(&wanted(*state), "ssh-ed25519 BBBB corpus");

@@ -106,6 +106,34 @@ word_enum!(
     }
 );
 
+word_enum!(
+    /// How often states are seen to without anybody asking for it.
+    StatesEvery, "how often states are seen to", {
+        /// Not at all.
+        Never = "never",
+        /// Each hour.
+        Hour = "hour",
+        /// Each day.
+        Day = "day",
+        /// Each week.
+        Week = "week",
+    }
+);
+
+word_enum!(
+    /// What the states of a guest came to when they were seen to last.
+    StatesOutcome, "outcome of states", {
+        /// One failed.
+        Failed = "failed",
+        /// They were tried, and something is not as they say.
+        Differs = "differs",
+        /// All is as they say.
+        Right = "right",
+        /// They were not seen to yet.
+        Never = "never",
+    }
+);
+
 text_type!(
     /// Why something unusual is done, in a person's words.
     Reason, "reason", "one line of 1 to 200 characters",

@@ -15,6 +15,8 @@ word_enum!(
         NodeImages = "node_images",
         /// Reboot a node with its guests.
         NodeReboot = "node_reboot",
+        /// Have a node be as operators want every one, or try what that would change.
+        NodeBaseline = "node_baseline",
         /// Take everything of ours from a node and forget it.
         NodeUnlink = "node_unlink",
         /// Make a guest.
@@ -37,6 +39,8 @@ word_enum!(
         GuestMode = "guest_mode",
         /// Apply the states of a guest, or try them.
         GuestStates = "guest_states",
+        /// Have a guest have the users that its project wants.
+        GuestUsers = "guest_users",
         /// Take a snapshot of a guest.
         SnapshotTake = "snapshot_take",
         /// Bring the files of a snapshot back to its guest.

@@ -58,7 +58,7 @@ pub use firewall::{PUBLISHED_PORTS, PortRange, RuleAction, RuleSource, RuleState
 pub use git::{GitService, Repository};
 pub use guest::{
     Backing, BackupEvery, BackupState, Driver, GuestState, Leaving, Mode, NameState, Reason, Safeguard, SnapshotEvery,
-    SnapshotState,
+    SnapshotState, StatesEvery, StatesOutcome,
 };
 pub use hook::{HookFailure, HookHost, HookName, HookSide, HookStage, HookState, HookUndo};
 pub use id_range::IdRange;

@@ -122,3 +122,12 @@ impl std::fmt::Debug for UnixPasswordHash {
 
 /// The keys that Corpus keeps in a guest, by account: lines of `authorized_keys(5)`.
 pub type AuthorizedKeys = BTreeMap<UnixUser, Vec<String>>;
+
+/// A user that a project wants on its guests, beside those of their image.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GuestUser {
+    /// What it is called.
+    pub name: UnixUser,
+    /// Whether it may do all that root may.
+    pub sudo: bool,
+}

@@ -35,14 +35,18 @@ pub use facts::{
     BackingFact, Cpu, DriverFact, Facts, GuestReading, GuestStorage, Listener, MemberReading, Reading, SafeguardFact,
     Storage,
 };
-pub use guest::{Account, AuthorizedKeys, GuestFile, GuestNet, GuestPlan, GuestSetup, SshHostKey, UnixPasswordHash};
+pub use guest::{
+    Account, AuthorizedKeys, GuestFile, GuestNet, GuestPlan, GuestSetup, GuestUser, SshHostKey, UnixPasswordHash,
+};
 pub use hook::HookOrder;
 pub use links::{
     FAR_PORT, LINK_PORT, LentGuest, Links, MAX_FAR_PORTS, MAX_PEERS, OpenGuest, OpenTo, STAND_INS, WAY_PORT, Way,
     is_link_name, is_stand_in, link_name, stand_in,
 };
 pub use mail::{MAX_MAIL_COUNTS, MailCount, MailGuest, MailPlan};
-pub use mode::{Follows, MAX_SALT_KEY, MAX_STATES, MasterPlace, ModePlan, STATES_LIMIT_S, StatesRun};
+pub use mode::{
+    BaselinePlan, Follows, MAX_SALT_KEY, MAX_STATES, MasterPlace, ModePlan, Operator, STATES_LIMIT_S, StatesRun,
+};
 pub use node::{
     Block, Dropped, Egress, FirewallReading, FirewallRule, GuestPort, HealthCheck, HttpRoute, Https, ImageSource,
     NodePlan, Pool, PoolMember, PublishedPort, RuleCount, SshRoute, ZoneServers,
@@ -65,7 +69,7 @@ pub use tree::{
 };
 
 /// The version of these shapes; raised with every change of them.
-pub const VERSION: u32 = 16;
+pub const VERSION: u32 = 17;
 
 /// The longest line that either side accepts, in bytes.
 pub const MAX_LINE: usize = 4 << 20;

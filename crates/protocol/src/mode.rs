@@ -4,7 +4,7 @@
 //! key is accepted because it came first: a guest makes its own and tells the public half over the line whose host key is
 //! pinned, and is told its master's the same way, both before anything of Salt runs there.
 
-use corpus_domain::{Environment, GuestId, GuestName, ProjectName};
+use corpus_domain::{Environment, GuestId, GuestName, NodeId, ProjectName, UnixUser};
 use serde::{Deserialize, Serialize};
 
 use crate::project::{SaltBundle, SaltState};
@@ -59,6 +59,36 @@ pub struct MasterPlace {
     pub request_port: u16,
     /// Its public key, as PEM.
     pub key: String,
+}
+
+/// What operators want of every node, beside what makes it one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BaselinePlan {
+    /// Which node it is: in its grains.
+    pub node: NodeId,
+    /// Where it answers: in its grains.
+    pub address: String,
+    /// Salt, as it was copied to the node.
+    pub salt: SaltBundle,
+    /// Packages of its distribution that are installed.
+    pub packages: Vec<String>,
+    /// Who may do all that root may.
+    pub operators: Vec<Operator>,
+    /// Whether a password opens it by SSH.
+    pub password_login: bool,
+    /// What it has the time from; none: what it has it from now.
+    pub time_servers: Vec<String>,
+    /// Who gets root's mail; none: who gets it now.
+    pub root_mail: Option<String>,
+}
+
+/// An account of an operator on a node.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Operator {
+    /// What it is called.
+    pub name: UnixUser,
+    /// The keys that open it: lines of `authorized_keys(5)`.
+    pub keys: Vec<String>,
 }
 
 /// What a run of all states came to.

@@ -10,10 +10,10 @@ use thiserror::Error;
 use crate::certificates::{CertificateFile, ServedCertificate};
 use crate::drift::{Difference, GuestCheck};
 use crate::facts::{Facts, Reading};
-use crate::guest::{AuthorizedKeys, GuestPlan, GuestSetup};
+use crate::guest::{AuthorizedKeys, GuestPlan, GuestSetup, GuestUser};
 use crate::hook::HookOrder;
 use crate::mail::MailCount;
-use crate::mode::{ModePlan, StatesRun};
+use crate::mode::{BaselinePlan, ModePlan, StatesRun};
 use crate::node::{FirewallReading, ImageSource, NodePlan};
 use crate::project::{
     ArchiveEntry, ConfigurationEntry, DeployOrder, Entry, Live, Millis, ProjectPlan, Proof, Report, Turn,
@@ -494,6 +494,23 @@ pub enum Request {
     ApplyStates {
         /// How it is managed.
         plan: Box<ModePlan>,
+        /// Whether it is only tried.
+        test: bool,
+        /// How long it may take, in seconds, [`STATES_LIMIT_S`] at most.
+        ///
+        /// [`STATES_LIMIT_S`]: crate::STATES_LIMIT_S
+        limit_s: u32,
+    },
+    /// These are the users that Corpus made on this guest, and no others of them can enter it. For agents on guests.
+    EnsureUsers {
+        /// The whole list.
+        users: Vec<GuestUser>,
+    },
+    /// What operators want of every node is so on this one, or would be. It is ended when the line is. Answer:
+    /// [`Answer::States`].
+    ApplyBaseline {
+        /// The whole of it.
+        plan: Box<BaselinePlan>,
         /// Whether it is only tried.
         test: bool,
         /// How long it may take, in seconds, [`STATES_LIMIT_S`] at most.

@@ -18,7 +18,7 @@ use super::places;
 use super::read::Reader;
 use super::{Dns, DnsKind, Git, GroupPattern, Guests, Ldap, Log, Mail};
 use crate::own_backup::BackupSettings;
-use crate::salt_master::SaltMaster;
+use crate::salt_master::{SaltMaster, Source};
 
 pub fn log(r: &mut Reader) -> Log {
     let json = r.checked("log.format", |text| match text {
@@ -58,6 +58,14 @@ pub fn backup(r: &mut Reader, access: &Access) -> Option<BackupSettings> {
     Some(BackupSettings { storage: storage?, password: password?, keep, every_hours })
 }
 
+/// What git takes as a branch, without the rarer of its words.
+fn is_branch(text: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | '/');
+    let odd =
+        text.starts_with(['-', '/', '.']) || text.ends_with(['/', '.']) || text.contains("..") || text.contains("//");
+    (1..=200).contains(&text.len()) && text.chars().all(plain) && !odd
+}
+
 /// A master is called and reached as its minions are told.
 pub fn salt_master(r: &mut Reader, data_folder: &Path) -> Option<SaltMaster> {
     let is_name = |text: &str| {
@@ -71,7 +79,16 @@ pub fn salt_master(r: &mut Reader, data_folder: &Path) -> Option<SaltMaster> {
     let port = |r: &mut Reader, key| r.checked(key, |text| text.parse().ok().filter(|port: &u16| *port > 0));
     let (publish, request) = (port(r, "salt_master.publish_port"), port(r, "salt_master.request_port"));
     let own = |name: &str| data_folder.join("salt").join(name);
+    let is_url = |text: &str| (!text.starts_with('-') && !text.chars().any(char::is_control)).then(|| text.to_owned());
+    let url = r.checked("salt_master.git", is_url);
+    let branch = r.checked("salt_master.git_branch", |text| is_branch(text).then(|| text.to_owned()));
+    let every = r.checked("salt_master.git_every_s", |text| text.parse().ok().filter(|s| (5..=86_400).contains(s)));
+    let git = url.map(|url| {
+        let branch = branch.unwrap_or_else(|| "main".to_owned());
+        (Source { url, branch }, Duration::from_secs(every.unwrap_or(60)))
+    });
     Some(SaltMaster {
+        git,
         name: name.unwrap_or_else(|| "main".to_owned()),
         listen: r.optional("salt_master.listen").unwrap_or(IpAddr::from([0, 0, 0, 0])),
         publish_port: publish.unwrap_or(4505),

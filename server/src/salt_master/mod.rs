@@ -2,12 +2,14 @@
 //!
 //! A master gives a guest's secrets to whoever has its minion's key. So it takes no key because it came: which keys there are
 //! is said by the database, where the controller keeps what guests told it over their pinned lines, and this service makes
-//! the master's folder say the same, each half second. A key that is in the folder and in no row is gone then, with all that
-//! the master remembers of its minion, so that a name that is used again inherits nothing.
+//! the master's folder say the same, within half a second. A key that is in the folder and in no row is gone then, with all
+//! that the master remembers of its minion, so that a name that is used again inherits nothing. Who asked in vain is told.
 //!
 //! Server and master share nothing but the database: the server tells a master's minions by rows, and hears from the master
 //! by rows that it is there and knows them.
 #![expect(clippy::disallowed_methods, reason = "running Salt's master is this module's purpose")]
+
+mod tree;
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -17,14 +19,19 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
+use corpus_controller::store::audit::{self, Author};
 use corpus_controller::store::salt_masters::{self, Minion, NewMaster};
 use corpus_database::Db;
+use corpus_domain::Door;
+use corpus_gate::audit::Entry;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use tokio::process::{Child, Command};
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
+pub use self::tree::Source;
+use self::tree::Tree;
 use crate::config::Settings;
 use crate::database::Database;
 
@@ -32,8 +39,16 @@ use crate::database::Database;
 const RUN: &str = include_str!("run.py");
 /// What minions are told of their guests.
 const PILLAR: &str = include_str!("corpus.py");
-/// How often the folder is made to say what the database does.
+/// How often it is looked whether the database says something else than the folder.
 const EVERY: Duration = Duration::from_millis(500);
+/// How often the folder is made to say what the database does even so: somebody may have been at it.
+const WHOLE: Duration = Duration::from_mins(1);
+/// How often it says that it is there.
+const SAYS_SO: Duration = Duration::from_secs(10);
+/// How soon it is tried again to have states at all.
+const FIRST_STATES: Duration = Duration::from_secs(10);
+/// As many minions that were not taken are told of at once; the others are when they ask again.
+const STRANGERS: usize = 50;
 /// How long the master may take to make its key, and to end.
 const STARTS: Duration = Duration::from_mins(1);
 const ENDS: Duration = Duration::from_secs(10);
@@ -51,10 +66,12 @@ pub struct SaltMaster {
     pub publish_port: u16,
     /// Where it answers.
     pub request_port: u16,
-    /// The states that operators write.
+    /// The states that operators write, unless they are in git.
     pub states: PathBuf,
-    /// The pillar that they write.
+    /// The pillar that they write, unless it is in git.
     pub pillar: PathBuf,
+    /// The git repository that has both, and how often it is asked.
+    pub git: Option<(Source, Duration)>,
     /// Its own folder.
     pub folder: PathBuf,
 }
@@ -68,7 +85,17 @@ impl SaltMaster {
         self.folder.join("guests")
     }
 
+    /// Where Salt reads states and pillar.
+    fn roots(&self) -> (PathBuf, PathBuf) {
+        if self.git.is_none() {
+            return (self.states.clone(), self.pillar.clone());
+        }
+        let current = Tree::below(&self.folder).current();
+        (current.join("states"), current.join("pillar"))
+    }
+
     fn values(&self) -> Value {
+        let (states, pillar) = self.roots();
         json!({
             "id": self.name,
             "interface": self.listen,
@@ -83,8 +110,8 @@ impl SaltMaster {
             "log_file": "/dev/null",
             "extension_modules": self.folder.join("modules"),
             "ext_pillar": [{"corpus": self.told()}],
-            "file_roots": {"base": [self.states]},
-            "pillar_roots": {"base": [self.pillar]},
+            "file_roots": {"base": [states]},
+            "pillar_roots": {"base": [pillar]},
             "auto_accept": false,
             "open_mode": false,
             "allow_minion_key_revoke": false,
@@ -103,8 +130,15 @@ pub async fn run(settings: &Settings, until: CancellationToken) -> anyhow::Resul
     let bundle = settings.salt_bundle.as_deref().context("salt_bundle is not set: a master is run from it")?;
     let database = Database::reach(settings).await?;
     let packages = prepare(master, bundle).await?;
+    if !first_states(master, &until).await {
+        database.leave().await;
+        return Ok(());
+    }
     let mut child = start(master, &packages)?;
-    let served = serve(master, &packages, &mut child, &database.db, &until).await;
+    let served = tokio::select! {
+        served = serve(master, &packages, &mut child, &database.db, &until) => served,
+        never = follow_tree(master, &database.db) => never,
+    };
     end(child).await;
     database.leave().await;
     served
@@ -126,6 +160,7 @@ async fn serve(
     };
     salt_masters::register(&mut *db.acquire().await?, &new).await?;
     tracing::info!(name = master.name, address = master.address, "the Salt master is there");
+    let mut following = Following::default();
     loop {
         tokio::select! {
             () = until.cancelled() => return Ok(()),
@@ -136,11 +171,71 @@ async fn serve(
             }
             () = sleep(EVERY) => {
                 // A database that is away for a while keeps nobody from being managed: what was known stays so.
-                if let Err(error) = follow(master, db).await {
+                if let Err(error) = following.follow(master, db).await {
                     tracing::warn!(error = &*error as &dyn std::error::Error, "the minions' keys could not be brought up to date");
                 }
             }
         }
+    }
+}
+
+/// Whether there are states to begin with: a master without any would have guests be told that all is well.
+async fn first_states(master: &SaltMaster, until: &CancellationToken) -> bool {
+    let Some((source, _)) = &master.git else { return true };
+    let tree = Tree::below(&master.folder);
+    loop {
+        let followed = async {
+            tree.prepare().await?;
+            tree.follow(source).await
+        };
+        match followed.await {
+            Ok(commit) => {
+                tracing::info!(%commit, "the states of operators are there");
+                return true;
+            }
+            Err(error) => {
+                tracing::warn!(error = &*error as &dyn std::error::Error, "the states of operators can't be had");
+            }
+        }
+        if tree.current().join("states").exists() {
+            return true;
+        }
+        tokio::select! {
+            () = until.cancelled() => return false,
+            () = sleep(FIRST_STATES) => {}
+        }
+    }
+}
+
+/// Follows the repository of operators for good, and tells what of it is here.
+async fn follow_tree(master: &SaltMaster, db: &Db) -> anyhow::Result<()> {
+    let Some((source, every)) = &master.git else {
+        // What an earlier configuration said is not so any more, once there is a row of this master.
+        loop {
+            if let Ok(mut conn) = db.acquire().await {
+                let _ = salt_masters::has_no_tree(&mut conn, &master.name).await;
+            }
+            sleep(WHOLE).await;
+        }
+    };
+    let tree = Tree::below(&master.folder);
+    loop {
+        let followed = tree.follow(source).await;
+        let (commit, problem) = match &followed {
+            Ok(commit) => (Some(commit.as_str()), None),
+            Err(error) => (None, Some(error.to_string())),
+        };
+        if let Some(problem) = &problem {
+            tracing::warn!(problem, "the latest states of operators can't be had");
+        }
+        let told = async {
+            salt_masters::has_tree(&mut *db.acquire().await?, &master.name, (commit, problem.as_deref())).await?;
+            Ok::<(), anyhow::Error>(())
+        };
+        if let Err(error) = told.await {
+            tracing::warn!(error = &*error as &dyn std::error::Error, "it could not be told which states there are");
+        }
+        sleep(*every).await;
     }
 }
 
@@ -214,9 +309,42 @@ async fn public_key(master: &SaltMaster) -> anyhow::Result<String> {
     }
 }
 
-/// The folder has the keys that the database has, and no others.
-async fn follow(master: &SaltMaster, db: &Db) -> anyhow::Result<()> {
-    let minions = salt_masters::minions(&mut *db.acquire().await?, &master.name).await?;
+/// What was looked at last.
+#[derive(Default)]
+struct Following {
+    /// The revision that the folder has, and since when.
+    has: Option<(i64, Instant)>,
+    said_so: Option<Instant>,
+}
+
+impl Following {
+    /// The folder has the keys that the database has, and no others; who asked in vain is told, and forgotten.
+    async fn follow(&mut self, master: &SaltMaster, db: &Db) -> anyhow::Result<()> {
+        let mut conn = db.acquire().await?;
+        if self.said_so.is_none_or(|at| at.elapsed() >= SAYS_SO) {
+            salt_masters::seen(&mut conn, &master.name).await?;
+            self.said_so = Some(Instant::now());
+        }
+        let revision = salt_masters::revision(&mut conn, &master.name).await?;
+        let has = self.has.filter(|(has, at)| *has == revision && at.elapsed() < WHOLE);
+        if has.is_none() {
+            let minions = salt_masters::minions(&mut conn, &master.name).await?;
+            lay_down(master, &minions).await?;
+            let new: Vec<_> = minions.iter().filter(|minion| !minion.is_known).collect();
+            let new: Vec<_> = new.into_iter().map(|minion| (minion.guest, minion.public_key.as_str())).collect();
+            if !new.is_empty() {
+                salt_masters::knows(&mut conn, &master.name, &new).await?;
+            }
+            self.has = Some((revision, Instant::now()));
+        }
+        drop(conn);
+        let strangers = strangers(master).await?;
+        if strangers.is_empty() { Ok(()) } else { tell_of(master, db, &strangers).await }
+    }
+}
+
+/// Keys and pillars of these minions, and of no others.
+async fn lay_down(master: &SaltMaster, minions: &[Minion]) -> anyhow::Result<()> {
     let names: BTreeSet<&str> = minions.iter().map(|minion| minion.name.as_str()).collect();
     for (folder, ending) in [(master.minion_keys(), ""), (master.told(), ".json")] {
         for gone in names_in(&folder)
@@ -229,13 +357,43 @@ async fn follow(master: &SaltMaster, db: &Db) -> anyhow::Result<()> {
             tokio::fs::remove_dir_all(remembered).await.or_else(absent)?;
         }
     }
-    for minion in &minions {
+    for minion in minions {
         written(&master.told().join(format!("{}.json", minion.name)), &told(minion)).await?;
         written(&master.minion_keys().join(minion.name.as_str()), &minion.public_key).await?;
     }
-    let mut conn = db.acquire().await?;
-    let there: Vec<_> = minions.iter().filter(|minion| !minion.is_known).map(|minion| minion.guest).collect();
-    Ok(salt_masters::seen(&mut conn, &master.name, &there).await?)
+    Ok(())
+}
+
+/// Minions that the master did not take since it was looked last: Salt keeps the keys of those that nobody knows, and of those
+/// whose name has another key. They are forgotten at once, so that nobody fills a disk by them.
+async fn strangers(master: &SaltMaster) -> anyhow::Result<Vec<String>> {
+    let mut strangers = BTreeSet::new();
+    for folder in ["pki/minions_pre", "pki/minions_denied", "pki/minions_rejected"] {
+        let folder = master.folder.join(folder);
+        let names = match names_in(&folder).await {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
+            names => names?,
+        };
+        for name in names {
+            tokio::fs::remove_file(folder.join(&name)).await.or_else(absent)?;
+            if name.len() <= 255 && name.bytes().all(|byte| byte.is_ascii_graphic()) {
+                strangers.insert(name);
+            }
+        }
+    }
+    Ok(strangers.into_iter().take(STRANGERS).collect())
+}
+
+/// Operators see who was not taken; that somebody has a guest's name and not its key is in the audit, once a day.
+async fn tell_of(master: &SaltMaster, db: &Db, strangers: &[String]) -> anyhow::Result<()> {
+    let mut tx = db.begin().await?;
+    let named = salt_masters::note_strangers(&mut tx, &master.name, strangers).await?;
+    for (guest, name) in &named {
+        tracing::warn!(minion = name, "a minion has the name of a guest and another key: it was not taken");
+        let entry = Entry::new("salt.refused", name).id(guest.0).detail(json!({ "master": master.name }));
+        audit::write(&mut tx, Author::new(None, "salt-master", Door::Corpus), entry).await?;
+    }
+    Ok(tx.commit().await?)
 }
 
 /// What a guest's pillar says.

@@ -369,6 +369,13 @@ async fn paths(world: &World, (node, guest, other): (&str, &str, &str), made: Ma
         format!("/guests/{guest}/firewall"),
         format!("/guests/{guest}/mail"),
         format!("/guests/{guest}/states"),
+        "/states".into(),
+        "/states?outcome=never".into(),
+        "/projects/atlas/states".into(),
+        "/projects/atlas/users".into(),
+        "/salt-masters".into(),
+        "/baseline".into(),
+        format!("/nodes/{node}/baseline"),
         format!("/guests/{guest}/snapshots"),
         format!("/guests/{guest}/backups"),
         "/projects".into(),
@@ -636,6 +643,38 @@ async fn states_of_guests(world: &World, browser: &mut Browser, guest: &str) {
     world.run("delete from jobs where kind = 'guest_states'").await;
     browser.form("/guests/{guest}/mode", &format!("/guests/{guest}/mode"), &[("mode", "salt")]).await;
     world.run("delete from jobs where kind = 'guest_mode'").await;
+    states_of_many(world, browser).await;
+}
+
+/// Those of many guests, of nodes, and the users of guests.
+async fn states_of_many(world: &World, browser: &mut Browser) {
+    let project = "/projects/atlas/states";
+    browser.form("/projects/{project}/states", project, &[("test", "true"), ("environment", "dev")]).await;
+    browser.form("/states", "/states", &[("test", "false")]).await;
+    let shown = browser.get(&format!("/api/v1{project}/schedule")).await;
+    let version = shown.headers()["etag"].to_str().unwrap().trim_matches('"').to_owned();
+    let daily = [("every", "day"), ("test", "true"), ("version", version.as_str())];
+    browser.form("/projects/{project}/states/schedule", &format!("{project}/schedule"), &daily).await;
+    let key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIK0wmN/Cr3JXqmLW7u+g9pTh+wyqDHpSQEIQczXkVx9q backup";
+    let users = "/projects/atlas/users";
+    browser.form("/projects/{project}/users", users, &[("user", "deploy"), ("keys", key), ("sudo", "true")]).await;
+    let remove = format!("{users}/deploy/delete");
+    browser.form("/projects/{project}/users/{user}/delete", &remove, &[]).await;
+    let shown = browser.get("/api/v1/baseline").await;
+    let version = shown.headers()["etag"].to_str().unwrap().trim_matches('"').to_owned();
+    let wanted = [
+        ("packages", "htop"),
+        ("operators", ""),
+        ("time_servers", ""),
+        ("root_mail", ""),
+        ("every", "never"),
+        ("version", version.as_str()),
+    ];
+    browser.form("/baseline", "/baseline", &wanted).await;
+    let node = world.one("select id::text from nodes limit 1").await;
+    browser.form("/nodes/{node}/baseline", &format!("/nodes/{node}/baseline"), &[("test", "true")]).await;
+    world.run("delete from jobs where kind in ('node_baseline', 'guest_users', 'guest_states')").await;
+    world.run("delete from guest_chores").await;
 }
 
 /// Switches mail of an environment on, and of a guest off.

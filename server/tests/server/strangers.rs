@@ -21,7 +21,7 @@ use crate::support::Running;
 use tenant::{NODE, Tenant};
 
 /// What no page of the router's list is: pages that take no form.
-const PAGES: [&str; 47] = [
+const PAGES: [&str; 53] = [
     "/",
     "/nodes",
     "/nodes/link",
@@ -36,6 +36,12 @@ const PAGES: [&str; 47] = [
     "/guests/{id}/destroy",
     "/guests/{guest}/mail",
     "/guests/{guest}/states",
+    "/states",
+    "/projects/{project}/states",
+    "/projects/{project}/users",
+    "/salt-masters",
+    "/baseline",
+    "/nodes/{node}/baseline",
     "/guests/{guest}/snapshots",
     "/guests/{guest}/backups",
     "/networks",
@@ -142,6 +148,8 @@ fn form(of: &Tenant) -> Vec<(&'static str, String)> {
         ("policy", "round_robin".to_owned()),
         ("stickiness", "none".to_owned()),
         ("mail", "off".to_owned()),
+        ("user", "deploy".to_owned()),
+        ("keys", "no key".to_owned()),
         ("every", "day".to_owned()),
         ("keep", "3".to_owned()),
         ("commit", "1".repeat(40)),

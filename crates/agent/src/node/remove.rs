@@ -6,6 +6,7 @@ use super::apply::applied;
 use super::live::inactive_units;
 use super::{UNITS, firewalld, mail, resolver, traffic, unit_path, units};
 use crate::backings;
+use crate::baseline;
 use crate::drivers;
 use crate::drivers::lxc::views;
 use crate::failure::Failure;
@@ -49,6 +50,7 @@ pub fn remove(task: &Task<'_>) -> Result<bool, Failure> {
     changed |= drivers::remove_tools(task.host)?;
     changed |= subids::free(task.host)?;
     changed |= backings::forget_images(task, None)?;
+    changed |= baseline::remove(task.host)?;
     for folder in ["images", "upload"] {
         changed |= files::remove_folder(&task.host.corpus().join(folder))?;
     }

@@ -63,8 +63,20 @@ pub fn ensure_absent(task: &Task<'_>, project: &ProjectName) -> Result<bool, Fai
     Ok(true)
 }
 
+/// The full name of an account, if there is one.
+pub fn full_name(name: &str) -> Option<String> {
+    find(name).map(|entry| entry.about)
+}
+
+/// The accounts with this full name.
+pub fn of_full_name(about: &str) -> Vec<String> {
+    let passwd = files::read(Path::new("/etc/passwd")).ok().flatten().unwrap_or_default();
+    let named = passwd.lines().filter(|line| line.split(':').nth(4) == Some(about));
+    named.filter_map(|line| line.split(':').next()).map(str::to_owned).collect()
+}
+
 /// What runs as the account ends: it could not be removed otherwise.
-fn end_processes(task: &Task<'_>, name: &str) -> Result<(), Failure> {
+pub fn end_processes(task: &Task<'_>, name: &str) -> Result<(), Failure> {
     let (user, _) = ids(name)?;
     let end = Instant::now() + END_TIMEOUT;
     loop {

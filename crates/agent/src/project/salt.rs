@@ -31,7 +31,7 @@ use crate::runner::Argv;
 use crate::task::Task;
 
 /// Where bundles are unpacked.
-const FOLDER: &str = "/opt/corpus/salt";
+pub const FOLDER: &str = "/opt/corpus/salt";
 /// Starts Salt, gives it `cfg`, and tells its states as they end.
 const LAUNCH: &str = include_str!("salt/launch.py");
 /// How long unpacking may take: a few thousand small files.

@@ -100,11 +100,11 @@ pub struct SaltState {
     pub name: String,
     /// Whether it succeeded.
     pub ok: bool,
-    /// Whether it changed anything.
+    /// Whether it changed anything, or would.
     pub changed: bool,
     /// What it said.
     pub comment: String,
-    /// How long it took.
+    /// How long it took, in milliseconds.
     pub elapsed_ms: u64,
 }
 

@@ -5,6 +5,7 @@ use corpus_domain::{Environment, GuestId, GuestName, GuestState, Mode, ProjectNa
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::deployments::report::SaltState;
 use crate::jobs::JobAccepted;
 use crate::operation::{Meta, Operation, Read, Reply, Role, Scope, Write, get, post};
 
@@ -102,24 +103,5 @@ pub struct StatesRun {
     /// How many changed something, or would.
     pub changed: u64,
     /// In the order in which they ran, 200 at most: those that failed, those that changed something, then others.
-    pub states: Vec<StateLine>,
-}
-
-/// What became of one state.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct StateLine {
-    /// Its id in the `.sls`.
-    pub id: String,
-    /// `cmd.run`, `file.managed`, …
-    pub function: String,
-    /// What it is about.
-    pub name: String,
-    /// Whether it succeeded.
-    pub ok: bool,
-    /// Whether it changed something, or would.
-    pub changed: bool,
-    /// What it said.
-    pub comment: String,
-    /// How long it took, in milliseconds.
-    pub elapsed_ms: u64,
+    pub states: Vec<SaltState>,
 }

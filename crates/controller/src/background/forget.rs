@@ -24,6 +24,7 @@ impl Controller {
         tokio::spawn(self.clone().keep_what_was_seen(stop.clone()));
         tokio::spawn(self.clone().end_previews(stop.clone()));
         tokio::spawn(self.clone().keep_to_snapshot_schedules(stop.clone()));
+        tokio::spawn(self.clone().do_chores(stop.clone()));
         tokio::spawn(self.clone().note_storage(stop.clone()));
         tokio::spawn(self.clone().keep_to_backup_schedules(stop.clone()));
         tokio::spawn(self.clone().spread_images(stop.clone()));

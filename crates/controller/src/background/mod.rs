@@ -2,6 +2,7 @@
 
 mod backups;
 mod certificates;
+mod chores;
 mod drift;
 mod elsewhere;
 mod evidence;

@@ -204,7 +204,7 @@ async fn tell(ctx: &Ctx, last: Option<&str>) -> Result<(), StepError> {
 
 /// The controller alone gets in, whoever could enter the guest when it was saved.
 async fn keys(ctx: Ctx) -> Result<(), StepError> {
-    let keys = authorized_keys(&ctx.services().control_public_line, &[]);
+    let keys = authorized_keys(&ctx.services().control_public_line, &[], Vec::new());
     let Params { id, node, .. } = *ctx.params();
     ask(&ctx, node, Request::EnsureKeys { name: name(&ctx)?, id: Some(id), keys }, SHORT).await.map(drop)
 }

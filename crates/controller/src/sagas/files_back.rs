@@ -18,7 +18,7 @@ use super::{balance, guest_power};
 use crate::jobs::{Job, JobParams, Lock, NewJob, Retry, Step, StepContext, StepError};
 use crate::services::Services;
 use crate::store::guests::GuestRow;
-use crate::store::{Transaction, environments, guests};
+use crate::store::{Transaction, chores, environments, guests};
 
 /// The guest as it was when it was asked for.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -181,6 +181,8 @@ async fn note<P: Source>(ctx: &StepContext<Services, P>) -> Result<(), StepError
     let Guest { id, runs, .. } = *ctx.params().guest();
     let mut tx = ctx.begin().await?;
     ctx.params().over(&mut tx).await?;
+    // Accounts are those of the time of its files.
+    chores::ask_users_of(&mut tx, id).await?;
     tx.commit().await?;
     note_state(ctx, id, runs).await
 }

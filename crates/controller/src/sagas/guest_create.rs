@@ -15,6 +15,7 @@ use super::files_across::{Way, carry};
 use super::guest_calls::{LAYOUT, bring_salt_inside};
 use super::guest_mode::{self, SWITCHES};
 use super::guest_states::{self, STATES};
+use super::guest_users as users_of_guest;
 use super::node_calls::{self, SHORT, apply_with, ask, bring_keys, resolv_conf};
 use super::node_images;
 use super::node_initialize::LONG;
@@ -24,7 +25,7 @@ use crate::services::Services;
 use crate::ssh_keys;
 use crate::store::guests::GuestRow;
 use crate::store::guests::{self, Place};
-use crate::store::{far, lxc_lines};
+use crate::store::{far, guest_users, lxc_lines};
 
 /// How long a guest may take from its start to a login.
 const BOOT: Duration = Duration::from_secs(30);
@@ -113,6 +114,7 @@ pub fn steps() -> Job<Services, Params> {
         .step(Step::new("start", "Start", start).undo(stop))
         .step(Step::new("routes", "Route its SSH port", route).undo(unroute).undo_retry(Retry::times(30)))
         .step(Step::new("ping", "Log in over SSH", ping).limit(BOOT * 2))
+        .step(Step::new("users", "Make the users of its project", users).limit(LAYOUT))
         .step(Step::new("mode", "Manage it by Salt", mode).limit(LAYOUT * 2 + SWITCHES))
         .step(Step::new("states", "Apply its states for the first time", states).limit(STATES + LAYOUT))
         .step(Step::new("ready", "Mark as running", ready))
@@ -313,6 +315,13 @@ pub(super) async fn log_in_as<P: JobParams>(
     let login = ctx.or_cancelled(async { login.await.map_err(unanswered) }).await?;
     ctx.log(format!("logged in after {} ms", login.elapsed.as_millis()));
     Ok(())
+}
+
+/// Most projects want none beside those of the image.
+async fn users(ctx: Ctx) -> Result<(), StepError> {
+    let guest = ctx.params().guest;
+    let wanted = guest_users::of_guest(&mut *ctx.services().db.acquire().await?, guest).await?;
+    if wanted.is_empty() { Ok(()) } else { users_of_guest::ensure(&ctx, guest).await }
 }
 
 /// Without a master nothing of Salt goes on running, so there is nothing to do: by far the most guests.

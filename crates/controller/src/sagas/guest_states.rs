@@ -81,12 +81,17 @@ pub(super) async fn apply<P: JobParams>(
     let mut tx = ctx.begin().await?;
     guest_states::keep(&mut tx, guest, (mode, test), &run).await?;
     tx.commit().await?;
+    told_of(ctx, &run, test);
+    Ok(run)
+}
+
+/// What failed and what changed is in the job's log.
+pub(super) fn told_of<P: JobParams>(ctx: &StepContext<Services, P>, run: &StatesRun, test: bool) {
     for state in run.states.iter().filter(|state| !state.ok || state.changed).take(TOLD) {
         ctx.log(told(state, test));
     }
     let StatesRun { ran, failed, changed, .. } = run;
     ctx.log(format!("{ran} states: {failed} failed, {changed} {}", if test { "would change" } else { "changed" }));
-    Ok(run)
 }
 
 fn told(state: &SaltState, test: bool) -> String {

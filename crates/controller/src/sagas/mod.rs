@@ -30,12 +30,14 @@ pub mod guest_point;
 pub mod guest_power;
 pub mod guest_shrink;
 pub mod guest_states;
+pub mod guest_users;
 pub mod image_make;
 pub mod keys_sync;
 pub mod name_attach;
 pub mod name_configure;
 pub mod name_detach;
 pub mod name_switch;
+pub mod node_baseline;
 pub mod node_images;
 pub mod node_initialize;
 pub mod node_link;
@@ -58,6 +60,7 @@ pub fn registry() -> Registry<Services> {
         .with(node_repair::steps())
         .with(node_images::steps())
         .with(node_reboot::steps())
+        .with(node_baseline::steps())
         .with(node_unlink::steps())
         .with(guest_create::steps())
         .with(guest_power::start_steps())
@@ -69,6 +72,7 @@ pub fn registry() -> Registry<Services> {
         .with(guest_configure::steps())
         .with(guest_mode::steps())
         .with(guest_states::steps())
+        .with(guest_users::steps())
         .with(snapshot::take_steps())
         .with(snapshot_restore::steps())
         .with(snapshot::remove_steps())

@@ -5,16 +5,17 @@ use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use corpus_domain::{DnsNameId, GuestId, GuestName, NodeId};
-use corpus_protocol::{Answer, AuthorizedKeys, ErrorKind, Event, GuestFile, NodePlan, Request, RequestError};
+use corpus_protocol::{Answer, ErrorKind, Event, GuestFile, NodePlan, Request, RequestError};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use crate::drift::authorized_keys;
 use crate::jobs::{StepContext, StepError};
 use crate::nodes::{Call, Credential, Endpoint, HostId, NodeEndpoint, NodeError, Pool, Way, revoke};
 use crate::services::Services;
 use crate::store::links::{self, Beside};
 use crate::store::nodes::Node;
-use crate::store::{keys, nodes};
+use crate::store::{guest_users, keys, nodes};
 
 /// How long a node may take for what is normally done in a blink.
 pub const SHORT: Duration = Duration::from_secs(30);
@@ -327,9 +328,8 @@ pub async fn bring_keys<P: Send + Sync>(
 ) -> Result<(), StepError> {
     let mut conn = ctx.services().db.acquire().await?;
     let members = keys::lines_for_guest(&mut conn, guest).await?;
+    let users = guest_users::keys_of_guest(&mut conn, guest).await?;
     drop(conn);
-    let account = |name: &str| name.parse().map_err(|error| StepError::permanent("no account name").caused_by(error));
-    let control = vec![ctx.services().control_public_line.clone()];
-    let keys = AuthorizedKeys::from([(account("root")?, control), (account("sysadmin")?, members)]);
+    let keys = authorized_keys(&ctx.services().control_public_line, &members, users);
     ask(ctx, node, Request::EnsureKeys { name: name.clone(), id: Some(guest), keys }, SHORT).await.map(drop)
 }

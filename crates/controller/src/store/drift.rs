@@ -8,6 +8,7 @@ use corpus_protocol::{Difference, NodePlan};
 use serde::{Deserialize, Serialize};
 use sqlx::PgConnection;
 
+use super::guest_users::{self, WithKeys};
 use super::{guests, json_opt, keys, plan, word};
 use crate::surroundings::Around;
 
@@ -90,6 +91,8 @@ pub struct Wanted {
     pub stands_on: Option<ImageName>,
     /// The keys of the members who may enter it.
     pub keys: Vec<String>,
+    /// The users that its project wants.
+    pub users: Vec<WithKeys>,
 }
 
 /// The guests of a node as they should be, by name.
@@ -97,6 +100,10 @@ pub async fn wanted(conn: &mut PgConnection, node: NodeId) -> sqlx::Result<Vec<W
     let mut lines: HashMap<GuestId, Vec<String>> = HashMap::new();
     for (guest, line) in keys::lines_on_node(conn, node).await? {
         lines.entry(guest).or_default().push(line);
+    }
+    let mut users: HashMap<GuestId, Vec<WithKeys>> = HashMap::new();
+    for (guest, user) in guest_users::keys_on_node(conn, node).await? {
+        users.entry(guest).or_default().push(user);
     }
     let rows = sqlx::query!(
         "select id, name, environment, state, should_run, image, backing, memory, cpu_millis, processes, io_weight
@@ -118,6 +125,7 @@ pub async fn wanted(conn: &mut PgConnection, node: NodeId) -> sqlx::Result<Vec<W
                 limits: guests::limits(row.memory, row.cpu_millis, row.processes, row.io_weight)?,
                 stands_on: (word::<Backing>(&row.backing)? == Backing::Overlayfs).then_some(image),
                 keys: lines.remove(&id).unwrap_or_default(),
+                users: users.remove(&id).unwrap_or_default(),
             })
         })
         .collect()

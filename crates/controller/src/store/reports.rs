@@ -103,7 +103,8 @@ fn recipe(told: protocol::RecipeReport) -> RecipeReport {
     }
 }
 
-fn state(told: protocol::SaltState) -> SaltState {
+/// What a host told of a state.
+pub fn state(told: protocol::SaltState) -> SaltState {
     let protocol::SaltState { id, function, name, ok, changed, comment, elapsed_ms } = told;
     SaltState { id, function, name, ok, changed, comment, elapsed_ms }
 }

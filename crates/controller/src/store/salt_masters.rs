@@ -2,11 +2,12 @@
 //!
 //! A master is a service of its own. It says that it is there, reads which minions it is to know, and says that it does.
 
+use corpus_api::salt_masters::{SaltMaster, SaltStranger, SaltTree};
 use corpus_domain::{Environment, GuestId, GuestName, ProjectName};
 use corpus_protocol::MasterPlace;
 use sqlx::PgConnection;
 
-use super::{number, word};
+use super::{json, number, word};
 
 /// What a master says of itself.
 #[derive(Debug)]
@@ -69,16 +70,127 @@ pub async fn register(conn: &mut PgConnection, master: &NewMaster<'_>) -> sqlx::
     register.execute(conn).await.map(drop)
 }
 
-/// Notes that a master is there still, and knows these.
-pub async fn seen(conn: &mut PgConnection, name: &str, known: &[GuestId]) -> sqlx::Result<()> {
-    let known: Vec<_> = known.iter().map(|guest| guest.0).collect();
-    let seen = sqlx::query!(
-        "with known as (update salt_minions set known_at = now() where master = $1 and guest_id = any($2))
-         update salt_masters set seen_at = now() where name = $1",
+/// Notes that a master is there still.
+pub async fn seen(conn: &mut PgConnection, name: &str) -> sqlx::Result<()> {
+    sqlx::query!("update salt_masters set seen_at = now() where name = $1", name).execute(conn).await.map(drop)
+}
+
+/// Notes that a master knows these guests by these keys.
+pub async fn knows(conn: &mut PgConnection, name: &str, known: &[(GuestId, &str)]) -> sqlx::Result<()> {
+    let guests: Vec<_> = known.iter().map(|(guest, _)| guest.0).collect();
+    let keys: Vec<String> = known.iter().map(|(_, key)| (*key).to_owned()).collect();
+    let note = sqlx::query!(
+        "update salt_minions set known_at = now()
+         where master = $1 and (guest_id, public_key) in (select * from unnest($2::uuid[], $3::text[]))",
         name,
-        &known,
+        &guests,
+        &keys,
     );
-    seen.execute(conn).await.map(drop)
+    note.execute(conn).await.map(drop)
+}
+
+/// The number of the last change of what a master is to know: as long as it is the same, nothing has changed.
+pub async fn revision(conn: &mut PgConnection, name: &str) -> sqlx::Result<i64> {
+    let revision = sqlx::query_scalar!("select revision from salt_revisions where master = $1", name);
+    Ok(revision.fetch_optional(conn).await?.unwrap_or_default())
+}
+
+/// What a master has its states from, where that is a git repository: which commit, and what kept it from the latest one.
+pub async fn has_tree(
+    conn: &mut PgConnection,
+    name: &str,
+    (commit, problem): (Option<&str>, Option<&str>),
+) -> sqlx::Result<()> {
+    let has = sqlx::query!(
+        "update salt_masters set follows_git = true, tree_commit = coalesce($2, tree_commit), tree_problem = left($3, 1000)
+         where name = $1",
+        name,
+        commit,
+        problem,
+    );
+    has.execute(conn).await.map(drop)
+}
+
+/// A master has its states from a folder.
+pub async fn has_no_tree(conn: &mut PgConnection, name: &str) -> sqlx::Result<()> {
+    let has = sqlx::query!(
+        "update salt_masters set follows_git = false, tree_commit = null, tree_problem = null where name = $1",
+        name
+    );
+    has.execute(conn).await.map(drop)
+}
+
+/// So many minions that a master did not take are kept, the latest: anybody who reaches it can ask by any name.
+const MOST_STRANGERS: i64 = 100;
+/// So many of them are shown.
+const SHOWN_STRANGERS: i64 = 10;
+
+/// Notes that a master did not take these minions. Tells which of them have the name of a guest that follows it, and did not
+/// come within the last day.
+pub async fn note_strangers(
+    conn: &mut PgConnection,
+    name: &str,
+    minions: &[String],
+) -> sqlx::Result<Vec<(GuestId, String)>> {
+    let new = sqlx::query!(
+        "select g.id, g.name from salt_minions m join guests g on g.id = m.guest_id
+         where m.master = $1 and g.name = any($2) and not exists (
+            select 1 from salt_strangers s
+            where s.master = $1 and s.minion = g.name and s.last_at > now() - interval '1 day')",
+        name,
+        minions,
+    );
+    let new = new.fetch_all(&mut *conn).await?;
+    let note = sqlx::query!(
+        "insert into salt_strangers as s (master, minion) select $1, m from unnest($2::text[]) m
+         on conflict (master, minion) do update set last_at = now(), times = s.times + 1",
+        name,
+        minions,
+    );
+    note.execute(&mut *conn).await?;
+    let forget = sqlx::query!(
+        "delete from salt_strangers where master = $1 and (last_at < now() - interval '30 days' or minion in (
+            select minion from salt_strangers where master = $1 order by last_at desc offset $2))",
+        name,
+        MOST_STRANGERS,
+    );
+    forget.execute(conn).await?;
+    Ok(new.into_iter().map(|row| (GuestId(row.id), row.name)).collect())
+}
+
+/// The masters, by name, those after one.
+pub async fn list(conn: &mut PgConnection, after: Option<&str>, limit: i64) -> sqlx::Result<Vec<SaltMaster>> {
+    let rows = sqlx::query!(
+        r#"select s.name, s.address, s.publish_port, s.request_port, s.seen_at, s.follows_git, s.tree_commit, s.tree_problem,
+            s.seen_at > now() - interval '1 minute' as "is_there!",
+            (select count(*) from salt_minions m where m.master = s.name) as "guests!",
+            coalesce((select jsonb_agg(jsonb_build_object('minion', f.minion, 'at', f.last_at, 'times', f.times,
+                'is_known', exists (select 1 from salt_minions m join guests g on g.id = m.guest_id
+                    where m.master = s.name and g.name = f.minion)))
+                from (select * from salt_strangers f where f.master = s.name order by f.last_at desc limit $3) f),
+                '[]') as "strangers!"
+         from salt_masters s where $1::text is null or s.name > $1 order by s.name limit $2"#,
+        after,
+        limit,
+        SHOWN_STRANGERS,
+    );
+    let rows = rows.fetch_all(conn).await?.into_iter().map(|row| {
+        let strangers: Vec<SaltStranger> = json(row.strangers)?;
+        let tree = row.follows_git.then_some(SaltTree { commit: row.tree_commit, problem: row.tree_problem });
+        let (publish_port, request_port) = (number(row.publish_port)?, number(row.request_port)?);
+        Ok(SaltMaster {
+            name: row.name,
+            address: row.address,
+            publish_port,
+            request_port,
+            is_there: row.is_there,
+            seen_at: row.seen_at,
+            guests: number(row.guests)?,
+            tree,
+            strangers,
+        })
+    });
+    rows.collect()
 }
 
 /// The guests that follow a master, by name.

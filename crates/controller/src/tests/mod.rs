@@ -58,6 +58,7 @@ mod snapshots;
 mod spread;
 mod standing;
 mod states;
+mod states_of_many;
 mod storage;
 mod switches;
 mod test_cases;

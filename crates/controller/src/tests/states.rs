@@ -119,9 +119,11 @@ async fn a_master_knows_who_is_to_be_known(db: PgPool) {
     assert_eq!(salt_masters::pick(&mut conn).await.unwrap().as_deref(), Some("two"), "it has fewer minions");
     let followed = async |conn: &mut sqlx::PgConnection| salt_masters::of(conn, guest).await.unwrap().unwrap();
     assert!(!followed(&mut conn).await.is_known);
-    salt_masters::seen(&mut conn, "two", &[guest]).await.unwrap();
+    salt_masters::knows(&mut conn, "two", &[(guest, &key("a"))]).await.unwrap();
     assert!(!followed(&mut conn).await.is_known, "another master knows nothing of it");
-    salt_masters::seen(&mut conn, "one", &[guest]).await.unwrap();
+    salt_masters::knows(&mut conn, "one", &[(guest, &key("z"))]).await.unwrap();
+    assert!(!followed(&mut conn).await.is_known, "by another key it knows nobody");
+    salt_masters::knows(&mut conn, "one", &[(guest, &key("a"))]).await.unwrap();
     let now = followed(&mut conn).await;
     assert_eq!((now.is_known, now.place.key, now.master.as_str()), (true, key("m"), "one"));
     let minions = salt_masters::minions(&mut conn, "one").await.unwrap();
@@ -131,7 +133,7 @@ async fn a_master_knows_who_is_to_be_known(db: PgPool) {
     assert!(followed(&mut conn).await.is_known);
     salt_masters::follow(&mut conn, guest, "one", &key("b")).await.unwrap();
     assert!(!followed(&mut conn).await.is_known);
-    salt_masters::seen(&mut conn, "one", &[guest]).await.unwrap();
+    salt_masters::knows(&mut conn, "one", &[(guest, &key("b"))]).await.unwrap();
     salt_masters::follow(&mut conn, guest, "two", &key("b")).await.unwrap();
     assert!(!followed(&mut conn).await.is_known && salt_masters::minions(&mut conn, "one").await.unwrap().is_empty());
     world.run("update salt_masters set seen_at = now() - interval '2 minutes'").await;

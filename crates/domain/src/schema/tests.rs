@@ -47,7 +47,7 @@ each_type! {
     words by value::words: Backing, BalancePolicy, CertificateSource, CertificateState, ControllerBackupState, DeliveryState, DeploymentState, Door, DriftKind, Driver, Environment, EnvironmentMailSwitch, EnvironmentState, ExportFormat, FileKind,
         GitService, Grant, GuestMailSwitch, GuestRole, GuestState, HookFailure, HookHost, HookSide, HookState, HookUndo, IntrusionKind, Repository,
         JobKind, JobState, Leaving, MailDelivery, MailKind, MailPreference, Mode, NameState, NodeState, Origin, Outcome, Phase,
-        ProjectCreators, ProjectRole, QuotaOf, Reachability, RequestOf, RequestState, RuleAction, RuleState, Safeguard, SizeProfile, SnapshotEvery, SnapshotState, BackupEvery, BackupState, StepState, Stickiness, TestResult, TrafficSpan, Transport, Trigger, Verdict, ViewedList,
+        ProjectCreators, ProjectRole, QuotaOf, Reachability, RequestOf, RequestState, RuleAction, RuleState, Safeguard, SizeProfile, SnapshotEvery, SnapshotState, BackupEvery, BackupState, StatesEvery, StatesOutcome, StepState, Stickiness, TestResult, TrafficSpan, Transport, Trigger, Verdict, ViewedList,
         WebhookEvent;
     ids by value::id: AuditId, BlockId, CertificateId, ControllerBackupId, DeploymentId, DnsNameId, FirewallRuleId, GuestId, JobId, KeyClaimId, NameClaimId, NamedNetworkId, NodeId, NoticeId, ProjectId,
         RequestId, RequestRuleId, SnapshotId, BackupId, SshKeyId, TokenId, UndoId, UserId, ViewId, WebhookDeliveryId, WebhookId, ZoneId;

@@ -66,11 +66,7 @@ impl Controller {
         id: corpus_domain::GuestId,
         otherwise: &str,
     ) -> Result<GuestRow> {
-        if self.services.settings.salt_bundle.is_none() {
-            let message =
-                "There is no Salt for guests here: the operators have not said where its bundle is (salt_bundle).";
-            return Err(Error::Conflict(message.to_owned()));
-        }
+        self.has_salt()?;
         guests::hold(change.transaction().await?, id).await?;
         let guest = row(change, id).await?;
         if guest.state != GuestState::Running {

@@ -17,7 +17,7 @@ use super::share::{faults, some};
 use super::world::World;
 use crate::jobs::testing::Fault;
 
-const CREATE: [&str; 14] = [
+const CREATE: [&str; 15] = [
     "ids",
     "allocate",
     "image",
@@ -29,6 +29,7 @@ const CREATE: [&str; 14] = [
     "start",
     "routes",
     "ping",
+    "users",
     "mode",
     "states",
     "ready",
