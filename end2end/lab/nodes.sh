@@ -5,7 +5,7 @@
 NODES=(node1 node2)
 # That of `make up` has one more: its sample is on two, and the third is there to be linked by hand.
 [ "${CORPUS_LAB_NAME:-lab}" != lab ] || NODES+=(node3)
-NODE_PACKAGES=systemd-sysv,dbus,openssh-server,sudo,iproute2,iputils-ping,procps,kmod,lxc,lxc-templates,busybox-static,haproxy,nftables,python3-minimal,git,rsync,xz-utils,zstd,e2fsprogs,btrfs-progs,socat,dnsmasq-base,debootstrap,curl,ca-certificates,lxcfs,unbound
+NODE_PACKAGES=systemd-sysv,dbus,openssh-server,sudo,iproute2,iputils-ping,procps,kmod,lxc,lxc-templates,busybox-static,haproxy,nftables,python3,git,rsync,xz-utils,zstd,e2fsprogs,btrfs-progs,socat,dnsmasq-base,debootstrap,curl,ca-certificates,lxcfs,unbound
 
 node_number() { printf '%s' "${1#node}"; }
 node_address() { printf '%s.1%s' "$NET" "$(node_number "$1")"; }

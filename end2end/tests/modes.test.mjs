@@ -1,8 +1,9 @@
 // A guest goes masterless, salt, mastersalt and back, on its page and by `computenode_switchmode`; its states are those that lie
 // in it, or those of operators. Its root is a hostile minion then: another's name, key and pillar, and words to others.
 import assert from 'node:assert/strict'
-import { execFile, spawn } from 'node:child_process'
-import { existsSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from 'node:fs'
+import { execFile, execFileSync, spawn } from 'node:child_process'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import path from 'node:path'
 import test from 'node:test'
 import { fileURLToPath } from 'node:url'
@@ -26,7 +27,20 @@ test('a guest goes from mode to mode and back', async t => {
   await lab.cleanLab()
   const address = lab.lab.env.CORPUS_LAB_GATEWAY
   const [publish_port, request_port] = [await freePort(), await freePort()]
-  const server = await Server.start('modes', { salt_master: { address, publish_port, request_port } })
+  // What operators write is in git.
+  const tree = mkdtempSync(path.join(tmpdir(), 'corpus-states-'))
+  const git = (...args) => execFileSync('git', ['-C', tree, '-c', 'user.name=ops', '-c', 'user.email=ops@example.org', ...args], { encoding: 'utf8' })
+  const push = files => {
+    for (const [file, text] of Object.entries(files)) {
+      mkdirSync(path.dirname(path.join(tree, file)), { recursive: true })
+      writeFileSync(path.join(tree, file), text)
+    }
+    git('add', '--all')
+    git('commit', '--quiet', '-m', 'states')
+    return git('rev-parse', 'HEAD').trim()
+  }
+  git('init', '--quiet', '-b', 'main')
+  const server = await Server.start('modes', { salt_master: { address, publish_port, request_port, git: tree, git_every_s: 5 } })
   const folder = path.join(server.data, 'salt')
   const browser = await launch()
   const visitors = []
@@ -44,9 +58,10 @@ test('a guest goes from mode to mode and back', async t => {
     await browser.close()
     await endMaster()
     await server.stop()
+    rmSync(tree, { recursive: true, force: true })
   })
   const step = story(t, visitors, server)
-  const bob = new Session(server.url)
+  const [bob, ops] = [new Session(server.url), new Session(server.url)]
   const measured = {}
   let page, token, alice
 
@@ -66,6 +81,11 @@ test('a guest goes from mode to mode and back', async t => {
     return text
   }
   const shown = () => json(`${page}/states`)
+  const known = async () => JSON.parse((await ops.ask('/api/v1/salt-masters')).html).items[0]
+  const arrives = async files => {
+    const commit = push(files)
+    await until('the commit', async () => (await known()).tree.commit === commit, { limit: 60_000, pause: 500 })
+  }
   const is = async (mode, active) => {
     const now = await shown()
     assert.equal(now.mode, mode)
@@ -84,12 +104,14 @@ test('a guest goes from mode to mode and back', async t => {
     visitors.push(alice)
     await pages.readyNode(alice, NODE)
     await bob.enter('bob', lab.lab.password)
+    await ops.enter('alice', lab.lab.password)
     token = (await json('/tokens', { method: 'POST', body: { name: 'modes', scope: 'all', days: 1 } })).token
     for (const guest of [name, other]) await done('guest', 'request', '--project', 'atlas', '--environment', 'dev', '--name', guest, '--size', 'small')
     page = `/guests/${(await json(`/guests?q=${name}`)).items[0].id}`
-    mkdirSync(path.join(folder, 'states'), { recursive: true })
-    writeFileSync(path.join(folder, 'states/top.sls'), "base:\n  'corpus:environment:dev':\n    - match: pillar\n    - ours\n")
-    writeFileSync(path.join(folder, 'states/ours.sls'), '/etc/ours:\n  file.managed:\n    - contents: {{ pillar["corpus"]["project"] }} {{ pillar["corpus"]["name"] }}\n')
+    push({
+      'states/top.sls': "base:\n  'corpus:environment:dev':\n    - match: pillar\n    - ours\n",
+      'states/ours.sls': '/etc/ours:\n  file.managed:\n    - contents: {{ pillar["corpus"]["project"] }} {{ pillar["corpus"]["name"] }}\n',
+    })
     await inside(name, 'mkdir -p /srv/salt; printf "base:\\n  \'*\': [own]\\n" >/srv/salt/top.sls; printf "/etc/own:\\n  file.managed:\\n    - contents: own\\n" >/srv/salt/own.sls')
     await is('masterless', ['inactive', 'inactive'])
   })
@@ -156,6 +178,52 @@ true`, { timeout: 300_000 })
     assert.equal((await inside(other, 'ls /tmp/reached 2>/dev/null || true')).trim(), '')
     // What came uncalled for is nobody's.
     assert.deepEqual(readdirSync(path.join(folder, 'master/pki/minions')).sort(), [other, name].sort())
+  })
+
+  await step('operators see who was not taken', async () => {
+    await alice.page.goto('/salt-masters')
+    const refused = alice.page.getByRole('table', { name: 'Minions that were not taken' })
+    await refused.getByText(`stranger.${zone}`).waitFor()
+    await refused.getByRole('row', { name: new RegExp(other) }).getByText("A guest's name, another key").waitFor()
+    assert.deepEqual(['minions_pre', 'minions_denied'].flatMap(kind => existsSync(path.join(folder, 'master/pki', kind)) ? readdirSync(path.join(folder, 'master/pki', kind)) : []), [], 'they fill no disk')
+    assert.equal((await bob.ask('/api/v1/salt-masters')).status, 403)
+    await alice.page.goto('/audit?action=salt.refused')
+    await alice.page.getByText(other).first().waitFor()
+  })
+
+  await step('a commit of operators is there soon, and one that can\'t be had leaves what was there', async () => {
+    await arrives({ 'states/ours.sls': '/etc/ours:\n  file.managed:\n    - contents: second {{ pillar["corpus"]["name"] }}\n' })
+    await done('guest', 'apply-states', name)
+    assert.equal((await inside(name, 'cat /etc/ours')).trim(), `second ${name}`)
+    git('mv', 'states', 'elsewhere')
+    push({})
+    await until('what is wrong', async () => (await known()).tree.problem?.includes('no folder states'), { limit: 60_000, pause: 500 })
+    await done('guest', 'apply-states', name)
+    await alice.page.goto('/salt-masters')
+    await alice.page.getByText('Not the latest').waitFor()
+    git('mv', 'elsewhere', 'states')
+    await arrives({ 'states/ours.sls': '/etc/ours:\n  file.managed:\n    - contents: {{ pillar["corpus"]["project"] }} {{ pillar["corpus"]["name"] }}\n' })
+    assert.equal((await known()).tree.problem, null)
+  })
+
+  await step('a guest that is rebooted in the middle of its states says so, and is put right by the next ones', async () => {
+    await arrives({ 'states/ours.sls': '/etc/ours:\n  file.managed:\n    - contents: {{ pillar["corpus"]["project"] }} {{ pillar["corpus"]["name"] }}\nsleep 20:\n  cmd.run\n' })
+    const slow = corpus('guest', 'apply-states', name)
+    await until('the states to run', async () => (await inside(name, 'pgrep -f "^sleep 20" || true')).trim(), { limit: 60_000, pause: 300 })
+    await lab.onNode(NODE, `lxc-stop -n ${name} --reboot --timeout 20 || lxc-stop -n ${name} -k; lxc-start -n ${name} 2>/dev/null || true`, { timeout: 60_000 })
+    const ended = await slow
+    // Tried once more when it was back, or told as failed: never as done with nothing run.
+    if (ended.code === 0) assert.equal((await shown()).last.ran, 2, ended.text)
+    await arrives({ 'states/ours.sls': '/etc/ours:\n  file.managed:\n    - contents: {{ pillar["corpus"]["project"] }} {{ pillar["corpus"]["name"] }}\n' })
+    await until('it to be applied', async () => (await corpus('guest', 'apply-states', name)).code === 0 && (await shown()).last.ran === 1, { limit: 120_000, pause: 1000 })
+  })
+
+  await step('a state tree with an error is told', async () => {
+    await arrives({ 'states/ours.sls': '{% if %}\n' })
+    assert.notEqual((await corpus('guest', 'apply-states', name)).code, 0)
+    assert.equal((await shown()).last.failed, 1)
+    await arrives({ 'states/ours.sls': '/etc/ours:\n  file.managed:\n    - contents: {{ pillar["corpus"]["project"] }} {{ pillar["corpus"]["name"] }}\n' })
+    await until('it to be applied', async () => (await corpus('guest', 'apply-states', name)).code === 0, { limit: 60_000, pause: 1000 })
   })
 
   await step('the master is killed, and comes back', async () => {

@@ -169,6 +169,7 @@ pub fn touches(kind: &str, step: &str) -> Option<Touches> {
         ("node_images", "prune") => Agent("ensure_no_image"),
         ("node_repair", "look" | "verify") => Agent("check_node"),
         ("node_repair", "image") => Agent("list_images"),
+        ("node_baseline", "states") => Agent("apply_baseline"),
         ("node_unlink", "clear") => Agent("remove_node"),
         ("node_initialize", "network")
         | ("guest_create" | "guest_destroy" | "name_attach" | "name_configure" | "name_detach" | "project_destroy", "routes")
@@ -180,7 +181,7 @@ pub fn touches(kind: &str, step: &str) -> Option<Touches> {
         ("name_switch", "proven") => Agent("probe_sites"),
         ("guest_create" | "backup_prove", "spawn") => Agent("ensure_guest"),
         ("guest_create", "hostsfile" | "initial_setup") => Agent("set_up_guest"),
-        ("guest_create" | "guest_start" | "guest_restart" | "snapshot_restore" | "backup_restore" | "backup_prove", "sshkeys")
+        ("guest_create" | "guest_start" | "guest_restart" | "guest_users" | "snapshot_restore" | "backup_restore" | "backup_prove", "sshkeys")
         | ("keys_sync", "sync")
         | ("node_repair", "keys") => Agent("ensure_keys"),
         ("guest_create" | "guest_start" | "guest_restart" | "snapshot_restore" | "backup_restore" | "backup_prove" | "node_reboot", "start") => Agent("ensure_running"),
@@ -189,6 +190,7 @@ pub fn touches(kind: &str, step: &str) -> Option<Touches> {
         | ("environment_set_up", "salt" | "project" | "ready")
         | ("guest_mode", "salt" | "mode")
         | ("guest_states", "salt" | "states")
+        | ("guest_users", "users")
         | ("environment_configure", "plan")
         | ("environment_remove", "project")
         | ("deploy", "order" | "follow" | "record") => Guest,
@@ -210,9 +212,10 @@ pub fn touches(kind: &str, step: &str) -> Option<Touches> {
         // Of an environment on one node.
         | ("environment_remove", "unspread")
         // It is there, as it is in most cases.
-        | ("guest_create", "ids" | "allocate" | "image" | "files" | "mode" | "states" | "ready")
+        | ("guest_create", "ids" | "allocate" | "image" | "files" | "users" | "mode" | "states" | "ready")
         | ("guest_mode", "master" | "keep")
         | ("node_images" | "backup_restore", "bring")
+        | ("node_baseline", "salt")
         | ("guest_start" | "guest_restart", "ready")
         | ("guest_stop", "stopped")
         // Of a guest that no environment is on.

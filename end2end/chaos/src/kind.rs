@@ -2,10 +2,12 @@
 
 use anyhow::{Context, Result};
 use corpus_api::backups::{CheckBackups, ListBackups, ProveBackup, RemoveBackup, RestoreBackup, TakeBackup};
+use corpus_api::baseline::ApplyNodeBaseline;
 use corpus_api::certificates::{GetCertificate, RenewCertificate, SetNameHttps};
 use corpus_api::deployments::{Deploy, Phases};
 use corpus_api::environments::{GetEnvironmentSettings, RemoveEnvironment, SetEnvironmentSettings, SetUpEnvironment};
 use corpus_api::firewall::{AllowToGuest, GetGuestFirewall, RemoveFirewallRule};
+use corpus_api::guest_users::{ListGuestUsers, SetGuestUser};
 use corpus_api::guests::{
     ApplyGuestStates, DestroyGuest, EnlargeGuest, GetGuest, GetGuestLimits, GetGuestSettings, GetGuestStates,
     RestartGuest, SetGuestLimits, SetGuestSettings, ShrinkGuest, StartGuest, StopGuest, SwitchGuestMode,
@@ -16,7 +18,7 @@ use corpus_api::jobs::ListJobs;
 use corpus_api::keys::{AddKey, ListMyKeys, RemoveKey};
 use corpus_api::names::{AttachName, DetachName, ListNames, PointGuest, SwitchName};
 use corpus_api::node_service::RebootNode;
-use corpus_api::nodes::{InitializeNode, RepairNode, UnlinkNode};
+use corpus_api::nodes::{Environments, InitializeNode, ListNodes, RepairNode, UnlinkNode};
 use corpus_api::projects::DestroyProject;
 use corpus_api::snapshots::{ListSnapshots, RemoveSnapshot, RestoreSnapshot, TakeSnapshot};
 use corpus_domain::{BackupId, GuestId, JobId, JobKind, Mode, SizeProfile, SnapshotId, Transport};
@@ -28,7 +30,7 @@ use crate::lane::{ENVIRONMENT, Lane};
 const MEMORY: &str = "1.5 GiB";
 
 /// In the order in which a lane tries them, so that little has to be rebuilt in between.
-pub const KINDS: [JobKind; 39] = [
+pub const KINDS: [JobKind; 41] = [
     JobKind::GuestCreate,
     JobKind::GuestStart,
     JobKind::GuestStop,
@@ -48,6 +50,7 @@ pub const KINDS: [JobKind; 39] = [
     JobKind::NodeRepair,
     JobKind::NodeImages,
     JobKind::NodeReboot,
+    JobKind::NodeBaseline,
     JobKind::NameAttach,
     JobKind::NameConfigure,
     JobKind::CertificateIssue,
@@ -59,6 +62,7 @@ pub const KINDS: [JobKind; 39] = [
     JobKind::EnvironmentConfigure,
     JobKind::Deploy,
     JobKind::EnvironmentRemove,
+    JobKind::GuestUsers,
     // What a guest may go on running then takes from nobody but the next one's destruction.
     JobKind::GuestMode,
     JobKind::GuestStates,
@@ -108,6 +112,7 @@ pub fn is_one_way(kind: JobKind) -> bool {
 }
 
 /// Asks for a job of this kind.
+#[expect(clippy::too_many_lines, reason = "an arm for each kind")]
 pub async fn ask(lane: &Lane, kind: JobKind) -> Result<JobId> {
     let (controller, member) = (&lane.controller, &lane.member);
     Ok(match kind {
@@ -135,6 +140,8 @@ pub async fn ask(lane: &Lane, kind: JobKind) -> Result<JobId> {
         JobKind::GuestConfigure => configure(lane).await?,
         JobKind::GuestMode => switch_mode(lane).await?,
         JobKind::GuestStates => apply_states(lane).await?,
+        JobKind::GuestUsers => change_users(lane).await?,
+        JobKind::NodeBaseline => apply_baseline(lane).await?,
         JobKind::GuestDestroy => controller.call(member, DestroyGuest { guest: guest(lane).await? }, None).await?.job,
         JobKind::SnapshotTake => take_snapshot(lane, guest(lane).await?).await?,
         JobKind::SnapshotRestore => {
@@ -360,6 +367,36 @@ async fn apply_states(lane: &Lane) -> Result<JobId> {
     Ok(lane.controller.call(&lane.member, apply, None).await?.job)
 }
 
+/// A user comes, or changes what it may.
+async fn change_users(lane: &Lane) -> Result<JobId> {
+    guest(lane).await?;
+    let project = lane.project().await?;
+    let now = lane.controller.call(&lane.member, ListGuestUsers { project: project.clone() }, None).await?.items;
+    let sudo = now.first().is_none_or(|user| !user.sudo);
+    let set = SetGuestUser {
+        project,
+        user: "deploy".parse()?,
+        environments: Environments::default(),
+        sudo,
+        keys: KEY.parse()?,
+    };
+    lane.controller.call(&lane.member, set, None).await?;
+    lane.controller.do_due_chores().await?;
+    newest(lane, JobKind::GuestUsers).await
+}
+
+async fn apply_baseline(lane: &Lane) -> Result<JobId> {
+    let nodes = lane.controller.call(&lane.ops, ListNodes::default(), None).await?.items;
+    let node = nodes.first().context("no node")?.id;
+    Ok(lane.controller.call(&lane.ops, ApplyNodeBaseline { node, test: false }, None).await?.job)
+}
+
+async fn newest(lane: &Lane, kind: JobKind) -> Result<JobId> {
+    let asked = ListJobs { kind: Some(kind), ..ListJobs::default() };
+    let jobs = lane.controller.call(&lane.ops, asked, None).await?;
+    jobs.items.first().map(|job| job.id).with_context(|| format!("no job of kind {kind}"))
+}
+
 async fn guest(lane: &Lane) -> Result<GuestId> {
     lane.guest().await?.map(|(id, _)| id).context("no guest")
 }
@@ -388,15 +425,14 @@ async fn change_rules(lane: &Lane) -> Result<JobId> {
     Ok(controller.call(member, AllowToGuest { guest, from, protocol, ports, comment: None }, None).await?.job)
 }
 
+const KEY: &str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIK0wmN/Cr3JXqmLW7u+g9pTh+wyqDHpSQEIQczXkVx9q mia@chaos";
+
 /// A key of the member comes, or the one of the last time goes.
 async fn change_keys(lane: &Lane) -> Result<JobId> {
-    const KEY: &str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIK0wmN/Cr3JXqmLW7u+g9pTh+wyqDHpSQEIQczXkVx9q mia@chaos";
     let member = &lane.member;
     match lane.controller.call(member, ListMyKeys::default(), None).await?.items.first() {
         Some(key) => drop(lane.controller.call(member, RemoveKey { key: key.id }, None).await?),
         None => drop(lane.controller.call(member, AddKey { line: KEY.parse()? }, None).await?),
     }
-    let asked = ListJobs { kind: Some(JobKind::KeysSync), ..ListJobs::default() };
-    let jobs = lane.controller.call(&lane.ops, asked, None).await?;
-    jobs.items.first().map(|job| job.id).context("no job for the keys")
+    newest(lane, JobKind::KeysSync).await
 }

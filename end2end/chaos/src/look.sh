@@ -14,7 +14,9 @@ list image /var/lib/corpus/images | sed -E '/-0{12}$/! s/-[0-9a-f]{12}$//'
 for file in /etc/corpus/certificates/*.pem; do
   grep -qF "$file" /etc/corpus/certificates.list 2>/dev/null && echo "certificate $(basename "$file" .pem) $(sha256sum <"$file" | cut -d' ' -f1)"
 done
-list upload /var/lib/corpus/upload
+# Salt stays where it was brought, as long as the node is in service.
+list upload /var/lib/corpus/upload | grep -v -x 'upload salt.tar.gz'
+[ -d /etc/corpus ] || [ ! -e /opt/corpus/salt ] || echo "salt /opt/corpus/salt"
 list agent /var/lib/corpus/agent
 for container in $(lxc-ls -1 2>/dev/null); do echo "$(lxc-info -n "$container" -sH | tr A-Z a-z) $container"; done
 for unit in network firewall proxy resolver traffic; do

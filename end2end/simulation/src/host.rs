@@ -216,6 +216,8 @@ impl Host {
             Request::EnsureMinionKey { .. }
             | Request::EnsureMode { .. }
             | Request::ApplyStates { .. }
+            | Request::ApplyBaseline { .. }
+            | Request::EnsureUsers { .. }
             | Request::EnsureProject { .. }
             | Request::Deploy { .. }
             | Request::FollowDeployment { .. }

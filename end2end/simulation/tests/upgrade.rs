@@ -63,9 +63,9 @@ replayed!(
     name_attach_undone: "name_attach.undone",
 );
 
-/// Kinds whose agent is a guest's own, or that change or copy a guest's storage, or change its limits or settings: simulated hosts have neither, so
+/// Kinds whose agent is a guest's own or runs Salt, or that change or copy a guest's storage, or change its limits or settings: simulated hosts have neither, so
 /// they are not recorded.
-const ON_GUESTS: [JobKind; 21] = [
+const ON_GUESTS: [JobKind; 23] = [
     JobKind::EnvironmentSetUp,
     JobKind::EnvironmentConfigure,
     JobKind::EnvironmentRemove,
@@ -76,6 +76,8 @@ const ON_GUESTS: [JobKind; 21] = [
     JobKind::GuestConfigure,
     JobKind::GuestMode,
     JobKind::GuestStates,
+    JobKind::GuestUsers,
+    JobKind::NodeBaseline,
     JobKind::SnapshotTake,
     JobKind::SnapshotRestore,
     JobKind::SnapshotRemove,
