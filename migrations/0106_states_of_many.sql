@@ -33,6 +33,9 @@ create table guest_users (
     primary key (project_id, name)
 );
 
+-- Whether a project ever had such users: a guest that is made of its images, snapshots or backups may have them still.
+alter table projects add column had_guest_users boolean not null default false;
+
 -- The same for each guest.
 create view users_of_guests as
     select g.id as guest_id, g.node_id, u.name, u.sudo, u.keys

@@ -19,7 +19,7 @@ use super::guest_users as users_of_guest;
 use super::node_calls::{self, SHORT, apply_with, ask, bring_keys, resolv_conf};
 use super::node_images;
 use super::node_initialize::LONG;
-use crate::jobs::{Job, JobParams, Lock, NewJob, Retry, Step, StepContext, StepError};
+use crate::jobs::{Job, JobParams, Lock, NewJob, Retry, Step, StepContext, StepError, StepErrorKind};
 use crate::nodes::{LoginCheck, NodeError, TreeWhich, check_login};
 use crate::services::Services;
 use crate::ssh_keys;
@@ -317,11 +317,18 @@ pub(super) async fn log_in_as<P: JobParams>(
     Ok(())
 }
 
-/// Most projects want none beside those of the image.
+/// Most projects want none beside those of the image, and never did. What an image or a backup brought along of others ends
+/// here. An account of the image that has the name of one is told, and is no reason to have no guest.
 async fn users(ctx: Ctx) -> Result<(), StepError> {
     let guest = ctx.params().guest;
-    let wanted = guest_users::of_guest(&mut *ctx.services().db.acquire().await?, guest).await?;
-    if wanted.is_empty() { Ok(()) } else { users_of_guest::ensure(&ctx, guest).await }
+    if !guest_users::may_be_on(&mut *ctx.services().db.acquire().await?, guest).await? {
+        return Ok(());
+    }
+    match users_of_guest::ensure(&ctx, guest).await {
+        Err(error) if error.kind == StepErrorKind::Permanent => ctx.log(error.to_string()),
+        other => other?,
+    }
+    Ok(())
 }
 
 /// Without a master nothing of Salt goes on running, so there is nothing to do: by far the most guests.

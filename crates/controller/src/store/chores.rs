@@ -82,11 +82,12 @@ pub async fn ask_users(conn: &mut PgConnection, project: ProjectId, by: UserId) 
     Ok(asked.execute(conn).await?.rows_affected())
 }
 
-/// Asks the same of one guest, where its project wants any: its files may be those of another time.
+/// Asks the same of one guest, where its project ever wanted any: its files may be those of another time.
 pub async fn ask_users_of(conn: &mut PgConnection, guest: GuestId) -> sqlx::Result<()> {
     let asked = sqlx::query!(
-        "insert into guest_chores (guest_id, chore) select g.id, 'users' from guests g where g.id = $1
-            and exists (select 1 from users_of_guests u where u.guest_id = g.id)
+        "insert into guest_chores (guest_id, chore)
+         select g.id, 'users' from guests g join projects p on p.id = g.project_id
+            join projects o on o.id = coalesce(p.parent_id, p.id) where g.id = $1 and o.had_guest_users
          on conflict (guest_id, chore) do update set due_at = now()",
         guest.0,
     );
@@ -142,7 +143,7 @@ pub async fn take(conn: &mut PgConnection, chore: Chore) -> sqlx::Result<Option<
 /// Puts one off.
 pub async fn put_off(conn: &mut PgConnection, chore: Chore) -> sqlx::Result<()> {
     let put_off = sqlx::query!(
-        "update guest_chores set due_at = now() + interval '1 minute' where guest_id = $1 and chore = $2",
+        "update guest_chores set due_at = now() + interval '5 seconds' where guest_id = $1 and chore = $2",
         chore.guest.0,
         chore.what.as_str(),
     );

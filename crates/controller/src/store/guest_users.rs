@@ -55,7 +55,20 @@ pub async fn set(
         keys,
         by.0,
     );
-    set.execute(conn).await.map(drop)
+    set.execute(&mut *conn).await?;
+    let had =
+        sqlx::query!("update projects set had_guest_users = true where id = $1 and not had_guest_users", project.0);
+    had.execute(conn).await.map(drop)
+}
+
+/// Whether a guest may have such users, also some that its project wants no more: they are in its images and backups.
+pub async fn may_be_on(conn: &mut PgConnection, guest: GuestId) -> sqlx::Result<bool> {
+    let had = sqlx::query_scalar!(
+        "select o.had_guest_users from guests g join projects p on p.id = g.project_id
+            join projects o on o.id = coalesce(p.parent_id, p.id) where g.id = $1",
+        guest.0
+    );
+    Ok(had.fetch_optional(conn).await?.unwrap_or_default())
 }
 
 /// Takes one away; tells whether there was one.
