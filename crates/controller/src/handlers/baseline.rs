@@ -20,7 +20,7 @@ use crate::{Controller, changed};
 
 /// As many lines of one kind.
 const MOST: usize = 200;
-/// As many accounts of operators, each with a key a line.
+/// A node asks no more time servers.
 const MOST_TIME_SERVERS: usize = 8;
 
 impl Handle<GetBaseline> for Controller {
