@@ -1,11 +1,10 @@
 // Chromium, and the rule of all tests in it: an error on the console, a script's exception, a
 // failed subresource or an answer of 5xx fails the test, wherever it happens.
 import assert from 'node:assert/strict'
-import { execFileSync } from 'node:child_process'
-import { existsSync, mkdirSync, renameSync } from 'node:fs'
+import { mkdirSync } from 'node:fs'
 import path from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { chromium } from 'playwright-core'
+import { preload } from './preload.mjs'
 import { PATIENCE } from './process.mjs'
 import { out } from './server.mjs'
 
@@ -14,23 +13,11 @@ const FLAGS = ['--no-sandbox', '--disable-dev-shm-usage', '--disable-gpu', '--di
   '--disable-component-update', '--no-first-run', '--proxy-server=http://127.0.0.1:9',
   '--proxy-bypass-list=127.0.0.1;localhost;10.0.0.0/8;*.corpus.test']
 
-const STILL = fileURLToPath(new URL('../target/corpus/still-network.so', import.meta.url))
-
-/** What keeps addresses that come and go from the browser: still-network.c, compiled once. */
-function stillNetwork() {
-  if (!existsSync(STILL)) {
-    mkdirSync(path.dirname(STILL), { recursive: true })
-    const made = `${STILL}.${process.pid}`
-    execFileSync('cc', ['-shared', '-fPIC', '-O1', '-o', made, fileURLToPath(new URL('still-network.c', import.meta.url))])
-    renameSync(made, STILL)
-  }
-  return STILL
-}
-
+// Addresses that come and go are kept from the browser.
 export const launch = (more = []) => chromium.launch({
   executablePath: '/usr/bin/chromium',
   args: [...FLAGS, ...more],
-  env: { ...process.env, LD_PRELOAD: stillNetwork() },
+  env: { ...process.env, LD_PRELOAD: preload('still-network') },
 })
 
 // Whoever left for an empty page asks for nothing any more; what the one before asked for last ends as nobody's.

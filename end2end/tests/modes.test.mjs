@@ -1,7 +1,7 @@
 // A guest goes masterless, salt, mastersalt and back, on its page and by `computenode_switchmode`; its states are those that lie
 // in it, or those of operators. Its root is a hostile minion then: another's name, key and pillar, and words to others.
 import assert from 'node:assert/strict'
-import { execFile, execFileSync, spawn } from 'node:child_process'
+import { execFile, execFileSync } from 'node:child_process'
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
@@ -13,12 +13,12 @@ import * as lab from '../lab.mjs'
 import { note, seconds } from '../measures.mjs'
 import * as pages from '../pages.mjs'
 import { until } from '../process.mjs'
+import { SaltMaster } from '../salt-master.mjs'
 import { Server, freePort } from '../server.mjs'
 import { story } from '../steps.mjs'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const program = path.join(root, 'target/corpus/corpus')
-const binary = process.env.CORPUS_TEST_SERVER ?? path.join(root, 'target/corpus/corpus-server')
 const NODE = 'node1'
 const zone = lab.lab.zone
 const [name, other] = [`salted.${zone}`, `beside.${zone}`]
@@ -45,18 +45,9 @@ test('a guest goes from mode to mode and back', async t => {
   const browser = await launch()
   const visitors = []
   let master
-  const startMaster = () => {
-    const env = Object.fromEntries(Object.entries(process.env).filter(([key]) => !/^(CORPUS_|DATABASE_URL$)/.test(key)))
-    master = spawn(binary, ['--config', path.join(server.folder, 'corpus.toml'), 'salt-master'], { env, stdio: ['ignore', 'inherit', 'inherit'] })
-    master.over = new Promise(resolve => master.once('exit', resolve))
-  }
-  const endMaster = async () => {
-    master?.kill('SIGTERM')
-    await master?.over
-  }
   t.after(async () => {
     await browser.close()
-    await endMaster()
+    await master?.end()
     await server.stop()
     rmSync(tree, { recursive: true, force: true })
   })
@@ -131,7 +122,7 @@ test('a guest goes from mode to mode and back', async t => {
   })
 
   await step("to the controller's master, on its page", async () => {
-    startMaster()
+    master = new SaltMaster(server)
     await until('the master', async () => (await corpus('computenode_switchmode', '-', other, 'mastersalt')).code === 0, { limit: 120_000, pause: 500 })
     const visitor = await (await Visitor.open(browser, server)).enter('bob', lab.lab.password)
     visitors.push(visitor)
@@ -177,7 +168,7 @@ true`, { timeout: 300_000 })
     assert.deepEqual(said.trim().split('\n'), ['reached {} {}', '1'])
     assert.equal((await inside(other, 'ls /tmp/reached 2>/dev/null || true')).trim(), '')
     // What came uncalled for is nobody's.
-    assert.deepEqual(readdirSync(path.join(folder, 'master/pki/minions')).sort(), [other, name].sort())
+    assert.deepEqual(master.minions(), [other, name].sort())
   })
 
   await step('operators see who was not taken', async () => {
@@ -227,11 +218,10 @@ true`, { timeout: 300_000 })
   })
 
   await step('the master is killed, and comes back', async () => {
-    master.kill('SIGKILL')
-    await master.over
+    await master.end('SIGKILL')
     const away = await corpus('guest', 'apply-states', name)
     assert.ok(away.code !== 0 && away.text.includes('does not answer'), away.text)
-    startMaster()
+    master = new SaltMaster(server)
     await until('it to be applied', async () => (await corpus('guest', 'apply-states', name)).code === 0, { limit: 180_000, pause: 1000 })
   })
 

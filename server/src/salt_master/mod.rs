@@ -12,6 +12,7 @@
 mod tree;
 
 use std::collections::BTreeSet;
+use std::convert::Infallible;
 use std::fmt::Write as _;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -135,15 +136,13 @@ pub async fn run(settings: &Settings, until: CancellationToken) -> anyhow::Resul
         return Ok(());
     }
     let mut child = start(master, &packages)?;
-    let served = tokio::select! {
-        served = serve(master, &packages, &mut child, &database.db, &until) => served,
-        never = follow_tree(master, &database.db) => never,
-    };
+    let served = serve(master, &packages, &mut child, &database.db, &until).await;
     end(child).await;
     database.leave().await;
     served
 }
 
+/// Says that it is there, and keeps what it has up to date until it is told to end.
 async fn serve(
     master: &SaltMaster,
     packages: &Path,
@@ -157,9 +156,24 @@ async fn serve(
         address: &master.address,
         ports: (master.publish_port, master.request_port),
         public_key: &public_key,
+        follows_git: master.git.is_some(),
     };
     salt_masters::register(&mut *db.acquire().await?, &new).await?;
     tracing::info!(name = master.name, address = master.address, "the Salt master is there");
+    tokio::select! {
+        kept = keep(master, packages, child, db, until) => kept,
+        never = follow_tree(master, db) => match never {},
+    }
+}
+
+/// Keeps it running, and the minions that it knows those that it is to know.
+async fn keep(
+    master: &SaltMaster,
+    packages: &Path,
+    child: &mut Child,
+    db: &Db,
+    until: &CancellationToken,
+) -> anyhow::Result<()> {
     let mut following = Following::default();
     loop {
         tokio::select! {
@@ -208,16 +222,8 @@ async fn first_states(master: &SaltMaster, until: &CancellationToken) -> bool {
 }
 
 /// Follows the repository of operators for good, and tells what of it is here.
-async fn follow_tree(master: &SaltMaster, db: &Db) -> anyhow::Result<()> {
-    let Some((source, every)) = &master.git else {
-        // What an earlier configuration said is not so any more, once there is a row of this master.
-        loop {
-            if let Ok(mut conn) = db.acquire().await {
-                let _ = salt_masters::has_no_tree(&mut conn, &master.name).await;
-            }
-            sleep(WHOLE).await;
-        }
-    };
+async fn follow_tree(master: &SaltMaster, db: &Db) -> Infallible {
+    let Some((source, every)) = &master.git else { return std::future::pending().await };
     let tree = Tree::below(&master.folder);
     loop {
         let followed = tree.follow(source).await;
@@ -230,10 +236,10 @@ async fn follow_tree(master: &SaltMaster, db: &Db) -> anyhow::Result<()> {
         }
         let told = async {
             salt_masters::has_tree(&mut *db.acquire().await?, &master.name, (commit, problem.as_deref())).await?;
-            Ok::<(), anyhow::Error>(())
+            Ok::<(), sqlx::Error>(())
         };
         if let Err(error) = told.await {
-            tracing::warn!(error = &*error as &dyn std::error::Error, "it could not be told which states there are");
+            tracing::warn!(error = &error as &dyn std::error::Error, "it could not be told which states there are");
         }
         sleep(*every).await;
     }

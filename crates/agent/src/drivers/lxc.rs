@@ -304,7 +304,8 @@ fn of_process(init: i32, made: &Made) -> Result<GuestRoot, Failure> {
 }
 
 /// While several guests start at once on cgroup v1, LXC now and then finds a group gone that it has made itself a moment
-/// before (seen in one of some hundred starts; why is not known). Nothing runs then, and the next try works.
+/// before (seen in one of some hundred starts; why is not known): the guest's, or that of what watches it. Nothing runs then, and
+/// the next try works.
 fn start(task: &Task<'_>, name: &GuestName) -> Result<(), Failure> {
     match start_once(task, name) {
         Err(Failure::Command { tail, .. }) if is_group_gone(&tail) => {
@@ -317,7 +318,9 @@ fn start(task: &Task<'_>, name: &GuestName) -> Result<(), Failure> {
 
 fn is_group_gone(said: &[String]) -> bool {
     let says = |words: &[&str]| said.iter().any(|line| words.iter().all(|word| line.contains(word)));
-    says(&["cgfsng_setup_limits", "No such file or directory"]) && says(&["Failed to setup cgroup limits"])
+    let lost = |who: &str, what: &str| says(&[who, "No such file or directory"]) && says(&[what]);
+    lost("cgfsng_setup_limits", "Failed to setup cgroup limits")
+        || lost("cgfsng_monitor_enter", "Failed to enter monitor cgroup")
 }
 
 fn start_once(task: &Task<'_>, name: &GuestName) -> Result<(), Failure> {
@@ -392,6 +395,13 @@ mod tests {
         };
         assert!(is_group_gone(&said("No such file or directory")));
         assert!(!is_group_gone(&said("Invalid argument")));
+        let watcher = |why: &str| {
+            let enter = format!("ERROR    cgfsng - ../src/lxc/cgroups/cgfsng.c:cgfsng_monitor_enter:1539 - {why}");
+            let start = "ERROR    start - ../src/lxc/start.c:__lxc_start:2054 - Failed to enter monitor cgroup";
+            [format!("{enter} - Failed to enter cgroup 22"), start.to_owned()]
+        };
+        assert!(is_group_gone(&watcher("No such file or directory")));
+        assert!(!is_group_gone(&watcher("Permission denied")));
         assert!(!is_group_gone(&["lxc-start: a: No such file or directory".to_owned()]));
     }
 }

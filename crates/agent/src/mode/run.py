@@ -43,6 +43,7 @@ def typed():
 def caller():
     import salt.client
     import salt.config
+    import salt.exceptions
 
     opts = salt.config.minion_config(os.path.join(FOLDER, "minion", "minion"))
     # One that is not taken ends, in place of asking for ever.
@@ -63,9 +64,13 @@ def caller():
             if time.monotonic() >= until:
                 sys.exit("%s:%s does not answer: %s" % (*place, error))
             time.sleep(0.1)
-    taken = salt.client.Caller(mopts=opts)
-    signal.alarm(0)
-    return taken
+    try:
+        return salt.client.Caller(mopts=opts)
+    except salt.exceptions.SaltClientError as error:
+        what = "does not answer" if "timeout" in str(error) else "does not take this minion"
+        sys.exit("%s:%s %s: %s" % (*place, what, error))
+    finally:
+        signal.alarm(0)
 
 
 def in_words(value):

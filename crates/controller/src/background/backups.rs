@@ -5,15 +5,17 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use crate::store::{backup_schedules, leases};
+use super::turns::Turn;
+use crate::store::backup_schedules;
 use crate::{Controller, Result};
 
-/// How often it is looked for them.
-const INTERVAL: Duration = Duration::from_mins(1);
-/// Longer than the time between two looks: a server that works keeps its lease.
-const LEASE_TIME: Duration = Duration::from_mins(3);
-/// What the lease is called.
-const LEASE_NAME: &str = "backups";
+/// When it is looked for them.
+const TURN: Turn = Turn {
+    lease: "backups",
+    every: Duration::from_mins(1),
+    lasts: Duration::from_mins(3),
+    failed: "backups that are due could not be taken",
+};
 /// How many are deleted at a look.
 const MOST: i64 = 200;
 
@@ -23,21 +25,13 @@ impl Controller {
         if self.services.settings.guest_backups.is_none() {
             return;
         }
-        loop {
-            if let Err(error) = self.take_due_backups().await {
-                tracing::warn!(error = &error as &dyn std::error::Error, "backups that are due could not be taken");
-            }
-            tokio::select! {
-                () = stop.cancelled() => return,
-                () = tokio::time::sleep(INTERVAL) => {}
-            }
-        }
+        self.take_turns(&TURN, stop, |it| async move { it.take_due_backups().await }).await;
     }
 
     /// Takes those that are due now and deletes what is too much, if it is this server's turn.
     pub(crate) async fn take_due_backups(&self) -> Result<()> {
         let mut conn = self.services.db.acquire().await?;
-        if !leases::take(&mut conn, LEASE_NAME, self.services.instance, LEASE_TIME).await? {
+        if !self.has_turn(&mut conn, &TURN).await? {
             return Ok(());
         }
         let beyond = backup_schedules::beyond(&mut conn, MOST).await?;

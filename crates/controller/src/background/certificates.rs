@@ -10,19 +10,20 @@ use corpus_domain::{CertificateSource, DnsName, DnsNameId, NodeId, ProjectId};
 use sqlx::PgTransaction;
 use tokio_util::sync::CancellationToken;
 
+use super::turns::Turn;
 use crate::certificates::Issuer;
 use crate::job_errors::jobs_error;
 use crate::sagas::certificate_issue;
 use crate::store::certificate_orders::{self as orders, Due};
-use crate::store::leases;
 use crate::{Controller, Result};
 
-/// How often it is looked for them.
-const INTERVAL: Duration = Duration::from_mins(1);
-/// Longer than the time between two looks: a server that works keeps its lease.
-const LEASE_TIME: Duration = Duration::from_mins(3);
-/// What the lease is called.
-const LEASE_NAME: &str = "certificates";
+/// When it is looked for them.
+const TURN: Turn = Turn {
+    lease: "certificates",
+    every: Duration::from_mins(1),
+    lasts: Duration::from_mins(3),
+    failed: "certificates that are due could not be looked for",
+};
 /// Orders that are tried again at a look.
 const MAX_TRIED: i64 = 20;
 /// Certificates that are renewed at a look.
@@ -36,18 +37,7 @@ const MAX_FOLLOWING: i64 = 60;
 impl Controller {
     /// Looks for what is due until `stop`.
     pub(super) async fn look_after_certificates(self, stop: CancellationToken) {
-        loop {
-            if let Err(error) = self.issue_due().await {
-                tracing::warn!(
-                    error = &error as &dyn std::error::Error,
-                    "certificates that are due could not be looked for"
-                );
-            }
-            tokio::select! {
-                () = stop.cancelled() => return,
-                () = tokio::time::sleep(INTERVAL) => {}
-            }
-        }
+        self.take_turns(&TURN, stop, |it| async move { it.issue_due().await }).await;
     }
 
     /// Has what is due now issued, if it is this server's turn.
@@ -58,7 +48,7 @@ impl Controller {
             Issuer::Acme => CertificateSource::Acme,
         };
         let mut conn = self.services.db.acquire().await?;
-        if !leases::take(&mut conn, LEASE_NAME, self.services.instance, LEASE_TIME).await? {
+        if !self.has_turn(&mut conn, &TURN).await? {
             return Ok(());
         }
         drop(conn);

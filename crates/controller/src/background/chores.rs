@@ -6,35 +6,29 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use crate::store::{baselines, chores, leases};
+use super::turns::Turn;
+use crate::store::{baselines, chores};
 use crate::{Controller, Result};
 
-/// How often it is looked for it: who asks for all guests sees the first begin at once.
-const INTERVAL: Duration = Duration::from_secs(2);
-/// Longer than the time between two looks: a server that works keeps its lease.
-const LEASE_TIME: Duration = Duration::from_secs(30);
-/// What the lease is called.
-const LEASE_NAME: &str = "chores";
+/// Who asks for all guests sees the first begin at once.
+const TURN: Turn = Turn {
+    lease: "chores",
+    every: Duration::from_secs(2),
+    lasts: Duration::from_secs(30),
+    failed: "what is due in guests could not be done",
+};
 
 impl Controller {
     /// Does what is due until `stop`.
     pub(super) async fn do_chores(self, stop: CancellationToken) {
-        loop {
-            if let Err(error) = self.do_due_chores().await {
-                tracing::warn!(error = &error as &dyn std::error::Error, "what is due in guests could not be done");
-            }
-            tokio::select! {
-                () = stop.cancelled() => return,
-                () = tokio::time::sleep(INTERVAL) => {}
-            }
-        }
+        self.take_turns(&TURN, stop, |it| async move { it.do_due_chores().await }).await;
     }
 
     /// Does what is due now, if it is this server's turn.
     pub async fn do_due_chores(&self) -> Result<()> {
         let with_salt = self.services.settings.salt_bundle.is_some();
         let mut conn = self.services.db.acquire().await?;
-        if !leases::take(&mut conn, LEASE_NAME, self.services.instance, LEASE_TIME).await? {
+        if !self.has_turn(&mut conn, &TURN).await? {
             return Ok(());
         }
         if with_salt {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use crate::store::{
-    audit, counts, device_logins, guest_mail, intrusion, kept_forms, move_times, notices, requests, undoes,
+    audit, chores, counts, device_logins, guest_mail, intrusion, kept_forms, move_times, notices, requests, undoes,
     webhook_deliveries,
 };
 use crate::{Controller, Result};
@@ -45,7 +45,7 @@ impl Controller {
 
     /// Keys of requests that were sent long ago, programs that nobody let in, forms that nobody came back to,
     /// notices, deliveries of webhooks and counts of mail of a month ago, what can not be undone any more, requests that nobody
-    /// decided in time, and how long moves took three months ago.
+    /// decided in time, how long moves took three months ago, and what schedules had done well.
     pub(crate) async fn forget_once(&self) -> Result<()> {
         let mut tx = self.services.begin().await?;
         corpus_gate::forget_old(&mut tx).await?;
@@ -59,6 +59,7 @@ impl Controller {
         intrusion::forget_old(&mut tx, self.services.settings.intrusion.window()).await?;
         guest_mail::forget_old(&mut tx).await?;
         move_times::forget_old(&mut tx).await?;
+        chores::forget_old(&mut tx).await?;
         counts::fold(&mut tx).await?;
         Ok(tx.commit().await?)
     }

@@ -11,41 +11,32 @@ use serde_json::json;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+use super::turns::Turn;
 use crate::nodes::Call;
 use crate::store::audit::{self, Author};
-use crate::store::{leases, leaving, nodes};
+use crate::store::{leaving, nodes};
 use crate::{Controller, Error, Result};
 
-/// How often it is looked for them.
-const INTERVAL: Duration = Duration::from_secs(3);
-/// Longer than the time between two looks, and than what one may wait for: a server that works keeps its lease.
-const LEASE_TIME: Duration = Duration::from_mins(3);
-/// What the lease is called.
-const LEASE_NAME: &str = "leaving";
+/// The lease outlives what one may wait for ([`LIMIT`]).
+const TURN: Turn = Turn {
+    lease: "leaving",
+    every: Duration::from_secs(3),
+    lasts: Duration::from_mins(3),
+    failed: "guests could not be had to leave their nodes",
+};
 /// How long a node may take to stop or remove one.
 const LIMIT: Duration = Duration::from_mins(2);
 
 impl Controller {
     /// Has guests leave until `stop`.
     pub(super) async fn have_guests_leave(self, stop: CancellationToken) {
-        loop {
-            tokio::select! {
-                () = stop.cancelled() => return,
-                () = tokio::time::sleep(INTERVAL) => {}
-            }
-            if let Err(error) = self.have_due_guests_leave().await {
-                tracing::warn!(
-                    error = &error as &dyn std::error::Error,
-                    "guests could not be had to leave their nodes"
-                );
-            }
-        }
+        self.take_turns(&TURN, stop, |it| async move { it.have_due_guests_leave().await }).await;
     }
 
     /// Sends those on their way whose turn it is, and clears what was left behind, if it is this server's turn.
     pub(crate) async fn have_due_guests_leave(&self) -> Result<()> {
         let mut conn = self.services.db.acquire().await?;
-        if !leases::take(&mut conn, LEASE_NAME, self.services.instance, LEASE_TIME).await? {
+        if !self.has_turn(&mut conn, &TURN).await? {
             return Ok(());
         }
         leaving::settle(&mut conn).await?;

@@ -21,6 +21,7 @@ mod spread;
 mod storage;
 mod surroundings;
 mod traffic;
+mod turns;
 mod updates;
 mod watch;
 mod webhooks;

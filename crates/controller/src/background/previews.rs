@@ -6,40 +6,34 @@ use corpus_domain::Door;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
+use super::turns::Turn;
 use crate::job_errors::jobs_error;
 use crate::sagas::project_destroy;
 use crate::store::audit::{self, Author};
 use crate::store::previews::{self, Ending};
-use crate::store::{leases, project_end};
+use crate::store::project_end;
 use crate::{Controller, Result};
 
-/// How often it is looked for them.
-const INTERVAL: Duration = Duration::from_mins(1);
-/// Longer than the time between two looks: a server that works keeps its lease.
-const LEASE_TIME: Duration = Duration::from_mins(3);
+/// When it is looked for them.
+const TURN: Turn = Turn {
+    lease: "end-previews",
+    every: Duration::from_mins(1),
+    lasts: Duration::from_mins(3),
+    failed: "previews that expired could not be ended",
+};
 /// How many are ended at a look.
 const MAX_ENDED: i64 = 20;
-/// What the lease is called.
-const LEASE_NAME: &str = "end-previews";
 
 impl Controller {
     /// Ends what has expired until `stop`.
     pub(super) async fn end_previews(self, stop: CancellationToken) {
-        loop {
-            if let Err(error) = self.end_expired().await {
-                tracing::warn!(error = &error as &dyn std::error::Error, "previews that expired could not be ended");
-            }
-            tokio::select! {
-                () = stop.cancelled() => return,
-                () = tokio::time::sleep(INTERVAL) => {}
-            }
-        }
+        self.take_turns(&TURN, stop, |it| async move { it.end_expired().await }).await;
     }
 
     /// Ends those that have expired now, if it is this server's turn.
     pub(crate) async fn end_expired(&self) -> Result<()> {
         let mut conn = self.services.db.acquire().await?;
-        if !leases::take(&mut conn, LEASE_NAME, self.services.instance, LEASE_TIME).await? {
+        if !self.has_turn(&mut conn, &TURN).await? {
             return Ok(());
         }
         let expired = previews::expired(&mut conn, MAX_ENDED).await?;

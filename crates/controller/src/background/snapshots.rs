@@ -6,15 +6,17 @@ use std::time::Duration;
 use corpus_domain::GuestId;
 use tokio_util::sync::CancellationToken;
 
-use crate::store::{leases, snapshot_schedules};
+use super::turns::Turn;
+use crate::store::snapshot_schedules;
 use crate::{Controller, Result};
 
-/// How often it is looked for them.
-const INTERVAL: Duration = Duration::from_mins(1);
-/// Longer than the time between two looks: a server that works keeps its lease.
-const LEASE_TIME: Duration = Duration::from_mins(3);
-/// What the lease is called.
-const LEASE_NAME: &str = "snapshots";
+/// When it is looked for them.
+const TURN: Turn = Turn {
+    lease: "snapshots",
+    every: Duration::from_mins(1),
+    lasts: Duration::from_mins(3),
+    failed: "snapshots that are due could not be taken",
+};
 /// How many are taken at a look, and as many deleted: a server that was away for long has not all nodes copy at once.
 const MOST: i64 = 20;
 
@@ -29,21 +31,13 @@ fn told(guest: GuestId, done: Result<()>) {
 impl Controller {
     /// Keeps to the schedules until `stop`.
     pub(super) async fn keep_to_snapshot_schedules(self, stop: CancellationToken) {
-        loop {
-            if let Err(error) = self.take_due_snapshots().await {
-                tracing::warn!(error = &error as &dyn std::error::Error, "snapshots that are due could not be taken");
-            }
-            tokio::select! {
-                () = stop.cancelled() => return,
-                () = tokio::time::sleep(INTERVAL) => {}
-            }
-        }
+        self.take_turns(&TURN, stop, |it| async move { it.take_due_snapshots().await }).await;
     }
 
     /// Takes those that are due now and deletes what is too much, if it is this server's turn.
     pub(crate) async fn take_due_snapshots(&self) -> Result<()> {
         let mut conn = self.services.db.acquire().await?;
-        if !leases::take(&mut conn, LEASE_NAME, self.services.instance, LEASE_TIME).await? {
+        if !self.has_turn(&mut conn, &TURN).await? {
             return Ok(());
         }
         let beyond = snapshot_schedules::beyond(&mut conn, MOST).await?;

@@ -4,34 +4,28 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use crate::store::{guest_storage, leases};
+use super::turns::Turn;
+use crate::store::guest_storage;
 use crate::{Controller, Result};
 
-/// How often. What counts is the last number of a day.
-const INTERVAL: Duration = Duration::from_mins(20);
-/// Longer than the time between two looks: a server that works keeps its lease.
-const LEASE_TIME: Duration = Duration::from_mins(50);
-/// What the lease is called.
-const LEASE_NAME: &str = "storage";
+/// What counts is the last number of a day.
+const TURN: Turn = Turn {
+    lease: "storage",
+    every: Duration::from_mins(20),
+    lasts: Duration::from_mins(50),
+    failed: "the storage of guests could not be noted",
+};
 
 impl Controller {
     /// Does so until `stop`.
     pub(super) async fn note_storage(self, stop: CancellationToken) {
-        loop {
-            if let Err(error) = self.note_storage_now().await {
-                tracing::warn!(error = &error as &dyn std::error::Error, "the storage of guests could not be noted");
-            }
-            tokio::select! {
-                () = stop.cancelled() => return,
-                () = tokio::time::sleep(INTERVAL) => {}
-            }
-        }
+        self.take_turns(&TURN, stop, |it| async move { it.note_storage_now().await }).await;
     }
 
     /// Does so if it is this server's turn.
     pub(crate) async fn note_storage_now(&self) -> Result<()> {
         let mut conn = self.services.db.acquire().await?;
-        if !leases::take(&mut conn, LEASE_NAME, self.services.instance, LEASE_TIME).await? {
+        if !self.has_turn(&mut conn, &TURN).await? {
             return Ok(());
         }
         guest_storage::note(&mut conn).await?;

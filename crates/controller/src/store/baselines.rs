@@ -8,7 +8,7 @@ use corpus_domain::{Mode, NodeId, StatesEvery};
 use sqlx::PgConnection;
 
 use super::guest_states::Kept;
-use super::{json, number, word};
+use super::word;
 
 /// What is wanted.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -115,15 +115,8 @@ pub async fn last(conn: &mut PgConnection, node: NodeId) -> sqlx::Result<Option<
         sqlx::query!("select at, test, ran, failed, changed, states from node_baselines where node_id = $1", node.0);
     let row = row.fetch_optional(conn).await?;
     row.map(|row| {
-        Ok(StatesRun {
-            at: row.at,
-            mode: Mode::Masterless,
-            test: row.test,
-            ran: number(row.ran)?,
-            failed: number(row.failed)?,
-            changed: number(row.changed)?,
-            states: json(row.states)?,
-        })
+        let kept = Kept { counts: [row.ran, row.failed, row.changed], states: row.states };
+        kept.shown(row.at, Mode::Masterless, row.test)
     })
     .transpose()
 }

@@ -14,6 +14,9 @@ use super::{number, word};
 const AT_A_NODE: i64 = 4;
 const AT_ONCE: i64 = 40;
 
+/// As many jobs are forgotten at a look: more than an hour can have.
+const FORGOTTEN_AT_ONCE: i64 = 10_000;
+
 /// What is to be done in a guest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Chore {
@@ -202,4 +205,15 @@ pub async fn ask_by_schedule(conn: &mut PgConnection) -> sqlx::Result<()> {
          on conflict (guest_id, chore) do nothing"
     );
     asked.execute(conn).await.map(drop)
+}
+
+/// Forgets the jobs that schedules had done well a week ago: what they came to is kept with the guest or node.
+pub async fn forget_old(conn: &mut PgConnection) -> sqlx::Result<()> {
+    let forget = sqlx::query!(
+        "delete from jobs where id in (
+            select id from jobs where kind in ('guest_states', 'node_baseline') and created_by is null and state = 'done'
+                and ended_at < now() - interval '7 days' order by ended_at limit $1)",
+        FORGOTTEN_AT_ONCE,
+    );
+    forget.execute(conn).await.map(drop)
 }

@@ -1,5 +1,6 @@
 //! How guests are managed, and what their states came to last.
 
+use chrono::{DateTime, Utc};
 use corpus_api::deployments::report::SaltState;
 use corpus_api::guests::StatesRun;
 use corpus_api::states::{ListStates, StatesCount, StatesOfGuest};
@@ -30,6 +31,13 @@ impl Kept {
         let states: Vec<SaltState> = run.states.iter().cloned().map(reports::state).collect();
         let counts = [run.ran, run.failed, run.changed].map(count);
         Self { counts, states: serde_json::to_value(states).unwrap_or_default() }
+    }
+
+    /// As it is shown.
+    pub fn shown(self, at: DateTime<Utc>, mode: Mode, test: bool) -> sqlx::Result<StatesRun> {
+        let Self { counts: [ran, failed, changed], states } = self;
+        let (ran, failed, changed) = (number(ran)?, number(failed)?, number(changed)?);
+        Ok(StatesRun { at, mode, test, ran, failed, changed, states: json(states)? })
     }
 }
 
@@ -65,15 +73,8 @@ pub async fn last(conn: &mut PgConnection, guest: GuestId) -> sqlx::Result<Optio
     );
     let row = row.fetch_optional(conn).await?;
     row.map(|row| {
-        Ok(StatesRun {
-            at: row.at,
-            mode: word(&row.mode)?,
-            test: row.test,
-            ran: number(row.ran)?,
-            failed: number(row.failed)?,
-            changed: number(row.changed)?,
-            states: json(row.states)?,
-        })
+        let kept = Kept { counts: [row.ran, row.failed, row.changed], states: row.states };
+        kept.shown(row.at, word(&row.mode)?, row.test)
     })
     .transpose()
 }

@@ -20,6 +20,8 @@ pub struct NewMaster<'a> {
     pub ports: (u16, u16),
     /// Its public key, as PEM.
     pub public_key: &'a str,
+    /// Whether its states come from a git repository.
+    pub follows_git: bool,
 }
 
 /// A guest that follows a master.
@@ -54,18 +56,23 @@ pub struct Followed {
     pub is_known: bool,
 }
 
-/// Notes that a master is there. One that has another key than before, since its folder was lost, is to be followed anew.
+/// Notes that a master is there. One that has another key than before, since its folder was lost, is to be followed anew; and of a
+/// repository that it had by an earlier configuration, nothing is told any more.
 pub async fn register(conn: &mut PgConnection, master: &NewMaster<'_>) -> sqlx::Result<()> {
     let (publish_port, request_port) = (i32::from(master.ports.0), i32::from(master.ports.1));
     let register = sqlx::query!(
-        "insert into salt_masters (name, address, publish_port, request_port, public_key) values ($1, $2, $3, $4, $5)
+        "insert into salt_masters as s (name, address, publish_port, request_port, public_key, follows_git)
+         values ($1, $2, $3, $4, $5, $6)
          on conflict (name) do update set address = excluded.address, publish_port = excluded.publish_port,
-            request_port = excluded.request_port, public_key = excluded.public_key, seen_at = now()",
+            request_port = excluded.request_port, public_key = excluded.public_key, seen_at = now(),
+            follows_git = excluded.follows_git, tree_commit = case when excluded.follows_git then s.tree_commit end,
+            tree_problem = case when excluded.follows_git then s.tree_problem end",
         master.name,
         master.address,
         publish_port,
         request_port,
         master.public_key,
+        master.follows_git,
     );
     register.execute(conn).await.map(drop)
 }
@@ -95,27 +102,17 @@ pub async fn revision(conn: &mut PgConnection, name: &str) -> sqlx::Result<i64> 
     Ok(revision.fetch_optional(conn).await?.unwrap_or_default())
 }
 
-/// What a master has its states from, where that is a git repository: which commit, and what kept it from the latest one.
+/// Which commit a master has of the repository of its states, and what kept it from the latest one.
 pub async fn has_tree(
     conn: &mut PgConnection,
     name: &str,
     (commit, problem): (Option<&str>, Option<&str>),
 ) -> sqlx::Result<()> {
     let has = sqlx::query!(
-        "update salt_masters set follows_git = true, tree_commit = coalesce($2, tree_commit), tree_problem = left($3, 1000)
-         where name = $1",
+        "update salt_masters set tree_commit = coalesce($2, tree_commit), tree_problem = left($3, 1000) where name = $1",
         name,
         commit,
         problem,
-    );
-    has.execute(conn).await.map(drop)
-}
-
-/// A master has its states from a folder.
-pub async fn has_no_tree(conn: &mut PgConnection, name: &str) -> sqlx::Result<()> {
-    let has = sqlx::query!(
-        "update salt_masters set follows_git = false, tree_commit = null, tree_problem = null where name = $1",
-        name
     );
     has.execute(conn).await.map(drop)
 }

@@ -108,7 +108,7 @@ async fn a_master_knows_who_is_to_be_known(db: PgPool) {
     let mut conn = world.db.acquire().await.unwrap();
     let key = |letter: &str| letter.repeat(300);
     let master = async |conn: &mut sqlx::PgConnection, name, key: &str| {
-        let new = NewMaster { name, address: "192.0.2.10", ports: (4505, 4506), public_key: key };
+        let new = NewMaster { name, address: "192.0.2.10", ports: (4505, 4506), public_key: key, follows_git: false };
         salt_masters::register(conn, &new).await.unwrap();
     };
     assert_eq!(salt_masters::pick(&mut conn).await.unwrap(), None);
