@@ -1,7 +1,7 @@
 // What goes wrong with states: they say more than anybody reads, they hang; their master is slow, has another time than its
 // minions, was brought back from yesterday, or was lost with its key. Nothing hangs for ever, and nobody types anything on a guest.
 import assert from 'node:assert/strict'
-import { cpSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import test from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -11,7 +11,7 @@ import * as lab from '../lab.mjs'
 import { note, seconds } from '../measures.mjs'
 import * as pages from '../pages.mjs'
 import { preload } from '../preload.mjs'
-import { timed, until } from '../process.mjs'
+import { run, timed, until } from '../process.mjs'
 import { SaltMaster } from '../salt-master.mjs'
 import { Server, freePort } from '../server.mjs'
 import { story } from '../steps.mjs'
@@ -21,7 +21,8 @@ const zone = lab.lab.zone
 const [alone, far, late] = ['alone', 'far', 'late'].map(name => `${name}.${zone}`)
 const ENDED = ['done', 'undone', 'stuck', 'abandoned']
 const MB = 1e6
-const DAY = 24 * 3600
+// Less than the day after which Salt makes new keys of sessions: files here have the time of the kernel, which is not the master's.
+const HOURS = 12 * 3600
 
 test('states that say too much or hang, and masters that are slow, of another time, or lost', async t => {
   await lab.cleanLab()
@@ -145,19 +146,18 @@ talks:
     assert.equal((await applied(far)).line.state, 'done')
   })
 
-  for (const [what, shift] of [['tomorrow', DAY], ['yesterday', -DAY]]) {
-    await step(`a master whose clock says ${what} is followed`, async () => {
-      await master.end()
-      master = new SaltMaster(server, { LD_PRELOAD: preload('other-clock'), OTHER_CLOCK_S: `${shift}` })
-      await until('it to be applied', async () => (await applied(far)).line.state === 'done', { limit: 120_000, pause: 1000 })
-      assert.equal((await json(ops, '/salt-masters')).items[0].is_there, true)
-      await until('all to answer', async () => (await answers([far])) ?? true, { limit: 120_000, pause: 1000 })
-    })
-  }
+  // One that is earlier can't be tried so: the kernel would take its waits for over.
+  await step('a master whose clock is hours ahead is followed', async () => {
+    await master.end()
+    master = new SaltMaster(server, { LD_PRELOAD: preload('other-clock'), OTHER_CLOCK_S: `${HOURS}` })
+    await until('it to be applied', async () => (await applied(far)).line.state === 'done', { limit: 120_000, pause: 1000 })
+    assert.equal((await json(ops, '/salt-masters')).items[0].is_there, true)
+    await until('all to answer', async () => (await answers([far])) ?? true, { limit: 120_000, pause: 1000 })
+  })
 
   await step('one that was brought back from yesterday knows those of today', async () => {
     await master.end()
-    cpSync(master.folder, kept, { recursive: true })
+    await run('cp', ['-a', master.folder, kept])
     master = new SaltMaster(server)
     await request(late, 'mastersalt')
     const { job } = await json(bob, `/guests/${guests[far]}`, { method: 'DELETE' })

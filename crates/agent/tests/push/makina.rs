@@ -125,6 +125,25 @@ pub fn formulas_are_named(guest: &Guest) {
             .refused(&format!("300_formula.sls: exit status 1: {what} is not on this guest"));
         guest.mia("cd old; git reset -q --hard HEAD~1").good();
     }
+    // A recipe that names one may fail for another reason: by a name of its own, or by a module of its own.
+    let others = [
+        (
+            "printf '{%% set x = nope.x %%}\\n{%% import \"makina-states/a.jinja\" as a %%}\\n' > .salt/300_formula.sls",
+            "Jinja variable 'nope' is undefined",
+        ),
+        (
+            "mkdir -p .salt/_modules
+            printf 'def f():\\n    return __salt__[\"cmd.run\"](\"no-such-program\", python_shell=False)\\n' > .salt/_modules/mc_p_own.py
+            printf '{%% set x = salt[\"mc_p_own.f\"]() %%}\\nx: {test.nop: []}\\n' > .salt/300_formula.sls",
+            "no-such-program",
+        ),
+    ];
+    for (script, why) in others {
+        guest.commit(NAME, script);
+        let text = guest.push(NAME, "origin main").refused(why);
+        assert!(!text.contains("is not on this guest"), "{text}");
+        guest.mia("cd old; git reset -q --hard HEAD~1").good();
+    }
     let module = "def settings():\\n    return {\"version\": \"8\"}\\n";
     let formula = "{%% set php = salt[\"mc_php.settings\"]() %%}\\nnginx-{{ php.version }}: {test.nop: []}\\n";
     let recipe = missing[0].0;

@@ -214,14 +214,16 @@ def stored_password(key, length=16, force=False, value=None):
 # What a failure names that is no part of Corpus: a formula, or a module of one.
 MISSING = [
     (re.compile(r"(?:SLS |include |template |[\"' (])(makina-states[./][\w./-]+)"), "formula"),
-    (re.compile(r"'(mc_[a-z0-9_]+)(?:\.\w+)?'"), "module"),
+    (re.compile(r"(?:no attribute|State) '(mc_[a-z0-9_]+)(?:\.\w+)?'"), "module"),
 ]
 
 
 def missing(error):
     """What of others' an error says is not there, in words, or nothing."""
+    # What Salt quotes of a file that failed may name others, which are there.
+    said = error.split("\n---\n")[0]
     for pattern, kind in MISSING:
-        found = pattern.search(error)
+        found = pattern.search(said)
         if found:
             name = re.sub(r"\.(sls|jinja)$|/init\.sls$", "", found[1])
             return f"the {kind} {name} is not on this guest: bring it to {SALT_ROOT}, or name its folder in `salt_roots`"
