@@ -136,20 +136,21 @@ pub async fn run(settings: &Settings, until: CancellationToken) -> anyhow::Resul
         return Ok(());
     }
     let mut child = start(master, &packages)?;
-    let served = serve(master, &packages, &mut child, &database.db, &until).await;
+    let served = async {
+        register(master, &database.db).await?;
+        tokio::select! {
+            kept = keep(master, &packages, &mut child, &database.db, &until) => kept,
+            never = follow_tree(master, &database.db) => match never {},
+        }
+    };
+    let served = served.await;
     end(child).await;
     database.leave().await;
     served
 }
 
-/// Says that it is there, and keeps what it has up to date until it is told to end.
-async fn serve(
-    master: &SaltMaster,
-    packages: &Path,
-    child: &mut Child,
-    db: &Db,
-    until: &CancellationToken,
-) -> anyhow::Result<()> {
+/// Says that the master is there, from now on.
+async fn register(master: &SaltMaster, db: &Db) -> anyhow::Result<()> {
     let public_key = public_key(master).await?;
     let new = NewMaster {
         name: &master.name,
@@ -160,13 +161,10 @@ async fn serve(
     };
     salt_masters::register(&mut *db.acquire().await?, &new).await?;
     tracing::info!(name = master.name, address = master.address, "the Salt master is there");
-    tokio::select! {
-        kept = keep(master, packages, child, db, until) => kept,
-        never = follow_tree(master, db) => match never {},
-    }
+    Ok(())
 }
 
-/// Keeps it running, and the minions that it knows those that it is to know.
+/// Keeps it running until it is told to end, and the minions that it knows those that it is to know.
 async fn keep(
     master: &SaltMaster,
     packages: &Path,

@@ -14,7 +14,7 @@ use super::{number, word};
 const AT_A_NODE: i64 = 4;
 const AT_ONCE: i64 = 40;
 
-/// As many jobs are forgotten at a look: more than an hour can have.
+/// As many jobs are forgotten at once: more than are made between two such times, however many guests there are.
 const FORGOTTEN_AT_ONCE: i64 = 10_000;
 
 /// What is to be done in a guest.
