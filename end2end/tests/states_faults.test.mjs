@@ -18,7 +18,7 @@ import { story } from '../steps.mjs'
 
 const NODE = 'node1'
 const zone = lab.lab.zone
-const [alone, far, late] = ['alone', 'far', 'late'].map(name => `${name}.${zone}`)
+const [alone, self, far, late] = ['alone', 'self', 'far', 'late'].map(name => `${name}.${zone}`)
 const ENDED = ['done', 'undone', 'stuck', 'abandoned']
 const MB = 1e6
 // Less than the day after which Salt makes new keys of sessions: files here have the time of the kernel, which is not the master's.
@@ -53,8 +53,12 @@ test('states that say too much or hang, and masters that are slow, of another ti
     return ENDED.includes(now.line.state) && now
   }, { limit: 300_000, pause: 200 })
   const request = async (name, mode) => {
-    const { job } = await json(bob, '/guests', { method: 'POST', body: { project: 'atlas', environment: 'dev', name, size: 'small', mode } })
-    assert.equal((await ended(job)).line.state, 'done')
+    const [took, state] = await timed(async () => {
+      const { job } = await json(bob, '/guests', { method: 'POST', body: { project: 'atlas', environment: 'dev', name, size: 'small', mode } })
+      return (await ended(job)).line.state
+    })
+    assert.equal(state, 'done')
+    rows.push([`a guest requested with ${mode}, up to its first states`, seconds(took)])
     guests[name] = (await json(bob, `/guests?q=${name}`)).items[0].id
   }
   const begun = async name => (await json(bob, `/guests/${guests[name]}/states`, { method: 'POST', body: { test: false } })).job
@@ -69,7 +73,7 @@ test('states that say too much or hang, and masters that are slow, of another ti
   }
   const answers = async names => assert.deepEqual(Object.keys(await master.ask('test.ping', 20)).sort(), names)
 
-  await step('two guests, of which one has a master', async () => {
+  await step('guests of each mode', async () => {
     const alice = await (await Visitor.open(browser, server)).enter('alice', lab.lab.password)
     visitors.push(alice)
     await pages.readyNode(alice, NODE)
@@ -79,6 +83,7 @@ test('states that say too much or hang, and masters that are slow, of another ti
     master = new SaltMaster(server)
     await until('the master', async () => (await json(ops, '/salt-masters')).items.length, { limit: 120_000, pause: 500 })
     await request(alone, 'masterless')
+    await request(self, 'salt')
     await request(far, 'mastersalt')
   })
 
