@@ -313,14 +313,8 @@ fn not_taken(plan: &ModePlan, failure: Failure) -> Failure {
 pub fn apply(plan: &ModePlan, run: (bool, u32), task: &Task<'_>) -> Result<StatesRun, Failure> {
     let place = Place::of(task.host);
     place.belongs_to(plan.id, task)?;
-    let changed = lay_out(&place, plan, task)?;
-    let packages = salt::packages(task.host, &plan.salt)?;
-    // A master that was lost with its key has another one: the minion that goes on would refuse it.
-    if changed && matches!(plan.follows, Follows::Master(_)) && place.unit(MINION).exists() {
-        let text = unit("minion", plan.guest.as_str(), &packages, &place.folder);
-        place.runs(MINION, &text, true, task)?;
-    }
-    states(&place.folder, &packages, run, task)
+    lay_out(&place, plan, task)?;
+    states(&place.folder, &salt::packages(task.host, &plan.salt)?, run, task)
 }
 
 /// Lays down what starts Salt below a folder.
