@@ -27,11 +27,14 @@ export class SaltMaster {
     return this.over
   }
 
+  /** The process of Salt itself, once it is started; it leads the group of all its processes. */
+  async salt() {
+    return Number((await run('pgrep', ['-P', `${this.process.pid}`, 'python3'])).trim().split('\n')[0])
+  }
+
   /** Has Salt itself stand still, or go on: a master that nobody hears of. */
   async still(signal) {
-    const [salt] = (await run('pgrep', ['-P', `${this.process.pid}`, 'python3'])).trim().split('\n')
-    // It leads the group of all its processes.
-    process.kill(-Number(salt), signal)
+    process.kill(-await this.salt(), signal)
   }
 
   /** The names of the minions that it would take. */

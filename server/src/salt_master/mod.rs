@@ -135,6 +135,9 @@ pub async fn run(settings: &Settings, until: CancellationToken) -> anyhow::Resul
         database.leave().await;
         return Ok(());
     }
+    // A folder of yesterday has keys of guests that are gone: Salt begins with those of now.
+    let minions = salt_masters::minions(&mut *database.db.acquire().await?, &master.name).await?;
+    lay_down(master, &minions).await?;
     let mut child = start(master, &packages)?;
     let served = async {
         register(master, &database.db).await?;
