@@ -61,12 +61,15 @@ export async function untilStatus(visitor, path, words, { never = ['Failed'], li
   return reached.html
 }
 
+/** What a part of a page says, without its tags. */
+const plain = html => html.replace(/<[^>]*>/g, ' ').replace(/\s+/g, ' ').trim()
+
 /** What a refused form says at its top. */
-export const errorsIn = html => (/id="error-summary"[\s\S]*?<\/div>/.exec(html)?.[0] ?? html.slice(html.indexOf('<main')).slice(0, 400)).replace(/<[^>]*>/g, ' ').replace(/\s+/g, ' ').trim()
+export const errorsIn = html => plain(/id="error-summary"[\s\S]*?<\/div>/.exec(html)?.[0] ?? html.slice(html.indexOf('<main')).slice(0, 400))
 
 /** Why something failed, as its page says. */
 export const reasonIn = html => [.../class="banner[^"]*"[\s\S]*?<\/div>\s*<\/div>/g[Symbol.matchAll](html)]
-  .map(match => match[0].replace(/<[^>]*>/g, ' ').replace(/\s+/g, ' ').trim()).join(' | ')
+  .map(match => plain(match[0])).join(' | ')
 
 /** Link, step 1: has the host key read; the page then shows the fingerprint. */
 export async function probe(visitor, { address, port, user, network, gateway } = {}) {
@@ -114,8 +117,19 @@ export async function readyNode(visitor, node, options) {
   const path = await link(visitor, node, options)
   await untilStatus(visitor, path, 'Linked')
   await initialize(visitor, path)
-  await untilStatus(visitor, path, 'Ready', { limit: 180_000, pause: 100 })
+  await untilReady(visitor, path)
   return path
+}
+
+/** Waits until a node takes guests; if it does not, fails with what its last job came to. */
+export async function untilReady(visitor, path) {
+  try {
+    await untilStatus(visitor, path, 'Ready', { limit: 180_000, pause: 100 })
+  } catch (error) {
+    const job = /\/jobs\/[0-9a-f-]{36}/.exec((await visitor.read(path)).html)?.[0]
+    const { html } = job ? await visitor.read(job) : { html: '' }
+    throw new Error(`${error.message}; ${job}: ${plain(html.slice(html.indexOf('<main'))).slice(0, 3000)}`, { cause: error })
+  }
 }
 
 export async function initialize(visitor, path) {

@@ -26,7 +26,7 @@ const REST = 3
 
 /**
  * Polls until `check` gives something true, and returns that. Errors of `check` count as "not yet";
- * the last one is the cause when the time is over. Checks are `pause` milliseconds apart, by default more on a busy
+ * that of the last one is told when the time is over. Checks are `pause` milliseconds apart, by default more on a busy
  * machine.
  */
 export async function until(what, check, { limit = PATIENCE, pause } = {}) {
@@ -34,13 +34,14 @@ export async function until(what, check, { limit = PATIENCE, pause } = {}) {
   let last
   for (;;) {
     const began = performance.now()
+    last = undefined
     try {
       const found = await check()
       if (found) return found
     } catch (error) {
       last = error
     }
-    if (performance.now() > end) throw new Error(`waited ${limit} ms for ${what}`, { cause: last })
+    if (performance.now() > end) throw new Error(`waited ${limit} ms for ${what}${last ? `: ${last.message ?? last}` : ''}`, { cause: last })
     await sleep(pause ?? Math.min(1_000, Math.max(50, REST * (performance.now() - began))))
   }
 }

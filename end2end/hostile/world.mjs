@@ -69,7 +69,7 @@ async function link(alice, node) {
   const place = await alice.sends('/nodes', { ...confirm, password: lab.lab.nodePassword })
   await pages.untilStatus(alice, place, 'Linked')
   await alice.sends(`${place}/initialize`)
-  await pages.untilStatus(alice, place, 'Ready', { limit: 180_000, pause: 100 })
+  await pages.untilReady(alice, place)
   return place
 }
 

@@ -75,7 +75,11 @@ test('a guest goes from mode to mode and back', async t => {
   const known = async () => JSON.parse((await ops.ask('/api/v1/salt-masters')).html).items[0]
   const arrives = async files => {
     const commit = push(files)
-    await until('the commit', async () => (await known()).tree.commit === commit, { limit: 330_000, pause: 500 })
+    await until('the commit', async () => {
+      const is = await known()
+      if (is.tree.commit === commit) return true
+      throw new Error(`${commit} is not there: ${JSON.stringify(is)}; ${master.isOver ?? 'its service runs'}`)
+    }, { limit: 330_000, pause: 500 })
   }
   const is = async (mode, active) => {
     const now = await shown()

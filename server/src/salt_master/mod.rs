@@ -22,7 +22,7 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use corpus_controller::store::audit::{self, Author};
 use corpus_controller::store::salt_masters::{self, Minion, NewMaster};
-use corpus_database::Db;
+use corpus_database::{Db, beside};
 use corpus_domain::Door;
 use corpus_gate::audit::Entry;
 use serde_json::{Value, json};
@@ -141,10 +141,7 @@ pub async fn run(settings: &Settings, until: CancellationToken) -> anyhow::Resul
     let mut child = start(master, &packages)?;
     let served = async {
         register(master, &database.db).await?;
-        tokio::select! {
-            kept = keep(master, &packages, &mut child, &database.db, &until) => kept,
-            never = follow_tree(master, &database.db) => match never {},
-        }
+        serve(master, &packages, &mut child, &database.db, &until).await
     };
     let served = served.await;
     end(child).await;
@@ -165,6 +162,20 @@ async fn register(master: &SaltMaster, db: &Db) -> anyhow::Result<()> {
     salt_masters::register(&mut *db.acquire().await?, &new).await?;
     tracing::info!(name = master.name, address = master.address, "the Salt master is there");
     Ok(())
+}
+
+/// What is done as long as it runs.
+async fn serve(
+    master: &SaltMaster,
+    packages: &Path,
+    child: &mut Child,
+    db: &Db,
+    until: &CancellationToken,
+) -> anyhow::Result<()> {
+    tokio::select! {
+        kept = keep(master, packages, child, db, until) => kept,
+        never = beside(follow_tree(master, db)) => match never {},
+    }
 }
 
 /// Keeps it running until it is told to end, and the minions that it knows those that it is to know.
@@ -433,3 +444,6 @@ async fn written(path: &Path, text: &str) -> std::io::Result<()> {
     tokio::fs::write(&part, text).await?;
     tokio::fs::rename(part, path).await
 }
+
+#[cfg(test)]
+mod tests;

@@ -41,7 +41,7 @@ impl Tree {
         self.folder.join("current")
     }
 
-    fn repository(&self) -> PathBuf {
+    pub(super) fn repository(&self) -> PathBuf {
         self.folder.join("repository.git")
     }
 

@@ -10,6 +10,13 @@ const NAME: &str = "shared.lab.test";
 const LOAD: &str = include_str!("load.py");
 /// Answers with the name that it is given, each request after a moment, so that there are always some under way.
 const SERVES: &str = "import http.server,os,time\nclass H(http.server.BaseHTTPRequestHandler):\n protocol_version='HTTP/1.1'\n def do_GET(s):\n  time.sleep(0.02 if s.path=='/' else 0)\n  b=os.environ['WHO'].encode()\n  s.send_response(200);s.send_header('Content-Length',str(len(b)));s.end_headers();s.wfile.write(b)\n def log_message(s,*a): pass\nclass S(http.server.ThreadingHTTPServer):\n request_queue_size=1024\nS(('',80),H).serve_forever()";
+/// Somebody else has the proxy read its files anew. That takes a moment, in which what it is told is told to the old process.
+const RELOAD: &str = r#"
+told() { echo show info | socat - /run/corpus-proxy/admin.sock | sed -n 's/^Pid: //p'; }
+before=$(told)
+systemctl reload corpus-proxy.service
+for try in $(seq 200); do now=$(told); [ -z "$now" ] || [ "$now" = "$before" ] || exit 0; sleep 0.1; done
+echo "process $before serves still"; exit 1"#;
 
 impl Two<'_> {
     /// The plan with a name of both, of whom these take part.
@@ -85,7 +92,7 @@ impl Two<'_> {
         }
         // The same again by a process that starts while one is out.
         self.balance(line, [false, true]);
-        self.world.must("systemctl reload corpus-proxy.service");
+        self.world.must(RELOAD);
         assert_eq!(
             line.ask(Request::CheckNode { plan: Box::new(self.shared([false, true])) }),
             Ok(Answer::Drift { differences: vec![] })
