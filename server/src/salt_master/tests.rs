@@ -28,7 +28,8 @@ async fn a_database_that_keeps_it_waiting_does_not_end_it(pool: PgPool) {
     for path in [master.minion_keys(), master.told(), Tree::below(&master.folder).repository()] {
         std::fs::create_dir_all(path).unwrap();
     }
-    let new = NewMaster { name: "main", address: "127.0.0.1", ports: (4505, 4506), public_key: "", follows_git: true };
+    let public_key = &"k".repeat(100);
+    let new = NewMaster { name: "main", address: "127.0.0.1", ports: (4505, 4506), public_key, follows_git: true };
     salt_masters::register(&mut pool.acquire().await.unwrap(), &new).await.unwrap();
     let mut child = Command::new("sleep").arg("60").kill_on_drop(true).spawn().unwrap();
     let until = CancellationToken::new();

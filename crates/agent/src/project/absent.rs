@@ -23,7 +23,7 @@ pub fn ensure(layout: &Layout, data: bool, task: &Task<'_>) -> Result<bool, Fail
         git::gone(layout, task)?;
     }
     let mut changed = account::ensure_absent(task, layout.project())?;
-    dialect::forget(layout)?;
+    dialect::forget(layout, task.host)?;
     for entry in fs::read_dir(&home).at("list", &home)? {
         let path = entry.at("list", &home)?.path();
         if path == layout.data() && !data {

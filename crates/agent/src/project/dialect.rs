@@ -26,6 +26,9 @@ use crate::task::Task;
 const FOLDER: &str = "/opt/corpus/dialect";
 /// The roots of states and pillars as such projects know them.
 const ROOTS: [&str; 2] = ["/srv/salt", "/srv/pillar"];
+/// The root of states below that folder, which is looked at last, and what of it every such project has.
+pub const LAST_ROOT: &str = "roots";
+const GENERIC: &str = "makina-states/projects/2/generic";
 /// Below these.
 const LINKS: &str = "makina-projects";
 /// Those who edit files of any project.
@@ -44,7 +47,7 @@ macro_rules! files {
 }
 
 /// What such projects rely on.
-const FILES: [(&str, &str); 16] = files![
+const FILES: [(&str, &str); 17] = files![
     "corpus_dialect.py",
     "reset-perms",
     "modules/mc_apache.py",
@@ -57,6 +60,7 @@ const FILES: [(&str, &str); 16] = files![
     "states/mc_git.py",
     "states/mc_proxy.py",
     "states/webutil.py",
+    "roots/makina-states/_macros/h.jinja",
     "roots/makina-states/projects/2/generic/archive.sls",
     "roots/makina-states/projects/2/generic/fixperms.sls",
     "roots/makina-states/projects/2/generic/notify.sls",
@@ -123,15 +127,18 @@ fn root(layout: &Layout, of: &str) -> PathBuf {
     if layout.is_standard() { of.into() } else { layout.root().join(format!(".{}", of.trim_start_matches('/'))) }
 }
 
-/// The links by which recipes find their own project, each with where it leads.
-fn links(layout: &Layout) -> [(PathBuf, PathBuf); 2] {
-    let [states, pillars] = ROOTS.map(|of| root(layout, of).join(LINKS).join(layout.project().as_str()));
-    [(states, layout.tree().join(".salt")), (pillars, layout.pillar())]
+/// The links by which recipes find their own project, each with where it leads. In the last root, so that it is where the tree
+/// has none: the recipes that makina-states wrote into each project, which others include (`makina-projects.NAME.fixperms`).
+fn links(layout: &Layout, host: &Host) -> [(PathBuf, PathBuf); 3] {
+    let below = |root: PathBuf| root.join(LINKS).join(layout.project().as_str());
+    let [states, pillars] = ROOTS.map(|of| below(root(layout, of)));
+    let last = host.path(FOLDER).join(LAST_ROOT);
+    [(states, layout.tree().join(".salt")), (pillars, layout.pillar()), (below(last.clone()), last.join(GENERIC))]
 }
 
 /// The guest is as such a project expects it: its links are there, and the group of those who edit files.
 pub fn settle(layout: &Layout, task: &Task<'_>) -> Result<(), Failure> {
-    for (link, target) in links(layout) {
+    for (link, target) in links(layout, task.host) {
         if fs::read_link(&link).is_ok_and(|leads| leads == target) {
             continue;
         }
@@ -150,8 +157,8 @@ pub fn settle(layout: &Layout, task: &Task<'_>) -> Result<(), Failure> {
 }
 
 /// The links are gone.
-pub fn forget(layout: &Layout) -> Result<(), Failure> {
-    for (link, _) in links(layout) {
+pub fn forget(layout: &Layout, host: &Host) -> Result<(), Failure> {
+    for (link, _) in links(layout, host) {
         if fs::symlink_metadata(&link).is_ok_and(|about| about.is_symlink()) {
             files::remove(&link)?;
         }
@@ -182,14 +189,17 @@ mod tests {
     fn a_guest_is_settled_for_a_project_and_forgets_it() {
         let folder = tempfile::tempdir().unwrap();
         let layout = Layout::new(folder.path(), &"shop".parse().unwrap());
-        crate::task::test::with_task(&Host::below(folder.path()), |task| {
+        let host = Host::below(folder.path());
+        crate::task::test::with_task(&host, |task| {
             for _ in 0..2 {
                 settle(&layout, task).unwrap();
             }
         });
         let link = folder.path().join(".srv/salt/makina-projects/shop");
         assert_eq!(fs::read_link(&link).unwrap(), layout.tree().join(".salt"));
-        forget(&layout).unwrap();
-        assert!(fs::symlink_metadata(&link).is_err());
+        let last = host.path(FOLDER).join("roots/makina-projects/shop");
+        assert!(fs::read_link(&last).unwrap().ends_with(GENERIC));
+        forget(&layout, &host).unwrap();
+        assert!([link, last].iter().all(|link| fs::symlink_metadata(link).is_err()));
     }
 }

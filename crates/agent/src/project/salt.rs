@@ -183,7 +183,7 @@ impl Place {
         let below = |roots: &[PathBuf], name: &str| roots.iter().map(|root| root.join(name)).collect::<Vec<_>>();
         let modules: Vec<_> = below(&roots, "_modules").into_iter().chain(own("modules")).collect();
         let states: Vec<_> = below(&roots, "_states").into_iter().chain(own("states")).collect();
-        roots.extend(own("roots"));
+        roots.extend(own(dialect::LAST_ROOT));
         json!({
             "id": "guest",
             "file_client": "local",
@@ -308,7 +308,7 @@ fn one(tag: &str, state: &Value) -> SaltState {
         // None is what Salt says of a state that was only tried out.
         ok: state.get("result").is_none_or(|result| *result != Value::Bool(false)),
         changed: state.get("changes").is_some_and(|changes| changes.as_object().is_none_or(|map| !map.is_empty())),
-        comment: short(&text("comment").unwrap_or_default()),
+        comment: short(&reason_first(text("comment").unwrap_or_default())),
         elapsed_ms: state.get("duration").map(millis).unwrap_or_default(),
     }
 }
@@ -327,6 +327,13 @@ fn error(result: &Value, recipe: &str) -> SaltState {
         comment: short(&told),
         elapsed_ms: 0,
     }
+}
+
+/// Where a state's own code broke, its last line says why, and stands at the end of where it broke.
+fn reason_first(comment: String) -> String {
+    let Some((_, trace)) = comment.split_once("Traceback (most recent call last):") else { return comment };
+    let reason = trace.lines().map(str::trim).rfind(|line| !line.is_empty()).map(|line| format!("{line}\n"));
+    reason.unwrap_or_default() + &comment
 }
 
 fn in_words(value: &Value) -> String {
@@ -377,6 +384,16 @@ mod tests {
         assert_eq!((states[0].ok, states[0].changed, states[0].elapsed_ms), (false, false, 12));
         assert_eq!((states[1].id.as_str(), states[1].name.as_str()), ("b", "/b"));
         assert_eq!((states[1].ok, states[1].changed, states[1].elapsed_ms), (true, true, 8));
+    }
+
+    #[test]
+    fn why_a_state_broke_is_said_before_where() {
+        let broke =
+            "An exception occurred in this state: Traceback (most recent call last):\n  File x, line 4\nE: no y\n";
+        assert!(reason_first(broke.to_owned()).starts_with("E: no y\nAn exception"));
+        for other in ["no trace", "", "Traceback (most recent call last):"] {
+            assert_eq!(reason_first(other.to_owned()), other);
+        }
     }
 
     #[test]

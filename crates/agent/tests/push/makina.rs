@@ -65,7 +65,9 @@ fn lies_as_it_expects(guest: &Guest) {
         [ \"$(ssh-keygen -y -f /srv/projects/old/.ssh/id_ed25519 | cut -d' ' -f1,2)\" = \"$(cut -d' ' -f1,2 /srv/projects/old/identity.pub)\" ]
         [ $(getent passwd old | cut -d: -f6) = /srv/projects/old ]
         grep -q '^1$' /srv/projects/old/data/upstream/file
-        grep -q '^root = /srv/projects/old/project/app$' /srv/projects/old/data/app.conf",
+        grep -q '^root = /srv/projects/old/project/app$' /srv/projects/old/data/app.conf
+        [ $(stat -c %a%U /srv/projects/old/data/delivered.conf) = 640old ]
+        grep -q '^old in /srv/projects/old/project$' /srv/projects/old/data/delivered.conf",
     );
     let key = guest.root_does("sed -n 's/^key = //p' /srv/projects/old/data/app.conf");
     assert_eq!(key.trim().len(), 24, "{key}");
@@ -154,11 +156,15 @@ pub fn formulas_are_named(guest: &Guest) {
             printf '{module}' > formulas/_modules/mc_php.py
             printf '{formula}' > formulas/makina-states/services/http/nginx.sls
             printf '{recipe}' > .salt/300_formula.sls
+            rm .salt/fixperms.sls
+            printf 'include: [makina-projects.old.fixperms]\\nx: {{test.nop: [{{watch_in: [{{cmd: old-restricted-perms}}]}}]}}\\n' > .salt/400_include.sls
             echo 'salt_roots: [formulas]' >> .salt/PILLAR.sample"
         ),
     );
     let text = guest.push(NAME, "origin main").good();
     assert!(text.contains("ID: nginx-8"), "{text}");
+    // What makina-states had written into the tree is included though it is not there.
+    assert!(text.contains("ID: old-restricted-perms"), "{text}");
 }
 
 /// What can't be read says where, and nothing of what it is.
@@ -174,6 +180,10 @@ pub fn bad_values_are_refused(guest: &Guest) {
     refused(
         "echo 'a: {{ nothing.here }}' >> .salt/PILLAR.sample",
         ".salt/PILLAR.sample: Jinja variable 'nothing' is undefined",
+    );
+    refused(
+        "echo 'a: {{ salt[\"mc_nodejs.ver\"]() }}' >> .salt/PILLAR.sample",
+        ".salt/PILLAR.sample: the module mc_nodejs is not on this guest",
     );
     let text = refused("true\nprintf 'a: [hunter22\\nb: c\\n' >> .salt/PILLAR.sample", ".salt/PILLAR.sample: ");
     assert!(!text.contains("hunter22"), "{text}");

@@ -161,6 +161,9 @@ def values():
         try:
             read[name] = caller.cmd("slsutil.renderer", path=path, default_renderer="jinja|yaml")
         except salt.exceptions.SaltException as error:
+            missing = corpus_dialect.missing(str(error)) if DIALECT else None
+            if missing:
+                sys.exit(f"{name}: {missing}")
             first, line = str(error).split("\n", 1)[0], re.search(r"line \d+", str(error))
             sys.exit(f"{name}: {first}" if not line or line[0] in first else f"{name}: {first}; {line[0]}")
     with open(ORDER["result"], "w", encoding="utf-8") as file:

@@ -174,6 +174,10 @@ def modern(low):
             low.setdefault(now, low.pop(before))
     for word in DROPPED.get(low["state"], ()):
         low.pop(word, None)
+    # One that is named twice was installed once; Salt refuses the list nowadays.
+    packages = low.get("pkgs") if low["state"] == "pkg" else None
+    if isinstance(packages, list):
+        low["pkgs"] = [package for at, package in enumerate(packages) if package not in packages[:at]]
 
 
 @contextlib.contextmanager

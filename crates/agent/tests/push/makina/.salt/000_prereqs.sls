@@ -29,6 +29,7 @@ prereqs-{{ cfg.name }}:
     - pkgs:
       - git
       - rsync
+      - git
 
 {{ cfg.name }}-dirs:
   file.directory:
