@@ -128,6 +128,7 @@ const TRACES = {
   'bridge': 'ip -br link show type bridge | grep lxcbr1',
   'guest interfaces': 'ip -br link show type veth | grep -v "^eth0"',
   'firewall': 'nft list tables | grep -i corpus',
+  'ports kept from connections': 'ls /etc/sysctl.d | grep corpus; grep 50000 /proc/sys/net/ipv4/ip_local_reserved_ports',
   'processes': 'pgrep -a "^(haproxy|corpus-agent|lxc-start)"',
   'our key': 'grep -il corpus /root/.ssh/authorized_keys /home/*/.ssh/authorized_keys 2>/dev/null',
 }

@@ -11,7 +11,7 @@ use crate::host::Host;
 use crate::runner::{Argv, Output};
 use crate::subids;
 use crate::task::Task;
-use crate::{confinement, drivers};
+use crate::{confinement, drivers, node};
 
 const INSTALL: Duration = Duration::from_mins(15);
 /// openssl makes the proxy's first certificate.
@@ -38,6 +38,7 @@ pub fn ensure(task: &Task<'_>, driver: Driver) -> Result<bool, Failure> {
     confinement::require(task.host)?;
     require_no_other_firewall(task.host)?;
     require_free_ports(task.host)?;
+    let ports = node::reserve_ports(task)?;
     let profiles = if confinement::has_apparmor(task.host) { APPARMOR.as_slice() } else { &[] };
     let missing = missing(task.host, driver.packages().iter().chain(&NODE).chain(profiles))?;
     if !missing.is_empty() {
@@ -50,7 +51,8 @@ pub fn ensure(task: &Task<'_>, driver: Driver) -> Result<bool, Failure> {
     keep_resolver_off(task)?;
     let settled = driver.settle(task, &missing)?;
     let reserved = subids::reserve(task.host)?;
-    Ok(settled || reserved || !missing.is_empty())
+    node::await_ports(task)?;
+    Ok(ports || settled || reserved || !missing.is_empty())
 }
 
 /// The same for guests with a disk of their own.

@@ -87,6 +87,7 @@ fn guests_are_themselves_and_go_where_they_may() {
     two.share_a_name(&mut line, &other);
     two.drift_is_told(&mut line, suite::drift);
     two.is_brought_to_a_proxy_that_starts(&mut line);
+    two.names_a_port_in_use(&mut line, &other);
     let certificate = two.serves_one(&mut line);
     line.close();
     two.outlives_a_reboot();

@@ -128,7 +128,8 @@ impl Lane {
             "for guest in $(ls -A /var/lib/lxc); do lxc-stop -k -n $guest; rm -rf /var/lib/lxc/$guest; done 2>/dev/null
              systemctl disable --now corpus-proxy corpus-firewall corpus-resolver corpus-lxcfs corpus-network corpus-traffic.service corpus-traffic.socket 2>/dev/null
              ip link del lxcbr1 2>/dev/null; nft delete table inet corpus 2>/dev/null; nft delete table bridge corpus 2>/dev/null
-             rm -rf /etc/corpus /etc/unbound/corpus.conf /etc/systemd/system/corpus-* /var/lib/corpus/images /var/lib/corpus/lxc /var/lib/corpus/upload /var/lib/corpus/jobs /var/lib/corpus/locks /var/lib/corpus/hooks /opt/corpus /var/lib/corpus-traffic /var/lib/private/corpus-traffic /var/lib/haproxy/corpus
+             rm -rf /etc/corpus /etc/unbound/corpus.conf /etc/sysctl.d/60-corpus-ports.conf /etc/systemd/system/corpus-* /var/lib/corpus/images /var/lib/corpus/lxc /var/lib/corpus/upload /var/lib/corpus/jobs /var/lib/corpus/locks /var/lib/corpus/hooks /opt/corpus /var/lib/corpus-traffic /var/lib/private/corpus-traffic /var/lib/haproxy/corpus
+             echo > /proc/sys/net/ipv4/ip_local_reserved_ports
              systemctl daemon-reload\n",
         );
         if all {

@@ -17,7 +17,7 @@ use uuid::Uuid;
 use crate::lane::{Lane, NODE_PASSWORD};
 
 /// What a node in service has, whatever its guests.
-const IN_SERVICE: [&str; 16] = [
+const IN_SERVICE: [&str; 17] = [
     "active firewall",
     "active network",
     "active proxy",
@@ -25,6 +25,7 @@ const IN_SERVICE: [&str; 16] = [
     "active traffic",
     "bridge lxcbr1",
     "configuration /etc/corpus",
+    "configuration /etc/sysctl.d/60-corpus-ports.conf",
     "configuration /etc/unbound/corpus.conf",
     "counts /var/lib/corpus-traffic",
     "image debian-12",

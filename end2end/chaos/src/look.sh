@@ -32,7 +32,9 @@ grep -h ' corpus@' /root/.ssh/authorized_keys 2>/dev/null | sed 's/.* corpus@.*/
 for map in /etc/corpus/*.map; do
   [ -e "$map" ] && echo "show map $map" | socat -t 2 - UNIX-CONNECT:/run/corpus-proxy/admin.sock 2>/dev/null | sed -n 's/^0x[0-9a-f]* /route /p'
 done
-[ -e /etc/unbound/corpus.conf ] && echo "configuration /etc/unbound/corpus.conf"
+for file in /etc/unbound/corpus.conf /etc/sysctl.d/60-corpus-ports.conf; do
+  [ -e "$file" ] && echo "configuration $file"
+done
 nft list set bridge corpus ports 2>/dev/null | grep -o '"cg[0-9a-f]*" [^,}]*' | sed 's/ *$//;s/^/port /'
 ip -4 neigh show nud permanent 2>/dev/null | sed -n 's/^\([0-9.]*\) .* lladdr \([0-9a-f:]*\) .*/neighbour \1 \2/p'
 ls /sys/class/net | grep -v -x -e lo -e eth0 -e lxcbr1 | sed 's/^/interface /'

@@ -12,7 +12,7 @@ use super::{
     Part, Rendered, applied_path, balance, blocked, certificate, certificates, mark, render, seen_rules, unit_path,
     units,
 };
-use super::{counts, firewalld, mail, own_line, ports, resolver, traffic};
+use super::{counts, firewalld, mail, own_line, ports, proxy, reserved, resolver, traffic};
 use crate::drivers;
 use crate::failure::{At, Failure};
 use crate::files;
@@ -22,6 +22,7 @@ use crate::runner::Argv;
 use crate::task::Task;
 
 const NETWORK: &str = "corpus-network.service";
+const PROXY: &str = "corpus-proxy.service";
 /// What a configuration that is checked reads besides; there may be none yet.
 const READ_BY_OTHERS: [&str; 15] = [
     "hosts.map",
@@ -58,10 +59,14 @@ pub fn apply(task: &Task<'_>, plan: &NodePlan) -> Result<bool, Failure> {
     require_successor(task.host, applied.as_ref(), plan)?;
     own_line::require(task.host, applied.as_ref(), plan)?;
     blocked::tell_left_out(task, plan);
+    let reserved = reserved::settle(task)?;
     ensure_certificate(task)?;
     drivers::ensure_tools(task.host)?;
     let changes = changes(task.host, plan)?;
     let inactive = inactive_units(task)?;
+    if inactive.contains(&PROXY) {
+        reserved::await_free(task, proxy::bound(plan), reserved::SHORTLY)?;
+    }
     let interrupted = mark(task.host).exists();
     let runs = inactive.iter().all(|unit| traffic::is_ours(unit));
     let in_force = !interrupted && runs && applied.is_some();
@@ -82,7 +87,7 @@ pub fn apply(task: &Task<'_>, plan: &NodePlan) -> Result<bool, Failure> {
     if swapped || mended || applied.as_ref() != Some(plan) {
         remember(task.host, plan)?;
     }
-    Ok(swapped || started || told || mended || forgotten || mailed)
+    Ok(reserved || swapped || started || told || mended || forgotten || mailed)
 }
 
 /// The same where a plan is in force; a node that was given back stays so.
@@ -304,7 +309,6 @@ fn bring_into_force(
     // On the way back from a plan that was the first to have one of them, it is gone.
     let mut there = units(task.host);
     there.retain(|unit| unit_path(task.host, unit).exists());
-    // Not quiet: else it does not say which unit failed either.
     let systemctl = |verb: &str| Argv::new("systemctl").arg(verb);
     if parts.contains(&Part::Unit) || parts.contains(&Part::Traffic) {
         Argv::new("systemctl").arg("daemon-reload").run(task)?;
@@ -325,7 +329,7 @@ fn bring_into_force(
     if parts.contains(&Part::Firewalld) {
         firewalld::reload(task)?;
     }
-    if !runs("corpus-proxy.service") {
+    if !runs(PROXY) {
         require_free_ports(task.host)?;
     }
     if parts.contains(&Part::Traffic) {
@@ -334,7 +338,7 @@ fn bring_into_force(
     if !inactive.is_empty() {
         traffic::start(task, inactive)?;
         there.retain(|unit| !traffic::is_ours(unit));
-        systemctl("start").args(&there).run(task)?;
+        live::start(task, &there)?;
     }
     if parts.contains(&Part::Ports) {
         ports::settle(task, &plan.bridge)?;
@@ -343,7 +347,7 @@ fn bring_into_force(
     if parts.contains(&Part::Resolver) && units(task.host).contains(&resolver::UNIT) && is_stale {
         live::reload_resolver(task)?;
     }
-    if !runs("corpus-proxy.service") {
+    if !runs(PROXY) {
         let is_stale = was_there(&[Part::Proxy, Part::Maps, Part::Members, Part::Certificates]);
         return if is_stale { live::reload_proxy(task) } else { Ok(()) };
     }

@@ -9,7 +9,8 @@ use corpus_protocol::{Difference, NodePlan};
 use super::live::{self, Filter, inactive_units};
 use super::plan::require_sound;
 use super::{
-    Part, Rendered, balance, blocked, certificates, firewalld, identity, mail, ports, render, resolver, seen_rules,
+    Part, Rendered, balance, blocked, certificates, firewalld, identity, mail, ports, render, reserved, resolver,
+    seen_rules,
 };
 use crate::facts::{addresses, other_firewall};
 use crate::failure::Failure;
@@ -44,6 +45,7 @@ pub fn check(task: &Task<'_>, plan: &NodePlan) -> Result<Vec<Difference>, Failur
     }
     differences.extend(mail::differences(task.host, plan)?);
     differences.extend(network(task.host, plan)?);
+    differences.extend(reserved::differences(task.host)?);
     differences.extend(rules(task, plan)?);
     let told = firewalld::differences(task, plan)?.into_iter().chain(other_firewall(task.host));
     differences.extend(told.map(|text| found(DriftKind::Rule, text)));

@@ -21,6 +21,8 @@ const RELOAD_TIMEOUT: Duration = Duration::from_secs(20);
 /// How often the kernel's rules are read again that could not be read.
 const TRIES: u32 = 5;
 const PAUSE: Duration = Duration::from_millis(50);
+/// As many lines of a unit that failed are told.
+const WORDS: usize = 6;
 /// haproxy takes commands of at most 16 kB.
 const CHUNK: usize = 8 << 10;
 
@@ -100,6 +102,40 @@ impl Filter {
     }
 }
 
+/// Starts units. Where one does not start it is told what it says itself: systemd says only where that is to be read.
+pub fn start(task: &Task<'_>, units: &[&str]) -> Result<(), Failure> {
+    // Not quiet: else it does not say which unit failed either.
+    match Argv::new("systemctl").arg("start").args(units).run(task) {
+        Err(Failure::Command { program, status, mut tail }) => {
+            let failed = tail.iter().find_map(|line| line.strip_prefix("Job for ")?.split(' ').next());
+            if let Some(words) = failed.map(|unit| words_of(task, unit)) {
+                tail.truncate(1);
+                tail.extend(words);
+            }
+            Err(Failure::Command { program, status, tail })
+        }
+        ran => ran.map(drop),
+    }
+}
+
+/// The last things that a unit said of why it failed.
+fn words_of(task: &Task<'_>, unit: &str) -> Vec<String> {
+    let argv = Argv::new("journalctl").args(["--quiet", "--no-pager", "--output=cat", "--lines=40", "--unit", unit]);
+    let Ok((_, output)) = argv.quiet().end(task) else { return Vec::new() };
+    telling(&output.stdout, unit)
+}
+
+fn telling(journal: &str, unit: &str) -> Vec<String> {
+    let tells = |line: &&str| {
+        let line = line.to_ascii_lowercase();
+        ["alert", "error", "fatal", "cannot", "can't"].iter().any(|word| line.contains(word)) && !line.starts_with(unit)
+    };
+    let mut lines: Vec<String> = journal.lines().filter(tells).map(|line| line.trim().to_owned()).collect();
+    lines.dedup();
+    let over = lines.len().saturating_sub(WORDS);
+    lines.split_off(over)
+}
+
 /// The proxy works with the configuration on disk; no connection is cut.
 pub fn reload_proxy(task: &Task<'_>) -> Result<(), Failure> {
     let before = proxy_pid(task.host)?;
@@ -108,7 +144,8 @@ pub fn reload_proxy(task: &Task<'_>) -> Result<(), Failure> {
     // While the new process takes over, the socket may refuse for a moment.
     while proxy_pid(task.host).map_or(true, |pid| pid == before) {
         if Instant::now() > end {
-            return Err(Failure::TimedOut { program: "haproxy", limit: RELOAD_TIMEOUT, tail: vec![] });
+            let tail = words_of(task, "corpus-proxy.service");
+            return Err(Failure::TimedOut { program: "haproxy", limit: RELOAD_TIMEOUT, tail });
         }
         sleep(Duration::from_millis(3));
     }
@@ -265,6 +302,18 @@ fn chunks(text: &str) -> Vec<String> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn a_unit_says_why_it_did_not_start() {
+        let journal = "Starting corpus-proxy.service - Corpus: proxy...\n[NOTICE] (7) : haproxy version is 2.6.12\n\
+                       [ALERT] (7) : cannot bind socket (Address already in use) for [:::40006]\n\
+                       [ALERT] (7) : Some protocols failed to start their listeners! Exiting.\n\
+                       corpus-proxy.service: Failed with result 'exit-code'; an error.\n";
+        let told = telling(journal, "corpus-proxy.service");
+        assert_eq!(told.len(), 2);
+        assert!(told[0].ends_with("for [:::40006]"), "{told:?}");
+        assert_eq!(telling(&"an error\nanother error\n".repeat(20), "x").len(), WORDS);
+    }
 
     #[test]
     fn what_is_in_sets_is_no_rule() {

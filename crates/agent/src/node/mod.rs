@@ -28,6 +28,7 @@ mod pools;
 mod ports;
 mod proxy;
 mod remove;
+mod reserved;
 mod resolver;
 mod rules;
 mod signs;
@@ -43,6 +44,7 @@ pub use self::mail::read as read_mail;
 pub use self::plan::require_interface_name;
 pub use self::ports::{admit, retract};
 pub use self::remove::remove;
+pub use self::reserved::settle as reserve_ports;
 pub use self::signs::read as read_signs;
 pub use self::sites::probe as probe_sites;
 
@@ -50,7 +52,14 @@ use std::path::{Path, PathBuf};
 
 use corpus_protocol::NodePlan;
 
+use crate::failure::Failure;
 use crate::host::Host;
+use crate::task::Task;
+
+/// Waits until the ports are free at which the first guests are reached.
+pub fn await_ports(task: &Task<'_>) -> Result<(), Failure> {
+    reserved::await_free(task, proxy::ports_of_block(*corpus_domain::SSH_PORTS.start()).collect(), reserved::PATIENCE)
+}
 
 /// The families of our tables in nftables.
 const FAMILIES: [&str; 2] = ["inet", "bridge"];

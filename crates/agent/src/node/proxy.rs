@@ -24,6 +24,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
+use std::ops::RangeInclusive;
 use std::path::Path;
 
 use corpus_protocol::NodePlan;
@@ -121,8 +122,17 @@ fn blocks(plan: &NodePlan) -> BTreeSet<u16> {
 
 /// How many ports are bound, each a file: HTTP, HTTPS, the node's own, other nodes', those between guests, and those of SSH.
 pub fn listeners(plan: &NodePlan) -> u64 {
-    let ports = blocks(plan).into_iter().map(|first| u64::from(last_of(first) - first) + 1);
-    ports.sum::<u64>() + 3 + u64::from(plan.links.is_some()) + if far::of(plan).is_some() { 2 } else { 0 }
+    bound(plan).len() as u64 + 3 + u64::from(plan.links.is_some()) + if far::of(plan).is_some() { 2 } else { 0 }
+}
+
+/// The ports that are bound as the plan says.
+pub fn bound(plan: &NodePlan) -> Vec<u16> {
+    blocks(plan).into_iter().flat_map(ports_of_block).collect()
+}
+
+/// Those that are bound together.
+pub fn ports_of_block(first: u16) -> RangeInclusive<u16> {
+    first..=last_of(first)
 }
 
 fn last_of(block: u16) -> u16 {

@@ -4,7 +4,7 @@ use std::fs;
 
 use super::apply::applied;
 use super::live::inactive_units;
-use super::{UNITS, firewalld, mail, resolver, traffic, unit_path, units};
+use super::{UNITS, firewalld, mail, reserved, resolver, traffic, unit_path, units};
 use crate::backings;
 use crate::baseline;
 use crate::drivers;
@@ -45,6 +45,7 @@ pub fn remove(task: &Task<'_>) -> Result<bool, Failure> {
     changed |= files::remove(&resolver::path(task.host))?;
     changed |= traffic::remove(task.host)?;
     changed |= firewalld::remove(task)?;
+    changed |= reserved::remove(task.host)?;
     changed |= packages::forget_disks(task.host)?;
     changed |= views::remove(task)?;
     changed |= drivers::remove_tools(task.host)?;

@@ -131,6 +131,30 @@ impl<'a> Two<'a> {
         line.change(&Request::ApplyNode { plan: Box::new(self.plan(Egress::default())) });
     }
 
+    /// A connection of the host has a port at which guests are reached, while the proxy is down: that is said, and nothing is
+    /// changed. By itself the kernel gives such a port to no connection.
+    pub fn names_a_port_in_use(&self, line: &mut Line, other: &str) {
+        let kept = self.world.must("cat /proc/sys/net/ipv4/ip_local_reserved_ports /etc/sysctl.d/60-corpus-ports.conf");
+        assert!(
+            kept.starts_with("40000-50000\n") && kept.ends_with("ip_local_reserved_ports = 40000-50000\n"),
+            "{kept}"
+        );
+        let holds = format!(
+            "import socket,struct,time;s=socket.socket();s.bind((\"\",40050));\
+             s.setsockopt(socket.SOL_SOCKET,socket.SO_LINGER,struct.pack(\"ii\",1,0));s.connect((\"{other}\",22));time.sleep(300)"
+        );
+        self.world.must(&format!(
+            "systemctl stop corpus-proxy; systemd-run -q --unit holds python3 -c '{holds}'; \
+             timeout 20 sh -c 'until ss -Htn sport = 40050 | grep -q ESTAB; do sleep 0.1; done'"
+        ));
+        let plan = Request::ApplyNode { plan: Box::new(self.plan(Egress::default())) };
+        let refused = line.ask(plan.clone()).unwrap_err();
+        assert!(refused.message.contains("(40050)"), "{refused}");
+        assert!(self.world.must("systemctl stop holds; systemctl is-active corpus-proxy || true").contains("inactive"));
+        assert!(line.change(&plan));
+        assert!(self.world.http(self.good.name.as_str()).success);
+    }
+
     pub fn reaches(&self, place: &str) -> bool {
         self.inside(&self.evil, &format!("timeout 2 bash -c '</dev/tcp/{place}'")).success
     }

@@ -366,7 +366,10 @@ pub fn node_is_given_back(world: &World, line: &mut Line) {
     let counted = "/var/lib/corpus-traffic /var/lib/private/corpus-traffic /var/lib/haproxy/corpus /run/corpus-traffic";
     assert_eq!(world.must(&format!("ls -d {counted} 2>/dev/null || true")), "");
     assert_eq!(
-        world.must("ls /etc/systemd/system | grep corpus || true; ls /sys/class/net; nft list tables"),
-        "eth0\nlo\n"
+        world.must(
+            "ls /etc/systemd/system /etc/sysctl.d | grep corpus || true; ls /sys/class/net; nft list tables
+            cat /proc/sys/net/ipv4/ip_local_reserved_ports"
+        ),
+        "eth0\nlo\n\n"
     );
 }

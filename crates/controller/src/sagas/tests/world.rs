@@ -138,7 +138,8 @@ impl World {
              systemctl disable --now corpus-traffic.service corpus-traffic.socket; rm -rf /var/lib/haproxy/corpus; \
              rm -rf /var/lib/private/corpus-traffic /var/lib/corpus-traffic; \
              nft delete table inet corpus; nft delete table bridge corpus; \
-             rm -rf /etc/corpus /etc/unbound/corpus.conf /etc/systemd/system/corpus-* /var/lib/corpus/*; systemctl daemon-reload; \
+             rm -rf /etc/corpus /etc/unbound/corpus.conf /etc/sysctl.d/60-corpus-ports.conf /etc/systemd/system/corpus-* /var/lib/corpus/*; \
+             echo > /proc/sys/net/ipv4/ip_local_reserved_ports; systemctl daemon-reload; \
              sed -i '/ corpus@/d' /root/.ssh/authorized_keys",
         )
         .await;
@@ -349,7 +350,7 @@ impl World {
     pub async fn assert_host_bare(&self) {
         let left = self
             .on_node(
-                "ls -d /etc/corpus /etc/modules-load.d/corpus* /var/lib/corpus/* /etc/systemd/system/corpus-* /sys/class/net/lxcbr1 2>/dev/null; \
+                "ls -d /etc/corpus /etc/modules-load.d/corpus* /etc/sysctl.d/60-corpus* /var/lib/corpus/* /etc/systemd/system/corpus-* /sys/class/net/lxcbr1 2>/dev/null; \
                  grep -h corpus@ /root/.ssh/authorized_keys 2>/dev/null; nft list tables | grep corpus; pgrep -a haproxy",
             )
             .await;
