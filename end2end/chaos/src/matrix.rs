@@ -58,11 +58,11 @@ pub fn cells(steps: &[StepOf]) -> Vec<Place> {
     cells
 }
 
-/// A few of them, for every day: a walk through all steps, faults and moments, with only one
+/// A few of them, for every day, and others for other days: a walk through all steps, faults and moments, with only one
 /// initialization, which takes longest.
-pub fn sample(cells: Vec<Place>) -> Vec<Place> {
-    // A stride that shares no factor with the number of faults and moments.
-    let mut picked: Vec<Place> = cells.into_iter().skip(46).step_by(71).collect();
+pub fn sample(cells: Vec<Place>, which: usize) -> Vec<Place> {
+    // A stride that shares no factor with the number of faults and moments; a third of it is between two samples.
+    let mut picked: Vec<Place> = cells.into_iter().skip(46 + 50 * which).step_by(149).collect();
     let mut initialized = false;
     picked.retain(|place| place.kind != JobKind::NodeInitialize || !std::mem::replace(&mut initialized, true));
     picked
