@@ -55,7 +55,7 @@ async fn a_client_that_goes_away_ends_the_guests_side() {
 async fn an_interrupted_push_leaves_the_branch_as_it_was() {
     let world = World::start().await;
     let copy = world.copy("copy");
-    assert!(world.push("mia", &copy).await.status.success());
+    world.pushes("mia", &copy).await;
     let before = world.guest.holds("main");
     let noise: Vec<u8> = (0..16 << 20).map(|_| rand::random()).collect();
     commit(&copy, "noise", &noise);

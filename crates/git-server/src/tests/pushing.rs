@@ -71,7 +71,7 @@ async fn a_deployment_is_followed_while_its_push_runs() {
     }
     std::fs::write(go_on, "").unwrap();
     let push = push.await;
-    assert!(push.status.success());
+    assert!(push.status.success(), "{}", said(&push));
     let where_to =
         format!("corpus: deployment https://corpus.test/deployments/{}", world.backend.pushed.lock().unwrap()[0].2);
     assert!(said(&push).contains(&where_to), "{}", said(&push));
@@ -83,7 +83,7 @@ async fn a_deployment_is_followed_while_its_push_runs() {
 async fn several_at_once() {
     let world = World::start().await;
     let copy = world.copy("copy");
-    assert!(world.push("mia", &copy).await.status.success());
+    world.pushes("mia", &copy).await;
     let clones = (0..6).map(|n| {
         let to = world.dir.path().join(format!("clone-{n}"));
         ended(world.git("mia", &["clone", "--quiet", &world.url("shop/prod"), to.to_str().unwrap()]))

@@ -77,7 +77,7 @@ async fn a_long_fetch_ends_too() {
     let world = World::start().await;
     world.member("tom");
     let copy = world.copy("copy");
-    assert!(world.push("mia", &copy).await.status.success());
+    world.pushes("mia", &copy).await;
     world.role("tom", Some(ProjectRole::Developer));
     world.guest.before("sleep 600 < /dev/null");
     let asked = world.guest.asked().len();

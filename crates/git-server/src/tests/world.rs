@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::backend::{Account, TestBackend};
-use crate::testing::client::{WAIT_LIMIT, command, commit, ended, git_command, run_git};
+use crate::testing::client::{WAIT_LIMIT, command, commit, ended, git_command, run_git, said};
 use crate::testing::guest::Guest;
 use crate::{Backend, GitServer, Limits, Member};
 
@@ -126,6 +126,12 @@ impl World {
     pub async fn push(&self, key: &str, copy: &std::path::Path) -> Output {
         let push = self.git(key, &["-C", copy.to_str().unwrap(), "push", &self.url("shop/prod"), "main"]);
         ended(push).await
+    }
+
+    /// The same, which is taken.
+    pub async fn pushes(&self, key: &str, copy: &std::path::Path) {
+        let pushed = self.push(key, copy).await;
+        assert!(pushed.status.success(), "{}", said(&pushed));
     }
 }
 
