@@ -216,7 +216,8 @@ fn of_problem(problem: &Problem) -> AcmeError {
 /// Why a name was not validated, and what to do about it.
 pub(crate) fn not_validated(name: String, kind: ProofKind, problem: &Problem) -> AcmeError {
     let advice = match (kind_of(problem), kind) {
-        ("rateLimited", _) => return AcmeError::RateLimited { text: text_of(problem), retry_after: None },
+        // That is not about the name.
+        ("rateLimited" | "badNonce" | "serverInternal", _) => return of_problem(problem),
         ("caa", _) => "A CAA record of the name or above it lets other authorities only: change it",
         ("dns", ProofKind::Http01) => "See that the world resolves the name to its node's address",
         ("connection", ProofKind::Http01) => {
@@ -276,5 +277,9 @@ mod tests {
         assert!(seen("connection", ProofKind::Http01).contains("port 80"));
         assert!(seen("unauthorized", ProofKind::Dns01).contains("delegated"));
         assert!(seen("caa", ProofKind::Http01).contains("CAA"));
+        for kind in ["badNonce", "serverInternal", "rateLimited"] {
+            let error = not_validated("a.example.org".to_owned(), ProofKind::Http01, &problem(kind, "it"));
+            assert!(error.is_transient() && !error.to_string().contains("leads"), "{error}");
+        }
     }
 }

@@ -1,7 +1,10 @@
 //! Placement by promises, and that two at once don't take the same room.
 
+use std::sync::Arc;
+
 use corpus_domain::{ChosenLimits, GuestId, Limits, UserId};
 use sqlx::PgPool;
+use tokio::sync::Barrier;
 use uuid::Uuid;
 
 use super::*;
@@ -235,11 +238,11 @@ async fn promises_of_before_are_known_by_backing(pool: PgPool) {
 }
 
 /// As a request does it.
-async fn take(pool: PgPool, id: NodeId, number: usize) -> bool {
+async fn take(pool: PgPool, id: NodeId, number: usize, both: Arc<Barrier>) -> bool {
     let needed = limits("4 GiB", "1");
     let mut tx = Db::from(pool).begin().await.unwrap();
     assert_eq!(pick(&mut tx, wanted(None, needed)).await.unwrap(), Some(id));
-    tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+    both.wait().await;
     nodes::lock(&mut tx, id).await.unwrap();
     let fits = pick(&mut tx, wanted(Some(id), needed)).await.unwrap().is_some();
     if fits {
@@ -254,7 +257,9 @@ async fn take(pool: PgPool, id: NodeId, number: usize) -> bool {
 async fn two_at_once_do_not_take_the_same_room(pool: PgPool) {
     project(&pool).await;
     let id = node(&pool, 11, 4, 2).await;
-    let (one, two) = tokio::join!(tokio::spawn(take(pool.clone(), id, 1)), tokio::spawn(take(pool.clone(), id, 2)));
+    let both = Arc::new(Barrier::new(2));
+    let taking = |number| tokio::spawn(take(pool.clone(), id, number, both.clone()));
+    let (one, two) = tokio::join!(taking(1), taking(2));
     let (one, two) = (one.unwrap(), two.unwrap());
     assert!(one ^ two, "{one} {two}");
 }
