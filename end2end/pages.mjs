@@ -62,7 +62,7 @@ export async function untilStatus(visitor, path, words, { never = ['Failed'], li
 }
 
 /** What a part of a page says, without its tags. */
-const plain = html => html.replace(/<[^>]*>/g, ' ').replace(/\s+/g, ' ').trim()
+export const plain = html => html.replace(/<[^>]*>/g, ' ').replace(/\s+/g, ' ').trim()
 
 /** What a refused form says at its top. */
 export const errorsIn = html => plain(/id="error-summary"[\s\S]*?<\/div>/.exec(html)?.[0] ?? html.slice(html.indexOf('<main')).slice(0, 400))

@@ -15,8 +15,8 @@ export class SaltMaster {
     this.process = spawn(binary, ['--config', path.join(server.folder, 'corpus.toml'), 'salt-master'], { env: { ...env, ...more }, stdio: ['ignore', 'inherit', 'inherit'] })
     this.over = new Promise(resolve => this.process.once('exit', (code, signal) => {
       // One that is not there any more would be seen by what waits for it only.
-      this.isOver = `the Salt master ended ${this.isToEnd ? 'as it was told' : 'by itself'}: ${signal ?? code}`
-      if (!this.isToEnd) console.error(this.isOver)
+      this.ended = `the Salt master ended ${this.isToEnd ? 'as it was told' : 'by itself'}: ${signal ?? code}`
+      if (!this.isToEnd) console.error(this.ended)
       resolve()
     }))
   }

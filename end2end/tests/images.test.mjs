@@ -19,7 +19,6 @@ const names = { old: `old.${zone}`, kept: `kept.${zone}`, new: `new.${zone}`, ot
 const NODE = 'node1'
 const MARK = 'etc/second-version'
 
-const plain = html => html.replace(/<[^>]*>/g, ' ').replace(/\s+/g, ' ')
 
 test('images have versions', async t => {
   await lab.cleanLab()
@@ -78,7 +77,7 @@ test('images have versions', async t => {
     await makes('kept')
     const [first] = await labels('debian-12')
     assert.deepEqual(await onNode(), [first])
-    assert.match(plain((await bob.read(guests.old)).html), new RegExp(`Clone of ${first}`))
+    assert.match(pages.plain((await bob.read(guests.old)).html), new RegExp(`Clone of ${first}`))
   })
 
   await step('half a copy is told, and no guest is made of it', async () => {
@@ -106,8 +105,8 @@ test('images have versions', async t => {
     assert.deepEqual(await onNode(), [first, second].sort())
     await makes('new')
     assert.deepEqual([await marked(names.new), await marked(names.old)], ['marked', 'plain'])
-    assert.match(plain((await bob.read(guests.old)).html), /New guests are made from a newer one/)
-    assert.doesNotMatch(plain((await bob.read(guests.new)).html), /made from a newer one/)
+    assert.match(pages.plain((await bob.read(guests.old)).html), /New guests are made from a newer one/)
+    assert.doesNotMatch(pages.plain((await bob.read(guests.new)).html), /made from a newer one/)
     await alice.page.goto('/images')
     await alice.page.getByText(second).waitFor()
     assert.deepEqual(await violations(alice.page), [])
@@ -121,14 +120,14 @@ test('images have versions', async t => {
     await makes('other', { image: 'another' })
     const [label] = await labels('another')
     assert.ok((await onNode()).includes(label))
-    assert.match(plain((await bob.read(guests.other)).html), new RegExp(`Clone of ${label}`))
+    assert.match(pages.plain((await bob.read(guests.other)).html), new RegExp(`Clone of ${label}`))
   })
 
   await step('what a guest has in an older version than its newest image is told on its page', async () => {
     const told = async (which, words) => {
       // Its node is asked once in an hour.
       await database.rows('update nodes set updates_asked_at = null')
-      await until(`${which} is told of`, async () => words.test(plain((await bob.read(guests[which])).html)), { limit: 90_000, pause: 500 })
+      await until(`${which} is told of`, async () => words.test(pages.plain((await bob.read(guests[which])).html)), { limit: 90_000, pause: 500 })
     }
     await told('old', /None that its image has/)
     const status = '/var/lib/dpkg/status'
@@ -143,7 +142,7 @@ test('images have versions', async t => {
     await lab.onNode(NODE, `lxc-attach -n ${names.kept} -- sh -c 'head -c 40000000 /dev/zero > ${status}'`)
     await database.rows('update guests set lacks_at = null, lacks_count = null')
     await told('old', /It lacks 2/)
-    assert.match(plain((await bob.read(guests.kept)).html), /Updates\s+not known/)
+    assert.match(pages.plain((await bob.read(guests.kept)).html), /Updates\s+not known/)
   })
 
   await step('bob makes an image of a guest that is as he wants the next ones', async () => {
@@ -175,7 +174,7 @@ test('images have versions', async t => {
     await pages.heading(bob, names.golden)
     guests.golden = pages.here(bob)
     await pages.untilStatus(bob, guests.golden, 'Running', { limit: 120_000 })
-    assert.match(plain((await bob.read(guests.golden)).html), new RegExp(`Clone of ${label}`))
+    assert.match(pages.plain((await bob.read(guests.golden)).html), new RegExp(`Clone of ${label}`))
     const inside = await lab.onNode(NODE, `lxc-attach -n ${names.golden} -- sh -c 'cat /opt/app/it /etc/hostname; ls -A /srv/projects'`)
     assert.equal(inside.trim(), `ours\n${names.golden}`)
     await bob.page.goto('/projects/atlas/images')

@@ -78,7 +78,7 @@ test('a guest goes from mode to mode and back', async t => {
     await until('the commit', async () => {
       const is = await known()
       if (is.tree.commit === commit) return true
-      throw new Error(`${commit} is not there: ${JSON.stringify(is)}; ${master.isOver ?? 'its service runs'}`)
+      throw new Error(`${commit} is not there: ${JSON.stringify(is)}; ${master.ended ?? 'its service runs'}`)
     }, { limit: 330_000, pause: 500 })
   }
   const is = async (mode, active) => {

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use corpus_domain::{DriftKind, SSH_PORTS};
 use corpus_protocol::Difference;
 
+use super::check::some;
 use crate::facts::listeners;
 use crate::failure::{At, Failure};
 use crate::files;
@@ -30,8 +31,6 @@ pub const PATIENCE: Duration = Duration::from_secs(65);
 /// What a request may wait that is to be short.
 pub const SHORTLY: Duration = Duration::from_secs(15);
 const PAUSE: Duration = Duration::from_millis(250);
-/// So many ports are named.
-const NAMED: usize = 5;
 
 /// The kernel is told, and will be at boot; tells whether it had to be.
 pub fn settle(task: &Task<'_>) -> Result<bool, Failure> {
@@ -95,19 +94,17 @@ pub fn await_free(task: &Task<'_>, mut ports: Vec<u16>, limit: Duration) -> Resu
         if ports.is_empty() || listeners(task.host).iter().any(|one| one.ours) {
             return Ok(());
         }
-        let named: Vec<String> = ports.iter().take(NAMED).map(u16::to_string).collect();
-        let named = named.join(", ");
+        let named: Vec<String> = ports.iter().map(u16::to_string).collect();
+        let named = some(&named.iter().map(String::as_str).collect::<Vec<_>>());
         if Instant::now() >= end {
             let first = ports.first().copied().unwrap_or_default();
             return Err(Failure::Invalid(format!(
-                "{} ports of the host at which guests are to be reached are in use ({named}); `ss -tanp 'sport = :{first}'` on the host says by what",
-                ports.len()
+                "guests are to be reached at ports of the host that are in use: {named}; `ss -tanp 'sport = :{first}'` there says by what"
             )));
         }
         if !is_told {
             task.note(format!(
-                "connections of the host have {} ports of guests ({named}): they are waited for",
-                ports.len()
+                "guests are to be reached at ports of the host that are in use, and waited for: {named}"
             ));
             is_told = true;
         }
@@ -158,7 +155,7 @@ mod tests {
         let host = Host::below(folder.path());
         let wait = |limit| with_task(&host, |task| await_free(task, vec![port], limit));
         let failed = wait(Duration::ZERO).unwrap_err().to_string();
-        assert!(failed.starts_with("1 ports of the host") && failed.contains(&format!("({port});")), "{failed}");
+        assert!(failed.contains(&format!("in use: {port}; `ss -tanp 'sport = :{port}'`")), "{failed}");
         let ended = std::thread::spawn(move || {
             sleep(Duration::from_millis(300));
             drop(taken);

@@ -149,7 +149,7 @@ impl<'a> Two<'a> {
         ));
         let plan = Request::ApplyNode { plan: Box::new(self.plan(Egress::default())) };
         let refused = line.ask(plan.clone()).unwrap_err();
-        assert!(refused.message.contains("(40050)"), "{refused}");
+        assert!(refused.message.contains("in use: 40050;"), "{refused}");
         assert!(self.world.must("systemctl stop holds; systemctl is-active corpus-proxy || true").contains("inactive"));
         assert!(line.change(&plan));
         assert!(self.world.http(self.good.name.as_str()).success);
